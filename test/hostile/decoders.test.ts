@@ -87,7 +87,7 @@ describe('hostile bodies', function () {
     expectNothingSticks();
   });
 
-  it('a letter with any body can be shown [M7, S6]', () => {
+  it('a dead letter with any body can be shown [M7, S6]', () => {
     const deadLetter = {
       ...{ deadLetterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
       ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
@@ -114,7 +114,7 @@ describe('hostile bodies', function () {
     expectNothingSticks();
   });
 
-  it('an entry of the ledger is read as it is written, or not at all [S6]', () => {
+  it('an entry of Redis is read as it was written, or not at all [S6]', () => {
     const parts = fc.tuple(fc.constantFrom('held', 'ordered', 'released', 'paid', ''), bytes(8), fc.integer());
     const entry = fc.oneof(
       fc.string(),

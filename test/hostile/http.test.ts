@@ -48,7 +48,7 @@ describe('hostile requests', () => {
     ).to.deep.equal([202]);
   }
 
-  it('each is answered 2xx to 4xx, or its connection ends; nothing odd gets in, nobody else is kept waiting [S5, S6, S7]', async function () {
+  it('each is answered 2xx to 4xx, or its connection ends; nothing invalid is accepted, and other clients do not wait [S5, S6, S7]', async function () {
     this.timeout(TIMEOUT_MS);
     const namesBefore = Object.getOwnPropertyNames(Object.prototype);
     const cases = fc.sample(hostileRequests(), { numRuns: run.runs, seed: run.seed });

@@ -124,7 +124,7 @@ describe('what follows from an order, with two keepers at once', () => {
     await until('it ends', async () => (await state()) === 'expired', ENDS_WITHIN_MS);
   });
 
-  it('tells what the outbox holds, for an alert', async () => {
+  it('publishes what the outbox holds, for an alert', async () => {
     for (const { probeUrl } of keepers) {
       const { text } = await ask(`${probeUrl}/metrics`);
       for (const kind of ['batch_recorded', 'orders_moved', 'release']) {

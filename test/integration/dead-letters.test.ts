@@ -110,7 +110,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     ]);
   });
 
-  it('an admin does the same over HTTP, one by one, in his own name', async () => {
+  it('an admin does the same over HTTP, one by one, in their own name', async () => {
     const { saleId } = await openSale(system.stack, { stock: 10 });
     await parkBatches(saleId, userIds(2));
     const page = await onDeadLetter('GET', `?saleId=${saleId}&state=parked`);
@@ -127,7 +127,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
   });
 
-  it('letters of a deadline and of an event are replayed: the order ends, the coupon is given [M8]', async () => {
+  it('dead letters of a deadline and of an event are replayed: the order ends, the coupon is given [M8]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -168,7 +168,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, unitsLeft: 9 });
   });
 
-  it(`a replay of ${DEAD_LETTERS} letters that is killed, resumed, stopped and resumed: each an order, none twice [M8]`, async function () {
+  it(`a replay of ${DEAD_LETTERS} dead letters that is killed, resumed, stopped and resumed: each an order, none twice [M8]`, async function () {
     this.timeout(RUN_TIMEOUT_MS);
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: DEAD_LETTERS });

@@ -12,7 +12,7 @@ const WINDOW_MS = 8000;
 /** What is promised: every unit is back this long after the deadline. */
 const BACK_WITHIN_MS = 30_000;
 
-describe('orders that nobody pays', () => {
+describe('unpaid orders', () => {
   let keeper: Program;
   const system = useSystem(async ({ programs }) => {
     keeper = await programs.start('keeper');

@@ -39,7 +39,7 @@ describe('the keeper mends what a death left behind', () => {
     return batch;
   }
 
-  it('settles what a worker recorded before it died, while none runs [M9]', async () => {
+  it('marks what a worker recorded before it died, while none runs [M9]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const before = await metric('seckill_marked_late_batches_total');
     const batch = await deducted(saleId, 3);

@@ -67,7 +67,7 @@ describe('one purchase, from click to order', () => {
     expect(brief(await buyers.status('bob', 'k1', 20))).to.equal('200 ordered');
   });
 
-  it('a key that is asked again hears the same purchase, before and after the order [S1]', async () => {
+  it('the same key again is the same purchase, before and after the order [S1]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     const clicks = await Promise.all(Array.from({ length: 20 }, () => buyers.buy('ann', { requestId: 'same' })));
     for (const click of clicks) {
@@ -102,7 +102,7 @@ describe('one purchase, from click to order', () => {
     }
   });
 
-  it('the buyer is who the token says: what belongs to somebody else is not there [S4]', async () => {
+  it('the buyer is the one in the token: what belongs to another buyer is not found [S4]', async () => {
     const { sale, buyers } = await newSale({ stock: 5 });
     await buyers.buy('ann');
     const { orderId } = (await buyers.status('ann', 'k1', 10)).json;
@@ -129,7 +129,7 @@ describe('one purchase, from click to order', () => {
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 2, sold: 2 });
   });
 
-  it('a buyer who won is told so when he asks again in the sold-out sale', async () => {
+  it('a buyer who won gets the same answer when they ask again in the sold-out sale', async () => {
     const { sale, buyers } = await newSale({ stock: 1 });
     expect(brief(await buyers.buy('ann'))).to.equal('202 pending');
     await buyers.status('ann', 'k1', 10);

@@ -19,7 +19,7 @@ const PAYMENTS = { PAYMENT_PROVIDER: 'simulator' };
  */
 const FIRST_POLLS_MS = 2_600;
 
-describe('a buyer who waits, at two api processes', () => {
+describe('a waiting buyer, at two api processes', () => {
   let first: Program;
   let second: Program;
   let worker: Program;

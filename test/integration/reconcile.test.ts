@@ -34,7 +34,7 @@ interface Ran extends Answer {
   readonly jobs: readonly string[];
 }
 
-describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
+describe('reconcile and compensation', () => {
   let api: Program;
   let keeper: Program;
   let admin: string;
@@ -113,7 +113,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect((await reconcile(saleId)).json.outcome).to.equal('match');
   });
 
-  it('leaks are found and become orders, also one whose marker is gone; then the books match', async () => {
+  it('leaks are found and become orders, also one whose marker is gone; then Redis and MySQL match', async () => {
     const saleId = await newSale();
     const served = await leak(saleId, 'ann', 'ben');
     const bare = await leak(saleId, 'cho');
@@ -204,7 +204,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect(adjusted).to.have.length(1);
   });
 
-  it('rows and entries that do not fit: what a machine can mend is mended, the rest is told [D5, C7]', async () => {
+  it('rows and entries that differ: what can be repaired is, the rest is reported [D5, C7]', async () => {
     const saleId = await newSale();
     const { batchId } = await recordBatch(system.stack, saleId, 1); // recorded, never settled
     await redis().zrem(keysOf(saleId).pending, batchId); // where the keeper would look for it
@@ -237,7 +237,7 @@ describe('reconcile and compensation (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL, COM
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('one at a time: the second is told who is at it; two appliers mend a leak once [C1]', async () => {
+  it('one run at a time: the second is answered who runs; two with apply repair a leak once [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
     const runs = createReconcileRuns(system.stack.mysql);

@@ -37,7 +37,7 @@ describe('repair of a sale that Redis has lost', () => {
     await redis.del(stock, sale, buyers, requests, pending, ...markers);
   }
 
-  it('emptied under its buyers: 503, rebuilt with its orders; late batches claim, or fail with a reason [R3, R4, R5]', async () => {
+  it('emptied under its buyers: 503, rebuilt with its orders; older batches reacquire units, or fail with a reason [R3, R4, R5]', async () => {
     const [roomy, scarce] = [await openSale(system.stack, { stock: 10 }), await openSale(system.stack, { stock: 4 })];
     const [many, few] = [buyersOf(roomy), buyersOf(scarce)];
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);

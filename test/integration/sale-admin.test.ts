@@ -6,7 +6,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('the desk of the seller, over HTTP', () => {
+describe('administration of sales over HTTP', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
@@ -78,7 +78,7 @@ describe('the desk of the seller, over HTTP', () => {
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 
-  it('is closed to whoever does not show the role [S5]', async () => {
+  it('is refused without the role [S5]', async () => {
     const saleId = await create();
     for (const [path, body] of [['', newSale] as const, [`/${saleId}/warm`] as const]) {
       const nobody = await ask(`${api.url}/admin/v1/sales${path}`, { method: 'POST', body });

@@ -49,7 +49,7 @@ describe('what a chaos scenario leaves behind', () => {
     expect(await isKnown(living), 'the living one').to.equal(true);
   });
 
-  it('a half message that nobody can answer is given up before a scenario starts to which it matters', async () => {
+  it('a half message that no producer can answer is given up before a scenario that it would disturb', async () => {
     const abandoned = batchOf('0', ['nobody']);
     const channel = await createPurchaseChannel({
       endpoint: system.stack.env.ROCKETMQ_ENDPOINT,

@@ -31,7 +31,7 @@ describe('lua/adjust-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(12);
   });
 
-  it('moved: what was read before the sale was rebuilt or scattered says nothing of it, whatever the stock is', async () => {
+  it('moved: a value read before the sale was rebuilt or resharded is not used, whatever the stock is', async () => {
     const sale = await bench.sale({ stock: 10 }, 'paused');
     for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);

@@ -70,7 +70,7 @@ describe('lua/deduct-6.lua', () => {
     });
   });
 
-  it('(P2 R0 LUA_OK) takes every unit of the batch and leaves marker, entries and pending behind', async () => {
+  it('takes every unit of the batch and leaves marker, entries and pending behind', async () => {
     const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u2/a', 'u1/b'));
     const before = await bench.nowMs();
@@ -89,7 +89,7 @@ describe('lua/deduct-6.lua', () => {
     expect(Number(await sale.redis.zscore(sale.keys.pending, batch.batchId))).to.equal(atMs);
   });
 
-  it('the marker is looked at first: the retry that took the last unit hears `already_deducted` [T8]', async () => {
+  it('the marker is read first: the retry of the batch that took the last unit is `already_deducted` [T8]', async () => {
     const sale = await bench.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
@@ -119,7 +119,7 @@ describe('lua/deduct-6.lua', () => {
     expect(((await sale.deduct(alone)) as unknown[])[0]).to.equal('deducted');
   });
 
-  it('a twin in the batch is `request_conflict`, with the same quantity too; its units are not counted twice', async () => {
+  it('a duplicate in the batch is `request_conflict`, with the same quantity too; its units are not counted twice', async () => {
     const sale = await bench.sale({ stock: 3, limitPerBuyer: 9 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u1/a*2', 'u1/a', 'u2'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'request_conflict', '', 2, 'request_conflict', '']);

@@ -29,7 +29,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
   });
 
-  it('repairing: in a sale whose books are being rebuilt nothing moves [R10]', async () => {
+  it('repairing: in a sale that is being rebuilt nothing moves [R10]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
@@ -38,7 +38,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
-  it('returns 0 when it was settled before, and changes nothing [M9]', async () => {
+  it('returns 0 when it was marked before, and changes nothing [M9]', async () => {
     const { batchId } = await deducted('u1');
     await sale.settle(batchId, [order('u1', '101')]);
     const before = await sale.snapshot([batchId]);
@@ -68,7 +68,7 @@ describe('lua/mark-recorded-4.lua', () => {
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
-  it('the body stays with the marker from deduct to settle and is cut then; the marker never expires', async () => {
+  it('the body stays with the marker from deduct to mark-recorded and is removed then; the marker never expires', async () => {
     const batch = await deducted('u1', 'u2');
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
     await sale.settle(batch.batchId, [order('u1', '101')]);

@@ -27,7 +27,7 @@ describe('lua/read-request-2.lua and lua/bucket-status-1.lua', () => {
   ];
   const settings = [...UNCERTAIN, ...clashesOf(UNCERTAIN).map(({ both }) => ({ setting: both }))];
   for (const { setting } of settings) {
-    it(`uncertain: ${describeSetting(setting)}; the entry is told all the same [R1]`, async () => {
+    it(`uncertain: ${describeSetting(setting)}; the entry is returned all the same [R1]`, async () => {
       const sale = await saleIn({ ...setting, entry: 1 }, bench, 'b1');
       expect(await look(sale)).to.deep.equal([0, HELD]);
       expect(await look(sale, 'u2/k1')).to.deep.equal([0, '']);

@@ -50,7 +50,7 @@ describe('lua/release-4.lua', () => {
     });
   });
 
-  it('repairing: in a sale whose books are being rebuilt nothing is released, whether there is something or not [R10]', async () => {
+  it('repairing: in a sale that is being rebuilt nothing is released, whether there is something or not [R10]', async () => {
     await deducted('u1*3');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot();
@@ -93,7 +93,7 @@ describe('lua/release-4.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
-  it('a released request never comes back: settle leaves it, deduct calls it replayed [I8]', async () => {
+  it('a released request never comes back: mark-recorded leaves it, deduct calls it replayed [I8]', async () => {
     const { batchId } = await deducted('u1');
     await sale.release('u1', '101', { batchId });
     expect(await sale.settle(batchId, [liveOrderOf('u1', '101')])).to.equal(0);

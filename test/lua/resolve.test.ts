@@ -65,7 +65,7 @@ describe('lua/resolve-2.lua', () => {
     });
   }
 
-  it('first writer wins: after `aborted` a late deduct takes nothing, after `deducted` decide says so [T7]', async () => {
+  it('first writer wins: after `aborted` a late deduct takes nothing, after `deducted` resolve says so [T7]', async () => {
     const sale = await bench.sale({ stock: 5 });
     const late = batchOf(sale.sale, purchasesOf('u1'));
     await sale.decide(late.batchId);
@@ -76,7 +76,7 @@ describe('lua/resolve-2.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('deduct and decide at the same moment, two hundred times: they agree [T7]', async () => {
+  it('deduct and resolve at the same moment, two hundred times: they agree [T7]', async () => {
     const sale = await bench.sale({ stock: 200, limitPerBuyer: 200 });
     const other = await ScriptBench.open();
     try {

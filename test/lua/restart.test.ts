@@ -56,7 +56,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
 
-  it('nothing is lost, but nobody buys until the bucket is opened again [R1]', async () => {
+  it('nothing is lost, but nobody can buy until the bucket is opened again [R1]', async () => {
     const held = await deducted('u1');
     const before = await sale.snapshot([held.batchId]);
     await restart();
@@ -93,7 +93,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(markers).to.deep.equal({ [kept.batchId]: `deducted${kept.body}` });
   });
 
-  it('a repair that was under way does nothing more, and its lease binds nobody [R6]', async () => {
+  it('a repair that was under way does nothing more, and its lease is void [R6]', async () => {
     const held = await deducted('u1');
     expect(await repair.lock(ref(), 'one', 60_000)).to.equal('locked');
     await restart();

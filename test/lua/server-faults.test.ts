@@ -89,20 +89,20 @@ describe('lua on a server in trouble', () => {
       expect(((await sale.deduct(fits)) as unknown[])[0], 'once there is room').to.equal('deducted');
     });
 
-    it('decide, settle and release fail before their first write', async () => {
+    it('resolve, mark-recorded and release fail before their first write', async () => {
       const { batchId } = await deductedBatch('u1', 'u2');
       await expectRefusal(() => sale.decide('nobody-knows-me'), ['nobody-knows-me']);
       await expectRefusal(() => sale.settle(batchId, [liveOrderOf('u1', '1')]), [batchId]);
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 
-    it('what only reads goes on: precheck, and decide where a marker stands', async () => {
+    it('reads go on: precheck, and resolve where a marker exists', async () => {
       const { batchId } = await deductedBatch('u1');
       expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4, 1]);
       expect(await whenFull(() => sale.decide(batchId))).to.equal('deducted');
     });
 
-    it('the adapter calls it unknown, never a refusal, and the marker settles it later', async () => {
+    it('the adapter calls it unknown, never a refusal, and the marker decides later', async () => {
       const store = createStockStore(bench.connection, silentLog);
       const batch = batchOf(sale.sale, purchasesOf('u1'));
       expect(await whenFull(() => store.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });

@@ -16,7 +16,7 @@ describe('lua/set-state-1.lua', () => {
     expect(await sale.redis.exists(sale.keys.sale)).to.equal(0);
   });
 
-  it('repairing: only the repair opens a sale whose books are being rebuilt [R10]', async () => {
+  it('repairing: only the repair opens a sale that is being rebuilt [R10]', async () => {
     const sale = await bench.sale({}, 'repair');
     for (const state of ['open', 'paused', 'closed', 'warm']) expect(await sale.gate(state)).to.equal('repairing');
     expect((await sale.snapshot()).state).to.equal('repair');

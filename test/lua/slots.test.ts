@@ -58,7 +58,7 @@ describe('lua: slots', () => {
     expect(new Set(slots).size).to.be.greaterThan(12);
   });
 
-  it('all keys of the entry lie in one slot', () => {
+  it('all keys of admission lie in one slot', () => {
     expect(new Set([BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY].map(slotOf)).size).to.equal(1);
   });
 

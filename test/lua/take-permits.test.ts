@@ -133,7 +133,7 @@ describe('lua/take-permits-5.lua', () => {
     expect(outcomes(await take(endpoint, limits, [caller(null, 'u1')]))).to.deep.equal(['allowed']);
   });
 
-  it('a visit that one limit refuses takes from none', async () => {
+  it('a request that one limit refuses counts for none', async () => {
     const limits = { ...NONE, ip: { limit: 2, windowMs: 60_000 }, user: { limit: 3, windowMs: 60_000 } };
     const endpoint = freshEndpoint();
     const callers = [
@@ -165,7 +165,7 @@ describe('lua/take-permits-5.lua', () => {
     }
   });
 
-  it('keys end, and a generation that nobody needs is dropped', async () => {
+  it('keys expire, and a generation that is not needed is dropped', async () => {
     const limits = {
       ...NONE,
       ...{

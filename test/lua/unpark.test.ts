@@ -41,7 +41,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.redis.zscore(sale.keys.pending, batchId)).to.equal('12345');
   });
 
-  it('settled: what is in MySQL does not come back into pending', async () => {
+  it('recorded: a batch that is in MySQL does not come back into pending', async () => {
     const batch = await deducted('u1');
     await sale.settle(batch.batchId, [liveOrderOf('u1', '101')]);
     expect(await sale.unpark(batch.batchId)).to.equal('recorded');
@@ -64,7 +64,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.unpark(newBatchId())).to.equal('unknown');
   });
 
-  it('aborted and settled win over the place in pending', async () => {
+  it('aborted and recorded win over the place in pending', async () => {
     const [aborted, settled] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(aborted), 'aborted');
     await sale.redis.set(sale.marker(settled), 'deducted');
@@ -73,7 +73,7 @@ describe('lua/unpark-2.lua', () => {
     expect(await sale.unpark(settled)).to.equal('recorded');
   });
 
-  it('a claimed batch holds its units in a later epoch: it goes back too', async () => {
+  it('a reacquired batch holds its units in a later epoch: it goes back too', async () => {
     const batchId = newBatchId();
     await sale.redis.set(sale.marker(batchId), 'claimed{"v":1}');
     expect(await sale.unpark(batchId)).to.equal('unparked');

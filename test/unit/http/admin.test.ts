@@ -56,7 +56,7 @@ describe('admin sales', () => {
   const post = (path: string, token = admin): request.Test =>
     request(server.url).post(path).set('authorization', token);
 
-  it('S5 when the token is missing or lacks the role, then 401 or 403 and the desk hears nothing', async () => {
+  it('when the token is missing or lacks the role, then 401 or 403 and SaleAdmin is not called [S5]', async () => {
     const paths = ['', '/7/warm', '/7/open', '/7/pause', '/7/resume', '/7/close'].map((end) => `/admin/v1/sales${end}`);
     for (const path of paths) {
       await request(server.url).post(path).send(NEW).expect(401);
@@ -84,7 +84,7 @@ describe('admin sales', () => {
     ]);
   });
 
-  it('R12 a sale may be split into several buckets', async () => {
+  it('a sale may be split into several buckets [R12]', async () => {
     await post('/admin/v1/sales')
       .send({ ...NEW, buckets: 8 })
       .expect(201);
@@ -114,7 +114,7 @@ describe('admin sales', () => {
     __proto__x: [{}],
   };
   for (const [field, values] of Object.entries(WRONG)) {
-    it(`S6 when ${field} is wrong, then 400 names it`, async () => {
+    it(`when ${field} is wrong, then 400 names it [S6]`, async () => {
       for (const value of values) {
         const { body } = await post('/admin/v1/sales')
           .send({ ...NEW, [field]: value })
@@ -130,7 +130,7 @@ describe('admin sales', () => {
     });
   }
 
-  it('S6 when the body is not one JSON object, too large or of another type, then 400, 413 or 415', async () => {
+  it('when the body is not one JSON object, too large or of another type, then 400, 413 or 415 [S6]', async () => {
     const send = (type: string, body: string): request.Test =>
       post('/admin/v1/sales').set('content-type', type).send(body);
     for (const body of ['', 'x', 'null', '[]', '"x"', `{"__proto__":{"a":1},${JSON.stringify(NEW).slice(1)}`]) {
@@ -161,7 +161,7 @@ describe('admin sales', () => {
     await get('/admin/v1/sales/x').expect(400);
   });
 
-  it('when a sale is moved, then the desk does it and the sale comes back; resume opens', async () => {
+  it('when a sale is moved, then SaleAdmin moves it and the sale is answered; resume opens it', async () => {
     for (const verb of ['warm', 'open', 'pause', 'resume', 'close']) {
       expect((await post(`/admin/v1/sales/7/${verb}`).expect(200)).body).to.deep.equal(SALE_BODY);
     }
@@ -170,7 +170,7 @@ describe('admin sales', () => {
     await post('/admin/v1/sales/x/open').expect(400);
   });
 
-  it('when the desk says no, then each word has its status', async () => {
+  it('when SaleAdmin refuses, then each word has its status', async () => {
     const words = { wrong_state: 409, not_warmed: 409, repairing: 503 } as const;
     for (const [outcome, status] of Object.entries(words) as [keyof typeof words, number][]) {
       answer = { outcome, sale: SALE };

@@ -49,7 +49,7 @@ const BUYERS: readonly Route[] = [
 ];
 const SALE: Route = { method: 'get', path: '/v1/sales/7', endpoint: 'sale', counted: 'sale' };
 
-describe('the admission in front of the routes', () => {
+describe('admission in front of the routes', () => {
   let admission: FakeAdmission;
   let fake: FakeServices;
   let server: Started | undefined;
@@ -68,7 +68,7 @@ describe('the admission in front of the routes', () => {
   for (const route of [...BUYERS, SALE]) {
     const { method, path, endpoint, counted } = route;
 
-    it(`${method} ${path}: a anonymous who may not come in hears 403 before his token is looked at`, async () => {
+    it(`${method} ${path}: an anonymous caller who is refused gets 403 before the token is read`, async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
@@ -81,7 +81,7 @@ describe('the admission in front of the routes', () => {
     });
   }
 
-  it('a sold-out buyer is told so before anybody counts him', async () => {
+  it('sold_out is answered before the buyer counts against a limit', async () => {
     admission.buyerVerdict = NO;
     await serve();
     fake.early = 'sold_out';
@@ -91,7 +91,7 @@ describe('the admission in front of the routes', () => {
   });
 
   for (const route of BUYERS) {
-    it(`${route.method} ${route.path}: a buyer who may not come in hears 403, and nobody else is asked`, async () => {
+    it(`${route.method} ${route.path}: a refused buyer gets 403, and nothing else is called`, async () => {
       admission.buyerVerdict = NO;
       await serve();
       await ask(route).expect(403);
@@ -100,7 +100,7 @@ describe('the admission in front of the routes', () => {
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 
-    it(`${route.method} ${route.path}: without a token nobody asks whether the buyer may come in`, async () => {
+    it(`${route.method} ${route.path}: without a token the buyer layers are not asked`, async () => {
       await serve();
       await ask(route, { authorization: '' }).expect(401);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
@@ -133,7 +133,7 @@ describe('the admission in front of the routes', () => {
   });
 
   describe('POST purchases', () => {
-    it('who may come in buys as ever, also when the admission had to ask somebody', async () => {
+    it('an admitted buyer buys as usual, also when a layer answered asynchronously', async () => {
       admission.anonymousVerdict = Promise.resolve(null);
       admission.buyerVerdict = Promise.resolve(null);
       await serve();
@@ -141,28 +141,28 @@ describe('the admission in front of the routes', () => {
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
 
-    it('a no that comes late is a no', async () => {
+    it('a refusal that comes asynchronously is a refusal', async () => {
       admission.buyerVerdict = Promise.resolve(NO);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);
       expect(fake.entered).to.deep.equal([]);
     });
 
-    it('a no that says when to come again says so', async () => {
+    it('a refusal with a time answers Retry-After', async () => {
       admission.anonymousVerdict = { word: 'denied', retryAfterMs: 1500 };
       await serve();
       const { body } = await ask(PURCHASE).expect(403).expect('retry-after', '2');
       expect(body).to.include({ retryable: true, retryAfterMs: 1500, requestId: 'k1' });
     });
 
-    it('without a key there is no request id to tell', async () => {
+    it('without a key the problem has no request id', async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body } = await ask(PURCHASE, { 'idempotency-key': 'no key!' }).expect(403);
       expect(body.requestId).to.equal(null);
     });
 
-    it('a layer that breaks is a bug: 500, told, and the next buyer is served', async () => {
+    it('a layer that throws is a bug: 500, reported, and the next buyer is served', async () => {
       const broken = Promise.reject<null>(new Error('broken'));
       broken.catch(() => undefined); // it breaks before the request comes
       admission.anonymousVerdict = broken;

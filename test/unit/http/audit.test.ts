@@ -27,7 +27,7 @@ describe('admin audit', () => {
   const get = (query: string, token = admin): request.Test =>
     request(server.url).get(`/admin/v1/audit${query}`).set('authorization', token);
 
-  it('S5 only an admin reads it', async () => {
+  it('only an admin reads it [S5]', async () => {
     await request(server.url).get('/admin/v1/audit').expect(401);
     await get('', bearer()).expect(403);
     expect(asked).to.deep.equal([]);
@@ -51,7 +51,7 @@ describe('admin audit', () => {
     ]);
   });
 
-  it('S6 what it does not understand is 400 and names the field', async () => {
+  it('what it does not understand is 400 and names the field [S6]', async () => {
     const wrong = { subject: 'subject=', limit: 'limit=201', since: 'since=now', before: 'before=x', who: 'who=x' };
     for (const [field, query] of Object.entries({ ...wrong, actor: 'actor=a&actor=b' })) {
       const { body } = await get(`?${query}`).expect(400);

@@ -40,7 +40,7 @@ describe('auth', () => {
     rsa = createAuthenticator({ algorithm: 'RS256', publicKey }, options);
   });
 
-  it('when the token is good, then it says who asks, whichever way it is checked', () => {
+  it('a valid token names the caller, whichever way it is verified', () => {
     const who = { userId: 'u1', roles: ['admin'] };
     const claims = { ...good, roles: ['admin'] };
     expect(ask(hs(claims)), 'usual header').to.deep.equal(who);
@@ -64,7 +64,7 @@ describe('auth', () => {
     expect(hmac.authenticate(`bearer  ${hs(good)}`)).to.deep.include({ userId: 'u1' });
   });
 
-  it('S5 when alg is none, in any spelling, then invalid', () => {
+  it('when alg is none, in any spelling, then invalid [S5]', () => {
     for (const alg of ['none', 'None', 'NONE', '', null, undefined, 'HS512', 'HS384', ['HS256'], 'hs256', 'ES256']) {
       const input = `${part({ alg, typ: 'JWT' })}.${part(good)}`;
       for (const token of [`${input}.`, input, hs(good, { alg })]) {
@@ -77,7 +77,7 @@ describe('auth', () => {
     );
   });
 
-  it('S5 when the public key is used as an HMAC secret, then invalid', () => {
+  it('when the public key is used as an HMAC secret, then invalid [S5]', () => {
     for (const secret of [publicKey, publicKey.trim(), publicKey.replace(/-----.*-----|\n/g, '')]) {
       expect(ask(hs(good, {}, secret), rsa)).to.equal('invalid');
       expect(ask(hs(good, { alg: 'RS256' }, secret), rsa)).to.equal('invalid');
@@ -86,7 +86,7 @@ describe('auth', () => {
     expect(ask(rs(good, { alg: 'HS256' }))).to.equal('invalid');
   });
 
-  it('S5 when kid or another key hint is odd, then it chooses nothing, and an odd kid is invalid', () => {
+  it('when kid or another key hint is odd, then it chooses nothing, and an odd kid is invalid [S5]', () => {
     for (const kid of ['../../dev/null', "1' OR '1'='1", 'a\0b', '', 7, null, {}, 'k'.repeat(65)]) {
       expect(ask(hs(good, { kid })), JSON.stringify(kid)).to.equal('invalid');
     }
@@ -102,7 +102,7 @@ describe('auth', () => {
     expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.equal('invalid');
   });
 
-  it('S5 when the signature is wrong, cut, padded or foreign, then invalid', () => {
+  it('when the signature is wrong, cut, padded or foreign, then invalid [S5]', () => {
     for (const header of [{}, { kid: 'key-1' }]) {
       const token = hs(good, header);
       const last = token.at(-1) === 'A' ? 'B' : 'A';
@@ -121,7 +121,7 @@ describe('auth', () => {
     }
   });
 
-  it('S5 when the token is garbage, then invalid, and nothing is thrown', () => {
+  it('when the token is garbage, then invalid, and nothing is thrown [S5]', () => {
     const garbage = ['.', '..', '...', 'a.b.c', 'null', '{}', 'ü.ü.ü', '\0', `${part({ alg: 'HS256', typ: 'JWT' })}`];
     garbage.push(
       hs('not json'),
@@ -139,7 +139,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, pad: 'x'.repeat(5000) })), 'longer than any token').to.equal('invalid');
   });
 
-  it('S5 when it has expired, has no exp, or is not valid yet, then it is refused', () => {
+  it('when it has expired, has no exp, or is not valid yet, then it is refused [S5]', () => {
     expect(ask(hs({ sub: 'u1', exp: NOW_MS / 1000 }))).to.equal('expired');
     expect(ask(rs({ sub: 'u1', exp: NOW_MS / 1000 - 1 }), rsa)).to.equal('expired');
     for (const exp of [undefined, null, '9999999999', {}]) expect(ask(hs({ sub: 'u1', exp }))).to.equal('invalid');
@@ -148,7 +148,7 @@ describe('auth', () => {
     expect(ask(hs({ ...good, nbf: NOW_MS / 1000 }))).to.deep.include({ userId: 'u1' });
   });
 
-  it('S6 when sub is no id or roles are no list of words, then invalid', () => {
+  it('when sub is no id or roles are no list of words, then invalid [S6]', () => {
     for (const sub of [undefined, null, 7, '', 'a b', 'a:b', '{7:0}', 'u\0', 'u'.repeat(65), { a: 1 }]) {
       expect(ask(hs({ sub, exp: LATER })), JSON.stringify(sub)).to.equal('invalid');
     }

@@ -18,12 +18,12 @@ describe('client address', () => {
     expect(addressOf([], undefined)).to.equal('');
   });
 
-  it('a stranger may write what he likes into the header', () => {
+  it('a header from a client that is no proxy of ours is ignored', () => {
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1')).to.equal('192.0.2.1');
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1, 198.51.100.7')).to.equal('192.0.2.1');
   });
 
-  it('S5 behind our proxies it is whom the first of them saw: what stands further left was made up', () => {
+  it('behind our proxies it is the address that the first of them saw; entries further left are not trusted [S5]', () => {
     expect(addressOf(OURS, '10.0.0.1', '198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9, 198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9,198.51.100.7,10.0.0.2 , 2001:db8::5')).to.equal('198.51.100.7');

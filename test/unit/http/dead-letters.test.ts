@@ -71,7 +71,7 @@ describe('admin dead letters', () => {
   const post = (path: string, token = admin): request.Test =>
     request(server.url).post(`/admin/v1/dead-letters${path}`).set('authorization', token);
 
-  it('S5 when the token is missing or lacks the role, then 401 or 403 and nothing is asked', async () => {
+  it('when the token is missing or lacks the role, then 401 or 403 and nothing is asked [S5]', async () => {
     for (const path of ['', '/17']) {
       await request(server.url).get(`/admin/v1/dead-letters${path}`).expect(401);
       await get(path, bearer('u1', ['Admin'])).expect(403);
@@ -83,7 +83,7 @@ describe('admin dead letters', () => {
     expect(calls).to.deep.equal([]);
   });
 
-  it('when letters are asked for, then a page without bodies, and where the next begins if it was full', async () => {
+  it('a list of dead letters is a page without bodies, and where the next begins if it was full', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });
     expect((await get('?limit=1').expect(200)).body.next).to.equal('17');
     expect(calls).to.deep.equal([
@@ -102,7 +102,7 @@ describe('admin dead letters', () => {
     expect(calls).to.deep.equal([['list', filter, { afterId: '16', max: 200 }]]);
   });
 
-  it('S6 when a filter is wrong, then 400 names it', async () => {
+  it('when a filter is wrong, then 400 names it [S6]', async () => {
     const wrong: Record<string, string[]> = {
       ...{ saleId: ['x', '0'], key: ['a b', ''], reason: ['x'], state: ['gone'], since: ['yesterday', '7'] },
       ...{ until: [''], after: ['x', '-1'], limit: ['0', '201', 'x', '1.5', ''], colour: ['red'] },
@@ -126,7 +126,7 @@ describe('admin dead letters', () => {
     await get('/x').expect(400);
   });
 
-  it('when one is replayed or discarded, then in the name of the admin, and the letter comes back', async () => {
+  it('when one is replayed or discarded, then in the name of the admin, and the dead letter is answered', async () => {
     const replay = await post('/17/replay').expect(200);
     expect(replay.body).to.deep.equal({ outcome: 'replayed', deadLetter: WITH_BODY });
     expect((await post('/17/discard').expect(200)).body.outcome).to.equal('discarded');
@@ -171,7 +171,7 @@ describe('admin dead letters', () => {
     }
   });
 
-  it('D1 when a dependency is down, then 503 names it', async () => {
+  it('when a dependency is down, then 503 names it [D1]', async () => {
     fake.services.deadLetters.discard = () =>
       Promise.reject(new OperationalError('mysql', 'gone', { retryable: true }));
     const { body } = await post('/17/discard').expect(503);

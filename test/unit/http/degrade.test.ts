@@ -93,7 +93,7 @@ describe('the degradation in front of the routes', () => {
   const get = (endpoint: (typeof READS)[number], user = 'u1'): request.Test =>
     request(server.url).get(PATHS[endpoint]).set('authorization', bearer(user));
 
-  it('status: that a purchase is pending is not kept, so that nobody misses its order', async () => {
+  it('status: a pending status is not cached, so that its order is seen at once', async () => {
     world.fake.status = { status: 'pending' };
     await get('status').expect(200);
     world.switch('status', 'L1');
@@ -130,7 +130,7 @@ describe('the degradation in front of the routes', () => {
       expect(problem.code).to.equal('unavailable');
     });
 
-    it(`${endpoint}: with the breaker open its source is not called, and nothing is claimed that nobody knows`, async () => {
+    it(`${endpoint}: with the breaker open its source is not called, and the answer claims nothing that is not known`, async () => {
       world.rules = degradeRules.parse({ mode: 'on', asked: { redis: { [endpoint]: 'L1' } } });
       world.open = ['redis'];
       const { body } = await get(endpoint).expect(200);
@@ -209,7 +209,7 @@ describe('the degradation in front of the routes', () => {
     }
   });
 
-  it('a stream of news has no poorer form: below the full answer it is refused, and says what to ask instead', async () => {
+  it('an event stream has no degraded form: it is refused, and the answer names what to ask instead', async () => {
     for (const level of ['L1', 'L4'] as const) {
       world.switch('status', level);
       const { body } = await request(server.url)
@@ -221,7 +221,7 @@ describe('the degradation in front of the routes', () => {
     }
   });
 
-  it('a switch for a part of the users: the same ones each time, by address where nobody is signed in', async () => {
+  it('a switch for a part of the users: the same users each time, by address for anonymous callers', async () => {
     world.switch('order', 'L4', 50);
     const statusOf = async (user: string): Promise<number> => (await get('order', user)).status;
     const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);

@@ -139,7 +139,7 @@ describe('what a purchase must show', () => {
     expect(front.nonces.asked).to.equal(0);
   });
 
-  it('nobody can say whether a nonce was used: 503, come again', async () => {
+  it('503 with Retry-After while it cannot be known whether a nonce was used', async () => {
     front.set(SIGN);
     front.nonces.down = true;
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
@@ -147,7 +147,7 @@ describe('what a purchase must show', () => {
     expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
   });
 
-  it('a purchase token: none or one of somebody else is 403; his own is good for one purchase', async () => {
+  it("a purchase token: none or one of another buyer is 403; the buyer's own is good for one purchase", async () => {
     front.set(TOKENS);
     const { body: problem } = await buy().expect(403);
     expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
@@ -193,7 +193,7 @@ describe('what a purchase must show', () => {
     expect(front.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
   });
 
-  it('who is sold out hears it before his body is read, signature and token unspent', async () => {
+  it('sold_out is answered before the body is read; signature and token stay unused', async () => {
     front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     front.fake.early = 'sold_out';
     const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
@@ -259,7 +259,7 @@ describe('what other questions about a sale must show', () => {
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
-  it('sold out: the queue is over for who joins and for who waits', async () => {
+  it('sold out: the queue ends for those who join and those who wait', async () => {
     front.set({ queue: { mode: 'on', admitPerSecond: 0 } });
     const { body: place } = await ask('post', QUEUE).expect(202);
     await ask('get', `${QUEUE}/${place.ticket}`).expect(200);

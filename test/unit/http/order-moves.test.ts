@@ -39,7 +39,7 @@ describe('orders and payments over HTTP', () => {
       });
     };
 
-    it('paid: 200 with the order, for the buyer of the token, with his key or none', async () => {
+    it('paid: 200 with the order, for the buyer of the token, with or without a key', async () => {
       const url = await paying({ outcome: 'paid', order: ORDER });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
@@ -74,7 +74,7 @@ describe('orders and payments over HTTP', () => {
       });
     }
 
-    it('S4 S6 no token, an odd order id, an odd key: nothing is asked', async () => {
+    it('no token, an odd order id, an odd key: nothing is asked [S4, S6]', async () => {
       const url = await paying({ outcome: 'not_found' });
       await request(url).post(path).expect(401).expect('www-authenticate', 'Bearer');
       await request(url).post('/v1/orders/9x/pay').set('authorization', bearer()).expect(400);
@@ -116,7 +116,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).expect(401);
     });
 
-    it('S4 a foreign or absent order: 404', async () => {
+    it('a foreign or absent order: 404 [S4]', async () => {
       const url = await cancelling({ outcome: 'not_found' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(404);
       expect(body).to.include({ code: 'order_not_found' });
@@ -158,7 +158,7 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
     });
 
-    it('an unsigned, wrongly signed, stale or changed message: 401, and nothing is told', async () => {
+    it('an unsigned, wrongly signed, stale or changed message: 401, and nothing is recorded', async () => {
       const url = await listen();
       const body = JSON.stringify(event);
       await request(url).post(path).set('content-type', 'application/json').send(body).expect(401);
@@ -175,7 +175,7 @@ describe('orders and payments over HTTP', () => {
       expect(told).to.deep.equal([]);
     });
 
-    it('S6 a signed body that is no payment: 400 says why', async () => {
+    it('a signed body that is no payment: 400 says why [S6]', async () => {
       const url = await listen();
       const bodies = ['', '{', '[]', 'null', '{"type":7}', '{"type":"payment.succeeded"}'];
       for (const part of [
@@ -238,7 +238,7 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 
-    it('no such order 404, a payment of another order 409, MySQL down 503 so that it is told again', async () => {
+    it('no such order 404, a payment of another order 409, MySQL down 503 so that the provider retries', async () => {
       const url = await listen();
       outcome = 'not_found';
       expect((await post(url, JSON.stringify(event)).expect(404)).body).to.include({ code: 'order_not_found' });

@@ -124,7 +124,7 @@ describe('POST purchases', () => {
     expect((await ask()).headers.get('retry-after'), 'it waits for its operator').to.equal('1');
   });
 
-  it('when a released request is asked again, then 200 with how it ended, or 503 while the book does not know', async () => {
+  it('when a released request is asked again, then 200 with how it ended, or 503 while MySQL has no row of it', async () => {
     const entry = { state: 'released', orderId: '99', quantity: 1 } as const;
     fake.enter = () => Promise.resolve({ outcome: 'replayed', entry });
     fake.status = { status: 'ordered', orderId: '99', orderState: 'expired' };
@@ -149,7 +149,7 @@ describe('POST purchases', () => {
     expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([1, 1, 1, 1]);
   });
 
-  it('S4 S6 when the body is anything but a quantity, then 400 and nothing is asked of the gate', async () => {
+  it('when the body is anything but a quantity, then 400 and nothing is asked of the gate [S4, S6]', async () => {
     const bodies = ['nonsense', 'null', '[]', '7', '"x"', '{"quantity":1', '\u0000', '{"quantity":1}\u0000'];
     for (const quantity of ['0', '-1', '1.5', '1001', '"1"', 'null', '1e9', 'true', '[1]']) {
       bodies.push(`{"quantity":${quantity}}`);
@@ -166,7 +166,7 @@ describe('POST purchases', () => {
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');
   });
 
-  it('S6 when the key is missing, odd or too long, then 400 that says the shape', async () => {
+  it('when the key is missing, odd or too long, then 400 that says the shape [S6]', async () => {
     const odd = [
       '',
       ' ',
@@ -192,14 +192,14 @@ describe('POST purchases', () => {
     expect((await ask({ headers: { 'idempotency-key': 'Az09_-'.repeat(10) } })).status).to.equal(202);
   });
 
-  it('S6 when the key is given twice, even the same, then 400', async () => {
+  it('when the key is given twice, even the same, then 400 [S6]', async () => {
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, KEY)).answer())?.status).to.equal(400);
     client.socket.destroy();
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('S6 when a header holds NUL or a bare line feed, then 400 and the connection ends', async () => {
+  it('when a header holds NUL or a bare line feed, then 400 and the connection ends [S6]', async () => {
     for (const key of ['Idempotency-Key: a\0b', 'Idempotency-Key: a\rb']) {
       const client = await RawClient.to(server.port);
       const answer = await client.say(rawPurchase('', key)).answer();
@@ -210,7 +210,7 @@ describe('POST purchases', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('S6 when the sale id is odd, then 400', async () => {
+  it('when the sale id is odd, then 400 [S6]', async () => {
     const odd = [
       '0',
       '07',
@@ -271,7 +271,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('S5 when the token is missing or bad, then 401 with a challenge, and the gate hears nothing', async () => {
+  it('when the token is missing or bad, then 401 with a challenge, and the gate is not called [S5]', async () => {
     const missing = await ask({ headers: { authorization: '' } });
     expect([missing.status, missing.headers.get('www-authenticate')]).to.deep.equal([401, 'Bearer']);
     for (const authorization of ['Bearer', 'Bearer x.y.z', 'Basic dTpw', `${bearer()}x`, 'Bearer '.repeat(40)]) {
@@ -291,7 +291,7 @@ describe('POST purchases', () => {
     expect(fake.entered.map((request) => request.trace)).to.deep.equal([trace, ...bad.map(() => '')]);
   });
 
-  it('S6 when the body has 10 MB, then 413 and the connection is closed', async () => {
+  it('when the body has 10 MB, then 413 and the connection is closed [S6]', async () => {
     const { status, headers, body } = await ask({ body: ' '.repeat(10_000_000) });
     expect([status, body.code, headers.get('connection')]).to.deep.equal([413, 'payload_too_large', 'close']);
     expect(await ask({ body: `{}${' '.repeat(4094)}` })).to.include({ status: 202 });
@@ -299,13 +299,13 @@ describe('POST purchases', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('S6 when a body is announced that is too large, then 413 although none of it came', async () => {
+  it('when a body is announced that is too large, then 413 although none of it came [S6]', async () => {
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
     await client.end();
   });
 
-  it('S6 when a client goes on sending before it reads, then it still finds its 413', async () => {
+  it('when a client goes on sending before it reads, then it still finds its 413 [S6]', async () => {
     const client = await RawClient.to(server.port);
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
     client.socket.pause();
@@ -318,7 +318,7 @@ describe('POST purchases', () => {
     expect((await client.answer())?.status).to.equal(413);
   });
 
-  it('S6 when a chunked body grows too large, then 413 and the connection is closed', async () => {
+  it('when a chunked body grows too large, then 413 and the connection is closed [S6]', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('', KEY, 'Transfer-Encoding: chunked'));
     client.say('2', '{}', '');
@@ -339,7 +339,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('S6 when the headers have 64 kB, then 431 and the connection is closed', async () => {
+  it('when the headers have 64 kB, then 431 and the connection is closed [S6]', async () => {
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, `X-Long: ${'x'.repeat(65_536)}`)).answer();
     expect(answer?.status).to.equal(431);
@@ -366,7 +366,7 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
-  it('when the client leaves in the middle of its body, then the gate never hears of it', async () => {
+  it('when the client leaves in the middle of its body, then the gate is not called', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"quan', KEY, 'Content-Length: 14'));
     await until(() => fake.asked.length === 1);

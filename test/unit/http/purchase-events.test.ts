@@ -84,7 +84,7 @@ describe('events of a purchase over HTTP', () => {
     expect([closed, fake.counted]).to.deep.equal([1, ['purchase_events stream']]);
   });
 
-  it('asks for the buyer of the token, and for what he has not seen; an odd Last-Event-ID is none', async () => {
+  it("follows the purchase of the token's buyer from the last event they saw; a malformed Last-Event-ID is ignored", async () => {
     await serve();
     for (const lastEventId of [undefined, 'ordered', 'toString']) await listen(lastEventId);
     expect(asked.map(({ userId, saleId, requestId, seen }) => [userId, saleId, requestId, seen])).to.deep.equal([
@@ -99,20 +99,20 @@ describe('events of a purchase over HTTP', () => {
     ['overloaded', 503, 'overloaded'],
     [new OperationalError('redis', 'gone', { retryable: true }), 503, 'unavailable'],
   ] as const) {
-    it(`S7 R8 ${code}: ${status} before any stream`, async () => {
+    it(`${code}: ${status} before any stream [S7, R8]`, async () => {
       await serve(answer);
       const { body } = await request(server.url).get(PATH).set('authorization', bearer()).expect(status);
       expect(body.code).to.equal(code);
     });
   }
 
-  it('whoever has seen the end hears 204, and an EventSource comes no more', async () => {
+  it('a client that has seen the end gets 204, which ends its EventSource', async () => {
     await serve('ended');
     const { text } = await request(server.url).get(PATH).set('authorization', bearer()).expect(204);
     expect(text).to.equal('');
   });
 
-  it('S4 no token: 401; an odd address: 400; nothing is followed', async () => {
+  it('no token: 401; an odd address: 400; nothing is followed [S4]', async () => {
     await serve();
     await request(server.url).get(PATH).expect(401);
     await request(server.url).get('/v1/sales/x/purchases/k1/events').set('authorization', bearer()).expect(400);
@@ -128,7 +128,7 @@ describe('events of a purchase over HTTP', () => {
     expect(asked[0]?.signal.aborted).to.equal(true);
   });
 
-  it('T13 a drain ends it at once', async () => {
+  it('a drain ends it at once [T13]', async () => {
     await serve();
     const client = await listen();
     const startedMs = Date.now();
@@ -138,7 +138,7 @@ describe('events of a purchase over HTTP', () => {
     expect(closed).to.equal(1);
   });
 
-  it('S7 when its client goes, then nobody follows any more', async () => {
+  it('when the client disconnects, following ends [S7]', async () => {
     await serve();
     (await listen()).close();
     await until(() => closed === 1);
@@ -155,7 +155,7 @@ describe('event-stream', () => {
     return { res, req };
   }
 
-  it('S7 a reader who takes nothing is cut off at the next heartbeat, and nothing is kept for him', async () => {
+  it('a client that reads nothing is disconnected at the next heartbeat, and nothing is buffered for it [S7]', async () => {
     const { res, req } = slowResponse();
     const stream = new EventStream(req, res, { heartbeatMs: 10, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
     await until(() => res.destroyed);
@@ -163,7 +163,7 @@ describe('event-stream', () => {
     stream.end();
   });
 
-  it('S7 nor is anything written behind a full socket', () => {
+  it('nothing is written to a full socket [S7]', () => {
     const { res, req } = slowResponse();
     const stream = new EventStream(req, res, { heartbeatMs: 60_000, streamMaxMs: 60_000, retryMs: 1 }, () => undefined);
     for (let i = 0; i < 3 && !res.destroyed; i++)

@@ -72,7 +72,7 @@ describe('the queue and its tokens over HTTP', () => {
     expect(fake.counted).to.deep.equal(['queue waiting']);
   });
 
-  it('a look is 200, for the buyer of the token and the ticket of the address', async () => {
+  it('reading a ticket is 200, for the buyer of the token and the ticket of the address', async () => {
     const { body } = await look().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
@@ -109,7 +109,7 @@ describe('the queue and its tokens over HTTP', () => {
     }
   });
 
-  it('who is not signed in, names no sale, or one that is not there, waits for nothing', async () => {
+  it('no queue without a token, or for an unknown or malformed sale id', async () => {
     await request(app).post('/v1/sales/7/queue').expect(401);
     await request(app).get('/v1/sales/7/queue/x').expect(401);
     await request(app).post('/v1/sales/7/purchase-token').expect(401);

@@ -28,14 +28,14 @@ describe('admin reconcile', () => {
   const post = (path: string, token = admin): request.Test =>
     request(server.url).post(`/admin/v1/reconcile${path}`).set('authorization', token);
 
-  it('S5 when the token is missing or lacks the role, then 401 or 403 and nothing is asked', async () => {
+  it('when the token is missing or lacks the role, then 401 or 403 and nothing is asked [S5]', async () => {
     const asked = [post(`/sales/${sale.saleId}`, bearer('u1')), get('/runs', bearer('u1')), get('/jobs', bearer('u1'))];
     for (const test of [...asked, post('/jobs/1/retry', bearer('u1'))]) await test.expect(403);
     await request(server.url).get('/admin/v1/reconcile/runs').expect(401);
     expect(world.runsRepository.runs).to.deep.equal([]);
   });
 
-  it('a dry run tells what it found; with apply it makes jobs in the name of who asked, and follows them', async () => {
+  it('a dry run reports its findings; with apply it makes jobs in the name of the caller and waits for them', async () => {
     await world.stray(sale, ['u1']);
     world.onPublish = (batch) => world.work(batch);
     const dry = await post(`/sales/${sale.saleId}`).expect(200);
@@ -56,7 +56,7 @@ describe('admin reconcile', () => {
     expect(runs[0].startedAt).to.match(/^20\d\d-/);
   });
 
-  it('C1 when somebody else reconciles the sale, then 409 and who it is; no such sale is 404', async () => {
+  it('409 with the owner while another run reconciles the sale; 404 for an unknown sale [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob-1', 60_000);
     const { body } = await post(`/sales/${sale.saleId}`).expect(409);
     expect(body).to.include({ code: 'reconcile_running', retryable: true, detail: 'bob-1 reconciles this sale.' });

@@ -44,7 +44,7 @@ describe('admin refunds', () => {
   const done = (paymentId: string, token = admin): request.Test =>
     request(server.url).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', token);
 
-  it('S5 only an admin sees them or takes one on', async () => {
+  it('only an admin sees them or takes one on [S5]', async () => {
     await request(server.url).get('/admin/v1/refunds').expect(401);
     await get('', bearer()).expect(403);
     await done('p1', bearer()).expect(403);
@@ -60,13 +60,13 @@ describe('admin refunds', () => {
     ]);
   });
 
-  it('one that was due is taken on, under the name of who asks', async () => {
+  it('one that was due is taken on, under the name of the caller', async () => {
     const { body } = await done('pi_3.Mt:1').expect(200);
     expect(body).to.deep.equal({ outcome: 'done', refund: { ...SHOWN, state: 'refunded' } });
     expect(takenOn).to.deep.equal(['pi_3.Mt:1 boss']);
   });
 
-  it('one that is refunded is 409, so that nobody pays it twice; one that nobody knows 404', async () => {
+  it('one that is refunded is 409, so that it is not paid twice; an unknown one is 404', async () => {
     answer = { outcome: 'already_refunded', refund: REFUND };
     const { body } = await done('p1').expect(409);
     expect(body).to.include({ code: 'wrong_state', retryable: false });
@@ -75,7 +75,7 @@ describe('admin refunds', () => {
     expect((await done('p1').expect(404)).body.code).to.equal('refund_not_found');
   });
 
-  it('S6 what it does not understand is 400 and names the field', async () => {
+  it('what it does not understand is 400 and names the field [S6]', async () => {
     for (const [field, query] of [
       ['state', 'state=paid'],
       ['after', 'after=a%20b'],

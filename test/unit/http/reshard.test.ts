@@ -47,7 +47,7 @@ describe('admin reshard', () => {
     expect(details.size, 'no two say the same').to.equal(Object.keys(words).length);
   });
 
-  it('S5 nobody but an admin, and nothing but a number of buckets', async () => {
+  it('only an admin, and only a number of buckets [S5]', async () => {
     await post({ buckets: 8 }, { token: bearer('u1') }).expect(403);
     for (const body of [{}, { buckets: 1 }, { buckets: 65 }, { buckets: '8' }, { buckets: 8, force: true }]) {
       await post(body).expect(400);

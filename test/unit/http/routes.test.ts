@@ -27,7 +27,7 @@ describe('routes', () => {
   describe('GET purchase', () => {
     const path = '/v1/sales/7/purchases/k1';
 
-    it('when it stands somewhere, then 200 says where; nobody may cache it', async () => {
+    it('a known purchase is 200 with its status, not to be cached', async () => {
       const url = await serve();
       for (const status of [
         { status: 'pending' },
@@ -42,7 +42,7 @@ describe('routes', () => {
       expect(fake.counted).to.deep.equal(['pending', 'ordered', 'failed'].map((word) => `purchase_status ${word}`));
     });
 
-    it('S4 when it is not there for this buyer, then 404; without a token 401', async () => {
+    it('when it is not there for this buyer, then 404; without a token 401 [S4]', async () => {
       const url = await serve();
       fake.status = { status: 'not_found' };
       const { body } = await request(url).get(path).set('authorization', bearer()).expect(404);
@@ -72,7 +72,7 @@ describe('routes', () => {
       }
     });
 
-    it('S6 when an id in the address is odd, then 400', async () => {
+    it('when an id in the address is odd, then 400 [S6]', async () => {
       const url = await serve();
       for (const odd of ['/v1/sales/x/purchases/k1', '/v1/sales/7/purchases/a%20b', '/v1/sales/7/purchases/%7B7%7D']) {
         await request(url).get(odd).set('authorization', bearer()).expect(400);
@@ -91,7 +91,7 @@ describe('routes', () => {
       expect(lifecycle.polls.size).to.equal(0);
     });
 
-    it('S7 when the client leaves, then its long poll ends', async () => {
+    it('when the client leaves, then its long poll ends [S7]', async () => {
       let signal: AbortSignal | undefined;
       const get = (query: PurchaseQuery): Promise<{ status: 'pending' }> => {
         signal = query.signal;
@@ -134,7 +134,7 @@ describe('routes', () => {
   });
 
   describe('GET order', () => {
-    it("S4 when it is the buyer's own, then 200; foreign or absent, then the same 404", async () => {
+    it("when it is the buyer's own, then 200; foreign or absent, then the same 404 [S4]", async () => {
       const getOrder = (orderId: string, userId: string): Promise<Order | null> =>
         Promise.resolve(orderId === ORDER.orderId && userId === ORDER.userId ? ORDER : null);
       const url = await serve({ getOrder });
@@ -197,7 +197,7 @@ describe('routes', () => {
       expect(fake.bugs).to.have.length(1);
     });
 
-    it('S6 when the address is unknown or broken, then 404 or 400, never a reported bug', async () => {
+    it('when the address is unknown or broken, then 404 or 400, never a reported bug [S6]', async () => {
       const url = await serve();
       for (const path of [
         '/',
@@ -225,7 +225,7 @@ describe('routes', () => {
       await request(url).get('/admin/v1/sales/7/open').expect(405).expect('allow', 'POST');
     });
 
-    it('when anything is answered, then no header tells what serves it', async () => {
+    it('when anything is answered, then no header names the server software', async () => {
       const url = await serve();
       for (const path of ['/healthz', '/nope', '/v1/sales/7/purchases']) {
         const { headers } = await request(url).get(path);

@@ -25,7 +25,7 @@ describe('admin rules', () => {
     request(server.url)[method](`/admin/v1/rules${path}`).set('authorization', token);
   const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
 
-  it('S5 only an admin sees them, checks them or changes them', async () => {
+  it('only an admin sees them, checks them or changes them [S5]', async () => {
     await request(server.url).get('/admin/v1/rules').expect(401);
     await ask('get', '', bearer()).expect(403);
     await ask('put', '', bearer()).send({ version: 0, rules: {} }).expect(403);
@@ -35,7 +35,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('what was read can be changed and sent back, and is published under the name of who asks', async () => {
+  it('rules that were read can be changed and sent back, and are published under the name of the caller', async () => {
     const { body: read } = await ask('get').expect(200);
     expect(read.version).to.equal(0);
     read.rules.lists.mode = 'dry_run';
@@ -52,7 +52,7 @@ describe('admin rules', () => {
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
   });
 
-  it('who was slower hears 409 and which version is the newest', async () => {
+  it('409 with the newest version when another change was faster', async () => {
     await put(0, {}).expect(200);
     const { body } = await put(0, denying('eve')).expect(409);
     expect(body).to.include({ code: 'version_conflict', retryable: false });
@@ -60,7 +60,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('S6 bad rules are 400, with every slip and its place, and nothing is changed', async () => {
+  it('invalid rules are 400 with every mistake and its place, and nothing is changed [S6]', async () => {
     const { body } = await put(0, { lists: { mode: 'x', users: { deny: ['a b'] } }, soon: {} }).expect(400);
     expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
       ...['lists.mode', 'lists.users.deny.0', 'soon'],
@@ -68,7 +68,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('S6 a document that is none is 400', async () => {
+  it('a body that is no rules document is 400 [S6]', async () => {
     for (const body of ['', 'null', '[]', '{', '{"version":0}', '{"rules":{}}', '{"version":-1,"rules":{}}']) {
       await ask('put').set('content-type', 'application/json').send(body).expect(400);
     }
@@ -95,7 +95,7 @@ describe('admin rules', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('history says who changed them, and shows each version', async () => {
+  it('history names the actor of each change and shows each version', async () => {
     await put(0, denying('eve')).expect(200);
     await put(1, {}).expect(200);
     const { body } = await ask('get', '/history?limit=1').expect(200);

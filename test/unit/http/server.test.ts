@@ -30,7 +30,7 @@ describe('http server', () => {
 
   const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
 
-  it('S7 when headers come too slowly, then 408 and the connection is closed; others are served meanwhile', async () => {
+  it('when headers come too slowly, then 408 and the connection is closed; others are served meanwhile [S7]', async () => {
     await start({ ...soon, requestTimeoutMs: 60_000 });
     const client = await RawClient.to(server.port);
     client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
@@ -42,7 +42,7 @@ describe('http server', () => {
     expect(fake.counted).to.include('other request_timeout');
   });
 
-  it('S7 when a body comes too slowly, then 408, the connection is closed and the gate hears nothing', async () => {
+  it('when a body comes too slowly, then 408, the connection is closed and the gate is not called [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
@@ -51,20 +51,20 @@ describe('http server', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('S7 when a connection never says anything, then it is closed', async () => {
+  it('when a connection never says anything, then it is closed [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     await client.end();
   });
 
-  it('S7 when a connection idles after its answer, then it is closed', async () => {
+  it('when a connection idles after its answer, then it is closed [S7]', async () => {
     await start({ keepAliveTimeoutMs: 100 });
     const client = await RawClient.to(server.port);
     expect((await client.say(rawPurchase('', KEY)).answer())?.headers.get('connection')).to.equal('keep-alive');
     await client.end();
   });
 
-  it('S7 when the cap of connections is reached, then one more is closed at once and counted', async () => {
+  it('when the cap of connections is reached, then one more is closed at once and counted [S7]', async () => {
     await start({ maxConnections: 2, headersTimeoutMs: 5000, requestTimeoutMs: 5000 });
     const inside = [await RawClient.to(server.port), await RawClient.to(server.port)];
     for (const client of inside) expect((await client.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
@@ -74,7 +74,7 @@ describe('http server', () => {
     expect((await inside[0]?.say(rawPurchase('', KEY)).answer())?.status).to.equal(202);
   });
 
-  it('S7 when a client never reads its answer, then its connection is closed', async () => {
+  it('when a client never reads its answer, then its connection is closed [S7]', async () => {
     fake = new FakeServices({ exposition: () => Promise.resolve('x'.repeat(20_000_000)) });
     await start({ stalledTimeoutMs: 100 });
     const client = await RawClient.to(server.port);
@@ -107,7 +107,7 @@ describe('http server', () => {
     }
   });
 
-  it('when a body is broken in its chunks, then 400 and the gate hears nothing', async () => {
+  it('when a body is broken in its chunks, then 400 and the gate is not called', async () => {
     await start();
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('zz\r\n', KEY, 'Transfer-Encoding: chunked'));

@@ -21,14 +21,14 @@ describe('admin switches', () => {
   const ask = (method: 'get' | 'put' | 'post', path = '', token = bearer('boss', ['admin'])): request.Test =>
     request(server.url)[method](`/admin/v1/switches${path}`).set('authorization', token);
 
-  it('S5 only an admin sees them or sets one', async () => {
+  it('only an admin sees them or sets one [S5]', async () => {
     await request(server.url).get('/admin/v1/switches').expect(401);
     await ask('get', '', bearer()).expect(403);
     await ask('put', '/sale', bearer()).send({ level: 'L4' }).expect(403);
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('one is set for a share of the users, under the name of who asks, and shown with all others', async () => {
+  it('one is set for a share of the users, under the name of the caller, and shown with all others', async () => {
     const { body } = await ask('put', '/sale').send({ level: 'L1', percent: 20 }).expect(200);
     expect(body).to.deep.equal({
       ...{ outcome: 'switched', version: 1, seenAtOnce: true },
@@ -47,7 +47,7 @@ describe('admin switches', () => {
     expect(body).to.include({ endpoint: 'purchase', level: 'L4', percent: 100 });
   });
 
-  it('S6 what cannot be is 400, each slip with its place, and nothing is changed', async () => {
+  it('an invalid change is 400 with every mistake and its place, and nothing is changed [S6]', async () => {
     const fields = async (path: string, body: object): Promise<string[]> => {
       const { body: problem } = await ask('put', path).send(body).expect(400);
       return problem.errors.map(({ field }: { field: string }) => field);
@@ -68,7 +68,7 @@ describe('admin switches', () => {
     expect(await repository.current()).to.include({ version: 0 });
   });
 
-  it('rules that this program cannot read are told as such, and not overwritten', async () => {
+  it('rules that this program cannot read are reported as such, and not overwritten', async () => {
     await repository.store({ tomorrow: {} }, 0, 'newer');
     for (const answer of [ask('get'), ask('put', '/sale').send({ level: 'L4' })]) {
       const { body } = await answer.expect(409);

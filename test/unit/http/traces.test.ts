@@ -37,7 +37,7 @@ describe('admin trace', () => {
   const get = (path: string, token = bearer('boss', ['admin'])): request.Test =>
     request(server.url).get(`/admin/v1/requests/${path}`).set('authorization', token);
 
-  it('S5 only an admin may look at the purchases of others', async () => {
+  it('only an admin may read the purchases of others [S5]', async () => {
     await request(server.url).get('/admin/v1/requests/k1').expect(401);
     await get('k1', bearer('u1')).expect(403);
     expect(asked).to.deep.equal([]);
@@ -66,7 +66,7 @@ describe('admin trace', () => {
     expect([body.code, body.detail]).to.deep.equal(['purchase_not_found', 'Nobody knows it.']);
   });
 
-  it('S6 wrong ids are 400', async () => {
+  it('wrong ids are 400 [S6]', async () => {
     for (const path of ['a%20b', 'k1?saleId=x', 'k1?userId=a%2Fb', 'k1?who=1', 'k1?userId=a&userId=b']) {
       expect((await get(path).expect(400)).body.code).to.equal('bad_request');
     }

@@ -56,7 +56,7 @@ describe('webhook signature', () => {
     }
   });
 
-  it('when the signature is wrong and old, then nobody learns that it is old', () => {
+  it('when the signature is wrong and old, then the answer does not say that it is old', () => {
     const old = signWebhook('another-secret-of-more-than-32-bytes', body, 0);
     expect(verifier.verify(old, body)).to.equal('invalid');
   });

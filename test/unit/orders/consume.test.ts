@@ -52,7 +52,7 @@ describe('keeper: the messages of a consumer group', () => {
     ]);
   });
 
-  it('what came too early comes again, later each time, and does not hold up the others [M6]', async () => {
+  it('what came too early comes again, later each time, and does not delay the others [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -73,7 +73,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([handled.length, unfinished()]).to.deep.equal([4, 0]);
   });
 
-  it('what nobody can read is parked with its origin and acked [M7]', async () => {
+  it('an unreadable message is parked with its origin and acked [M7]', async () => {
     answers.set('{', () => ({ outcome: 'undecodable', detail: 'not JSON' }));
     world.broker.publishRaw(TOPIC, '{', { topic: TOPIC, saleId: '7' });
     await run();
@@ -149,7 +149,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect([handled, unfinished()]).to.deep.equal([bodies, 0]);
   });
 
-  it('what was lost while it waited for its turn is left to whoever gets it next', async () => {
+  it('a message that was lost while it waited for its turn is left to its next consumer', async () => {
     for (const body of ['long', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('long', () => {
       world.clock.advance(INVISIBLE_MS);

@@ -40,7 +40,7 @@ describe('draft-rows', () => {
     });
   }
 
-  it('a row of its own batch is done: settled while it lives, left alone once it has ended', () => {
+  it('a row of its own batch is done: marked while it lives, left alone once it has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'cancelled' }),
@@ -52,7 +52,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('a row of its own batch that has ended: a late batch may have claimed units since, which go back', () => {
+  it('a row of its own batch that has ended: an older batch may have reacquired units since, which go back', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),
@@ -67,7 +67,7 @@ describe('draft-rows', () => {
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('a row of another batch: live is settled, ended is released, oversold_guard closes without units', () => {
+  it('a row of another batch: live is marked, ended is released, oversold_guard closes without units', () => {
     const known = knowing([
       knownRow(batch, 0, { batchId: 'other', state: 'pending_payment' }),
       knownRow(batch, 1, { batchId: 'other', state: 'expired' }),
@@ -98,7 +98,7 @@ describe('draft-rows', () => {
     ]);
   });
 
-  it('the same names in another sale are somebody else', () => {
+  it('the same names in another sale are other purchases', () => {
     const other = saleOf({ limitPerBuyer: 1 });
     const elsewhere = batchOf(other, purchasesOf('ann/k1'));
     const draft = draftRows([elsewhere], termsOf(other), knowing([knownRow(batch, 0, {})], [`${sale.saleId}/ann`]));

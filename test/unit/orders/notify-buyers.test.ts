@@ -5,7 +5,7 @@ import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { KeeperWorld } from './keeper-world.js';
 
-describe('keeper: tell-buyers', () => {
+describe('keeper: notify-buyers', () => {
   let world: KeeperWorld;
   let news: MemoryPurchaseNotifications;
   let asked: (readonly string[])[];
@@ -36,7 +36,7 @@ describe('keeper: tell-buyers', () => {
     return heard;
   };
 
-  it('tells how the rows stand, each once, whatever events speak of them; what is not there is passed over', async () => {
+  it('notifies of the state of the rows, each once, whatever the events say; missing rows are skipped', async () => {
     const heard = waitFor('7', 'u1');
     const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
     expect(result).to.deep.equal({ outcome: 'done' });
@@ -45,14 +45,14 @@ describe('keeper: tell-buyers', () => {
     expect(world.counts.notified).to.equal(2);
   });
 
-  it('of a sale that nobody waits for no row is read and nothing is told', async () => {
+  it('without waiting buyers no row is read and nothing is sent', async () => {
     waitFor('8', 'u1');
     expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
     expect(asked).to.deep.equal([['3']]);
     expect(news.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
   });
 
-  it('many orders are told in messages of a bounded size', async () => {
+  it('many orders are sent in messages of bounded size', async () => {
     waitFor('7', 'u1');
     await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
     expect(news.sent.map(([, told]) => told.length)).to.deep.equal([500, 500, 200]);

@@ -68,7 +68,7 @@ describe('keeper: pay-refunds', () => {
     expect(new Set(asked)).to.have.all.keys('simulated-unknown-1 1999 simulated-unknown-1');
   });
 
-  it('what the provider refuses stays due, is told to a person and holds up no other', async () => {
+  it('a refund that the provider refuses stays due, is logged for a person and does not delay others', async () => {
     await owe('simulated-decline-1', 'simulated-2');
     await run();
     expect(refunds.tries('simulated-decline-1')).to.include({ state: 'due', lastError: 'refused: simulated' });
@@ -76,14 +76,14 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('real money stays due where only a simulator is there, and a person is told', async () => {
+  it('real money stays due if only a simulator is configured, and that is logged for a person', async () => {
     await owe('pi_3Mt');
     await run();
     expect(refunds.tries('pi_3Mt')).to.include({ state: 'due', lastError: 'refused: not a simulated payment' });
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('what a person took on while the provider was asked is told: the money may have moved twice', async () => {
+  it('a refund that a person took on while the provider was asked is logged: it may have been paid twice', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {

@@ -66,13 +66,13 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('two keys at once: the order is paid, both hear it, and the second payment is owed back', async () => {
+  it('two keys at once: the order is paid, both are answered paid, and the second payment is owed back', async () => {
     const both = await Promise.all([pay('one'), pay('two')]);
     expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
     expect(refunds()).to.have.members([null, 'already_paid']);
   });
 
-  it('a foreign order is not there, and nobody is charged for it', async () => {
+  it('an order of another buyer is not found, and nothing is charged', async () => {
     expect(await pay(null, 'bob')).to.deep.equal({ outcome: 'not_found' });
     expect(await cancel('bob')).to.deep.equal({ outcome: 'not_found' });
     expect(charged).to.deep.equal([]);
@@ -91,7 +91,7 @@ describe('pay and cancel', () => {
   });
 
   for (const fault of ['pay_fails', 'pay_reply_lost'] as const) {
-    it(`${fault} after the charge: unknown, and the same key books the same payment once`, async () => {
+    it(`${fault} after the charge: unknown, and the same key records the same payment once`, async () => {
       moves.breakNext(fault);
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       expect((await pay()).outcome).to.equal('paid');
@@ -106,23 +106,23 @@ describe('pay and cancel', () => {
     expect(charged).to.deep.equal([]);
   });
 
-  it('the order ends while the money is on its way: it goes back, and the buyer hears so', async () => {
+  it('the order ends while the money is on its way: it is owed back, and the answer says so', async () => {
     meanwhile = () => moves.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
     expect(refunds()).to.deep.equal(['order_cancelled']);
   });
 
-  it('the deadline passes and nobody has ended the order: it is paid', async () => {
+  it('the deadline has passed and the order was not ended yet: it is paid', async () => {
     meanwhile = () => clock.advance(WINDOW_MS + 1);
     expect((await pay()).outcome).to.equal('paid');
   });
 
-  it('without a provider nobody is charged', async () => {
+  it('without a provider nothing is charged', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
 
-  it('money that cannot be booked is unknown and reported, never told as paid', async () => {
+  it('money that cannot be recorded is outcome_unknown and logged, never answered as paid', async () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };

@@ -103,7 +103,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     }
   });
 
-  it('each move is told by its word', async () => {
+  it('each move has its own word', async () => {
     for (const move of ['paid', 'cancelled', 'expired'] as const) {
       const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
       await publishMoved(memoryOrderChannels(world.broker))([

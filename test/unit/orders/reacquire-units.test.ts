@@ -68,7 +68,7 @@ describe('claim-late', () => {
     expect((await books.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('a batch of this epoch asks nothing of the ledger, and looks nothing up', async () => {
+  it('a batch of this epoch asks Redis nothing, and needs no look-up', async () => {
     books.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
@@ -86,7 +86,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(3);
   });
 
-  it('while the sale is shut only its late batches wait; the others of the same delivery are written [R3]', async () => {
+  it('while the sale is locked only its older batches wait; the others of the same delivery are written [R3]', async () => {
     answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
       ...['retry repairing', 'recorded', 'retry repairing'],
@@ -94,7 +94,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
 
-  it('a ledger that does not answer is no outage of MySQL: the batch waits as for a repair [R8]', async () => {
+  it('Redis that does not answer is no outage of MySQL: the batch waits as for a repair [R8]', async () => {
     answer = async () => Promise.reject(new OperationalError('redis', 'silent', { retryable: true }));
     const [result] = await record(late('ann'));
     expect(result).to.deep.equal({ outcome: 'retry', reason: 'repairing', error: null });

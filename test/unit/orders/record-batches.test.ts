@@ -118,7 +118,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('an outage is nobody’s fault: every batch may be tried again, and says what happened [D1]', async () => {
+  it('an outage counts against no batch: each may be tried again, and says what happened [D1]', async () => {
     books.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);

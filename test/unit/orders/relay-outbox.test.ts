@@ -62,7 +62,7 @@ describe('keeper: relay-outbox', () => {
     expect(handled).to.deep.equal(ids);
   });
 
-  it('a row that fails waits 1, 2, 4 … 30 s, is never given up, and holds up no other', async () => {
+  it('a row that fails waits 1, 2, 4 … 30 s, is never given up, and does not delay others', async () => {
     const [bad, good] = add(2) as [string, string];
     failing.add(bad);
     expect(await run()).to.equal('OperationalError');
@@ -103,7 +103,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved').map(({ id }) => id)).to.deep.equal([a]);
   });
 
-  it('a row that cannot be grouped with the others holds none of them up', async () => {
+  it('a row that cannot be grouped with the others does not delay them', async () => {
     const ids = add(2);
     await run(() => {
       throw new TypeError('payload.orders is undefined');
@@ -132,13 +132,13 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('two keepers at once keep each promise once [C1]', async () => {
+  it('two keepers at once handle each row once [C1]', async () => {
     const ids = add(MAX * 2);
     await Promise.all([run(), run()]);
     expect([...handled].sort()).to.deep.equal([...ids].sort());
   });
 
-  it('a row that nobody can read is told and stays; the others go on', async () => {
+  it('a row that cannot be read is logged and stays; the others go on', async () => {
     const broken = outbox.add('orders_moved', 'broken', null);
     const [good] = add(1);
     expect(await run()).to.equal('Error');
@@ -147,7 +147,7 @@ describe('keeper: relay-outbox', () => {
     expect(world.errors).to.deep.equal(['an outbox row cannot be read: it has to be repaired by hand']);
   });
 
-  it('an outbox that is away fails the run; the rows come when it is back [D1]', async () => {
+  it('an outage of the outbox fails the run; the rows are handled when it is back [D1]', async () => {
     add(1);
     outbox.breakNext('lease_fails');
     expect(await run()).to.equal('OperationalError');

@@ -30,7 +30,7 @@ describe('keeper: release-units', () => {
     for (let i = 0; i < count; i++) await world.recorded(await world.deducted(sale, [`u${i}*2`]), [`u${i}`]);
   };
 
-  it('(P5 COMP0) gives back what the outbox promised, and marks it done', async () => {
+  it('gives back the units of an outbox row, and marks the row done', async () => {
     const batch = await world.deducted(sale, ['u1*2', 'u2*3']);
     const [, orderId] = await world.recorded(batch, ['u2']);
     await job.runOnce();
@@ -55,7 +55,7 @@ describe('keeper: release-units', () => {
     expect([unitsLeft(), undone(), world.counts.released]).to.deep.equal([100, 0, 0]);
   });
 
-  it('a release that fails loses nothing and holds up no other [C3]', async () => {
+  it('a release that fails loses nothing and does not delay others [C3]', async () => {
     await failedBatches(2);
     world.store.breakNext('release_fails');
     await job.runOnce().catch(() => undefined);

@@ -34,7 +34,7 @@ describe('worker-loop', () => {
     return running;
   }
 
-  it('records, settles and acks what it receives', async () => {
+  it('records, marks and acks what it receives', async () => {
     const sale = await world.openSale();
     const batches = [batchOf(sale, purchasesOf('ann*2', 'bob')), batchOf(sale, purchasesOf('cid'))];
     for (const batch of batches) await world.place(batch);
@@ -208,7 +208,7 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([poison.body]);
   });
 
-  it('Redis down at settle: the record stands, the message comes again and is settled', async () => {
+  it('Redis down at the mark: the rows stand, the message is delivered again and marked', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);

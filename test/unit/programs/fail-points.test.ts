@@ -173,7 +173,7 @@ describe('fail points', () => {
     }
   });
 
-  it('lose a call of the api, or its reply, and stop nobody [T4, T5, T6]', async () => {
+  it('lose a call of the api, or its reply, and do not stop the process [T4, T5, T6]', async () => {
     for (const [point, lost] of [
       ['drop_commit', ['commit']],
       ['drop_rollback', ['rollback']],

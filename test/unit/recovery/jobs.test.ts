@@ -29,7 +29,7 @@ describe('keeper: the loop of a job', () => {
     expect(runs).to.equal(times);
   };
 
-  it('runs again and again, a pause apart, until it is told to stop', async () => {
+  it('runs again and again, a pause apart, until it is stopped', async () => {
     const atMs: number[] = [];
     const startedMs = world.clock.nowMs();
     await run(3, async () => {
@@ -40,7 +40,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
   });
 
-  it('a run that fails is counted, told, and followed by the next', async () => {
+  it('a run that fails is counted, logged, and followed by the next', async () => {
     await run(3, async (number) => {
       if (number === 2) throw new Error('away');
     });
@@ -48,7 +48,7 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings).to.deep.equal(['a keeper job failed and will run again']);
   });
 
-  it('one that fails on and on is told now and then, and every time that it fails anew', async () => {
+  it('a job that keeps failing is logged from time to time, and at each new failure', async () => {
     await run(14, async (number) => {
       if (number !== 12 && number !== 14) throw new Error('away');
     });
@@ -65,7 +65,7 @@ describe('keeper: the loop of a job', () => {
     expect(ended).to.equal(true);
   });
 
-  it('does not begin when it was told to stop before', async () => {
+  it('does not begin if it was stopped before', async () => {
     const { clock, log, metrics } = world;
     const job: Job = { name: 'a-job', runOnce: () => expect.fail('it ran') };
     await keepRunning(job, 2000, AbortSignal.abort(), { clock, log, metrics });
@@ -73,7 +73,7 @@ describe('keeper: the loop of a job', () => {
   });
 });
 
-describe('keeper: the buckets it looks into', () => {
+describe('keeper: the buckets it reads', () => {
   it('every bucket with a batch pending, of every sale that may hold units; a draft has none', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
@@ -105,7 +105,7 @@ describe('keeper: the buckets it looks into', () => {
 });
 
 describe('keeper: watch-pending', () => {
-  it('publishes how much is deducted and not settled, all sales together, and the oldest age', async () => {
+  it('publishes how many batches are deducted and not marked recorded, in all sales together, and the oldest age', async () => {
     const world = new KeeperWorld();
     const job = watchPending({ sales: world.books, store: world.store, metrics: world.metrics });
     await job.runOnce();

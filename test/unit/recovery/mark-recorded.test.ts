@@ -24,7 +24,7 @@ describe('keeper: mark-recorded', () => {
   const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
-  it('settles what the book has and the ledger still holds: a worker died between the two [M9]', async () => {
+  it('marks batches that MySQL has and Redis still holds in pending: a worker died between the two [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     const [first, second] = await world.recorded(batch);
     world.clock.advance(AFTER_MS);
@@ -44,7 +44,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([2, 0]);
   });
 
-  it('settles only when every row is its own: a row of another batch is the worker’s to judge', async () => {
+  it('marks only if every row is of this batch: a row of another batch is left to the worker', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), 'earlier-batch'));
     await world.recorded(batchOf(sale, batch.purchases.slice(1), batch.batchId));
@@ -54,7 +54,7 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([1, 0]);
   });
 
-  it('settles only when every row is there', async () => {
+  it('marks only when every row is there', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, batch.purchases.slice(0, 1), batch.batchId));
     world.clock.advance(AFTER_MS);
@@ -91,7 +91,7 @@ describe('keeper: mark-recorded', () => {
     expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId, quantity: 1 });
   });
 
-  it('a sale that is being rebuilt fails the run, and does not hold up the others [R10]', async () => {
+  it('a sale that is being rebuilt fails the run, and does not delay the others [R10]', async () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
@@ -100,7 +100,7 @@ describe('keeper: mark-recorded', () => {
     expect(world.counts.markedLate).to.equal(1);
   });
 
-  it('a book that is away fails the run; the next one settles [D1]', async () => {
+  it('a MySQL outage fails the run; the next one marks [D1]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);

@@ -27,7 +27,7 @@ describe('keeper: redrive', () => {
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
-  it('publishes a batch that nobody settled, as it was sent [M2]', async () => {
+  it('publishes a batch that was not marked recorded, as it was sent [M2]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2*2']);
     world.clock.advance(AFTER_MS);
     await job.runOnce();
@@ -35,7 +35,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(1);
   });
 
-  it('leaves alone what is young, settled or parked', async () => {
+  it('leaves young, recorded and parked batches alone', async () => {
     const settled = await world.deducted(sale, ['u1']);
     const parked = await world.deducted(sale, ['u2']);
     world.clock.advance(AFTER_MS - 1);
@@ -87,7 +87,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.have.length(9);
   });
 
-  it('a sale that is over is looked at too: its batches may still be on their way', async () => {
+  it('closed sales are checked too: their batches may still be under way', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.store.setState(sale, 'closed');
     world.books.putSale({ ...sale, state: 'closed' });
@@ -126,7 +126,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(3);
   });
 
-  it('a batch that was settled and a namesake start anew: the tries of what is gone are forgotten', async () => {
+  it('tries of a batch that left pending are forgotten, also when the same id comes back', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     for (let i = 0; i < 3; i++) {
@@ -154,7 +154,7 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body, batch.body]);
   });
 
-  it('a pending batch without a readable body is told, and does not stop the others [C7]', async () => {
+  it('a pending batch without a readable body is logged, and does not stop the others [C7]', async () => {
     const [lost, odd, good] = [
       await world.deducted(sale, ['u1']),
       await world.deducted(sale, ['u2']),

@@ -43,7 +43,7 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
-  it('units between two buckets are there; of buckets that cannot be counted nobody says none [R12]', async () => {
+  it('units in transit count; buckets that cannot be counted are not shown as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransfers(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
@@ -67,7 +67,7 @@ describe('get-sale', () => {
     return answer.view;
   };
 
-  it('shows what anybody may see, with the time of the ledger', async () => {
+  it('shows the public view, with the time of Redis', async () => {
     const sale = await loaded();
     const { saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs } = sale;
     expect(await viewOf(sale)).to.deep.equal({
@@ -111,7 +111,7 @@ describe('get-sale', () => {
     expect((await viewOf(late)).state).to.equal('closed');
   });
 
-  it('(P1) not_found and loading are told apart', async () => {
+  it('not_found and loading are different answers', async () => {
     expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
     const sale = saleOf();
     books.putSale(sale);

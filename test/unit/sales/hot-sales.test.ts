@@ -72,7 +72,7 @@ describe('hot-sales', () => {
     );
   });
 
-  it('a crowd of sales that nobody presses for takes no more memory, and hides the hot one not', () => {
+  it('thousands of quiet sales take no more memory, and do not hide the hot one', () => {
     let nowMs = 0;
     const hot = new HotSales({ perSecond: 100 }, { nowMs: () => nowMs });
     for (let press = 0; press < 20_000; press++) {

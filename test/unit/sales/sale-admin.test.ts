@@ -7,7 +7,7 @@ import { MemoryStore } from '../../helpers/memory/memory-store.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
-describe('sale desk', () => {
+describe('SaleAdmin', () => {
   let clock: ManualClock;
   let books: MemoryRepositories;
   let store: MemoryStore;
@@ -35,7 +35,7 @@ describe('sale desk', () => {
   };
   const inRepository = async ({ saleId }: Sale): Promise<SaleState | undefined> => (await admin.show(saleId))?.state;
 
-  it('takes a sale through its life: draft → warm → open ⇄ paused → closed; the ledger follows', async () => {
+  it('takes a sale through its life: draft → warm → open ⇄ paused → closed; Redis follows', async () => {
     const sale = await admin.create(newSale({ stock: 5 }), 'ann');
     expect([sale.state, await inStore(sale)]).to.deep.equal(['draft', null]);
     for (const [move, state] of [
@@ -72,7 +72,7 @@ describe('sale desk', () => {
     }
   });
 
-  it('a move that is not allowed changes nothing, in the book or in the ledger', async () => {
+  it('a move that is not allowed changes nothing, in MySQL or in Redis', async () => {
     const forbidden: Record<string, ('warm' | 'open' | 'pause' | 'close')[]> = {
       draft: ['open', 'pause', 'close'],
       warm: ['pause'],
@@ -92,7 +92,7 @@ describe('sale desk', () => {
     }
   });
 
-  it('a sale that may have sold is never loaded again, not even when the ledger has lost it [R5]', async () => {
+  it('a sale that may have sold is never loaded again, not even when Redis has lost it [R5]', async () => {
     for (const state of ['open', 'paused', 'closed'] as const) {
       const sale = saleOf({ state });
       books.putSale(sale);
@@ -108,7 +108,7 @@ describe('sale desk', () => {
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('warm goes to the ledger first, and never touches stock that is loaded [R5]', async () => {
+  it('warm goes to Redis first, and never touches stock that is loaded [R5]', async () => {
     const sale = await admin.create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const watched = new SaleAdmin({
@@ -137,7 +137,7 @@ describe('sale desk', () => {
     expect((await inStore(sale))?.[1]).to.equal(4);
   });
 
-  it('an open that died before the ledger followed is brought into step by a repeat', async () => {
+  it('an open that died before Redis followed is completed by a repeat', async () => {
     const sale = await admin.create(newSale(), 'ann');
     await admin.warm(sale.saleId, 'ann');
     await books.move(sale.saleId, 'open'); // and then the process died
@@ -146,7 +146,7 @@ describe('sale desk', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('says so when the ledger has lost the sale, or is in repair [R5]', async () => {
+  it('says so when Redis has lost the sale, or it is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     books.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });
@@ -159,7 +159,7 @@ describe('sale desk', () => {
     expect((await inStore(broken))?.[0]).to.equal('repair');
   });
 
-  it('every move makes the gates look again', async () => {
+  it('every move makes the gates read the sale again', async () => {
     const sale = await admin.create(newSale(), 'ann');
     for (const move of ['warm', 'open', 'pause', 'close'] as const) {
       await cache.write(sale.saleId, sale);

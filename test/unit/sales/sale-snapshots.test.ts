@@ -9,7 +9,7 @@ const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
 const LOCK_MS = 3000;
 
-describe('sale cards', () => {
+describe('sale snapshots', () => {
   let clock: ManualClock;
   let cache: MemorySaleSnapshotCache;
   let sale: Sale | null;
@@ -42,7 +42,7 @@ describe('sale cards', () => {
   };
   const saleId = (): string => (sale as Sale).saleId;
 
-  it('a card that is forgotten is read from the book again by whoever asks next, in every process', async () => {
+  it('a snapshot that was dropped is read from MySQL again by the next read, in every process', async () => {
     const [one, two] = [process(), process()];
     await one.get(saleId());
     sale = { ...(sale as Sale), buckets: 8, epoch: 2 };
@@ -53,7 +53,7 @@ describe('sale cards', () => {
     expect(repositoryReads).to.equal(2);
   });
 
-  it('(P1 READY) loads once from the book, then from the cache, then from memory', async () => {
+  it('loads once from MySQL, then from the cache, then from memory', async () => {
     const [one, two] = [process(), process()];
     expect(await one.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
     expect(await two.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
@@ -62,7 +62,7 @@ describe('sale cards', () => {
     expect([repositoryReads, cache.reads - reads]).to.deep.equal([1, 0]);
   });
 
-  it('peek knows what memory has, and asks nobody', async () => {
+  it('peek reads memory only', async () => {
     const snapshots = process();
     expect(snapshots.peek(saleId())).to.equal(undefined);
     await snapshots.get(saleId());
@@ -70,19 +70,19 @@ describe('sale cards', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('(P1 NOT_FOUND) is remembered too: a crowd on a wrong id costs one read', async () => {
+  it('not_found is remembered too: many reads of a wrong id cost one read', async () => {
     const [one, two] = [process(), process()];
     for (const snapshots of [one, one, two])
       expect(await snapshots.get('404')).to.deep.equal({ snapshot: 'not_found' });
     expect(repositoryReads).to.equal(1);
   });
 
-  it('a draft is shown to nobody', async () => {
+  it('a draft is not shown', async () => {
     sale = saleOf({ state: 'draft' });
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'not_found' });
   });
 
-  it('a change is seen at the latest when memory has forgotten, and the cache was told', async () => {
+  it('a change is seen when memory expires, if the cache was dropped', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     sale = { ...(sale as Sale), title: 'changed' };
@@ -93,7 +93,7 @@ describe('sale cards', () => {
     expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
   });
 
-  it('a change is seen after the life of the cache when nobody told it', async () => {
+  it('a change is seen when the cache expires, if it was not dropped', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     sale = { ...(sale as Sale), title: 'changed' };
@@ -101,14 +101,14 @@ describe('sale cards', () => {
     expect(await snapshots.get(saleId())).to.have.nested.property('sale.title', 'changed');
   });
 
-  it('single flight: a thousand askers in one process are one load', async () => {
+  it('single flight: a thousand reads in one process are one load', async () => {
     const snapshots = process();
     const found = await Promise.all(Array.from({ length: 1000 }, () => snapshots.get(saleId())));
     expect(new Set(found).size).to.equal(1);
     expect([repositoryReads, cache.reads]).to.deep.equal([1, 1]);
   });
 
-  it('lock: however many processes ask at once, one reads the book, the others wait for its card', async () => {
+  it('lock: of many processes at once, one reads MySQL, the others wait for its snapshot', async () => {
     const processes = Array.from({ length: 8 }, () => process());
     let release: () => void = () => undefined;
     repositoryTakes = () => new Promise<void>((resolve) => (release = resolve));
@@ -119,7 +119,7 @@ describe('sale cards', () => {
     expect(repositoryReads).to.equal(1);
   });
 
-  it('(P1 LOADING) who waits in vain hears `loading`, after a bounded wait, and looks again next time', async () => {
+  it('a read that waits in vain answers `loading` after a bounded wait, and the next one tries again', async () => {
     await cache.lock(saleId(), LOCK_MS);
     const snapshots = process();
     const startedMs = clock.nowMs();
@@ -137,7 +137,7 @@ describe('sale cards', () => {
     expect(await process().get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a failed load is heard by all who wait for it, and is tried again by the next', async () => {
+  it('a failed load rejects for all that wait for it, and is tried again by the next', async () => {
     const snapshots = process();
     repositoryFails = true;
     const asked = [snapshots.get(saleId()), snapshots.get(saleId())] as Promise<unknown>[];
@@ -148,7 +148,7 @@ describe('sale cards', () => {
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a cache that is away is a fault for who knows nothing; what memory has is still served [R8]', async () => {
+  it('an outage of the cache is a fault for unknown sales; snapshots in memory are still served [R8]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     cache.down = true;
@@ -160,7 +160,7 @@ describe('sale cards', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('while the book is out or hangs a known sale goes on, and nobody waits long [D1, D2]', async () => {
+  it('while MySQL is down or hangs a known sale goes on, and no read waits long [D1, D2]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(CACHE_MS);
@@ -171,7 +171,7 @@ describe('sale cards', () => {
     expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a card that says no such sale is not believed beyond its time', async () => {
+  it('a snapshot that says not_found expires', async () => {
     const wanted = sale;
     const snapshots = process();
     sale = null;
@@ -183,7 +183,7 @@ describe('sale cards', () => {
     expect(await snapshots.get(id)).to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('memory holds so many cards and no more', async () => {
+  it('memory holds a bounded number of snapshots', async () => {
     const snapshots = process(2);
     for (const id of ['1', '2', '3']) await snapshots.get(id);
     expect([snapshots.peek('1'), snapshots.peek('2')?.snapshot, snapshots.peek('3')?.snapshot]).to.deep.equal([

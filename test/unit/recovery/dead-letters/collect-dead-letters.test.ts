@@ -33,7 +33,7 @@ describe('keeper: collect-dead-letters', () => {
   const pending = async (): Promise<number> =>
     (await world.store.pendingSummary({ saleId: sale.saleId, bucket: 0 })).batches;
 
-  it('(P4 C4 MQ_DLQ) parks what the group gave up on, with its origin; the units stay held', async () => {
+  it('parks messages that the group gave up on, with their origin; the units stay held', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     bury(batch.body, { topic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId });
     await create().runOnce();
@@ -91,7 +91,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), world.counts.parked]).to.deep.equal([1, 0, 1]);
   });
 
-  it('a book or a ledger that is away keeps the letter with the broker [M8]', async () => {
+  it('while MySQL or Redis is down the message stays with the broker [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const away = async (): Promise<never> => {
@@ -123,7 +123,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('what was recorded after all is settled and acked, and is no dead letter [M9]', async () => {
+  it('a batch that was recorded after all is marked and acked, and is no dead letter [M9]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     const orderIds = await world.recorded(batch, ['u2']);
     bury(batch.body);
@@ -142,7 +142,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.deadLetters.deadLetters).to.have.length(1);
   });
 
-  it('one letter that fails holds up neither those before it nor those behind it', async () => {
+  it('one message that fails delays neither those before it nor those after it', async () => {
     for (const user of ['u1', 'u2', 'u3']) bury((await world.deducted(sale, [user])).body);
     let parked = 0;
     const deadLetters: CollectDeadLettersPorts['deadLetters'] = {
@@ -192,7 +192,7 @@ describe('keeper: collect-dead-letters', () => {
     ]);
   });
 
-  it('is named after its group, so that its failures can be told apart', () => {
+  it('is named after its group, so that its failures can be distinguished', () => {
     expect(create().name).to.equal(`collect-dead-letters:${GROUPS.writer}`);
   });
 });

@@ -8,7 +8,7 @@ import { DeadLetterWorld } from './dead-letter-world.js';
 const FAST: Pace = { perSecond: 1000, inFlightMax: 4 };
 const DONE: ReplayAnswer = { outcome: 'replayed', note: 'recorded' };
 
-describe('dead-letter-desk', () => {
+describe('dead-letter-admin', () => {
   let world: DeadLetterWorld;
   let sale: Sale;
   beforeEach(async () => {
@@ -37,7 +37,7 @@ describe('dead-letter-desk', () => {
     return results;
   };
 
-  it('matching: goes on over pages until there are no more, or enough, or behind a letter', async () => {
+  it('matching: goes on over pages until there are no more, or enough, or after a given id', async () => {
     const ids = await park(450);
     expect(await idsOf(world.admin.matching({}, 1000))).to.deep.equal(ids);
     expect(await idsOf(world.admin.matching({}, 250))).to.deep.equal(ids.slice(0, 250));
@@ -54,7 +54,7 @@ describe('dead-letter-desk', () => {
     expect(await idsOf(world.admin.parkedMatching({}, 1))).to.deep.equal([d]);
   });
 
-  it('parkedMatching: a run that begins letters as it reads sees each once', async () => {
+  it('parkedMatching: a run that begins dead letters while it reads sees each once', async () => {
     const ids = await park(450);
     const seen: string[] = [];
     for await (const { deadLetterId } of world.admin.parkedMatching({}, 1000)) {
@@ -80,7 +80,7 @@ describe('dead-letter-desk', () => {
     expect(most).to.equal(FAST.inFlightMax);
   });
 
-  it('workThrough: begins no faster than it is told', async () => {
+  it('workThrough: begins no faster than its rate', async () => {
     const beganMs: number[] = [];
     const work = async (): Promise<ReplayAnswer> => {
       beganMs.push(world.clock.nowMs());
@@ -94,7 +94,7 @@ describe('dead-letter-desk', () => {
     expect(beganMs.map((ms) => ms - (beganMs[0] as number))).to.deep.equal([0, 100, 200, 300, 400]);
   });
 
-  it('workThrough: after a fault no new letter is begun, and those under way end', async () => {
+  it('workThrough: after a fault no further dead letter is begun, and those under way end', async () => {
     const fault = new OperationalError('mysql', 'gone', { retryable: true });
     let begun = 0;
     const results = await workThrough(
@@ -110,7 +110,7 @@ describe('dead-letter-desk', () => {
     expect(results).to.have.length(begun);
   });
 
-  it('workThrough: when it is told to stop, then no new letter is begun', async () => {
+  it('workThrough: when it is stopped, then no further dead letter is begun', async () => {
     const stopping = new AbortController();
     const work = async (deadLetterId: string): Promise<ReplayAnswer> => {
       if (deadLetterId === '5') stopping.abort();

@@ -4,7 +4,7 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { DeadLetterWorld } from './dead-letter-world.js';
 
-describe('discard-letter', () => {
+describe('discard-dead-letter', () => {
   let world: DeadLetterWorld;
   let sale: Sale;
   beforeEach(async () => {
@@ -35,7 +35,7 @@ describe('discard-letter', () => {
     ]);
   });
 
-  it('whoever has an order keeps it with its units, and the ledger is told of it', async () => {
+  it('a purchase with an order keeps it with its units, and Redis is marked', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');
@@ -73,7 +73,7 @@ describe('discard-letter', () => {
     expect([await sold(), bucket().unitsLeft]).to.deep.equal([1, 99]);
   });
 
-  it('a death between rows and letter: the repeat writes nothing more and gives nothing back twice [C3]', async () => {
+  it('a death between the rows and the dead letter: the repeat writes nothing more and gives nothing back twice [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.deadLetters.breakMoves(1);
     expect(await world.admin.discard(deadLetterId, 'ann').catch((cause: unknown) => cause)).to.be.instanceOf(
@@ -112,7 +112,7 @@ describe('discard-letter', () => {
     expect(world.books.allOrders).to.deep.equal([]);
   });
 
-  it('where the ledger knows of no units a row is written all the same, and nothing is given back', async () => {
+  it('a row is written also if Redis holds no units for it, and nothing is given back', async () => {
     const batch = batchOf(sale, purchasesOf('u1'));
     const deadLetterId = await world.parkDeadLetter(batch);
     await world.admin.discard(deadLetterId, 'ann');
@@ -129,7 +129,7 @@ describe('discard-letter', () => {
     expect(world.rowsOf(batch)).to.deep.equal([]);
   });
 
-  it('a letter that has ended, or that is none, is left alone', async () => {
+  it('a closed or unknown dead letter is left alone', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded');
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({

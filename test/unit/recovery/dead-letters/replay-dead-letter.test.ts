@@ -7,7 +7,7 @@ import { DeadLetterWorld } from './dead-letter-world.js';
 
 const WAIT_MS = 10_000;
 
-describe('replay-letter', () => {
+describe('replay-dead-letter', () => {
   let world: DeadLetterWorld;
   let sale: Sale;
   beforeEach(async () => {
@@ -54,7 +54,7 @@ describe('replay-letter', () => {
     expect(looks).to.equal(5);
   });
 
-  it('when nobody records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {
+  it('when no worker records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     expect((await replay(deadLetterId)).outcome).to.equal('unfinished');
@@ -81,7 +81,7 @@ describe('replay-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('when its rows were there and the ledger was never told, then it is told', async () => {
+  it('when its rows exist and Redis was never marked, then it is marked', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const [orderId] = await world.recorded(batch);
     expect((await replay(deadLetterId)).outcome).to.equal('already_recorded');
@@ -90,7 +90,7 @@ describe('replay-letter', () => {
     });
   });
 
-  it('when a purchase has its row under another batch, then a worker has to look at it: it is published', async () => {
+  it('when a purchase has its row under another batch, then a worker has to decide: it is published', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     await world.recorded(batchOf(sale, purchasesOf('u1', 'u2')));
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
@@ -98,7 +98,7 @@ describe('replay-letter', () => {
     expect(pending()).to.deep.equal([batch.batchId]);
   });
 
-  it('of two letters of one batch the second finds it recorded', async () => {
+  it('of two dead letters of one batch the second finds it recorded', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const second = await world.parkDeadLetter(batch);
     world.onPublish = (published) => world.work(published);
@@ -107,7 +107,7 @@ describe('replay-letter', () => {
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('what is no batch cannot be replayed, and the letter says why', async () => {
+  it('a body that is no batch cannot be replayed, and the dead letter says why', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],
@@ -134,7 +134,7 @@ describe('replay-letter', () => {
     expect(pending()).to.deep.equal([]);
   });
 
-  it('a letter that has ended, or that is none, is left alone', async () => {
+  it('a closed or unknown dead letter is left alone', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.deadLetters.close(deadLetterId, 'bob', 'discarded', 'given up');
     expect(await replay(deadLetterId)).to.deep.equal({ outcome: 'already_closed', state: 'discarded' });
@@ -159,7 +159,7 @@ describe('replay-letter', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('when it is told to stop, then it waits no longer', async () => {
+  it('when it is stopped, then it waits no longer', async () => {
     const { deadLetterId } = await world.parkedBatch(sale, ['u1']);
     const beforeMs = world.clock.nowMs();
     const stopping = new AbortController();

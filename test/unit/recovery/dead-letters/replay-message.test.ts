@@ -45,7 +45,7 @@ describe('replay-message', () => {
     [GROUPS.coupon, 'each of 2 paid orders has its coupon'],
     [GROUPS.notifier, '2 events; notifications are not followed'],
   ] as const) {
-    it(`events that ${group} gave up are published again, and the letter has its end [M8]`, async () => {
+    it(`events that ${group} gave up are published again, and the dead letter is closed [M8]`, async () => {
       const body = encodeOrderEvents([EVENT, failed]);
       const deadLetterId = await park(group, body);
       if (group === GROUPS.coupon) for (const orderId of EVENT.orders) world.coupons.add(orderId);
@@ -72,7 +72,7 @@ describe('replay-message', () => {
     expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
-  it('when a coupon does not come within the wait, then the letter stays parked and may be replayed', async () => {
+  it('when a coupon does not come within the wait, then the dead letter stays parked and may be replayed', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
@@ -102,7 +102,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
   });
 
-  it('when nobody ends its orders within the wait, then it stays parked and may be replayed', async () => {
+  it('when its orders are not ended within the wait, then it stays parked and may be replayed', async () => {
     const { body } = await deadlineOf('u1', 'u2');
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
@@ -123,7 +123,7 @@ describe('replay-message', () => {
     expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
   });
 
-  it('what nobody can read is not published, and the letter says why [M7]', async () => {
+  it('an unreadable body is not published, and the dead letter says why [M7]', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
       const deadLetterId = await park(group, '{"v":99}');
       expect((await replay(deadLetterId)).outcome).to.equal('unreadable');

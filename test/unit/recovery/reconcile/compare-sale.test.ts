@@ -5,7 +5,7 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
 
-describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
+describe('compare-sale', () => {
   let world: ReconcileWorld;
   let sale: Sale;
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['leak u1', 'leak u2']);
   });
 
-  it('in a rush nobody on his way is looked at alone; more candidates than a run may look at are left [C5]', async () => {
+  it('in a rush requests under way are not read alone; more candidates than the limit are left to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
     world.read.onLook = () => void looks++;
@@ -60,7 +60,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     }
   });
 
-  it('a count of orders that stands still and is wrong is told, in either direction [D6]', async () => {
+  it('a stable count of orders that is wrong is a finding, in either direction [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     const counted = world.books.saleOf(sale.saleId) as Sale;
@@ -72,7 +72,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal([]);
   });
 
-  it('buyers that do not agree with their requests are told, and make no drift [D6]', async () => {
+  it('buyers whose units differ from their requests are a finding, and no drift [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
     world.read.buyersAstray = -2;
@@ -82,7 +82,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(world.jobs.jobs).to.deep.equal([]);
   });
 
-  it('purchases that the last guard refused are told for a day, and longer while the stock does not agree [D6]', async () => {
+  it('purchases that the guard of MySQL refused are a finding for a day, and longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
     const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
@@ -111,7 +111,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['unheld u1']);
   });
 
-  it('a batch that nobody can find in pending is a leak at once, but not one whose letter is parked', async () => {
+  it('a batch that is not in pending is a leak at once, unless its dead letter is parked', async () => {
     const gone = await world.deducted(sale, ['u1']);
     await world.store.park(gone);
     await world.parkedBatch(sale, ['u2']);
@@ -120,7 +120,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
   });
 
   for (const look of [2, 3]) {
-    it(`what look ${look} explains is no finding [C5]`, async () => {
+    it(`a difference that read ${look} explains is no finding [C5]`, async () => {
       const batch = await world.stray(sale, ['u1']);
       let looks = 0;
       world.read.onLook = async () => {
@@ -140,7 +140,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
   });
 
-  it('an order without a row, and a live row that Redis knows nothing of, are told [D5]', async () => {
+  it('an order without a row, and a live row that Redis does not know, are findings [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -151,7 +151,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.have.members(['unheld u1', 'order_lost u3']);
   });
 
-  it('what a late claim refused is served until its row is there: by its batch, then by the dead letter [R3]', async () => {
+  it('a purchase that reacquire refused is no finding until its row is there: by its batch, then by the dead letter [R3]', async () => {
     sale = await world.openSale({ stock: 1 });
     const late = batchOf(sale, purchasesOf('u9'));
     await world.deducted(sale, ['u1']);
@@ -170,7 +170,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found(), 'nobody').to.deep.equal(['order_lost u9']);
   });
 
-  it('drift is told when nothing is on its way, else the sale is moving [D6]', async () => {
+  it('drift is a finding when nothing is in transit, else the sale is moving [D6]', async () => {
     bucket().unitsLeft += 2;
     expect(await found()).to.deep.equal(['drift -2']);
     bucket().unitsLeft -= 5;
@@ -202,7 +202,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(await found()).to.deep.equal(['stale_marker']);
   });
 
-  it('a sale that somebody else reconciles is left alone [C1]', async () => {
+  it('a sale that another run reconciles is left alone [C1]', async () => {
     await world.runsRepository.lease(sale.saleId, 'bob', 60_000);
     const results: string[] = [];
     const request = { saleId: sale.saleId, apply: true, waitMs: 0, actor: 'ann' };
@@ -224,7 +224,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect(run.salesCompared).to.equal(1);
   });
 
-  it('who was too slow to keep the right to a sale stops, and says that it is taken [C1]', async () => {
+  it('a run that was too slow to renew its lease stops, and answers taken [C1]', async () => {
     const { lease } = world.runsRepository;
     let asked = 0;
     world.runsRepository.lease = (saleId, owner, leaseMs) =>
@@ -236,7 +236,7 @@ describe('compare-sale (P5 RC0 MATCH, RC1 LEAK, RC2 OVER_SELL)', () => {
     expect([results, run.outcome]).to.deep.equal([['taken'], 'none']);
   });
 
-  it('a run that compared nothing, or not everything, does not say that the books match', async () => {
+  it('a run that compared nothing, or not everything, does not answer match', async () => {
     const run = async (parts: { saleId?: string; signal?: AbortSignal }) =>
       (await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann', ...parts })).outcome;
     expect(await run({ saleId: '999' })).to.equal('none');

@@ -7,7 +7,7 @@ import { OPTIONS, ReconcileWorld } from './reconcile-world.js';
 
 const entryOf = (quantity: number): RequestEntry => ({ state: 'ordered', orderId: '9', quantity });
 
-describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
+describe('compensate', () => {
   let world: ReconcileWorld;
   let sale: Sale;
   beforeEach(async () => {
@@ -95,7 +95,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(bucket().unitsLeft).to.equal(99);
   });
 
-  it('who died between the failed row and the mark: the next one gives the units back once and marks it [C3]', async () => {
+  it('after a death between the failed row and the mark the next run gives the units back once and marks it [C3]', async () => {
     await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -124,7 +124,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('unsettled and unreleased: the ledger is told what the row says', async () => {
+  it('unsettled and unreleased: Redis is set to what the row says', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
@@ -139,7 +139,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch is not settled over the heads of those that have no row yet: it is published again', async () => {
+  it('a batch is not marked while purchases of it have no row: it is published again', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     age();
@@ -214,7 +214,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
   });
 
-  it('a letter that is parked meanwhile wins: nothing is published or given up until somebody decides [M8]', async () => {
+  it('a batch that is parked meanwhile is left alone: nothing is published or given up until an operator decides [M8]', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -225,7 +225,7 @@ describe('compensate (P5 COMP0 COMPENSATED, COMP1 FAILED_FINAL)', () => {
     expect([world.publishedIds.length, world.rowsOf(batch)]).to.deep.equal([ATTEMPTS_MAX, []]);
   });
 
-  it('nor is a batch with others that have no row yet published past a parked letter [M8]', async () => {
+  it('a batch with purchases that have no row is not published past a parked dead letter [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
     await world.parkDeadLetter(batch);

@@ -15,7 +15,7 @@ function failingOnce(): () => void {
 }
 
 describe('the keeper jobs of reconcile', () => {
-  it('compare every sale and count what was found; only where told so they order and do repairs', async () => {
+  it('compare every sale and count what was found; only with apply do they make and work off jobs', async () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const told: unknown[] = [];

@@ -39,7 +39,7 @@ describe('reconcile: units between two buckets', () => {
     expect(findings.map(({ kind }) => kind)).to.deep.equal(['drift']);
   });
 
-  it('that move while they are counted make no difference that is told', async () => {
+  it('units that move while they are counted are no finding', async () => {
     const { store, repository } = ports();
     let reads = 0;
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {

@@ -10,7 +10,7 @@ describe('align-sale-states', () => {
   const job = () => alignSaleStates({ store: world.ports().store, sales: world.books });
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
-  it('a sale that its owner closed and Redis never heard of is closed, once that was seen twice', async () => {
+  it('a sale that is closed in MySQL only is closed in Redis once that was seen twice', async () => {
     const [closed, open] = [await world.openSale(), await world.openSale()];
     world.books.putSale({ ...closed, state: 'closed' });
     const align = job();
@@ -20,7 +20,7 @@ describe('align-sale-states', () => {
     expect([stateOf(closed), stateOf(open)]).to.deep.equal(['closed', 'open']);
   });
 
-  it('a difference that has gone, or is another one, is not the one that was seen', async () => {
+  it('a difference that is gone or has changed is not acted on', async () => {
     const sale = await world.openSale();
     const align = job();
     world.books.putSale({ ...sale, state: 'paused' });
@@ -34,7 +34,7 @@ describe('align-sale-states', () => {
     expect(stateOf(sale)).to.equal('paused');
   });
 
-  it('one that waits for a repair is left to it', async () => {
+  it('a sale that waits for a repair is left to it', async () => {
     const sale = await world.openSale();
     world.books.putSale({ ...sale, state: 'paused' });
     world.store.restart();

@@ -8,7 +8,7 @@ import type { StoredRequest } from '../../../../src/core/ports/reconcile-store.j
 import { RebuiltRequests } from '../../../../src/recovery/repair/rebuilt-requests.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../../../helpers/sales.js';
 
-describe('new-books', () => {
+describe('rebuilt-requests', () => {
   let orders = 0;
   const row = (text: string, state: OrderState = 'pending_payment'): AgedOrder => ({
     ...{ ...purchaseOf(text), orderId: String(++orders), batchId: 'b', state, reason: null, ageMs: 0 },
@@ -98,7 +98,7 @@ describe('new-books', () => {
     expect(books.unitsLeft).to.deep.equal([0]);
   });
 
-  it('each buyer in his own bucket, and what is left in even shares [R12]', () => {
+  it('each buyer in their own bucket, and the units left in even shares [R12]', () => {
     const books = booksOf({ stock: 11, buckets: 2 });
     books.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
     const sizes = books.takeUnstaged().map((some) => some.length);

@@ -27,7 +27,7 @@ describe('repair-sale', () => {
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
   const epochInRepository = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
 
-  it('everything lost: rebuilt from the rows, open again in a new epoch, on record [R5]', async () => {
+  it('everything lost: rebuilt from the rows, open again in a new epoch, in the audit log [R5]', async () => {
     await busySale();
     world.store.restart({ empty: true });
     const result = await world.repair(sale);
@@ -49,7 +49,7 @@ describe('repair-sale', () => {
     expect(markers.get(heldId)).to.include({ kind: 'deducted' });
   });
 
-  it('the tail lost: what was recorded is there, whether its deduct, settle or release was lost [R2, R11]', async () => {
+  it('the tail lost: what was recorded is there, whether its deduct, mark or release was lost [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
     world.store.restart({ lose: 1 }); // the settle
@@ -73,7 +73,7 @@ describe('repair-sale', () => {
     expect(epochInRepository()).to.equal(6);
   });
 
-  it('orders that MySQL lost stay in Redis, with their units, and are told; the next repair keeps them too [D5]', async () => {
+  it('orders that MySQL lost stay in Redis with their units and are reported; the next repair keeps them too [D5]', async () => {
     await busySale();
     world.books.loseOrder('1');
     const told: object[] = [];
@@ -89,7 +89,7 @@ describe('repair-sale', () => {
     expect(told).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
   });
 
-  it('a lost order without room is written down in the log, with all that is known of it [D5]', async () => {
+  it('a lost order for which no units are left is logged with all that is known of it [D5]', async () => {
     await busySale();
     world.books.loseOrder('1');
     world.books.putSale({ ...(await world.books.find(sale.saleId))!, stock: 2 });
@@ -99,7 +99,7 @@ describe('repair-sale', () => {
     expect(told).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
   });
 
-  it('a parked batch keeps its units and gets its marker back, so that its letter can be replayed [R6]', async () => {
+  it('a parked batch keeps its units and gets its marker back, so that its dead letter can be replayed [R6]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['ann', 'bob']);
     world.store.restart({ empty: true });
     expect(await world.repair(sale)).to.include({ unitsLeft: 8, held: 2, rows: 0 });
@@ -107,7 +107,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers, and not for ever; nobody buys and nothing settles meanwhile [R3]', async () => {
+  it('waits for the workers up to a limit; nobody can buy and nothing is marked meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -166,7 +166,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale)).to.include({ outcome: 'repaired', epoch: 3, unitsLeft: 6 });
   });
 
-  it('a death at any point leaves the sale shut, and the next repair ends with the same numbers [R10]', async () => {
+  it('a death at any point leaves the sale locked, and the next repair ends with the same numbers [R10]', async () => {
     await busySale();
     world.store.restart();
     const died = new OperationalError('redis', 'died here', { retryable: true });
@@ -190,7 +190,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.include(BOOKS);
   });
 
-  it('opens into the state that the owner has given meanwhile, also when he was between its last two steps', async () => {
+  it('ends in the state that an operator set meanwhile, also between its last two steps', async () => {
     world.store.restart({ empty: true });
     const ports = world.ports();
     const reopen: RepairPorts['store']['swap'] = async (...args) => {
@@ -216,7 +216,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).state).to.equal('closed');
   });
 
-  it('asked by a person: without need nothing changes, unless he insists; then only the epoch does', async () => {
+  it('ordered by an operator: without need nothing changes; with force only the epoch does', async () => {
     await busySale();
     const before = world.bucketOf(sale);
     const ask = (force: boolean, onStep?: (step: RepairStep) => void) =>
@@ -230,7 +230,7 @@ describe('repair-sale', () => {
     expect(world.books.audited.at(-1)).to.include({ actor: 'ann' });
   });
 
-  it('there is nothing to repair of a draft, or of a sale that nobody has made', async () => {
+  it('a draft or an unknown sale is not repaired', async () => {
     const draft = await world.books.create({ ...sale, sku: 'draft' });
     for (const [saleId, outcome] of [
       [draft.saleId, 'draft'],

@@ -24,7 +24,7 @@ const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): S
     },
   });
 
-describe('scatter-sale', () => {
+describe('reshard-sale', () => {
   let world: RepairWorld;
   let sale: Sale;
   let forgotten: string[];
@@ -82,7 +82,7 @@ describe('scatter-sale', () => {
     }
   }
 
-  it('deals the units out anew, takes buyers, keys and batches along, and is on record', async () => {
+  it('distributes the units again, carries buyers, keys and batches over, and is in the audit log', async () => {
     const heldId = await busySale();
     const before = world.clock.nowMs();
     const end = await reshard();
@@ -98,7 +98,7 @@ describe('scatter-sale', () => {
     expect(forgotten).to.deep.equal([sale.saleId]);
   });
 
-  it('once more, into more of them; a batch of the beginning is settled wherever it is by then', async () => {
+  it('resharded twice, a batch from before is marked recorded in the buckets that it is in by then', async () => {
     const heldId = await busySale();
     await reshard(2);
     await reshard(8);
@@ -109,7 +109,7 @@ describe('scatter-sale', () => {
     expect(batch, 'its body').to.be.a('string');
   });
 
-  it('who comes late to a sale that somebody scatters meanwhile shuts nothing of it', async () => {
+  it('a reshard that comes late while another one runs locks nothing', async () => {
     await busySale();
     const ports = portsOf();
     let others = 0;
@@ -121,7 +121,7 @@ describe('scatter-sale', () => {
     expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(8).fill('open'));
   });
 
-  it('what Redis may have lost while it was being shut: then it waits for the workers, as a repair does', async () => {
+  it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
     await busySale();
     const ports = portsOf();
     let looks = 0;
@@ -133,7 +133,7 @@ describe('scatter-sale', () => {
     expect(world.clock.nowMs()).to.be.above(before);
   });
 
-  it('refuses what cannot be, and changes nothing', async () => {
+  it('refuses an impossible reshard, and changes nothing', async () => {
     sale = await world.openSale({ stock: 10, buckets: 4 });
     const words = [];
     for (const buckets of [4, 2, 6]) words.push((await reshard(buckets)).outcome);
@@ -164,7 +164,7 @@ describe('scatter-sale', () => {
     expectWhole(heldId);
   });
 
-  it('where MySQL has lost it, the same once more brings both into step [D5]', async () => {
+  it('if MySQL lost the reshard, the same command again makes both agree [D5]', async () => {
     const before = inRepository();
     const heldId = await busySale();
     await reshard();
@@ -173,7 +173,7 @@ describe('scatter-sale', () => {
     expectWhole(heldId);
   });
 
-  it('a card that cannot be forgotten does not undo it', async () => {
+  it('it stands also if the sale snapshot cannot be dropped', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
     const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
     expect(end).to.include({ outcome: 'resharded' });
@@ -181,7 +181,7 @@ describe('scatter-sale', () => {
   });
 
   for (const when of ['before', 'after'] as const) {
-    it(`whoever scatters may die ${when} any step: the next repair ends it, and nothing is lost`, async () => {
+    it(`a reshard that dies ${when} any step is finished by the next repair, and nothing is lost`, async () => {
       let ended = false;
       for (let step = 1; !ended; step++) {
         world = new RepairWorld();

@@ -23,7 +23,7 @@ describe('trace: where a purchase stands', () => {
     expect(stand(pendingEvidence({ store: { batch } }))[1]).to.match(/^Held since 0\.3 s.*no body left.*reconcile/);
   });
 
-  it('held and parked: the letter and what a person may do; a replay that did not end is told', () => {
+  it('held and parked: the dead letter and what an operator can do; an unfinished replay is named', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: null } as const;
     const parked = (replayStartedAtMs: number | null) =>
       stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
@@ -116,7 +116,7 @@ describe('trace: where a purchase stands', () => {
     );
   });
 
-  it('units that were lost after a 202 are explained; in a repair the ledger says nothing [R3]', () => {
+  it('units that were lost after a 202 are explained; during a repair the answer is not certain [R3]', () => {
     const lost = recordedEvidence('failed', { order: { reason: 'units_lost' }, store: { entry: null } });
     expect(stand(lost)).to.deep.equal([
       'failed',

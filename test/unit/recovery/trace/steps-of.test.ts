@@ -11,7 +11,7 @@ const lines = (evidence: PurchaseEvidence): string[] =>
   });
 
 describe('trace: the time line', () => {
-  it('a pending purchase: when it was formed and deducted, then what stands now', () => {
+  it('a pending purchase: when it was formed and deducted, then its present state', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
       ...['-0.05 redis batch_formed', '0 redis deducted'],
       ...['now redis marker', 'now redis request', 'now redis sale', 'now mysql order', 'now broker not_asked'],
@@ -29,7 +29,7 @@ describe('trace: the time line', () => {
     );
   });
 
-  it('a paid order with its payment, its promises and its coupon, in the order of time', () => {
+  it('a paid order with its payment, outbox rows and coupon, in the order of time', () => {
     const promise = (
       outboxId: string,
       atMs: number,
@@ -66,7 +66,7 @@ describe('trace: the time line', () => {
     );
   });
 
-  it('a batch of an earlier epoch was claimed, not deducted, and is settled like any other [R4]', () => {
+  it('an older batch was reacquired, not deducted, and is marked recorded like any other [R4]', () => {
     const { batch } = pendingEvidence({}).store;
     const claimed = {
       batchId: 'batch-1',
@@ -92,7 +92,7 @@ describe('trace: the time line', () => {
     expect(lines(pendingEvidence({ broker: [] }))).to.include('now broker messages');
   });
 
-  it('money owed back, dead letters, jobs and who did what', () => {
+  it('refunds, dead letters, jobs and the audit log', () => {
     const refund = { paymentId: 'p1', amountCents: 5, reason: 'order_expired', state: 'refunded' as const };
     const evidence: PurchaseEvidence = {
       ...pendingEvidence({

@@ -80,7 +80,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: batchId, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k1`]);
   });
 
-  it('what only a dead letter knows: by its batch all, by a request that one', async () => {
+  it('a purchase known only to a dead letter: all by its batch id, one by its request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
     await deadLetters.park({
       ...{ messageId: 'm1', group: 'g', originTopic: 't', saleId: '7', batchId: batch.batchId, body: batch.body },
@@ -90,7 +90,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k2' })).to.deep.equal(['7/u2/k2']);
   });
 
-  it('what nothing else knows is looked for in the whole table', async () => {
+  it('an id that is found nowhere else is searched in the whole table', async () => {
     walked = [{ userId: 'u1', saleId: '7', requestId: 'k1' }];
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
@@ -106,7 +106,7 @@ describe('trace: which purchases an id means', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('not found: what its marker, or the sale as it is now, can still say', async () => {
+  it('not found: the answer says what the marker, or the present sale, still shows', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;

@@ -28,7 +28,7 @@ describe('keeper: finish-transfers', () => {
     expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'transferred' });
   };
 
-  it('units that a dead process left between two buckets arrive; young ones are left to whoever moves them [R12]', async () => {
+  it('transfers that a dead process left are finished; young ones are left alone [R12]', async () => {
     const sale = await world.openSale({ stock: 12, buckets: 3 });
     await lend(sale);
     world.clock.advance(AFTER_MS - 1);
@@ -44,7 +44,7 @@ describe('keeper: finish-transfers', () => {
     expect(world.overdue.units_lent).to.deep.equal([0, 0]);
   });
 
-  it('a transfer that lacks only the word of its arrival gets that, and no units', async () => {
+  it('a transfer that only lacks its last step gets that, and no units', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
     await transfers.transferIn(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
@@ -63,7 +63,7 @@ describe('keeper: finish-transfers', () => {
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
   });
 
-  it('leaves alone what its repair counts anew, and asks nothing of sales with one bucket', async () => {
+  it('leaves sales in repair alone, and reads no sale with one bucket', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
     world.store.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
@@ -90,7 +90,7 @@ describe('keeper: finish-transfers', () => {
     expect([openOf(away), openOf(near)]).to.deep.equal([1, 0]);
   });
 
-  it('tells of units that do not arrive', async () => {
+  it('counts units that do not arrive', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await lend(sale);
     world.clock.advance(OVERDUE_MS + 5);

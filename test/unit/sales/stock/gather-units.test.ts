@@ -16,14 +16,14 @@ const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
   endTransfer: (...args) => transfers.endTransfer(...args),
 });
 
-describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
+describe('gather-units', () => {
   it('half of the bucket that has most comes, and nothing is left open [R12]', async () => {
     const world = await TransferWorld.of(0, 3, 8);
     expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
     expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
   });
 
-  it('from one after the other, until there are enough for all who ask', async () => {
+  it('from one bucket after the other, until there are enough for all purchases', async () => {
     const world = await TransferWorld.of(0, 4, 4, 4);
     await gatherUnits(world.home(0), { least: 1, all: 4 }, world.transfers);
     expect(world.units).to.deep.equal([4, 2, 2, 4]);
@@ -51,7 +51,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
     expect(gathered).to.deep.equal({ outcome: 'counted', unitsLeft: 0 });
   });
 
-  it('units between two buckets are no sold_out: they are brought to their end first, to whomever they go', async () => {
+  it('units between two buckets are no sold_out: they their transfers are finished first, wherever they go', async () => {
     for (const home of [0, 1, 2]) {
       const world = await TransferWorld.of(0, 1, 0);
       await world.transfers.transferOut(world.home(1), 0, 1, 1);
@@ -75,7 +75,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
     }
   });
 
-  it('moving: units that move between every two looks are never counted as none', async () => {
+  it('moving: units that move between every two readings are never counted as none', async () => {
     const world = await TransferWorld.of(0, 0, 1, 0);
     let at = 2;
     const survey: TransferStore['read'] = async (ref, buckets) => {
@@ -94,7 +94,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
     expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal('moving');
   });
 
-  it('one look is not enough: a unit that moves past it would not be seen', async () => {
+  it('one reading is not enough: it could miss a unit that moves', async () => {
     const world = await TransferWorld.of(0, 0, 1);
     let looks = 0;
     const survey: TransferStore['read'] = async (ref, buckets) => {
@@ -111,7 +111,7 @@ describe('gather-units (P2 R3 BUCKET_EMPTY, R4 BUCKET_ALL_EMPTY)', () => {
     expect(looks).to.be.greaterThan(6);
   });
 
-  it('a process that dies behind any step leaves units that anybody finds', async () => {
+  it('a process that dies after any step leaves units that any other process finds', async () => {
     for (const steps of [1, 2, 3]) {
       const world = await TransferWorld.of(0, 2);
       const death = await gatherUnits(world.home(0), { least: 1, all: 2 }, world.dyingAfter(steps)).catch(
@@ -148,7 +148,7 @@ const caller: fc.Arbitrary<Caller> = fc.record({
 });
 
 describe('gather-units against plain counters', () => {
-  it('no unit is made or lost, whoever dies at which step, and none is refused that is there', async () => {
+  it('no unit is made or lost wherever a process dies, and none that is there is refused', async () => {
     const met = { gathered: 0, counted: 0, died: 0 };
     const units = fc.array(fc.nat(6), { minLength: 2, maxLength: 5 });
     await fc.assert(
@@ -189,7 +189,7 @@ describe('gather-units against plain counters', () => {
 });
 
 describe('unit-fetcher', () => {
-  it('one fetch per bucket is under way, and whoever comes meanwhile has its units', async () => {
+  it('one fetch per bucket is under way, and calls meanwhile share its units', async () => {
     const world = await TransferWorld.of(0, 64, 0);
     let lends = 0;
     const fetcher = new UnitFetcher({
@@ -203,7 +203,7 @@ describe('unit-fetcher', () => {
     expect(lends, 'other buckets do not wait').to.be.at.least(3);
   });
 
-  it('that there is nothing is believed only of a fetch that began later; those who waited share one', async () => {
+  it('an empty result counts only from a fetch that began later; calls that waited share one', async () => {
     const world = await TransferWorld.of(0, 0);
     let surveys = 0;
     const fetcher = new UnitFetcher({
@@ -224,7 +224,7 @@ describe('unit-fetcher', () => {
     expect(surveys, 'each of them alone would take twice as many').to.be.lessThan(3 * perFetch);
   });
 
-  it('a fetch that fails tells who began it; who waited tries for himself [R8]', async () => {
+  it('a fetch that fails rejects for its caller; calls that waited try again themselves [R8]', async () => {
     const world = await TransferWorld.of(0, 4);
     world.store.breakNext('read_fails');
     const fetcher = new UnitFetcher(world.transfers);
