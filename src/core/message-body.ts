@@ -38,6 +38,6 @@ function nameOf(version: unknown): string {
 
 export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });
 
-/** A whole number from 0. Not -0, which JSON can say and nobody can write back. */
+/** A whole number from 0. Not -0, which JSON can express but `JSON.stringify` writes as 0. */
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);
