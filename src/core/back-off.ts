@@ -4,7 +4,7 @@ const FIRST_MS = 1_000;
 const STEPS = [1, 5, 15, 30, 60] as const;
 const JITTER = 0.2;
 
-/** When to ask for a message again: the wait grows with its attempts, with jitter so that a crowd spreads out. */
+/** When to deliver a message again: the wait grows with its attempts, with jitter so that many messages spread out. */
 export function retryDelayMs(attempt: number, firstMs: number = FIRST_MS): number {
   const index = Math.min(Math.max(attempt, 1), STEPS.length) - 1;
   return jittered((STEPS[index] as number) * firstMs);

@@ -4,7 +4,7 @@ import { isCount, openBody, undecodable as bad, type Undecodable } from './messa
 import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
 import { homesEver } from './bucket.js';
 
-/** Version of the message body. A worker that meets another one parks the message instead of guessing. */
+/** Version of the message body. A worker parks messages of another version instead of guessing. */
 const BATCH_VERSION = 1;
 
 /** The hard ceiling of a batch; `batch.sizeMax` is chosen below it. Lua unpacks one argument per purchase. */
@@ -61,8 +61,8 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
 }
 
 /**
- * Every bucket that may know a batch, its own first. One that was formed in the present epoch has its own only; a sale that
- * was scattered since has the units of its buyers elsewhere.
+ * Every bucket that may have units of a batch, its own first. A batch of the present epoch has its own bucket only; after a
+ * reshard the units of its buyers are in other buckets as well.
  */
 export function bucketsOfBatch(batch: Batch, now: { readonly epoch: number; readonly buckets: number }): number[] {
   if (now.buckets <= 1 || now.epoch <= batch.epoch) return [batch.bucket];

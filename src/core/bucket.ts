@@ -1,6 +1,6 @@
 import type { Sale } from './sale.js';
 
-/** The most buckets a sale may have. Before a buyer is refused for want of units, all buckets are read twice. */
+/** The most buckets a sale may have. Before a sale is called sold out, all its buckets are read twice. */
 export const BUCKETS_MAX = 64;
 
 /** One slice of a sale's stock. */
@@ -15,13 +15,13 @@ export interface HomeBucket extends BucketRef {
 }
 
 /**
- * A bucket to be read, with the number of buckets that the caller believes its sale to have: a bucket of a sale that was
- * resharded since then answers as if it were in repair, since its buyers may belong elsewhere. Without it nothing is compared.
+ * A bucket to be read, with the number of buckets that the caller believes its sale to have. After a reshard a bucket
+ * answers as if it were in repair, since its buyers may belong elsewhere. Without the number nothing is compared.
  */
 export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
 
 /**
- * The bucket of a buyer in a sale with so many buckets: FNV-1a over the user id. Units move between buckets; buyers do so
+ * The bucket of a buyer in a sale with so many buckets: FNV-1a over the user id. Units move between buckets; buyers
  * only when the sale is resharded.
  */
 export function homeBucket(userId: string, buckets: number): number {
@@ -30,8 +30,8 @@ export function homeBucket(userId: string, buckets: number): number {
 }
 
 /**
- * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of its
- * buckets. No earlier bucket has a higher number.
+ * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of
+ * its buckets. No earlier bucket has a higher number.
  */
 export function homesEver(userId: string, buckets: number): number[] {
   if (buckets === 1) return [0];

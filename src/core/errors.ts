@@ -17,7 +17,7 @@ export class OperationalError extends Error {
   }
 }
 
-/** Our own mistake. Never caught to carry on: the process logs it, drains and exits. */
+/** A mistake in our code. Never caught to carry on: the process logs it, drains and exits. */
 export class Bug extends Error {
   constructor(message: string) {
     super(message);

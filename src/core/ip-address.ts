@@ -1,4 +1,4 @@
-/** An IP address as a number of its family. An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) is the IPv4 address. */
+/** An IP address as a number of its family. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) is the IPv4 address. */
 export type Address = { readonly family: 4; readonly value: number } | { readonly family: 6; readonly value: bigint };
 
 /** All addresses that share their first `length` bits with `start`. */
@@ -38,8 +38,8 @@ export function readNetwork(text: string): Network | null {
   const start = readAddress(written);
   if (start === null) return null;
   // What was written with colons counts 128 bits, also when it is an IPv4 address in the end.
-  const clothes = start.family === 4 && written.includes(':') ? MAPPED_LENGTH : 0;
-  const length = slash === -1 ? ADDRESS_BITS[start.family] : readLength(text.slice(slash + 1)) - clothes;
+  const prefixBits = start.family === 4 && written.includes(':') ? MAPPED_LENGTH : 0;
+  const length = slash === -1 ? ADDRESS_BITS[start.family] : readLength(text.slice(slash + 1)) - prefixBits;
   if (!(length >= 0 && length <= ADDRESS_BITS[start.family])) return null;
   return hasBitsBehind(start, length) ? null : { start, length };
 }

@@ -1,16 +1,16 @@
-/** Why nobody can read a message body. */
+/** Why a message body cannot be read. */
 type UndecodableReason = 'undecodable' | 'unknown_version';
 
 /** Characters of a version that is a text; ours are numbers. */
 const VERSION_SHOWN_MAX = 20;
 
-/** A body that is none. `detail` is for a person. */
+/** A body that cannot be read. `detail` is for a person. */
 export interface Undecodable {
   readonly outcome: UndecodableReason;
   readonly detail: string;
 }
 
-/** The fields of a body, not looked at yet. */
+/** The fields of a body, not checked yet. */
 export interface OpenedBody {
   readonly outcome: 'opened';
   readonly fields: Readonly<Record<string, unknown>>;
@@ -38,6 +38,6 @@ function nameOf(version: unknown): string {
 
 export const undecodable = (detail: string): Undecodable => ({ outcome: 'undecodable', detail });
 
-/** A whole number from 0. Not -0, which JSON can say and nobody can write back. */
+/** A whole number from 0. Not -0, which JSON can express but `JSON.stringify` writes as 0. */
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0 && !Object.is(value, -0);

@@ -17,7 +17,7 @@ export const ORDER_EVENT_TYPES = [
 ] as const;
 export type OrderEventType = (typeof ORDER_EVENT_TYPES)[number];
 
-/** What happened to some orders of one sale, in one transaction. It may be told twice and in any order. */
+/** What happened to some orders of one sale, in one transaction. It may arrive twice and in any order. */
 export interface OrderEvent {
   /** The same for every copy of this event, and of no other. */
   readonly eventId: string;

@@ -21,11 +21,11 @@ export const isLive = (state: OrderState): boolean => state === 'pending_payment
 /**
  * Why a request ended `failed`.
  * - `oversold_guard`: the last guard in MySQL refused; no unit ever existed for it, so none goes back
- * - `limit_reached`: another live order of the buyer stands in the way
+ * - `limit_reached`: the buyer has another live order
  * - `discarded`: its message could not be handled, and an operator gave it up; its units go back
- * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before his batch came
+ * - `units_lost`: Redis lost data after the buyer was accepted, and the units had gone to others before their batch was recorded
  * - `compensation_failed`: its message was lost, and no attempt made a row of it; its units go back
- * - `refused_by_database`: MySQL does not take a value of it, while it takes those of its neighbours; its units go back
+ * - `refused_by_database`: MySQL does not take a value of it, while it takes those of the other purchases; its units go back
  */
 export const FAILURE_REASONS = [
   'oversold_guard',

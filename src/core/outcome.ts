@@ -1,14 +1,14 @@
 import { assertNever } from './errors.js';
 import type { OrderState } from './order.js';
 
-/** What the ledger says of one request. The order id of a request that is `held` is not known yet. */
+/** The entry of one request in Redis. The order id of a request that is `held` is not known yet. */
 export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
 const LOST = 'lost-';
 
-/** Stands where an order id would in the entry of a purchase that a late claim has closed: its row comes after it. */
+/** In place of the order id in the entry of a purchase that `reacquire` has closed: its row is written afterwards. */
 export const lostIn = (batchId: string): string => `${LOST}${batchId}`;
 
 /** The batch that an entry without a row waits for; null when there is none, so the row was there before the entry. */
@@ -34,7 +34,7 @@ export const REFUSALS = [
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-/** What a script says of one purchase that it did not let through. */
+/** The answer of a script for one purchase that it refused, or had accepted before. */
 export type StoreAnswer =
   | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
   | {
@@ -45,9 +45,9 @@ export type StoreAnswer =
     };
 
 /**
- * What a buyer hears.
+ * The answer to a purchase.
  * - `accepted`: units are held for this buyer and will become an order
- * - `replayed`: the same key was accepted before; here is how it stands
+ * - `replayed`: the same key was accepted before; with its present state
  * - `outcome_unknown`: units may be held or not; the same key asked again gives the answer
  * - a refusal: no order will come of this try
  */
@@ -57,7 +57,7 @@ export type PurchaseOutcome =
   | { readonly outcome: 'outcome_unknown' }
   | { readonly outcome: Refusal };
 
-/** What a buyer who polls is told (`status` is polled, `outcome` answers a call). */
+/** The answer to a buyer who polls (`status` is polled, `outcome` answers a call). */
 export type PurchaseStatus =
   | { readonly status: 'pending' }
   | { readonly status: 'ordered'; readonly orderId: string; readonly orderState: OrderState }

@@ -11,7 +11,7 @@ export interface Purchase {
   readonly quantity: number;
 }
 
-/** The name of a purchase inside its sale: the field of the `requests` hash and the key of a twin. */
+/** The name of a purchase inside its sale: the field of the `requests` hash, by which duplicates are found. */
 export const purchaseKey = (purchase: { readonly userId: string; readonly requestId: string }): string =>
   `${purchase.userId}/${purchase.requestId}`;
 

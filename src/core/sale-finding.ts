@@ -1,5 +1,5 @@
 /**
- * What a comparison of Redis and MySQL may find in a sale (P5 RC1 LEAK, RC2 OVER_SELL, and what else can be apart).
+ * What a comparison of Redis and MySQL may find in a sale.
  * - `leak`: Redis holds units for a request that has no row, and nobody will write one: its batch is neither served by
  *   the re-drive nor parked
  * - `overdue`: batches that the re-drive serves, and no worker records, for far too long
@@ -13,7 +13,7 @@
  * - `order_lost`: Redis says `ordered` (or `released`, so it was one, or a late batch found no units for it), and there is no row
  * - `unheld`: the order lives, and Redis holds nothing for it
  * - `stale_marker`: markers of a closed sale that no check-back can ask for any more
- * - `stuck_outbox`: a promise in the outbox that is old, or was tried too often, and is not kept
+ * - `stuck_outbox`: a row of the outbox that is old, or was tried too often, and is not done
  */
 export const FINDING_KINDS = [
   'leak',
@@ -31,7 +31,7 @@ export const FINDING_KINDS = [
 ] as const;
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
-/** The kinds that a compensation job can mend; the others are told to a person. */
+/** The kinds that a compensation job can repair; the others are reported to a person. */
 export const COMPENSATED_KINDS = [
   'leak',
   'unsettled',
@@ -45,7 +45,7 @@ export type CompensatedKind = (typeof COMPENSATED_KINDS)[number];
 export const isCompensated = (kind: FindingKind): kind is CompensatedKind =>
   COMPENSATED_KINDS.some((known) => known === kind);
 
-/** A request that the two books tell different things of. */
+/** A request that differs between Redis and MySQL. */
 interface RequestFinding {
   readonly saleId: string;
   readonly userId: string;
@@ -109,7 +109,7 @@ export function describeFinding(finding: SaleFinding): string {
       return `${finding.requests} accepted purchases are not recorded, for up to ${Math.round(finding.oldestMs / 1000)} s`;
     case 'drift':
       return finding.units > 0
-        ? `${finding.units} units are in neither book`
+        ? `${finding.units} units are neither in the stock nor with a buyer`
         : `Redis has ${-finding.units} units that the sale does not have`;
     case 'stale_marker':
       return `${finding.markers} markers that nobody can ask for any more`;

@@ -24,7 +24,7 @@ export type NotResharded =
   'already_resharded' | 'not_a_multiple' | 'in_repair' | 'superseded' | 'draft' | 'closed' | 'not_found';
 
 /** The sale has so many buckets from now on. Nobody could buy for `lockedMs`. */
-export interface ReshardedSale {
+interface ReshardedSale {
   readonly outcome: 'resharded';
   readonly buckets: number;
   readonly epoch: number;

@@ -1,7 +1,7 @@
 export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
-/** The state that only Redis knows: books are being rebuilt, nobody may buy. */
+/** `repair` exists in Redis only: the bucket is being rebuilt, and nobody may buy. */
 export type StoredSaleState = Exclude<SaleState, 'draft'> | 'repair';
 
 /** Every move a sale may make. Nothing else changes `sales.state`. */
@@ -49,7 +49,7 @@ export interface Sale {
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch'>;
 
 /**
- * What the gate knows of a sale (P1 READY / NOT_FOUND / LOADING; SOLD_OUT is the local flag).
+ * The sale as the gate has it. Whether it is sold out is a separate flag.
  * `loading`: another process is reading it right now, ask again.
  */
 export type SaleSnapshot =

@@ -1,4 +1,4 @@
-/** A state that waits for somebody, and must not wait for ever. */
+/** A state that waits for something, and must not wait for ever. */
 export interface WaitingState {
   /** What waits. */
   readonly waits: string;

@@ -59,7 +59,7 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
     agedOrders: (sale, window = {}) => agedOrders(pool, sale, window, windowRows),
     parkedBatches: (batchIds) => parkedBatches(pool, batchIds),
     stuckRows: (saleId, limits, max) => stuckRows(pool, saleId, limits, max),
-    async isKept(outboxId): Promise<boolean> {
+    async isDone(outboxId): Promise<boolean> {
       const undone = knex('outbox').select('id').where({ id: outboxId }).whereNull('done_at');
       return (await select(pool, undone)).length === 0;
     },

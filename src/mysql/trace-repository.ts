@@ -1,6 +1,6 @@
 import { isOrderId } from '../core/ids.js';
 import type { RequestRef } from '../core/purchase.js';
-import type { OrderTrace, TracedPromise, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
+import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
 import { bigint, given, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
@@ -102,11 +102,11 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
       .select(...ORDER_COLUMNS, 'updated_at')
       .where({ user_id: userId, sale_id: saleId, request_id: requestId }),
   );
-  if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs };
+  if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
   return {
     order: { ...orderOf(row), updatedAtMs: row.updated_at.getTime() },
     ...(await moneyOf(pool, row.id)),
-    promises: await promisesOf(pool, row),
+    outboxRows: await outboxRowsOf(pool, row),
     nowMs,
   };
 }
@@ -143,7 +143,7 @@ async function moneyOf(
  * The rows of its batch by their key, those of its moves by the order id in the payload: one row may carry many orders.
  * The table is read, but payloads only of those minutes in which the order was made or moved.
  */
-async function promisesOf(pool: MysqlPool, order: OrderRow): Promise<TracedPromise[]> {
+async function outboxRowsOf(pool: MysqlPool, order: OrderRow): Promise<TracedOutboxRow[]> {
   const around = (at: Date): [Date, Date] => [
     new Date(at.getTime() - TRANSACTION_MS),
     new Date(at.getTime() + TRANSACTION_MS),

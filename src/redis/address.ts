@@ -1,4 +1,4 @@
-/** Who signs in where; empty when nobody has to. */
+/** Login of the servers; empty when they need none. */
 interface RedisLogin {
   readonly username?: string;
   readonly password?: string;
@@ -9,7 +9,7 @@ export interface RedisHost {
   readonly port: number;
 }
 
-/** What REDIS_URL names. */
+/** The parsed REDIS_URL. */
 export type RedisAddress =
   | { readonly kind: 'server'; readonly url: string }
   | {
@@ -18,7 +18,7 @@ export type RedisAddress =
       /** The name under which the sentinels watch the master. */
       readonly master: string;
       readonly db: number;
-      /** Of the servers; the sentinels are asked without. */
+      /** Of the servers; sentinels need none. */
       readonly login: RedisLogin;
     }
   | { readonly kind: 'cluster'; readonly nodes: readonly RedisHost[]; readonly login: RedisLogin };

@@ -29,7 +29,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     if (error.message !== lastError) log.warn({ err: error }, 'redis connection error');
     lastError = error.message; // the reconnect loop repeats it every second
   });
-  // A server that was started anew has forgotten them. They would also be sent with their next use.
+  // A restarted server does not have the scripts. Their next use would also send them.
   const load = (server: Redis): Promise<void> =>
     scripts.load(server).catch((err: unknown) => log.warn({ err }, 'the scripts were not loaded'));
   redis.on('ready', () => {
@@ -57,7 +57,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     scriptsLoaded: () => scripts.loaded(mastersOf(redis)),
     close: async () => {
       await redis.quit().catch(() => undefined);
-      redis.disconnect(); // also from the sentinels, which nobody told to quit
+      redis.disconnect(); // quit does not close the connections to sentinels
     },
   };
 }
@@ -65,7 +65,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
 /** The driver tries the servers of a cluster, or of its sentinels, one after the other, and again when its check fails. */
 const CONNECTS_MAX = 5;
 
-/** What `connect()` promises is never heard of when the driver begins anew in between, so the event counts. */
+/** Waits for the event: the promise of `connect()` stays open when the driver starts over in between. */
 function untilReady(redis: RedisClient, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`not ready after ${timeoutMs} ms`)), timeoutMs);
@@ -91,7 +91,7 @@ function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: true, cause });
 }
 
-/** Where the driver speaks of its own settings, an operator is told what it means. */
+/** Errors of the driver that name its own settings, in words for an operator. */
 const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/max retries per request/i, 'the connection to Redis was lost'],
   [
@@ -101,7 +101,7 @@ const DRIVER_WORDS: readonly (readonly [RegExp, string])[] = [
   [/^Command timed out$/, 'Redis did not answer in time'],
 ];
 
-/** What was wrong, for a person. */
+/** The reason of a failure, for a person. */
 export function reasonOf(cause: unknown): string {
   const message = cause instanceof Error ? cause.message : String(cause);
   return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;

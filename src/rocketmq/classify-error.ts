@@ -3,7 +3,7 @@ import { ClientException } from 'rocketmq-client-nodejs';
 /** gRPC: the call could not be made, or it was made and the connection broke. The text shows which. */
 const GRPC_UNAVAILABLE = 14;
 const GRPC_DEADLINE_EXCEEDED = 4;
-/** No byte of the message left: nobody listened, no name, no channel, or the server refused the stream unread. */
+/** No byte of the message left: nothing listens there, no name, no channel, or the server refused the stream unread. */
 const NEVER_SENT =
   /ECONNREFUSED|No connection established|Name resolution failed|Channel closed before call started|Stream refused/;
 /** A deadline that passed while the call still waited for a connection. */

@@ -40,7 +40,7 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
     });
   });
 
-  describe(`contract PurchaseTokenLedger on ${name}`, () => {
+  describe(`contract PurchaseTokenStore on ${name}`, () => {
     let world: AdmissionWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -69,7 +69,7 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
       expect(words.filter((word) => word === 'none_left')).to.have.length(40);
     });
 
-    it('too early and too late, on the clock of the ledger; nothing is handed out then', async () => {
+    it('too early and too late, on the clock of Redis; no token is issued then', async () => {
       const nowMs = await world.nowMs();
       const early = await issueOf({ fromMs: nowMs + 60_000, untilMs: nowMs + 120_000 });
       const answer = await world.tokens.issue(early, 'a');

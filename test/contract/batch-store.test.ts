@@ -12,7 +12,7 @@ import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract SettlementLedger on ${name}`, () => {
+  describe(`contract BatchStore on ${name}`, () => {
     let world: StoreWorld;
     let sale: Sale;
     before(async function () {
@@ -53,8 +53,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       ...parts,
     });
 
-    describe('settle', () => {
-      it('(P4 C0 DB_OK) turns what the batch holds into orders and takes it out of `pending`', async () => {
+    describe('markRecorded', () => {
+      it('turns what the batch holds into orders and takes it out of `pending` (DB_OK)', async () => {
         const batch = await deducted('u1*2', 'u2');
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '101'), order('u2', '102')] }]);
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -92,7 +92,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         end();
       });
 
-      it('(P4 C1 IDEMPOTENT) settling twice changes nothing more, with other order ids neither', async () => {
+      it('a second call changes nothing more, with other order ids neither (IDEMPOTENT)', async () => {
         const batch = await deducted('u1');
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         await world.settlement.markRecorded([{ batch, orders: [order('u1', '999')] }]);
@@ -139,7 +139,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('claim', () => {
+    describe('reacquire', () => {
       const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
       const claim = (batch: Batch, ...recorded: string[]) => world.settlement.reacquire(batch, 2, new Set(recorded));
       const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost), elsewhere: new Set() });
@@ -233,7 +233,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         }
       });
 
-      it('`shut` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
+      it('`unavailable` in another epoch or on another server, `not_warmed` without a sale; nothing is written [R10]', async () => {
         const batch = olderBatch('u1');
         expect(await world.settlement.reacquire(batch, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
         expect(await world.settlement.reacquire(batch, 1, new Set())).to.deep.equal({ outcome: 'unavailable' });
@@ -246,7 +246,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('on another server what is in MySQL is still settled and released: a rebuild counts it anyway [R1]', async () => {
+    it('on another server what is in MySQL is still marked recorded and released: a rebuild counts it anyway [R1]', async () => {
       const [one, two] = [await deducted('u1'), await deducted('u2')];
       await world.restart(at(sale));
       await world.settlement.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
@@ -380,7 +380,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(8);
       });
 
-      it('not once it is settled, not when it was never deducted, not when nobody knows', async () => {
+      it('not once it is recorded, not when it was never deducted, not without a marker', async () => {
         const settled = await deducted('u1');
         await world.settlement.markRecorded([{ batch: settled, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];

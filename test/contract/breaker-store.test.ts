@@ -115,7 +115,7 @@ for (const [name, createWorld] of [
   });
 }
 
-describe('BreakerBoard on redis', () => {
+describe('BreakerStore on redis', () => {
   let connection: RedisConnection;
   before(async () => {
     connection = await connect();

@@ -48,7 +48,7 @@ const WORLDS: [string, () => Promise<World>][] = [
 const LONG_MS = 60_000;
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract CompensationBook on ${name}`, () => {
+  describe(`contract CompensationRepository on ${name}`, () => {
     let world: World;
     let saleId: string;
     before(async () => {

@@ -35,7 +35,7 @@ describe('coupons and states of orders, in MySQL', () => {
       [orderIds],
     );
 
-  it('a coupon for each order that is paid, named after its buyer; the others are told', async () => {
+  it('a coupon for each order that is paid, in the name of its buyer; the others are returned', async () => {
     const orderIds = await ordersIn('paid', 'pending_payment', 'paid', 'cancelled');
     const missing = '1';
     const result = await createCouponRepository(pool).issue([...orderIds, missing]);
@@ -47,7 +47,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await createCouponRepository(pool).issue([])).to.deep.equal({ issued: 0, unpaid: [] });
   });
 
-  it('told again and again, by several keepers at once: one coupon an order, counted once [C3]', async () => {
+  it('issued again and again, by several keepers at once: one coupon an order, counted once [C3]', async () => {
     const orderIds = await ordersIn('paid', 'paid', 'paid');
     const repository = createCouponRepository(pool);
     const results = await Promise.all(Array.from({ length: 4 }, () => repository.issue(orderIds)));

@@ -7,7 +7,7 @@ import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 const unique = (): string => randomBytes(12).toString('base64url');
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract DeadLetterBook, kept letters, on ${name}`, () => {
+  describe(`contract DeadLetterRepository on ${name}`, () => {
     let world: RepositoryWorld;
     let saleId: string;
     before(async () => {
@@ -35,7 +35,7 @@ for (const [name, createWorld] of WORLDS) {
     const idsOf = async (filter: DeadLetterFilter, max = 100): Promise<string[]> =>
       (await world.deadLetters.list({ saleId, ...filter }, { max })).map(({ deadLetterId }) => deadLetterId);
 
-    it('a letter is found as it was parked, with its body', async () => {
+    it('a dead letter is found as it was parked, with its body', async () => {
       const beforeMs = world.clock.nowMs();
       const deadLetter = await parked(['u1*2'], { attempts: 6 });
       expect(deadLetter).to.deep.include({
@@ -79,7 +79,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
     });
 
-    it('pages go on behind a letter, and miss none when letters before it have moved', async () => {
+    it('pages go on behind a dead letter, and miss none when those before it have moved', async () => {
       const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
       const filter: DeadLetterFilter = { saleId, state: 'parked' };
       const first = await world.deadLetters.list(filter, { max: 2 });

@@ -57,7 +57,7 @@ const words = ({ verdicts }: LimitAnswers): string[] =>
   verdicts.map(({ outcome, limit }) => (outcome === 'allowed' ? 'in' : String(limit)));
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract LimitLedger on ${name}`, () => {
+  describe(`contract LimitStore on ${name}`, () => {
     let world: World;
     let endpoint: string;
     before(async function () {
@@ -89,7 +89,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(verdicts[2]?.resetMs).to.be.within(0.99 * LONG_MS, 1.1 * LONG_MS);
     });
 
-    it('allows a request again after the wait that it told', async () => {
+    it('allows a request again after the wait that it answered', async () => {
       const limits = { ip: { limit: 1, windowMs: SHORT_MS } };
       const { verdicts } = await take(limits, from('10.0.0.1'), from('10.0.0.1'));
       const waitMs = verdicts[1]?.retryAfterMs ?? 0;

@@ -73,7 +73,7 @@ describe('migrate', function () {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
-  it('waits for another migrator no longer than it is told', async () => {
+  it('waits for another migrator no longer than its time-out', async () => {
     await migrate({ url });
     const name = `CONCAT('seckill.migrate.', MD5('${database}'))`;
     await server.query(`SELECT GET_LOCK(${name}, 5)`); // the server may not have noticed yet that the first has gone

@@ -213,7 +213,7 @@ describe('mysql adapters under faults', () => {
     expect(await connectionId()).not.to.deep.equal(first);
   });
 
-  it('an unused connection ends before the server drops it, and the next statement hears nothing of it', async () => {
+  it('an unused connection ends before the server drops it, and the next statement does not notice', async () => {
     const pool = loneWriter(undefined, { poolMax: 2, silentSeconds: 2 });
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();

@@ -7,7 +7,7 @@ import type { AuditedRow } from '../../src/core/ports/reconcile-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-describe('book audit', () => {
+describe('order audit in MySQL', () => {
   let pool: MysqlPool;
   before(async () => {
     const url = stackEnv().MYSQL_URL;

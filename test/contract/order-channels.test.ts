@@ -51,7 +51,7 @@ for (const [name, createWorld] of [
       ...{ batchId: fresh(), saleId: '4242', deadlineAtMs: world.nowMs() + ms, orders: ['11', '12'] },
     });
 
-    it('a deadline comes when it is over and not before, as it was sent, with what a dead letter has to say', async () => {
+    it('a deadline comes when it is over and not before, as it was sent, with the properties of a dead letter', async () => {
       const deadline = deadlineIn(DELAY_MS);
       await deadlines.publish(deadline);
       const delivery = await next(dueSource, deadline.batchId, DELAY_MS + COMES_WITHIN_MS);

@@ -17,7 +17,7 @@ function orderId(): string {
 }
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract OrderBook on ${name}`, () => {
+  describe(`contract OrderRepository on ${name}`, () => {
     let world: RepositoryWorld;
     before(async () => {
       world = await createWorld();
@@ -53,7 +53,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.orders.termsOf([])).size).to.equal(0);
     });
 
-    it('written: rows, amounts, deadline, sold and one promise for the batch', async () => {
+    it('written: rows, amounts, deadline, sold and one outbox row for the batch', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann*2', 'bob'));
       const rows = rowsOf(batch);

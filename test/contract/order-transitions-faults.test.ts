@@ -11,7 +11,7 @@ import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 import { mysqlWorld, systemClock } from './repository-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
-describe('OrderMoves on mysql under faults', function () {
+describe('OrderTransitions on mysql under faults', function () {
   this.timeout(30_000);
   let database: OwnDatabase;
   let world: Awaited<ReturnType<typeof mysqlWorld>>;
@@ -174,7 +174,7 @@ describe('OrderMoves on mysql under faults', function () {
       await new Promise((resolve) => server.close(resolve));
     });
 
-    it('a payment is told as a fault, and told again it is the one that was recorded [D4]', async () => {
+    it('a payment rejects as a fault, and reported again it is the one that was recorded [D4]', async () => {
       const order = await orderIn();
       const payment = paymentOf(order);
       const error = await createOrderTransitions(lossy, { clock, log })

@@ -33,7 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`OrderMoves on ${name}: random moves in parallel`, function () {
+  describe(`OrderTransitions on ${name}: random moves in parallel`, function () {
     this.timeout(120_000);
     let world: MovesWorld;
     let runs = 0;

@@ -7,7 +7,7 @@ const names = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract OrderMoves on ${name}`, function () {
+  describe(`contract OrderTransitions on ${name}`, function () {
     this.timeout(60_000);
     let world: MovesWorld;
     before(async () => {
@@ -43,7 +43,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.broken(order.saleId)).to.deep.equal([]);
     });
 
-    it('pay: the same payment told twice, also at once, changes nothing and answers the same', async () => {
+    it('pay: the same payment reported twice, also at once, changes nothing and answers the same', async () => {
       const order = await oneOrder();
       const payment = paymentOf(order);
       const told = await Promise.all(Array.from({ length: 6 }, () => world.moves.pay(order.orderId, payment)));
@@ -52,7 +52,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
     });
 
-    it('pay: a second payment of a paid order is owed back exactly once, however often it is told', async () => {
+    it('pay: a second payment of a paid order is owed back exactly once, however often it is reported', async () => {
       const order = await oneOrder();
       const second = paymentOf(order);
       expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');

@@ -89,7 +89,7 @@ for (const [name, createWorld] of [
       expect([...taken].sort()).to.deep.equal([...ids].sort());
     });
 
-    it('a row that nobody can read is lent without its payload, beside the others', async () => {
+    it('a row that cannot be read is leased without its payload, beside the others', async () => {
       const broken = await world.add('orders_moved', null);
       const [good] = await add(1);
       const rows = await lease();
@@ -99,7 +99,7 @@ for (const [name, createWorld] of [
       ]);
     });
 
-    it('backlog: rows that are not done, lent or not, and the age of the oldest, for each kind', async () => {
+    it('backlog: rows that are not done, leased or not, and the age of the oldest, for each kind', async () => {
       const of = async (kind: OutboxKind) => (await world.outbox.backlog()).find((one) => one.kind === kind);
       expect(await of('orders_moved')).to.deep.equal({ kind: 'orders_moved', undone: 0, oldestMs: 0 });
       const [first] = (await add(1)) as [string];

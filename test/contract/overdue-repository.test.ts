@@ -37,7 +37,7 @@ const ROWS: Record<AgedState, readonly string[]> = {
 };
 
 /** A database of its own: whole tables are counted. */
-describe('overdue book', () => {
+describe('OverdueRepository on mysql', () => {
   let database: OwnDatabase;
   let pool: MysqlPool;
   before(async () => {

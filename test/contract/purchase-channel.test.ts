@@ -51,7 +51,7 @@ for (const [name, createWorld] of [
       return half;
     };
 
-    it('a committed half message is delivered as it was sent, with the names a dead letter needs', async () => {
+    it('a committed half message is delivered as it was sent, with the properties that a dead letter needs', async () => {
       const batch = freshBatch();
       await (await sendHalf(batch)).commit();
 

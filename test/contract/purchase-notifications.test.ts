@@ -82,7 +82,7 @@ for (const [name, createWorld] of [
   ['redis', redisWorld],
   ['a Redis cluster', clusterWorld],
 ] as const) {
-  describe(`contract PurchaseNews on ${name}`, function () {
+  describe(`contract PurchaseNotifications on ${name}`, function () {
     this.timeout(30_000);
     let world: NotificationsWorld;
     let saleId: string;
@@ -109,7 +109,7 @@ for (const [name, createWorld] of [
     const told = (heard: readonly (OrderNotification | null)[]): OrderNotification[] =>
       heard.filter((one) => one !== null);
 
-    it('a buyer hears of his own purchase, as it was told, and of no other', async () => {
+    it('a listener is notified of its own purchase, as it was sent, and of no other', async () => {
       const [first, second] = [await listen('k1'), await listen('k2')];
       const elsewhere = await listen('k1', freshSaleId());
       const failed = notificationsOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
@@ -126,13 +126,13 @@ for (const [name, createWorld] of [
       for (const { end } of [first, second, elsewhere]) end();
     });
 
-    it('the first of a sale is told to look when the way is open: what came before that was missed', async () => {
+    it('the first listener of a sale must read once the subscription stands: what came before was missed', async () => {
       const { heard, end } = await listen('k1');
       await until('he is told', () => heard.includes(null));
       end();
     });
 
-    it('one purchase may be waited for more than once; who has ended hears nothing', async () => {
+    it('one purchase may have several listeners; one that has ended is not notified', async () => {
       const [first, second] = [await listen('k1'), await listen('k1')];
       first.end();
       first.end();
@@ -170,7 +170,7 @@ for (const [name, createWorld] of [
       for (const { end } of listeners) end();
     });
 
-    it('after a broken way everybody looks again, and hears what comes then [R8]', async () => {
+    it('after a lost connection every listener must read again, and is notified of what follows [R8]', async () => {
       const { heard, end } = await listen('k1');
       await until('the way is open', () => name === 'memory' || heard.includes(null));
       heard.length = 0;
@@ -183,8 +183,8 @@ for (const [name, createWorld] of [
   });
 }
 
-describe('news in Redis', () => {
-  it('a message that nobody can read makes everybody look [M7]', async () => {
+describe('notifications in Redis', () => {
+  it('a message that cannot be read makes every listener read the state [M7]', async () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);

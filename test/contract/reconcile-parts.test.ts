@@ -71,7 +71,7 @@ const STORES: [string, () => Promise<StoreSide>][] = [
 ];
 
 for (const [name, createSide] of STORES) {
-  describe(`contract ReconcileLedger on ${name}`, () => {
+  describe(`contract ReconcileStore on ${name}`, () => {
     let side: StoreSide;
     let sale: Sale;
     before(async function () {
@@ -137,7 +137,7 @@ for (const [name, createSide] of STORES) {
       expect((await side.read.pendingAmong(ref(), [])).size).to.equal(0);
     });
 
-    it('names the units that it lent to other buckets and borrowed from them [R12]', async () => {
+    it('names the transfers to and from other buckets [R12]', async () => {
       const { transfers } = side;
       const split = { ...saleOf({ stock: 30, buckets: 3 }), epoch: 1 };
       const bucket = (index: number) => ({ saleId: split.saleId, bucket: index });
@@ -178,7 +178,7 @@ for (const [name, createSide] of STORES) {
       expect(await side.read.adjust(nowhere, { read: 1, wanted: 2, epoch: 1 })).to.equal('not_warmed');
     });
 
-    it('names and removes markers of settled batches only [C7]', async () => {
+    it('names and removes markers of recorded batches only [C7]', async () => {
       const [settled, pending] = [await deducted('u1'), await deducted('u2')];
       await side.store.markRecorded([{ batch: settled, orders: [] }]);
       await side.store.resolve(batchOf(sale, [], 'aborted-batch'));
@@ -235,7 +235,7 @@ const releaseIn = (saleId: string) => ({
 });
 
 for (const [name, createSide] of BOOKS) {
-  describe(`contract ReconcileBook on ${name}`, () => {
+  describe(`contract ReconcileRepository on ${name}`, () => {
     let side: RepositorySide;
     let sale: Sale;
     before(async function () {
@@ -293,7 +293,7 @@ for (const [name, createSide] of BOOKS) {
       expect(await countIn({ fromMs: 0 })).to.equal(1);
     });
 
-    it('names batches with a parked letter', async () => {
+    it('names batches with a parked dead letter', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await side.world.deadLetters.park({
         ...{ messageId: batch.batchId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', detail: 'x' },
@@ -314,9 +314,9 @@ for (const [name, createSide] of BOOKS) {
       expect(old).to.include({ outboxId, attempts: 0 });
       expect((await stuck(60_000, 0)).map((row) => row.outboxId)).to.deep.equal([outboxId]);
       expect(await side.read.stuckRows(`${sale.saleId}1`, { olderThanMs: 0, attemptsMin: 0 }, 10)).to.deep.equal([]);
-      expect([await side.read.undoneReleases(sale.saleId), await side.read.isKept(outboxId)]).to.deep.equal([1, false]);
+      expect([await side.read.undoneReleases(sale.saleId), await side.read.isDone(outboxId)]).to.deep.equal([1, false]);
       await side.keep(outboxId);
-      expect([await side.read.undoneReleases(sale.saleId), await side.read.isKept(outboxId)]).to.deep.equal([0, true]);
+      expect([await side.read.undoneReleases(sale.saleId), await side.read.isDone(outboxId)]).to.deep.equal([0, true]);
       expect(await stuck(0, 0)).to.deep.equal([]);
     });
   });

@@ -12,7 +12,7 @@ import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 const OPTIONS = { paymentWindowMs: 900_000 };
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`record-batches on ${name} (P4 C0 DB_OK, C1 IDEMPOTENT, C2 BIZ_ERROR_ACK)`, () => {
+  describe(`record-batches on ${name} (DB_OK, IDEMPOTENT, BIZ_ERROR_ACK)`, () => {
     let world: RepositoryWorld;
     const minters: OrderIdMinter[] = [];
 
@@ -113,7 +113,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 1, 1, [batch]);
     });
 
-    it('a request in two batches: the second is settled to the live order of the first, its neighbour is recorded', async () => {
+    it('a request in two batches: the second ends with the live order of the first, the rest of it is recorded', async () => {
       const sale = await world.sales.create(newSale());
       const [first, second] = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('ann', 'bob'))];
 

@@ -44,7 +44,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     expect(watch.recoveryMs).to.be.within(2 * LOOKS_MS, 2 * LOOKS_MS + 5_000);
   });
 
-  it('not while it is shut, nor while it is missing', async () => {
+  it('not while it is locked, nor while it is missing', async () => {
     const sale = await openSale(stack);
     const { redis } = stack.redis;
     const key = bucketKeys({ saleId: sale.saleId, bucket: 0 }).sale;

@@ -5,7 +5,7 @@ import { MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-tran
 const LEASE_MS = 60_000;
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract RefundBook on ${name}`, function () {
+  describe(`contract RefundRepository on ${name}`, function () {
     this.timeout(30_000);
     let world: MovesWorld;
     // a world for each test: what is due is asked of all orders together

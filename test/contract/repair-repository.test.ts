@@ -5,7 +5,7 @@ import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract RepairBook on ${name}`, () => {
+  describe(`contract RepairRepository on ${name}`, () => {
     let world: RepositoryWorld;
     before(async () => {
       world = await createWorld();

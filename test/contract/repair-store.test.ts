@@ -14,7 +14,7 @@ const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, 
 const LEASE_MS = 60_000;
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract RepairLedger on ${name}`, () => {
+  describe(`contract RepairStore on ${name}`, () => {
     let world: StoreWorld;
     let sale: Sale;
     before(async function () {
@@ -61,8 +61,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
-    describe('shut', () => {
-      it('nobody buys, nothing is settled, released, claimed or gated; markers still speak', async () => {
+    describe('lock', () => {
+      it('nobody buys, nothing is recorded, released or reacquired and no state is set; markers still count', async () => {
         const batch = await deducted('u1*2');
         const unknown = batchOf(sale, purchasesOf('u2'));
         expect(await shut('one')).to.equal('locked');
@@ -91,7 +91,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await world.settlement.pendingSummary(at(sale))).batches).to.equal(1);
       });
 
-      it('busy while another repair has its lease; its own token may shut again [R10]', async () => {
+      it('busy while another repair has its lease; its own token may lock again [R10]', async () => {
         expect(await shut('one')).to.equal('locked');
         expect(await shut('two')).to.equal('busy');
         expect(await shut('one')).to.equal('locked');
@@ -120,7 +120,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await shut('two')).to.equal('locked');
       });
 
-      it('whoever stages, or remembers a batch, has his lease renewed [R10]', async () => {
+      it('stage and restoreMarker renew the lease [R10]', async () => {
         const renewals = [
           () => stage('one', ['u1/k1', held('b')]),
           () => stage('one'),
@@ -155,8 +155,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('reopen', () => {
-      it('the new books stand in place of the old ones: requests, buyers, stock, window, limit, epoch [R2]', async () => {
+    describe('swap', () => {
+      it('what was staged is in place of the old data: requests, buyers, stock, window, limit, epoch [R2]', async () => {
         await deducted('gone*4', 'u1');
         await shut('one');
         const first: StoredRequest[] = [
@@ -186,7 +186,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('pending batches and markers stay, and settle as ever', async () => {
+      it('pending batches and markers stay, and can be marked recorded', async () => {
         const batch = await deducted('u1');
         await shut('one');
         await stage('one', ['u1/k1', held(batch.batchId)]);
@@ -207,7 +207,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
       });
 
-      it('a bucket that was lost whole: shut makes it, warm leaves it alone, reopen loads it [R5]', async () => {
+      it('a bucket that was lost whole: lock makes it, warm leaves it alone, swap loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
         expect(await shut('one')).to.equal('locked');
         expect(await world.repair.statusOf([at(sale)])).to.deep.equal([

@@ -106,7 +106,7 @@ describe('replica barrier', () => {
     expect(await deduct()).to.deep.equal({ outcome: 'refused', answers: [ordered, held, null] });
   });
 
-  it('is not asked where nobody hears a yes', async () => {
+  it('is not asked where no purchase is accepted', async () => {
     const sale = await openSale(connection);
     let asked = 0;
     const counting: ReplicaBarrier = { ...barrier, pass: async () => (asked++, false) };

@@ -17,7 +17,7 @@ const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
 const HOME = homeBucket(MOVES, BUCKETS);
 
 for (const [name, open] of STORE_WORLDS) {
-  describe(`contract of a sale that was scattered, on ${name}`, () => {
+  describe(`contract of a resharded sale, on ${name}`, () => {
     let world: StoreWorld;
     let before: Sale;
     let sale: Sale;
@@ -67,7 +67,7 @@ for (const [name, open] of STORE_WORLDS) {
       }
     };
 
-    it('an old card is refused, and says how many buckets there are', async () => {
+    it('a purchase with an old snapshot is refused, with the number of buckets that there are', async () => {
       await reshard();
       const old = { ...at(before), buckets: 1 };
       const verdict = await world.stock.precheck(old, purchasesOf(MOVES));
@@ -90,7 +90,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await unitsLeft()).to.equal(4);
     });
 
-    it('a batch of before is settled in every bucket that has its buyers', async () => {
+    it('a batch from before is marked recorded in every bucket that has its buyers', async () => {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
       expect(await pendingIn()).to.have.members([0, HOME]);
@@ -112,7 +112,7 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await there()).to.equal(unitsThere + 1);
     });
 
-    it('a batch that comes late claims for each buyer where he is now, once', async () => {
+    it('an older batch reacquires units for each buyer in their present bucket, once', async () => {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       for (const time of ['first', 'again']) {

@@ -31,7 +31,7 @@ const WORLDS = [
 const rules = (mode: string): object => ({ lists: { mode } });
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract RuleBoard on ${name}`, () => {
+  describe(`contract RuleBroadcast on ${name}`, () => {
     let world: World;
     let broadcast: RuleBroadcast;
     before(async function () {

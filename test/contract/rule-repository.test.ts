@@ -48,7 +48,7 @@ const WORLDS = [
 const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { deny } } });
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract RuleStore on ${name}`, function () {
+  describe(`contract RuleRepository on ${name}`, function () {
     this.timeout(30_000);
     let world: World;
     let store: RuleRepository;
@@ -88,7 +88,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
     });
 
-    it('of many who start from the same version one wins, and the others know whose version to look at', async () => {
+    it('of many who start from the same version one wins, and the others get the newest version', async () => {
       for (const known of [0, 1]) {
         const answers = await Promise.all(
           Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract SaleBook on ${name}`, () => {
+  describe(`contract SaleRepository on ${name}`, () => {
     let world: RepositoryWorld;
     before(async () => {
       world = await createWorld();

@@ -4,7 +4,7 @@ import { SNAPSHOT_TTL_MS, STORE_WORLDS, type StoreWorld } from './store-worlds.j
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract SaleCardCache on ${name}`, () => {
+  describe(`contract SaleSnapshotCache on ${name}`, () => {
     let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -12,7 +12,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
     after(() => world?.close());
 
-    it('a card nobody has loaded is `missing`', async () => {
+    it('a snapshot that was not loaded is `missing`', async () => {
       expect(await world.snapshots.read(freshSaleId())).to.deep.equal({ cached: 'missing' });
     });
 
@@ -28,7 +28,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.snapshots.read(saleId)).to.deep.equal({ cached: 'absent' });
     });
 
-    it('forgets a card when told, and does not mind when there is none', async () => {
+    it('forgets a snapshot, also when there is none', async () => {
       const sale = saleOf();
       await world.snapshots.write(sale.saleId, sale);
       await world.snapshots.forget(sale.saleId);
@@ -36,7 +36,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.snapshots.read(sale.saleId)).to.deep.equal({ cached: 'missing' });
     });
 
-    it('a card ends after its life', async () => {
+    it('a snapshot expires', async () => {
       const sale = saleOf();
       await world.snapshots.write(sale.saleId, sale);
       await world.elapse(SNAPSHOT_TTL_MS + 20);

@@ -5,7 +5,7 @@ import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract SaleLedger on ${name}`, () => {
+  describe(`contract SaleStore on ${name}`, () => {
     let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -39,7 +39,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.sales.warm(sale)).to.equal('already_warm');
     });
 
-    it('gate switches every bucket, as often as asked', async () => {
+    it('setState sets every bucket, as often as asked', async () => {
       const sale = await freshSale({ buckets: 3 });
       await world.sales.warm(sale);
       for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed'] as const) {
@@ -51,7 +51,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect((await read(sale, 0))?.state).to.equal('closed');
     });
 
-    it('gate says `not_warmed` when a bucket is not loaded', async () => {
+    it('setState answers `not_warmed` when a bucket is not loaded', async () => {
       const sale = await freshSale();
       expect(await world.sales.setState(sale, 'open')).to.equal('not_warmed');
       await world.sales.warm(sale);

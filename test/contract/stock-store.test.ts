@@ -12,7 +12,7 @@ const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[]
 const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract StockLedger on ${name}`, () => {
+  describe(`contract StockStore on ${name}`, () => {
     let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -41,7 +41,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
       });
 
-      it('(P2 R1 DUPLICATE) a key that was let in is `replayed` with its entry, with another quantity a conflict', async () => {
+      it('a key that was accepted is `replayed` with its entry, with another quantity a conflict (DUPLICATE)', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1/k*2'));
         await world.stock.deduct(batch);
@@ -53,12 +53,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
         ]);
       });
 
-      it('(P1 LOADING) a sale that is not loaded is `loading`, with epoch 0 and units left unknown', async () => {
+      it('a sale that is not loaded is `loading`, with epoch 0 and units left unknown (LOADING)', async () => {
         const verdict = await world.stock.precheck(at(saleOf()), purchasesOf('u1'));
         expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
 
-      it('the clock of the ledger opens and closes the sale [S8]', async () => {
+      it('the clock of Redis opens and closes the sale [S8]', async () => {
         const nowMs = await world.nowMs();
         const cases = [
           ['not_open', { opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 120_000 }],
@@ -89,7 +89,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('deduct', () => {
-      it('(P2 R0 LUA_OK) takes the units of the whole batch', async () => {
+      it('takes the units of the whole batch (LUA_OK)', async () => {
         const sale = await openSale(world, { stock: 5 });
         const batch = batchOf(sale, purchasesOf('u1*2', 'u2', 'u3'));
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
@@ -98,7 +98,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
       });
 
-      it('the retry of the batch that took the last unit hears `already_deducted`, never `sold_out` [T8]', async () => {
+      it('the retry of the batch that took the last unit gets `already_deducted`, never `sold_out` [T8]', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -106,7 +106,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(0);
       });
 
-      it('a batch that does not fit takes nothing and says who is to blame (P2 R2 SOLD_OUT) [G1]', async () => {
+      it('a batch that does not fit takes nothing and names the purchases that do not fit (SOLD_OUT) [G1]', async () => {
         const sale = await openSale(world, { stock: 3 });
         const verdict = await deduct(sale, 'u1*2', 'u2*2', 'u3');
         expect(verdict.outcome).to.equal('refused');
@@ -168,7 +168,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft(sale)).to.equal(10);
       });
 
-      it('refuses with the words of precheck when the sale is shut meanwhile', async () => {
+      it('refuses with the words of precheck when the sale has closed meanwhile', async () => {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['paused', 'paused'],
@@ -182,7 +182,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('decide', () => {
+    describe('resolve', () => {
       it('says `deducted` of a batch that holds its units [T3]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
@@ -230,13 +230,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.restart(at(sale));
       });
 
-      it('nobody may buy, and nobody hears what may be old news: `loading`', async () => {
+      it('nobody may buy, and entries that may be old are not shown: `loading`', async () => {
         const { epoch, unitsLeft: left, answers } = await world.stock.precheck(at(sale), purchasesOf('u1', 'u2'));
         expect({ epoch, left }).to.deep.equal({ epoch: 1, left: null });
         expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
       });
 
-      it('deduct takes nothing and decide writes nothing, but markers count', async () => {
+      it('deduct takes nothing and resolve writes nothing, but markers count', async () => {
         const batch = batchOf(sale, purchasesOf('u2'));
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'stale_epoch' });
         expect(await world.stock.resolve(batch)).to.equal('no_answer');
@@ -253,7 +253,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.readSale(at(sale))).to.include({ state: 'repair', epoch: 1, opensAtMs, closesAtMs });
       });
 
-      it('the gate moves, so that a sale that is closed stays so', async () => {
+      it('the state can be set, so that a sale that is closed stays so', async () => {
         expect(await world.sales.setState(sale, 'closed')).to.equal('set');
         expect(await world.sales.setState(sale, 'open')).to.equal('closed');
         expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);

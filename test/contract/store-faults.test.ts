@@ -95,7 +95,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['redis', redisWorld],
 ] as const) {
-  describe(`contract: a ledger that does not answer, on ${name}`, () => {
+  describe(`contract: a Redis that does not answer, on ${name}`, () => {
     let world: FaultyWorld;
     let store: Store;
     before(async () => {
@@ -120,7 +120,7 @@ for (const [name, createWorld] of [
       expect(error).to.include({ dependency: 'redis', retryable: true });
     };
 
-    it('a lost reply of deduct is `outcome_unknown`; it ran once, and decide knows [T8]', async () => {
+    it('a lost reply of deduct is `outcome_unknown`; it ran once, and resolve knows [T8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -129,7 +129,7 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft, 'the units of one deduct').to.equal(3);
     });
 
-    it('a lost reply of a refusal is `outcome_unknown` too; decide says aborted [G4]', async () => {
+    it('a lost reply of a refusal is `outcome_unknown` too; resolve answers aborted [G4]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2', 'u2*2', 'u3*2'));
       const verdict = await world.losingReply('deduct_reply_lost', () => store.deduct(batch));
@@ -138,14 +138,14 @@ for (const [name, createWorld] of [
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);
     });
 
-    it('a lost reply of decide is `outcome_unknown`, never a word [T10]', async () => {
+    it('a lost reply of resolve is `outcome_unknown`, never a verdict [T10]', async () => {
       const { sale } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       expect(await world.losingReply('decide_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
       expect(await store.resolve(batch)).to.equal('aborted');
     });
 
-    it('while the server is away deduct and decide are unknown at once, nothing is queued behind our back [R8]', async () => {
+    it('while the server is away deduct and resolve are unknown at once, and nothing is queued [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       const startedMs = performance.now();
@@ -157,7 +157,7 @@ for (const [name, createWorld] of [
       expect(await store.resolve(batch)).to.equal('aborted');
     });
 
-    it('precheck, reads, settle and release throw what may be tried again [R8]', async () => {
+    it('precheck, reads, markRecorded and release throw retryable errors [R8]', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);
@@ -171,7 +171,7 @@ for (const [name, createWorld] of [
       expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
 
-    it('a settle or release whose reply was lost is done, and doing it again changes nothing', async () => {
+    it('markRecorded or release is done when its reply was lost, and doing it again changes nothing', async () => {
       const { sale, at } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);

@@ -8,7 +8,7 @@ import { draftSale } from '../chaos/harness/sales.js';
 import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
 
 /** A database of its own: the walk reads the whole table. */
-describe('trace book', () => {
+describe('TraceRepository on mysql', () => {
   let database: OwnDatabase;
   let pool: MysqlPool;
   let saleId: string;
@@ -97,11 +97,11 @@ describe('trace book', () => {
     expect(found.payments.map(({ paymentId, amountCents }) => [paymentId, amountCents])).to.deep.equal([['p1', 100]]);
     expect(found.refunds[0]).to.include({ paymentId: 'p1', reason: 'wrong_amount', state: 'due' });
     expect(found.couponAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
-    expect(found.promises.map(({ outboxId }) => outboxId)).to.deep.equal(mine);
-    expect(found.promises[0]).to.include({ kind: 'batch_recorded', attempts: 2 });
-    expect([found.promises[0]?.doneAtMs === null, found.promises[1]?.doneAtMs]).to.deep.equal([false, null]);
+    expect(found.outboxRows.map(({ outboxId }) => outboxId)).to.deep.equal(mine);
+    expect(found.outboxRows[0]).to.include({ kind: 'batch_recorded', attempts: 2 });
+    expect([found.outboxRows[0]?.doneAtMs === null, found.outboxRows[1]?.doneAtMs]).to.deep.equal([false, null]);
 
     const none = await repository.read({ userId: 'nobody', saleId, requestId: 'r1' });
-    expect([none.order, none.promises, none.couponAtMs]).to.deep.equal([null, [], null]);
+    expect([none.order, none.outboxRows, none.couponAtMs]).to.deep.equal([null, [], null]);
   });
 });

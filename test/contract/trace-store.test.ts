@@ -10,7 +10,7 @@ import { createTraceStore } from '../../src/redis/trace-store.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-describe('trace ledger', () => {
+describe('TraceStore on redis', () => {
   let redis: RedisConnection;
   before(async () => {
     redis = await connectRedis({ url: stackEnv().REDIS_URL, replyTimeoutMs: 5000, connectTimeoutMs: 3000 }, silentLog);
@@ -25,7 +25,7 @@ describe('trace ledger', () => {
     return { sale, ref: { saleId: sale.saleId, bucket: 0 } };
   };
 
-  it('a batch: pending with its body, settled without, aborted, parked, never seen', async () => {
+  it('a batch: pending with its body, recorded without, aborted, parked, never seen', async () => {
     const { sale, ref } = await openSale();
     const [stock, settlement, trace] = [
       createStockStore(redis, silentLog),

@@ -9,7 +9,7 @@ const [FROM, TO] = [0, 1];
 const LEASE_MS = 60_000;
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract TransferLedger on ${name}`, () => {
+  describe(`contract TransferStore on ${name}`, () => {
     let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
@@ -54,7 +54,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await unitsOf(sale)).to.deep.equal([5, 15]);
     });
 
-    it('lend: half, rounded up; so many as are needed where that is more; never more than there are', async () => {
+    it('transferOut: half, rounded up; so many as are needed where that is more; never more than there are', async () => {
       for (const [stock, least, units] of [
         ...[[9, 1, 5] as const, [9, 7, 7] as const, [9, 20, 9] as const, [1, 1, 1] as const],
       ]) {
@@ -64,7 +64,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       }
     });
 
-    it('lend of a pair that is open names the same units, and takes no others; of another pair it does', async () => {
+    it('transferOut of a pair that is open names the same units, and takes no others; of another pair it does', async () => {
       const sale = await openSale(world, { stock: 30, buckets: 3 });
       const first = await lent(sale);
       expect(await lent(sale, { least: 4 })).to.deep.equal(first);
@@ -108,7 +108,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await lent(sale)).to.deep.equal(second);
     });
 
-    it('shut: a bucket that is not loaded, of another epoch, in repair or on another server moves nothing', async () => {
+    it('unavailable: a bucket that is not loaded, of another epoch, in repair or on another server moves nothing', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       const transfer = await lent(sale);
       const before = await looksAt(sale);
@@ -162,7 +162,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await lent(sale, { epoch: 2 })).to.include({ seq: 1, units: 5 });
     });
 
-    it('a transfer tells how long ago the units left', async () => {
+    it('a transfer has the time since its units left', async () => {
       const sale = await openSale(world, { stock: 20, buckets: 2 });
       await lent(sale);
       await world.elapse(30);

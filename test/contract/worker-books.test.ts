@@ -10,7 +10,7 @@ import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 const unique = (): string => randomBytes(12).toString('base64url');
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract DeadLetterBook and WorkerSlots on ${name}`, () => {
+  describe(`contract parked dead letters and WorkerSlots on ${name}`, () => {
     let world: RepositoryWorld;
     before(async () => {
       world = await createWorld();

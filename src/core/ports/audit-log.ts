@@ -1,6 +1,6 @@
-/** Something that a person, or a program of ours, did to the system. `before` and `after` are kept as JSON. */
+/** A change that a person, or one of our programs, made. `before` and `after` are kept as JSON. */
 export interface AuditEntry {
-  /** The user id of an admin, or the name of the account at the keyboard. */
+  /** The user id of an admin, or the name of the account that ran the command. */
   readonly actor: string;
   /** `<kind>.<what was done>`, such as `sale.opened`. */
   readonly action: string;
@@ -35,8 +35,8 @@ export interface AuditPage {
 }
 
 /**
- * Who did what. Nothing is written through this port: an entry belongs into the MySQL transaction of the change it tells
- * of, so the adapters of the books write it. What is not committed was not done, and no change is without its entry.
+ * Who did what. Nothing is written through this port: each repository writes the entry in the transaction of its change,
+ * so that no change is without its entry, and no entry without its change.
  */
 export interface AuditLog {
   /** @throws OperationalError mysql */

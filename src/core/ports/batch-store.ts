@@ -5,7 +5,7 @@ import type { BucketRef } from '../bucket.js';
 /** A purchase of a batch and the live order that it became. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
 
-/** A request whose row has ended, so that its units may go back. `bucket` is where it was when that was promised. */
+/** A request whose row has ended, so that its units may go back. `bucket` is where it was when the release was written to the outbox. */
 export interface Release extends BucketRef {
   readonly userId: string;
   readonly requestId: string;
@@ -28,7 +28,7 @@ export interface PendingBatch {
 
 /**
  * - `unparked`, `already_pending`: its units are held and it is in `pending`
- * - `settled`: it is in MySQL and Redis knows
+ * - `recorded`: it is in MySQL, and Redis is marked
  * - `aborted`: its units are not held and never will be
  * - `unknown`: there is no marker, so whether its units are held cannot be said; nothing was changed
  */
@@ -36,9 +36,9 @@ export const UNPARK_WORDS = ['unknown', 'aborted', 'recorded', 'already_pending'
 export type Unparked = (typeof UNPARK_WORDS)[number];
 
 /**
- * - `claimed`: every purchase without a row is held in the present epoch, but for the keys that are `lost`, and those that
- *   another batch holds, maybe in another quantity: it records them
- * - `shut`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
+ * - `claimed`: every purchase without a row is held in the present epoch, except the keys that are `lost`, and those that
+ *   another batch holds, maybe in another quantity: that batch records them
+ * - `unavailable`: the bucket is in repair or in need of it, or of another epoch; nothing was changed, ask again
  * - `not_warmed`: the bucket is not loaded
  */
 export type Reacquired =
@@ -46,8 +46,8 @@ export type Reacquired =
   | { readonly outcome: 'unavailable' | 'not_warmed' };
 
 /**
- * The ledger after the deduct: told what MySQL decided. Every call is safe to repeat. Where the sale was scattered since a
- * batch was formed, each call finds the buckets that its requests are in now.
+ * Batches in Redis after their deduct. Every call is safe to repeat. Where the sale was resharded since a batch was formed,
+ * each call finds the buckets that its requests are in now.
  */
 export interface BatchStore {
   /**
@@ -111,8 +111,8 @@ export interface BatchStore {
   park(batch: Batch): Promise<void>;
 
   /**
-   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: whoever publishes it next
-   * may die, the re-drive finds it there.
+   * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: if the
+   * process that publishes it dies, the re-drive finds it there.
    * @throws OperationalError redis; it may be in `pending`, so call again
    * Source: lua/unpark-2.lua; protocol rule 8
    */

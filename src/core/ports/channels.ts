@@ -2,17 +2,17 @@ import type { Batch } from '../batch.js';
 import type { OrderEvent } from '../order-event.js';
 import type { PaymentDeadline } from '../payment-deadline.js';
 
-/** The answer to the broker's question what became of a half message. `no_answer`: it asks again later. */
+/** The answer to a check-back. `no_answer`: the broker asks again later. */
 export type CheckBackAnswer = 'commit' | 'rollback' | 'no_answer';
 
-/** Asked for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
+/** Called for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
 export type CheckBack = (body: string) => Promise<CheckBackAnswer>;
 
-/** A half message that the broker has stored and shows to nobody yet. */
+/** A half message that the broker has stored and delivers to nobody yet. */
 export interface HalfMessage {
   /** Makes the message visible to the workers. Never rejects: the check-back heals a lost commit. */
   commit(): Promise<void>;
-  /** Drops the message. True only when the broker said OK: until then nobody may hear a refusal. Never rejects. */
+  /** Drops the message. True only when the broker said OK: until then no buyer may be refused. Never rejects. */
   rollback(): Promise<boolean>;
 }
 
@@ -54,18 +54,18 @@ export interface OrderEventChannel {
   publish(events: readonly OrderEvent[]): Promise<void>;
 }
 
-/** One copy of a message, lent to us until `invisibleMs` is over. */
+/** One copy of a message; the broker delivers it to nobody else until `invisibleMs` is over. */
 export interface Delivery {
   readonly messageId: string;
   readonly body: string;
   /** 1 for the first delivery. */
   readonly attempt: number;
-  /** True when the broker had to ask what became of the half message. */
+  /** True when the half message was ended by a check-back. */
   readonly checkedBack: boolean;
   /** Our own properties: topic, saleId, batchId. */
   readonly properties: ReadonlyMap<string, string>;
   /**
-   * Done with it. Resolves false when the broker did not take the ack: the message comes again, which does no harm.
+   * Done with it. Resolves false when the broker did not accept the ack: the message comes again, which does no harm.
    * Never rejects.
    */
   ack(): Promise<boolean>;

@@ -1,14 +1,14 @@
 import type { CompensatedKind } from '../sale-finding.js';
 
 /**
- * `pending` → `compensated` | `failed_final` (P5 COMP0, COMP1). Attempts, the last error and the time of the next try
+ * `pending` → `compensated` | `failed_final`. Attempts, the last error and the time of the next try
  * are columns. A `compensated` job opens again when the same subject is found once more; a `failed_final` one only when
  * somebody retries it.
  */
 export const JOB_STATES = ['pending', 'compensated', 'failed_final'] as const;
 export type JobState = (typeof JOB_STATES)[number];
 
-/** What is to be mended; one job for each kind and subject. */
+/** What is to be repaired; one job for each kind and subject. */
 export interface NewCompensationJob {
   readonly kind: CompensatedKind;
   readonly saleId: string;
@@ -28,9 +28,9 @@ export interface CompensationJob extends NewCompensationJob {
   readonly state: JobState;
   /** How often it was tried without success; an outage is no attempt. */
   readonly attempts: number;
-  /** When it is due; while somebody works on it, when it is due again if that one dies. */
+  /** When it is due; while it is being worked on: when it is due again if that process dies. */
   readonly availableAtMs: number;
-  /** What the last attempt met, or how it ended; null before the first one. */
+  /** The error of the last attempt, or how the job ended; null before the first attempt. */
   readonly lastError: string | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -51,7 +51,7 @@ export interface JobPage {
 
 /**
  * - `added`: there is a new job; `reopened`: it was compensated before, and is pending again
- * - `already_pending`: somebody found it before
+ * - `already_pending`: it was found before
  * - `failed_final`: it was given up; nothing was changed
  */
 export type Added = 'added' | 'reopened' | 'already_pending' | 'failed_final';
@@ -104,7 +104,7 @@ export interface CompensationRepository {
   byBatch(batchId: string): Promise<CompensationJob[]>;
 
   /**
-   * How many jobs stand in each state; every state has its entry.
+   * How many jobs are in each state; every state has its entry.
    * @throws OperationalError mysql
    */
   counts(): Promise<Readonly<Record<JobState, number>>>;
@@ -128,7 +128,7 @@ export interface CompensationRepository {
   failed(jobId: string, actor: string, error: string): Promise<JobEnd>;
 
   /**
-   * Makes a claimed job due again in `delayMs`, and says what it met. One that has ended stays as it is.
+   * Makes a claimed job due again in `delayMs`, and stores the error. A job that has ended stays as it is.
    * @param attempt `counts`: one was made, without success; `given_back`: it could not be made
    * @throws OperationalError mysql
    */
@@ -141,7 +141,7 @@ export interface CompensationRepository {
   retry(jobId: string, actor: string): Promise<Retried>;
 
   /**
-   * Leaves a row in the audit log, before something is done that no transaction can be a part of.
+   * Leaves a row in the audit log, before a step that cannot be part of a transaction.
    * @throws OperationalError mysql
    */
   announce(jobId: string, actor: string, action: string, before: unknown, after: unknown): Promise<void>;

@@ -10,7 +10,7 @@ export interface DeadLetter {
   readonly messageId: string;
   /** The consumer group that gave up. */
   readonly group: string;
-  /** The topic it was first sent to; from our own property, since a dead letter does not say. */
+  /** The topic it was first sent to; from our own property `topic`; a dead letter of the broker does not name it. */
   readonly originTopic: string;
   readonly saleId: string | null;
   readonly batchId: string | null;
@@ -22,7 +22,7 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
-/** A dead letter as the book keeps it; the body, which may be long, is read one at a time. Times in Unix ms. */
+/** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
 export interface DeadLetterSummary extends Omit<DeadLetter, 'body'> {
   /** Number of its row, in decimal; grows with time. */
   readonly deadLetterId: string;
@@ -30,7 +30,7 @@ export interface DeadLetterSummary extends Omit<DeadLetter, 'body'> {
   readonly parkedAtMs: number;
   /** How often a replay was begun. */
   readonly replays: number;
-  /** The last begin; null: never. While the letter is `parked`, that replay has not come to its end. */
+  /** The last begin; null: never. While the dead letter is `parked`, that replay has not ended. */
   readonly replayStartedAtMs: number | null;
   /** What became of the last replay or discard, for a person. */
   readonly note: string | null;
@@ -57,19 +57,19 @@ export interface DeadLetterFilter {
   readonly replayBegun?: boolean;
 }
 
-/** One page, oldest letter first. */
+/** One page, oldest dead letter first. */
 export interface DeadLetterPage {
-  /** Letters behind this one; from the oldest when absent. */
+  /** Dead letters after this one; from the oldest when absent. */
   readonly afterId?: string;
   readonly max: number;
 }
 
-/** What a move of a letter met: nothing is changed unless it is `parked`. */
+/** Nothing is changed unless the dead letter is `parked`. */
 export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
 
 /**
  * The record of dead letters: the broker forgets its own after some days. Every move leaves a row in the audit log, in
- * the same transaction: who, what, the letter before and after.
+ * the same transaction: who, what, the dead letter before and after.
  */
 export interface DeadLetterRepository {
   /**
@@ -88,20 +88,20 @@ export interface DeadLetterRepository {
   find(deadLetterId: string): Promise<StoredDeadLetter | null>;
 
   /**
-   * Notes that a replay begins, before anything is published; the letter stays `parked`.
+   * Notes that a replay begins, before anything is published; the dead letter stays `parked`.
    * @param actor who asked for it
    * @throws OperationalError mysql
    */
   beginReplay(deadLetterId: string, actor: string): Promise<DeadLetterMove>;
 
   /**
-   * Moves a letter to its end.
+   * Closes a dead letter.
    * @throws OperationalError mysql
    */
   close(deadLetterId: string, actor: string, end: 'replayed' | 'discarded', note: string): Promise<DeadLetterMove>;
 
   /**
-   * Says why a replay did not come to its end; the letter stays `parked`.
+   * Notes why a replay did not end; the dead letter stays `parked`.
    * @throws OperationalError mysql
    */
   keepParked(deadLetterId: string, actor: string, note: string): Promise<DeadLetterMove>;

@@ -3,7 +3,7 @@ import type { FailureReason, Order } from '../order.js';
 import type { Purchase } from '../purchase.js';
 import type { Release } from './batch-store.js';
 
-/** What the writer must know of a sale. */
+/** What a writer of orders needs of a sale. */
 export interface SaleTerms {
   readonly saleId: string;
   readonly epoch: number;
@@ -28,7 +28,7 @@ export interface WritePlan {
    * `failed` rows in `orders` are written with them and are not listed here.
    */
   readonly releases: readonly Release[];
-  /** Sales whose guard said no: there each purchase is tried alone, so that exactly the surplus fails. */
+  /** Sales whose guard refused: there each purchase is tried alone, so that exactly the surplus fails. */
   readonly oneByOne: ReadonlySet<string>;
   /**
    * Set after `value_refused`: purchases whose values MySQL does not take become `failed/refused_by_database`, in the
@@ -42,9 +42,9 @@ export interface WritePlan {
 /**
  * - `written`: committed; `surplus` holds the order ids that the guard turned into `failed/oversold_guard`, `refused`
  *   those that became `failed/refused_by_database` (absent: none)
- * - `row_exists`: a purchase has its row, or `active_key` stood in the way; nothing was written, look up, plan again
+ * - `row_exists`: a purchase has its row, or `active_key` exists; nothing was written, look up, plan again
  * - `order_id_taken`: an equal order id exists; nothing was written, mint new ones
- * - `oversold`: the guard of these sales said no; nothing was written, plan them one by one
+ * - `oversold`: the guard of these sales refused; nothing was written, plan them one by one
  * - `epoch_changed`: the sale was rebuilt meanwhile; nothing was written
  * - `value_refused`: MySQL does not take some value; nothing was written, single it out
  * - `again`: deadlock or lock wait; nothing was written, the same plan may be tried at once
@@ -56,7 +56,7 @@ export type WriteOutcome =
   | { readonly outcome: 'epoch_changed' | 'value_refused' }
   | { readonly outcome: 'again' };
 
-/** Where orders are written and found. MySQL time rules every deadline. */
+/** Writes and finds orders. Every deadline is on the time of MySQL. */
 export interface OrderRepository {
   /**
    * Terms of the sales that exist; a missing one is absent from the map.
@@ -108,7 +108,7 @@ export interface WorkerSlots {
   free(owner: string): Promise<void>;
 }
 
-/** Thanks for a paid order: one coupon, for ever. */
+/** Coupons: at most one per paid order, ever. */
 export interface CouponRepository {
   /**
    * Gives each of these orders that is paid its coupon, if it has none yet.

@@ -1,16 +1,16 @@
 import type { OrderState } from '../order.js';
 /** A payment as its provider knows it. */
 export interface Payment {
-  /** Id at the provider; the same payment told twice has the same one. */
+  /** Id at the provider; the same payment reported twice has the same one. */
   readonly paymentId: string;
   readonly amountCents: number;
 }
 
 /**
- * - `paid`: the order is paid, by this payment, now or when it was told before
+ * - `paid`: the order is paid, by this payment, now or when it was reported before
  * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else; a `refunds` row
  *   owes it back
- * - `payment_conflict`: this payment was told before with another order or amount; nothing was changed
+ * - `payment_conflict`: this payment was reported before with another order or amount; nothing was changed
  */
 export type PayOutcome = 'paid' | 'refund_due' | 'not_found' | 'payment_conflict';
 
@@ -26,7 +26,7 @@ export type CancelOutcome = 'cancelled' | 'wrong_state' | 'not_found';
  * (`orders_moved`, and `release` where units go back) are one transaction. MySQL time rules.
  */
 export interface OrderTransitions {
-  /** @throws OperationalError mysql; the payment may have been recorded, so tell it again */
+  /** @throws OperationalError mysql; the payment may have been recorded, so report it again */
   pay(orderId: string, payment: Payment): Promise<PayOutcome>;
 
   /** @throws OperationalError mysql; the order may have been cancelled, so ask again */
@@ -55,7 +55,7 @@ export interface OverdueOrders {
   overdue(): Promise<{ readonly orders: number; readonly oldestMs: number }>;
 }
 
-/** Where orders stand now. */
+/** The present state of orders. */
 export interface OrderStates {
   /**
    * @returns order id → state; an order that is not there is absent

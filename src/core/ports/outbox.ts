@@ -25,7 +25,7 @@ export interface OrdersMoved {
   readonly orders: readonly string[];
 }
 
-/** What a row of each kind promises. `release`: units that go back (protocol rule 7). */
+/** The payload of each kind of row. `release`: units that go back (protocol rule 7). */
 export interface OutboxPayloads {
   readonly batch_recorded: BatchRecorded;
   readonly orders_moved: OrdersMoved;
@@ -39,7 +39,7 @@ export interface OutboxRow<K extends OutboxKind> {
   /** Decimal; grows with time. */
   readonly outboxId: string;
   readonly kind: K;
-  /** Null when nobody can read it. */
+  /** Null when it cannot be read. */
   readonly payload: OutboxPayloads[K] | null;
   /** Time of its transaction, Unix ms on the clock of MySQL. */
   readonly createdAtMs: number;
@@ -55,7 +55,7 @@ export interface OutboxBacklog {
   readonly oldestMs: number;
 }
 
-/** Work that committed transactions have promised. Several keepers may take from it at once. */
+/** Work that follows from committed transactions. Several keepers may take from it at once. */
 export interface Outbox {
   /**
    * The oldest undone rows of a kind that are due and leased to nobody, at most `max`. They are ours for `leaseMs`; one

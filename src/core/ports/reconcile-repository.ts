@@ -7,7 +7,7 @@ export interface AgedOrder extends AuditedOrder {
   readonly ageMs: number;
 }
 
-/** A promise that was not kept in time. */
+/** A row of the outbox that was not done in time. */
 export interface StuckRow {
   /** Decimal. */
   readonly outboxId: string;
@@ -16,7 +16,7 @@ export interface StuckRow {
   readonly ageMs: number;
 }
 
-/** What counts as not in time: either of the two. */
+/** A row is stuck when either limit is reached. */
 export interface StuckLimits {
   readonly olderThanMs: number;
   readonly attemptsMin: number;
@@ -28,7 +28,7 @@ export interface MintedWindow {
   readonly toMs?: number;
 }
 
-/** The book as a comparison with a live sale reads it. */
+/** The rows that a comparison with a live sale reads. */
 export interface ReconcileRepository {
   /** @throws OperationalError mysql */
   findSale(saleId: string): Promise<Sale | null>;
@@ -48,7 +48,7 @@ export interface ReconcileRepository {
   agedOrders(sale: Sale, window?: MintedWindow): AsyncIterable<readonly AgedOrder[]>;
 
   /**
-   * Releases of this sale that are promised and not done.
+   * Releases of this sale that are in the outbox and not done.
    * @throws OperationalError mysql
    */
   undoneReleases(saleId: string): Promise<number>;
@@ -60,16 +60,16 @@ export interface ReconcileRepository {
   parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;
 
   /**
-   * Promises of this sale that are stuck, oldest first.
+   * Outbox rows of this sale that are stuck, oldest first.
    * @throws OperationalError mysql
    */
   stuckRows(saleId: string, limits: StuckLimits, max: number): Promise<StuckRow[]>;
 
   /**
-   * Whether this promise is kept; one that is not there any more was kept and removed.
+   * Whether this outbox row is done; a row that is missing was done and removed.
    * @throws OperationalError mysql
    */
-  isKept(outboxId: string): Promise<boolean>;
+  isDone(outboxId: string): Promise<boolean>;
 }
 
 /** The part of an order that is compared with Redis. */

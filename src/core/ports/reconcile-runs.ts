@@ -4,7 +4,7 @@ import type { SaleFinding } from '../sale-finding.js';
  * - `match`: nothing was found, and everything was compared
  * - `findings`: something was found
  * - `partly`: nothing was found, but not everything was compared: a sale was taken by another run or failed, the run was
- *   ended early, or a sale has more candidates than one run looks at
+ *   ended early, or a sale has more candidates than one run checks
  * - `none`: nothing was compared at all
  * - `failed`: a dependency failed, so the run says nothing
  */

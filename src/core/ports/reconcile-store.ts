@@ -4,13 +4,13 @@ import type { BucketTransfers, BucketRef } from '../bucket.js';
 /** A request by its key, `userId/requestId`. */
 export type StoredRequest = readonly [key: string, entry: RequestEntry];
 
-/** What the ledger knows of one batch. */
+/** What Redis has of one batch. */
 export interface StoredBatch {
-  /** Since its deduct, ms; null when it is not in `pending`: settled, parked, or never deducted. */
+  /** Since its deduct, ms; null when it is not in `pending`: recorded, parked, or never deducted. */
   readonly pendingMs: number | null;
   /** Null: there is none. */
   readonly marker: 'deducted' | 'claimed' | 'aborted' | null;
-  /** What a re-drive sends; null once it is settled. */
+  /** What a re-drive sends; null once it is recorded. */
   readonly body: string | null;
 }
 
@@ -26,13 +26,13 @@ export interface BucketUnits {
   readonly unitsLeft: number;
   /** Units held or ordered, all buyers together. */
   readonly unitsOfBuyers: number;
-  /** Whether the stock moved while the buyers were added up: then the two say nothing together. */
+  /** Whether the stock moved while the buyers were added up: then the two cannot be compared. */
   readonly moved: boolean;
   /** Batches in `pending`. */
   readonly pending: number;
   /** Of those, deducted less than the asked time ago. */
   readonly youngPending: number;
-  /** Units that it lent to other buckets and borrowed from them. */
+  /** Transfers to and from other buckets. */
   readonly transfers: BucketTransfers;
 }
 
@@ -52,7 +52,7 @@ export interface AdjustedUnits {
   readonly epoch: number;
 }
 
-/** The ledger as a comparison with a live sale reads it: page by page, and one thing at a time to look again. */
+/** Reads a bucket for reconcile: all requests page by page, and single entries for a second check. */
 export interface ReconcileStore {
   /**
    * Every request that the bucket ever let in, in pages. One that comes while it is read may be missing, none that stays
@@ -91,7 +91,7 @@ export interface ReconcileStore {
   adjust(ref: BucketRef, unitsLeft: AdjustedUnits): Promise<Adjusted>;
 
   /**
-   * Which of these batches have a marker that says no more than that they are settled.
+   * Which of these batches have a marker without a body and are not in `pending`: they are recorded.
    * @throws OperationalError redis
    */
   recordedMarkers(ref: BucketRef, batchIds: readonly string[]): Promise<string[]>;

@@ -81,7 +81,7 @@ export interface RefundRepository {
   /**
    * A person takes a refund on, before they pay it by hand, so that the keeper does not pay it too. In the audit log under
    * the name of `actor`, in the same transaction.
-   * @throws OperationalError mysql; it may be done, so look before anything is paid
+   * @throws OperationalError mysql; it may be done, so check before anything is paid
    */
   takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome>;
 }

@@ -9,13 +9,13 @@ export interface Reshard {
   readonly to: number;
 }
 
-/** What the book adds to the repair of a sale. */
+/** The part of a repair that is in MySQL. */
 export interface RepairRepository {
   /**
    * Begins a new epoch: from its commit on no batch is recorded under an older one.
    * @param atLeast the new epoch is this one or a later one, never one that was in use
    * @param actor who asked for it, for the audit log
-   * @param scatter the sale has so many buckets from then on, if it has still as many as its reader saw
+   * @param reshard the sale has `to` buckets from then on, if it still has `from`
    * @returns the sale in its new epoch; null when there is no such sale, or it has another number of buckets by now
    * @throws OperationalError mysql; the epoch may have been raised, which does no harm
    */
@@ -28,7 +28,7 @@ export interface RepairRepository {
   parkedBatchesOf(saleId: string): Promise<Batch[]>;
 }
 
-/** How a bucket stands against the server that has it. */
+/** State and epoch of a bucket, and whether its server is still the same. */
 export interface BucketStatus {
   /** Null: not loaded. */
   readonly state: StoredSaleState | null;
@@ -54,7 +54,7 @@ export interface RebuiltBucket {
 }
 
 /**
- * Rebuilds buckets that may have lost data. Everything after `shut` carries its token: a late command of a repair that
+ * Rebuilds buckets that may have lost data. Every call after `lock` carries its token: a late command of a repair that
  * another one has taken over, or that began on another server, does nothing (protocol rule 10).
  */
 export interface RepairStore {
@@ -66,11 +66,11 @@ export interface RepairStore {
   statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
   /**
-   * Shuts the bucket: nobody buys, nothing settles or is released, and what an earlier repair staged is gone.
+   * Locks the bucket: nobody buys, nothing is recorded or released, and what an earlier repair staged is removed.
    * @param token random; names this repair
-   * @param leaseMs how long another repair keeps its hands off; every later call of this one renews it
-   * @param seenEpoch the epoch in which the need was seen; absent: in any. A keeper that stood still in between would
-   *   else shut a sale that another one has repaired
+   * @param leaseMs how long no other repair may lock the bucket; every later call renews it
+   * @param seenEpoch the epoch in which the need was seen; absent: in any. Otherwise a keeper
+   *   that paused in between would lock a sale that another one has repaired
    * @returns `busy` while another repair has its lease, `moved` when the bucket is of another epoch
    * @throws OperationalError redis
    * Source: lua/lock-3.lua
@@ -78,14 +78,14 @@ export interface RepairStore {
   lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'>;
 
   /**
-   * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing moves while it is shut.
+   * Requests of the bucket that have units, `held` or `ordered`, in pages; one may come twice. Nothing changes while it is locked.
    * @throws OperationalError redis
    */
   requestsWithUnits(ref: BucketRef): AsyncIterable<readonly StoredRequest[]>;
 
   /**
-   * Adds entries to the new books; one that was staged before stays as it is. Buyers are counted from them. With none it
-   * only renews the lease.
+   * Stages entries; one that was staged before stays as it is. Buyers are counted from them. Without entries it only
+   * renews the lease.
    * @returns `superseded` when the token is not that of the bucket any more; nothing was staged
    * @throws OperationalError redis; some may be staged, so call again with all
    * Source: lua/stage-3.lua
@@ -107,7 +107,7 @@ export interface RepairStore {
   restoreMarker(batch: Batch, bucket: number, token: string, isPending: boolean): Promise<'restored' | 'superseded'>;
 
   /**
-   * Puts the new books in place of the old ones, stamps the bucket with this server and the new epoch, and ends the
+   * Puts what was staged in place of the old data, stamps the bucket with this server and the new epoch, and ends the
    * repair: all at once. Transfers of earlier epochs are forgotten: the new stock counts their units.
    * @throws OperationalError redis; it may have been done
    * Source: lua/swap-7.lua

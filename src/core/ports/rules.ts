@@ -1,4 +1,4 @@
-/** The rules of admission in one version. `rules` is JSON that the store has not looked into. */
+/** The rules of admission in one version. `rules` is JSON that the store has not checked. */
 export interface StoredRules {
   /** Rises by one with each change; 0: nobody has published any. */
   readonly version: number;
@@ -30,7 +30,7 @@ export interface RuleRepository {
 
   /**
    * Stores new rules as version `expectedVersion + 1`, with their row in the audit log, if that is the newest version.
-   * @throws OperationalError mysql; they may be stored all the same, which `current` tells
+   * @throws OperationalError mysql; they may be stored all the same; `current` shows it
    */
   store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome>;
 
@@ -47,11 +47,11 @@ export interface RuleRepository {
 export type RuleUpdate =
   { readonly is: 'level' } | { readonly is: 'newer'; readonly stored: StoredRules } | { readonly is: 'behind' };
 
-/** Shows new rules to every process within a second. It may lose them: the repository is the truth. */
+/** Brings new rules to every process within a second. It may lose them: the repository is the truth. */
 export interface RuleBroadcast {
   /** @throws OperationalError redis */
   newerThan(version: number): Promise<RuleUpdate>;
 
-  /** Shows these rules, unless there are newer ones. Safe to repeat. @throws OperationalError redis */
+  /** Announces these rules, unless there are newer ones. Safe to repeat. @throws OperationalError redis */
   announce(stored: StoredRules): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import type { Sale, NewSale, SaleState } from '../sale.js';
 
-/** Who is said to have done what no person asked for. */
+/** The actor of a change that no person asked for. */
 export const SYSTEM_ACTOR = 'system';
 
 export interface SaleFilter {
@@ -30,8 +30,8 @@ export interface SaleRepository {
   list(filter: SaleFilter): Promise<Sale[]>;
 
   /**
-   * Moves a sale to `to` if it stands in a state that may go there (SALE_TRANSITIONS), or is there already.
-   * A repeat is audited too, since its caller brings the ledger into step once more; a refused move is not.
+   * Moves a sale to `to` if it is in a state that may go there (SALE_TRANSITIONS), or is there already.
+   * A repeat is audited too, since its caller sets the state in Redis once more; a refused move is not.
    * @param actor who asked for it; `system` when no person did
    * @returns the sale as it now is and whether it is in `to`; null when there is no such sale
    * @throws OperationalError mysql
@@ -39,29 +39,29 @@ export interface SaleRepository {
   move(saleId: string, to: SaleState, actor?: string): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
 }
 
-/** What the shared cache says of a sale. `missing`: nobody has loaded it; `absent`: it does not exist. */
+/** `missing`: the cache does not have it; `absent`: there is no such sale. */
 export type CachedSnapshot =
   { readonly cached: 'ready'; readonly sale: Sale } | { readonly cached: 'absent' } | { readonly cached: 'missing' };
 
-/** The middle layer of the sale card: memory → this → MySQL. */
+/** Sale snapshots shared by all api processes: memory → this → MySQL. */
 export interface SaleSnapshotCache {
   /** @throws OperationalError redis */
   read(saleId: string): Promise<CachedSnapshot>;
 
   /**
-   * The right to load one card from MySQL, for at most `holdMs`; false while another process has it.
+   * The right to load one snapshot from MySQL, for at most `holdMs`; false while another process has it.
    * @throws OperationalError redis
    */
   lock(saleId: string, holdMs: number): Promise<boolean>;
 
   /**
-   * Keeps what MySQL said (null: no such sale) and frees the lock.
+   * Stores what was read from MySQL (null: no such sale) and frees the lock.
    * @throws OperationalError redis
    */
   write(saleId: string, sale: Sale | null): Promise<void>;
 
   /**
-   * Forgets a card after its sale has changed.
+   * Removes a snapshot after its sale has changed.
    * @throws OperationalError redis
    */
   forget(saleId: string): Promise<void>;

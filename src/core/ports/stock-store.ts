@@ -9,41 +9,41 @@ export interface PrecheckVerdict {
   readonly epoch: number;
   /** Units left in the bucket before any purchase of this call; null while the sale does not sell (not loaded, in repair, paused, over, before its window). */
   readonly unitsLeft: number | null;
-  /** Buckets that the sale has; null when the ledger does not say. */
+  /** Buckets that the sale has; null when Redis does not know. */
   readonly buckets: number | null;
-  /** One entry per purchase, in order; null: nothing speaks against it. */
+  /** One entry per purchase, in order; null: not refused. */
   readonly answers: readonly (PurchaseAnswer | null)[];
 }
 
-/** `outcome_unknown`: units are held, but a fail-over could still undo that. No script says so, only the replica barrier. */
+/** `outcome_unknown`: units are held, but a fail-over could still undo that. No script answers this, only the replica barrier. */
 export type PurchaseAnswer = StoreAnswer | { readonly outcome: 'outcome_unknown' };
 
 export type DeductVerdict =
   | { readonly outcome: 'deducted' | 'already_deducted' }
-  /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not to blame. */
+  /** At least one purchase was refused, so nothing was taken. One entry per purchase; null: not the cause. */
   | { readonly outcome: 'refused'; readonly answers: readonly (PurchaseAnswer | null)[] }
-  /** `decide` was faster: this batch will never be deducted. */
+  /** `resolve` was faster: this batch will never be deducted. */
   | { readonly outcome: 'aborted' }
   /** The batch was formed in another epoch of the sale, or the sale is not loaded, in repair or in need of it. Nothing was taken. */
   | { readonly outcome: 'stale_epoch' | 'not_warmed' }
   /** The marker says that a later epoch took the units over: the orders will come, but no 202 was given. */
   | { readonly outcome: 'claimed' }
-  /** The units are taken, but too few replicas know: a fail-over could undo it, so nobody may hear yes. */
+  /** The units are taken, but too few replicas know: a fail-over could undo it, so no purchase is accepted. */
   | { readonly outcome: 'unreplicated' }
   | { readonly outcome: 'outcome_unknown' };
 
 /**
  * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
  * - `outlived`: there is no marker, and the sale was rebuilt since the batch was formed: it may have been deducted, and
- *   its marker lost. It is to be committed; whoever records it claims its units in the present epoch (protocol rule 11)
+ *   its marker lost. Commit it; the worker that records it takes its units again in the present epoch (protocol rule 11)
  * - `unreplicated`: `deducted`, but too few replicas know
- * - `no_answer`: there is no marker and the ledger may not write one (sale missing, in repair or in need of it)
+ * - `no_answer`: there is no marker and none may be written (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer
  */
 export type ResolveVerdict =
   'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
 
-/** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost it. */
+/** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost entries. */
 export type RequestLook = RequestEntry | null | 'unsure';
 
 export interface StoredSale {
@@ -59,10 +59,10 @@ export interface StoredSale {
 /** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
 export interface StockStore {
   /**
-   * Looks at a batch-to-be without changing anything, so that a refusal costs no half message. Purchases count in
-   * order: the second one of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
-   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`, which speaks of this
-   * bucket only: where the sale has others, it is no word for a buyer yet (src/purchase/place-batch.ts).
+   * Checks a batch before it is formed, without changing anything, so that a refusal costs no half message. Purchases
+   * count in order: the second purchase of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
+   * `replayed` or `request_conflict`, `paused`, `closed`, `not_open`, `limit_reached`, `sold_out`. `sold_out` is about
+   * this bucket only: in a sale with more buckets it is no answer to a buyer yet (src/purchase/place-batch.ts).
    * @throws OperationalError redis; nothing was changed
    * Source: lua/precheck-4.lua; protocol rule 4
    */
@@ -70,7 +70,7 @@ export interface StockStore {
 
   /**
    * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
-   * `outcome_unknown`, so ask `decide`. Never throws.
+   * `outcome_unknown`, so ask `resolve`. Never throws.
    * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
    */
   deduct(batch: Batch): Promise<DeductVerdict>;
@@ -82,8 +82,8 @@ export interface StockStore {
   resolve(ref: BatchRef): Promise<ResolveVerdict>;
 
   /**
-   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was scattered:
-   * ask the book.
+   * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was
+   * resharded: ask MySQL.
    * @throws OperationalError redis
    * Source: lua/read-request-2.lua; protocol rule 9
    */
@@ -91,7 +91,7 @@ export interface StockStore {
 
   /**
    * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.
-   * Lets a process answer `sold_out` from memory without refusing a buyer who asks again for what is already his.
+   * Lets a process answer `sold_out` from memory without refusing a buyer who repeats an accepted purchase.
    * @throws OperationalError redis
    */
   acceptedKeys(ref: BucketRef): AsyncIterable<readonly string[]>;
@@ -103,21 +103,21 @@ export interface StockStore {
   acceptedCount(ref: BucketRef): Promise<number>;
 
   /**
-   * State and stock of one bucket, or null when it is not loaded, or its sale was scattered.
+   * State and stock of one bucket, or null when it is not loaded, or its sale was resharded.
    * @throws OperationalError redis
    */
   readSale(ref: AskedBucket): Promise<StoredSale | null>;
 }
 
 /**
- * - `gated`: every bucket is in that state now
+ * - `set`: every bucket is in that state now
  * - `not_warmed`: a bucket is not loaded
- * - `repairing`: the books are being rebuilt
+ * - `repairing`: a bucket is being rebuilt
  * - `closed`: the sale is over for good; a late `open` changes nothing
  */
 export type SetStateOutcome = 'set' | 'not_warmed' | 'repairing' | 'closed';
 
-/** What the owner of a sale does to its ledger. */
+/** Loads a sale into Redis and sets the state of its buckets. */
 export interface SaleStore {
   /**
    * Loads a sale: stock, limits, window, epoch. Never overwrites one that is loaded (`already_warm`).

@@ -18,7 +18,7 @@ interface TracedRefund extends TracedPayment {
 }
 
 /** A row of the outbox that concerns the purchase. */
-export interface TracedPromise {
+export interface TracedOutboxRow {
   readonly outboxId: string;
   readonly kind: OutboxKind;
   readonly attempts: number;
@@ -29,14 +29,14 @@ export interface TracedPromise {
   readonly doneAtMs: number | null;
 }
 
-/** Everything MySQL has of one purchase, but for dead letters and the audit log. Times in Unix ms on its clock. */
+/** Everything MySQL has of one purchase, except dead letters and the audit log. Times in Unix ms on its clock. */
 export interface OrderTrace {
   /** Null while nobody has recorded it. */
   readonly order: (Order & { readonly updatedAtMs: number }) | null;
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
   readonly couponAtMs: number | null;
-  readonly promises: readonly TracedPromise[];
+  readonly outboxRows: readonly TracedOutboxRow[];
   readonly nowMs: number;
 }
 
@@ -46,7 +46,7 @@ export interface TraceSearch {
   readonly userId?: string;
 }
 
-/** The book as somebody reads it who asks for one purchase. */
+/** Reads everything in MySQL about one purchase. */
 export interface TraceRepository {
   /**
    * Purchases whose row has this order id or batch id, or this request id of the buyer in `search`; by index, so cheap.
@@ -64,17 +64,17 @@ export interface TraceRepository {
   read(request: RequestRef): Promise<OrderTrace>;
 }
 
-/** What the ledger has of one batch. */
+/** What Redis has of one batch. */
 export interface TracedBatch {
-  /** The word of the marker; null: there is none (any more). */
+  /** The kind of the marker; null: there is none (any more). */
   readonly marker: 'deducted' | 'aborted' | 'claimed' | null;
-  /** The batch itself, until it is settled. */
+  /** The batch itself, until it is recorded. */
   readonly body: string | null;
-  /** Since when it is deducted and not settled, Unix ms on Redis time; null: it is not in `pending`. */
+  /** Since when it is deducted and not recorded, Unix ms on Redis time; null: it is not in `pending`. */
   readonly pendingSinceMs: number | null;
 }
 
-/** The ledger as somebody reads it who asks for one purchase. Changes nothing. */
+/** Reads everything in Redis about one purchase. Changes nothing. */
 export interface TraceStore {
   /**
    * Buyers whose request with this id was let in, at most `max`. Reads all requests of the bucket, in chunks.

@@ -7,23 +7,23 @@ export interface BucketState extends BucketTransfers {
 }
 
 /**
- * - `lent`: these units have left the bucket; those of a transfer that is still open are named again, and no others leave
+ * - `transferred`: these units have left the bucket; those of a transfer that is still open are named again, and no others leave
  * - `empty`: it has none
- * - `shut`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
+ * - `unavailable`: it is not loaded, in repair or in need of it, or of another epoch; nothing was changed
  */
 export type TransferredOut =
   | { readonly outcome: 'transferred'; readonly seq: number; readonly units: number }
   | { readonly outcome: 'empty' | 'unavailable' };
 
-/** `already_borrowed`: this transfer, or a later one of the pair, has arrived before. */
+/** `already_received`: this transfer, or a later one of the pair, has arrived before. */
 export type TransferredIn =
   | { readonly outcome: 'received' | 'already_received'; readonly unitsLeft: number }
   | { readonly outcome: 'unavailable' };
 
 /**
- * Units that move between the buckets of a sale, in three steps, each in one bucket: `lend` takes them out and remembers
- * them, `borrow` puts them in, `confirm` lets the lender forget them. Whoever finds an open transfer may finish it; a step
- * that is repeated or comes late changes nothing, and neither does one of another epoch.
+ * Units move between the buckets of a sale in three steps, each in one bucket: `transferOut` takes them out and remembers
+ * them, `transferIn` puts them in, `endTransfer` closes the transfer where it began. Any process may finish an open transfer;
+ * a step that is repeated, late or of another epoch changes nothing.
  */
 export interface TransferStore {
   /**
@@ -37,20 +37,20 @@ export interface TransferStore {
   /**
    * Takes half of what the bucket has out of it, rounded up, and `least` where that is more and there are so many.
    * @param least units, from 1
-   * @throws OperationalError redis; it may have been done: ask again, or leave it to whoever finds it
+   * @throws OperationalError redis; it may have been done: call again, or leave the open transfer to the next process that finds it
    * Source: lua/transfer-out-3.lua
    */
   transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut>;
 
   /**
-   * Puts the units of a transfer into the bucket that they were lent to, once.
+   * Puts the units of a transfer into the receiving bucket, once.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-in-3.lua
    */
   transferIn(saleId: string, transfer: UnitTransfer, epoch: number): Promise<TransferredIn>;
 
   /**
-   * Tells the lender that the units have arrived. Only after `borrow` has said so.
+   * Closes the transfer in the sending bucket. Only after `transferIn` has put the units in.
    * @throws OperationalError redis; it may have been done, so call again
    * Source: lua/transfer-end-2.lua
    */

@@ -196,7 +196,7 @@ async function removeMarkers(sale: Sale, ports: CompensatePorts, options: Compen
 
 async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {
   const outboxId = job.subject.slice(job.subject.lastIndexOf('/') + 1);
-  if (await repository.isKept(outboxId)) return { outcome: 'done', note: 'the outbox row is done' };
+  if (await repository.isDone(outboxId)) return { outcome: 'done', note: 'the outbox row is done' };
   await outbox.postpone([outboxId], 0);
   return later('made due at once');
 }

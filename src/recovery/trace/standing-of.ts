@@ -116,11 +116,11 @@ const UNITS_LOST =
   'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded.';
 
 /** What happens to the units of an order that has ended. */
-function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { promises } }: PurchaseEvidence): string {
+function unitsAfterEnd({ store: { entry, sale, unsure }, repository: { outboxRows } }: PurchaseEvidence): string {
   if (unsure) return 'its sale waits for a repair in Redis, which takes the end of the order into account.';
   if (entry === null) return sale === null ? 'its sale is no longer in Redis.' : 'Redis holds nothing for it.';
   if (entry.state === 'released') return 'its units are back, nothing is left to do.';
-  const release = promises.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
+  const release = outboxRows.find(({ kind, doneAtMs }) => kind === 'release' && doneAtMs === null);
   if (release === undefined) return 'its units are still held and no outbox row gives them back; reconcile reports it.';
   return `its units go back with row ${release.outboxId} of the outbox, tried ${release.attempts} times so far.`;
 }

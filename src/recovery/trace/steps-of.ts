@@ -1,7 +1,7 @@
 import { decodeBatch } from '../../core/batch.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import { homeBucket } from '../../core/bucket.js';
-import type { TracedPromise } from '../../core/ports/trace-sources.js';
+import type { TracedOutboxRow } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
 
 export const TRACE_SOURCES = ['redis', 'mysql', 'broker'] as const;
@@ -31,7 +31,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ...storeSteps(evidence),
     ...orderSteps(evidence),
     ...moneySteps(evidence),
-    ...evidence.repository.promises.flatMap(promiseSteps),
+    ...evidence.repository.outboxRows.flatMap(outboxSteps),
     ...deadLetterSteps(evidence),
     ...jobSteps(evidence),
     ...evidence.audit.map(({ atMs, actor, action, subject }) =>
@@ -101,7 +101,7 @@ function moneySteps({ repository: { payments, refunds, couponAtMs } }: PurchaseE
   ];
 }
 
-function promiseSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs }: TracedPromise): TraceStep[] {
+function outboxSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs }: TracedOutboxRow): TraceStep[] {
   const row = `outbox ${outboxId} ${kind}`;
   const end =
     doneAtMs === null

@@ -164,7 +164,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
       .slice(0, max);
   }
 
-  async isKept(outboxId: string): Promise<boolean> {
+  async isDone(outboxId: string): Promise<boolean> {
     return !this.#books.outboxRows.some((row) => row.id === outboxId && row.doneAtMs === null);
   }
 

@@ -78,7 +78,7 @@ function repositoryOf(life: Life, { books, deadLetters }: Site): ReconcileReposi
   const read = new MemoryReconcileRepository(books, deadLetters);
   return {
     ...through(life, 'mysql', read, [
-      ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isKept'] as const),
+      ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isDone'] as const),
     ]),
     agedOrders: streamed(life, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
   };

@@ -44,7 +44,7 @@ async function openChannel() {
 }
 
 describe('purchase-channel', () => {
-  it('sends the body as it is, findable by its batch, with what a dead letter has to say', async () => {
+  it('sends the body as it is, findable by its batch, with the properties of a dead letter', async () => {
     const { client, sendHalf, metrics, channel } = await openChannel();
     await sendHalf();
     const message = client.send.firstCall.args[0] as MessageOptions;
@@ -117,7 +117,7 @@ describe('purchase-channel', () => {
     expect(channel.health.isFailing()).to.equal(true);
   });
 
-  it('closes even when the goodbye fails', async () => {
+  it('closes even when the shutdown of the client fails', async () => {
     const { channel, client } = await openChannel();
     client.shutdown.rejects(new Error('the proxy is gone'));
     await channel.close();

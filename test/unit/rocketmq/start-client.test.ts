@@ -79,7 +79,7 @@ describe('start-client', () => {
     expect(clock.countTimers()).to.equal(0);
   });
 
-  it('within: true in time, false when late, and a late failure is nobody else’s', async () => {
+  it('within: true in time, false when late, and a late failure is ignored', async () => {
     expect(await within(Promise.resolve(1), 1000)).to.equal(true);
     let fail: (error: Error) => void = () => undefined;
     const late = new Promise((_resolve, reject) => (fail = reject));

@@ -53,7 +53,7 @@ export const keeper = {
   }),
   outboxKeepMs: integer({
     env: 'OUTBOX_KEEP_MS',
-    doc: 'How long a finished row of the outbox is kept, for people who look back.',
+    doc: 'How long a finished row of the outbox is kept, for people who investigate.',
     unit: 'ms',
     fallback: 86400000,
     min: 60000,

@@ -1,6 +1,6 @@
 import { integer, text, word, type Keys } from '../key.js';
 
-// What makes orders and what buyers hear of them.
+// How orders are made and how buyers are notified.
 
 export const worker = {
   loops: integer({

@@ -149,7 +149,7 @@ describe('config', () => {
     ]);
   });
 
-  it('keys of admission may be left out; a slip in them is told by its place, without a secret', () => {
+  it('keys of admission may be left out; a mistake in them is reported by its place, without a secret', () => {
     expect(loadConfig(['admission'], {}).admission).to.deep.equal({ signKeys: '', sealKeys: '' });
     const good = { ADMISSION_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ADMISSION_SEAL_KEYS: `k1:${SECRET}` };
     expect(loadConfig(['admission'], good).admission.signKeys).to.equal(good.ADMISSION_SIGN_KEYS);

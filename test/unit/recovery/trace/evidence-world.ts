@@ -36,7 +36,15 @@ export function pendingEvidence(parts: {
       batch: { batchId: 'batch-1', marker: 'deducted', body: BATCH.body, pendingSinceMs: START_MS },
       ...parts.store,
     },
-    repository: { order: null, payments: [], refunds: [], couponAtMs: null, promises: [], nowMs, ...parts.repository },
+    repository: {
+      order: null,
+      payments: [],
+      refunds: [],
+      couponAtMs: null,
+      outboxRows: [],
+      nowMs,
+      ...parts.repository,
+    },
     ...{
       deadLetters: parts.deadLetters ?? [],
       jobs: parts.jobs ?? [],

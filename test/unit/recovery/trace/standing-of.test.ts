@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { lostIn } from '../../../../src/core/outcome.js';
-import type { TracedPromise } from '../../../../src/core/ports/trace-sources.js';
+import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { standingOf } from '../../../../src/recovery/trace/standing-of.js';
 import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
@@ -101,16 +101,16 @@ describe('trace: where a purchase stands', () => {
       'expired',
       'Order 42 is expired: its units are back, nothing is left to do.',
     ]);
-    const promise: TracedPromise = {
+    const promise: TracedOutboxRow = {
       ...{ outboxId: '9', attempts: 4, atMs: START_MS, availableAtMs: START_MS, doneAtMs: null },
       kind: 'release',
     };
-    expect(stand(recordedEvidence('cancelled', { repository: { promises: [promise] } }))).to.deep.equal([
+    expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [promise] } }))).to.deep.equal([
       'cancelled',
       'Order 42 is cancelled: its units go back with row 9 of the outbox, tried 4 times so far.',
     ]);
     const done = { ...promise, doneAtMs: START_MS };
-    const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { promises: [done] } });
+    const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { outboxRows: [done] } });
     expect(stand(out)[1]).to.equal(
       'Order 42 failed (discarded): its units are still held and no outbox row gives them back; reconcile reports it.',
     );

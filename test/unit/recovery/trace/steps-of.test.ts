@@ -43,7 +43,7 @@ describe('trace: the time line', () => {
       repository: {
         payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
         couponAtMs: START_MS + 6000,
-        promises: [
+        outboxRows: [
           promise('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
           promise('2', START_MS + 5000, null, 'orders_moved'),
         ],

@@ -23,7 +23,7 @@ describe('trace: which purchases an id means', () => {
   });
 
   const trace = async (query: TraceQuery) => {
-    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, promises: [] };
+    const empty = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [] };
     const repository: TraceRepository = {
       findRequests: async () => indexed,
       walkForRequest: async () => walked ?? expect.fail('the whole table was read'),
