@@ -9,6 +9,7 @@ import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
+import { assertPortsFree } from './stack/ports.js';
 import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
@@ -60,41 +61,56 @@ export function upCommand(): Command {
 async function up(flags: UpFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
-    const { stack, ranBefore } = await startStack(flags, signal).catch((error: unknown) => {
-      lock.release();
-      throw error;
-    });
-    const programs: SupervisedProgram[] = [];
     try {
-      const env: Environment = { ...process.env, ...stack.env() };
-      const sale = await prepare(env);
-      const ports = await startPrograms(env, flags, programs, signal);
-      greet(flags, env, ports, sale);
-      await aborted(signal);
+      assertApiPortFree(flags, process.env); // at once, and not after the boot of the servers
+      await runSystem(flags, signal);
     } finally {
-      const stopServers = !flags.keepStack && !ranBefore;
-      if (signal.aborted && !flags.json) {
-        console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
-      }
-      // The api first: what it accepts while it drains, the others still write.
-      const [api, ...others] = programs;
-      await api?.stop();
-      await Promise.all(others.map((program) => program.stop()));
-      if (stopServers) await stack.down();
       lock.release();
-      if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
     }
   });
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
 }
 
-/** Two of us on one folder would share its sale, its ports and its end. */
+/** Starts everything, runs until the signal, and stops what it has started. */
+async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
+  const { stack, ranBefore } = await startStack(flags, signal);
+  const programs: SupervisedProgram[] = [];
+  try {
+    const env: Environment = { ...process.env, ...stack.env() };
+    const sale = await prepare(env);
+    const ports = await startPrograms(env, flags, programs, signal);
+    greet(flags, env, ports, sale);
+    await aborted(signal);
+  } finally {
+    const stopServers = !flags.keepStack && !ranBefore;
+    if (signal.aborted && !flags.json) {
+      console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
+    }
+    // The api first: what it accepts while it drains, the others still write.
+    const [api, ...others] = programs;
+    await api?.stop();
+    await Promise.all(others.map((program) => program.stop()));
+    if (stopServers) await stack.down();
+    if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
+  }
+}
+
+/** Two commands on one folder would share its sale and its ports, and the first to end would stop both. */
 function lockFolder({ dir }: UpFlags): { release: () => void } {
   const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
   if (!('heldBy' in lock)) return lock;
   throw new StackError(
     `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
       'with --dir <folder> --free-ports --port 0.',
+  );
+}
+
+/** @throws StackError when somebody listens on the port of the api; ConfigError for a PORT that is none */
+export function assertApiPortFree({ port }: Pick<UpFlags, 'port'>, env: Environment): void {
+  const apiPort = port ?? loadConfig(['http'], env).http.port;
+  assertPortsFree(
+    [{ port: apiPort, label: 'api' }],
+    'choose another with `npm start -- --port <port>` (0: a free one)',
   );
 }
 
