@@ -15,11 +15,12 @@ import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
 import { CliError } from '../../src/cli/cli-error.js';
-import { operatorName } from '../../src/cli/options.js';
-import { parseWhole } from '../../src/cli/options.js';
+import { operatorName, parseWhole } from '../../src/cli/options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-command.js';
+import { onNpmEnd } from './npm-watch.js';
 import { SupervisedProgram } from './supervisor.js';
+import { waitUntilOpen } from './wait-until-open.js';
 import { welcome } from './welcome.js';
 
 interface UpFlags {
@@ -36,6 +37,9 @@ interface UpPorts {
   readonly metrics: readonly number[];
 }
 
+/** A sentence for the person at the terminal, with the time of day. */
+const report = (sentence: string): void => console.error(`${new Date().toTimeString().slice(0, 8)}  ${sentence}`);
+const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 /** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
 const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
 
@@ -63,6 +67,7 @@ async function up(flags: UpFlags): Promise<void> {
     const lock = lockFolder(flags);
     try {
       assertApiPortFree(flags, process.env); // at once, and not after the boot of the servers
+      onNpmEnd(signal, () => process.kill(process.pid, 'SIGTERM'));
       await runSystem(flags, signal);
     } finally {
       lock.release();
@@ -79,6 +84,8 @@ async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
     const env: Environment = { ...process.env, ...stack.env() };
     const sale = await prepare(env);
     const ports = await startPrograms(env, flags, programs, signal);
+    const reason = await waitUntilOpen(urlOf(ports.api), sale.saleId, signal);
+    if (reason !== null) report(`Not everything is ready after a minute: ${reason}.`);
     greet(flags, env, ports, sale);
     await aborted(signal);
   } finally {
@@ -152,9 +159,6 @@ async function startPrograms(
   programs: SupervisedProgram[],
   signal: AbortSignal,
 ): Promise<UpPorts> {
-  const events = {
-    onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
-  };
   const programEnv = {
     LOG_LEVEL: 'warn',
     PAYMENT_PROVIDER: paymentProviderIn(env),
@@ -162,7 +166,7 @@ async function startPrograms(
     ...env,
   };
   const make = (name: string, args: string[]): SupervisedProgram => {
-    const program = new SupervisedProgram({ name, args, env: programEnv }, events);
+    const program = new SupervisedProgram({ name, args, env: programEnv }, report);
     programs.push(program);
     return program;
   };
@@ -177,7 +181,7 @@ async function startPrograms(
   return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
-/** On this machine nobody is charged: unless somebody says otherwise, payments are simulated. */
+/** On this machine nobody is charged: unless the environment names a provider, payments are simulated. */
 const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
 
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
@@ -186,8 +190,8 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
     { userId: `demo-buyer-${randomBytes(3).toString('hex')}`, roles: [], ttlMs: DAY_MS },
     auth.key,
   );
-  const url = `http://127.0.0.1:${ports.api}`;
-  const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
+  const url = urlOf(ports.api);
+  const metricsUrls = ports.metrics.map((port) => `${urlOf(port)}/metrics`);
   if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
   else {
     const simulatedPayments = paymentProviderIn(env) === 'simulator';
