@@ -56,6 +56,15 @@ describe('a supervised program', () => {
     ]);
   });
 
+  it('that is stopped in the pause before a restart stays down', async () => {
+    await start();
+    Object.assign(children[0] as object, { exitCode: 1 });
+    children[0]?.emit('exit', 1, null);
+    await program.stop();
+    await clock.tickAsync(5000);
+    expect(children).to.have.length(1);
+  });
+
   it('that was stopped is not started again', async () => {
     await start();
     const stopped = program.stop();
