@@ -1,7 +1,7 @@
 // What a fresh checkout runs first, so it needs nothing but Node.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const NODE_MIN = [20, 19];
@@ -10,6 +10,8 @@ const LOCK_FILE = `${REPO_DIR}package-lock.json`;
 const MODULES_DIR = `${REPO_DIR}node_modules`;
 /** Hash of the package-lock.json that node_modules was checked against. */
 const HASH_FILE = `${MODULES_DIR}/.seckill-lock-hash`;
+/** Holds the pid of the process that installs: two `npm ci` at once delete each other's files. */
+const INSTALL_LOCK_FILE = `${REPO_DIR}.stack-npm-ci.lock`;
 
 /**
  * Checks Node, installs the packages when they are missing or out of step with package-lock.json, and lets this
@@ -33,14 +35,11 @@ function installPackages() {
   const hash = createHash('sha256').update(lock).digest('hex');
   if (read(HASH_FILE) === hash) return;
   if (!matches(lock)) {
-    console.error('Installing packages (npm ci), once per state of package-lock.json …');
-    // npm's own lines would end up in `stack env` and --json, so they go where messages go
-    const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
-      cwd: REPO_DIR,
-      stdio: ['ignore', 2, 2],
-    });
-    if (error) stop(`npm does not run (${error.message}); install npm, it comes with Node.`);
-    if (status !== 0) stop('npm ci failed, its messages are above; mend what they say and run the same command again.');
+    const installLock = takeInstallLock(INSTALL_LOCK_FILE);
+    if (installLock.refusal) stop(installLock.refusal);
+    const failure = matches(lock) ? null : runNpmCi(); // the holder before us may have installed them
+    installLock.release();
+    if (failure !== null) stop(failure);
   }
   try {
     writeFileSync(HASH_FILE, hash);
@@ -49,7 +48,46 @@ function installPackages() {
   }
 }
 
-/** True when everything package-lock.json wants is installed: npm keeps its own copy of what it installed. */
+/** @returns null, or why it failed in a sentence */
+function runNpmCi() {
+  console.error('Installing packages (npm ci), once per state of package-lock.json …');
+  // npm's own lines would end up in `stack env` and --json, so they go where messages go
+  const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
+    cwd: REPO_DIR,
+    stdio: ['ignore', 2, 2],
+  });
+  if (error) return `npm does not run (${error.message}); install npm, it comes with Node.`;
+  if (status === 0) return null;
+  return 'npm ci failed, its messages are above; correct what they name and run the same command again.';
+}
+
+/** Takes the lock, also from a process that has ended. @returns what gives it back, or a sentence why it is refused */
+export function takeInstallLock(file) {
+  try {
+    if (existsSync(file) && !isAlive(read(file))) rmSync(file, { force: true });
+    writeFileSync(file, String(process.pid), { flag: 'wx' });
+    return { release: () => rmSync(file, { force: true }) };
+  } catch (error) {
+    if (error.code !== 'EEXIST') {
+      return {
+        refusal: `The packages cannot be installed: ${error.message}. Make the checkout writable for this user.`,
+      };
+    }
+    const holder = `Process ${read(file)} installs the packages of this checkout`;
+    return { refusal: `${holder}; wait until it is done, then run the same command again.` };
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(Number(pid), 0); // signal 0 is not sent; an empty file, just made, counts as alive
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM'; // it belongs to another user
+  }
+}
+
+/** True when everything package-lock.json wants is installed: npm keeps a copy of what it installed. */
 function matches(lock) {
   const installed = read(`${MODULES_DIR}/.package-lock.json`);
   if (installed === null || !existsSync(`${MODULES_DIR}/tsx`)) return false;

@@ -19,6 +19,9 @@ interface StackFlags {
 
 const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 
+const ENV_HELP = `In a shell:  eval "$(npm run -s stack -- env)"
+The -s is needed: without it npm prints two lines of its own first (> …), which a shell takes as redirections into files.`;
+
 /** `npm run -s stack -- up|down|status|env`: the servers of the local stack. */
 export function stackCommand(): Command {
   const stack = new Command('stack').description('RocketMQ, MariaDB and Redis on this machine, without root');
@@ -40,7 +43,10 @@ export function stackCommand(): Command {
     .option('--force', 'also under a running `npm start`')
     .action(stackDown);
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
-  withFlags(stack.command('env')).description('settings that point the product at this instance').action(stackEnv);
+  withFlags(stack.command('env'))
+    .description('settings that point the product at this instance')
+    .addHelpText('after', `\n${ENV_HELP}`)
+    .action(stackEnv);
   return stack;
 }
 
@@ -90,8 +96,13 @@ async function stackEnv(flags: StackFlags): Promise<void> {
     const env = openStack({ dir: flags.dir }).env();
     if (flags.json) print(env);
     else process.stdout.write(envLines(env));
+    if (npmPrintedItsLines(process.env)) console.error(ENV_HELP.replace(/^/gm, '# '));
   });
 }
+
+/** npm prints the name and the text of a script before it runs it, unless it is silent; nothing can take that back. */
+export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
+  env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
 
 function statusTable(statuses: readonly ServerStatus[]): string {
   const rows = statuses.map(({ name, state, pid, ports, reason }) => [

@@ -11,7 +11,11 @@ import { StackError } from './stack-error.js';
 export function ensureFolder(dir: string): void {
   if (existsSync(dir)) return;
   ensureFolder(dirname(dir));
-  mkdirSync(dir);
+  try {
+    mkdirSync(dir);
+  } catch (error) {
+    if (!existsSync(dir)) throw error; // else another process was quicker
+  }
 }
 
 const MIB = 1024 ** 2;

@@ -66,8 +66,12 @@ export function readSecrets(path: string): StackSecrets | null {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return null;
+    if (code !== 'EACCES') throw error;
+    throw new StackError(`${path} belongs to another user; work as that user, or in a checkout of your own.`, {
+      cause: error,
+    });
   }
   return parseSecrets(text, path);
 }
@@ -108,13 +112,13 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     JWT_SECRET: secrets.jwtSecret,
-    ADMISSION_SIGN_KEYS: `local:${madeOf(secrets.jwtSecret, 'sign')}`,
-    ADMISSION_SEAL_KEYS: `local:${madeOf(secrets.jwtSecret, 'seal')}`,
+    ADMISSION_SIGN_KEYS: `local:${derivedKey(secrets.jwtSecret, 'sign')}`,
+    ADMISSION_SEAL_KEYS: `local:${derivedKey(secrets.jwtSecret, 'seal')}`,
   };
 }
 
-/** Made of the secret that every instance has, so that those that were made before need no new one. */
-const madeOf = (secret: string, purpose: string): string =>
+/** Derived from the secret that every instance has, so that older instances need no new one. */
+const derivedKey = (secret: string, purpose: string): string =>
   createHmac('sha256', secret).update(`seckill entry ${purpose}`).digest('base64url');
 
 /** Lines for a shell: `eval "$(npm run -s stack -- env)"`, or a file for `--env-file`. */

@@ -11,6 +11,8 @@ export class StackError extends CliError {
   }
 }
 
+/** Files are written under another name first, which means nothing to a person: `system.lock.4711.tmp`. */
+const DRAFT_SUFFIX = /(\.\d+)+(\.tmp)?$/;
 const NOT_WRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
 
 /** Says a file system error (disk full, not writable) as a sentence; every other error comes back as it is. */
@@ -21,8 +23,9 @@ export function explainFileError(error: unknown, dir: string): unknown {
   }
   const refused = code !== undefined && NOT_WRITABLE.has(code);
   if (!refused && !(code === 'ENOENT' && syscall === 'mkdir')) return error; // /proc refuses new folders this way
+  const target = (path ?? dir).replace(DRAFT_SUFFIX, '');
   return new StackError(
-    `Cannot write to ${path ?? dir} (${code}); make it writable for this user or choose another folder with --dir.`,
+    `Cannot write to ${target} (${code}); make it writable for this user or choose another folder with --dir.`,
     { cause: error },
   );
 }

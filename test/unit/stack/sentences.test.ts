@@ -69,6 +69,9 @@ describe('errors of the file system', () => {
     expect(errorOf('EACCES', { path: '/s/x' }))
       .to.have.property('message')
       .match(/^Cannot write to \/s\/x \(EACCES\)/);
+    expect(errorOf('EACCES', { path: '/s/system.lock.12.12.tmp' }))
+      .to.have.property('message')
+      .match(/^Cannot write to \/s\/system\.lock \(EACCES\)/);
     expect(errorOf('ENOENT', { syscall: 'mkdir' })).to.be.instanceOf(StackError);
     expect(errorOf('ENOENT', { syscall: 'open' })).to.have.property('message', 'raw');
   });

@@ -11,6 +11,7 @@ import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rock
 import { redisSpec } from '../../../deploy/local/stack/servers/redis.js';
 import type { Durability, ServerSite, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
 import { escapeProperty, renderTemplate } from '../../../deploy/local/stack/files.js';
+import { npmPrintedItsLines } from '../../../deploy/local/stack-command.js';
 import { useTempFolder } from './temp-folder.js';
 
 const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mariadbd: '/mariadbd' } };
@@ -169,5 +170,11 @@ describe('environment of an instance', () => {
     const lines = envLines(env).trimEnd().split('\n');
     expect(lines).to.have.length(7);
     for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
+  });
+
+  it('comes with a warning where npm has printed lines of its own, as it does without -s', () => {
+    expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack' })).to.equal(true);
+    expect(npmPrintedItsLines({ npm_lifecycle_event: 'stack', npm_config_loglevel: 'silent' })).to.equal(false);
+    expect(npmPrintedItsLines({}), 'without npm').to.equal(false);
   });
 });
