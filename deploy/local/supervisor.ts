@@ -8,8 +8,9 @@ import { CliError } from '../../src/cli/cli-error.js';
  */
 export const PROGRAM_NODE_FLAGS = ['--max-semi-space-size=64'] as const; // MiB
 
-/** What a program tells its supervisor once it serves; see src/programs/run-program.ts. */
+/** What a program sends to its supervisor once it serves; see src/programs/run-program.ts. */
 export interface ReadyMessage {
+  /** One line for people: where it listens, what it consumes. */
   readonly ready: string;
   readonly facts: Readonly<Record<string, string | number>>;
 }
@@ -21,11 +22,6 @@ export interface ProgramSpec {
   readonly env: NodeJS.ProcessEnv;
 }
 
-export interface SupervisorEvents {
-  /** The program died by itself and will be started again. */
-  readonly onRestart: (name: string, why: string) => void;
-}
-
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** A client of the broker may need several tries to start. */
 const READY_TIMEOUT_MS = 60_000;
@@ -33,65 +29,70 @@ const RESTART_PAUSE_MS = 1000;
 /** Longer than the drain of any program. */
 const STOP_TIMEOUT_MS = 25_000;
 
+const forkProgram = ({ args, env }: ProgramSpec): ChildProcess =>
+  fork(MAIN, [...args], {
+    env,
+    execArgv: [...PROGRAM_NODE_FLAGS, '--import', 'tsx'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+
 /** Keeps one program running: starts it, starts it again when it dies, stops it when asked. */
 export class SupervisedProgram {
   readonly #spec: ProgramSpec;
-  readonly #events: SupervisorEvents;
+  readonly #report: (sentence: string) => void;
+  readonly #fork: (spec: ProgramSpec) => ChildProcess;
   #child: ChildProcess | null = null;
   #stopping = false;
 
-  constructor(spec: ProgramSpec, events: SupervisorEvents) {
+  /** @param report gets one sentence when the program has died, and one when it serves again */
+  constructor(spec: ProgramSpec, report: (sentence: string) => void, forkChild = forkProgram) {
     this.#spec = spec;
-    this.#events = events;
-  }
-
-  get name(): string {
-    return this.#spec.name;
+    this.#report = report;
+    this.#fork = forkChild;
   }
 
   /** @throws CliError when it ends or stays silent instead of getting ready */
   async start(): Promise<ReadyMessage> {
-    const child = fork(MAIN, [...this.#spec.args], {
-      env: this.#spec.env,
-      execArgv: [...PROGRAM_NODE_FLAGS, '--import', 'tsx'],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
+    const child = this.#fork(this.#spec);
     this.#child = child;
-    const ready = await this.#firstWord(child);
-    child.once('exit', (code, signal) => void this.#died(signal ?? `exit code ${code}`));
+    const ready = await this.#untilReady(child);
+    child.once('exit', (code, signal) => void this.#restart(signal ?? `exit code ${code}`));
     return ready;
   }
 
-  #firstWord(child: ChildProcess): Promise<ReadyMessage> {
+  #untilReady(child: ChildProcess): Promise<ReadyMessage> {
     return new Promise((resolve, reject) => {
       const { name } = this.#spec;
       const timer = setTimeout(() => {
         child.kill('SIGKILL');
         reject(new CliError(`the ${name} did not get ready within ${READY_TIMEOUT_MS / 1000} s; see its lines above.`));
       }, READY_TIMEOUT_MS);
-      const early = (code: number | null, signal: NodeJS.Signals | null): void => {
+      const onEarlyExit = (code: number | null, signal: NodeJS.Signals | null): void => {
         clearTimeout(timer);
         reject(new CliError(`the ${name} ended at its start (${signal ?? `exit code ${code}`}); see its lines above.`));
       };
-      child.once('exit', early);
+      child.once('exit', onEarlyExit);
       child.once('message', (message) => {
         clearTimeout(timer);
-        child.off('exit', early);
+        child.off('exit', onEarlyExit);
         resolve(message as ReadyMessage);
       });
     });
   }
 
-  async #died(why: string): Promise<void> {
+  /** Tries until it serves again. It may serve at other addresses than before: its `ready` line says where. */
+  async #restart(why: string): Promise<void> {
+    let sentence = `The ${this.#spec.name} died (${why})`;
     while (!this.#stopping) {
-      this.#events.onRestart(this.#spec.name, why);
+      this.#report(`${sentence}; starting it again.`);
       await new Promise((resolve) => setTimeout(resolve, RESTART_PAUSE_MS));
       if (this.#stopping) return;
       try {
-        await this.start();
+        const { ready } = await this.start();
+        this.#report(`Restarted: ${ready}.`);
         return;
       } catch (error) {
-        why = (error as Error).message;
+        sentence = `It did not start: ${(error as Error).message.replace(/\.$/, '')}`;
       }
     }
   }

@@ -9,16 +9,18 @@ import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
+import { assertPortsFree } from './stack/ports.js';
 import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
 import { CliError } from '../../src/cli/cli-error.js';
-import { operatorName } from '../../src/cli/options.js';
-import { parseWhole } from '../../src/cli/options.js';
+import { operatorName, parseWhole } from '../../src/cli/options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-command.js';
+import { onNpmEnd } from './npm-watch.js';
 import { SupervisedProgram } from './supervisor.js';
+import { waitUntilOpen } from './wait-until-open.js';
 import { welcome } from './welcome.js';
 
 interface UpFlags {
@@ -35,6 +37,9 @@ interface UpPorts {
   readonly metrics: readonly number[];
 }
 
+/** A sentence for the person at the terminal, with the time of day. */
+const report = (sentence: string): void => console.error(`${new Date().toTimeString().slice(0, 8)}  ${sentence}`);
+const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 /** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
 const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
 
@@ -60,41 +65,59 @@ export function upCommand(): Command {
 async function up(flags: UpFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
-    const { stack, ranBefore } = await startStack(flags, signal).catch((error: unknown) => {
-      lock.release();
-      throw error;
-    });
-    const programs: SupervisedProgram[] = [];
     try {
-      const env: Environment = { ...process.env, ...stack.env() };
-      const sale = await prepare(env);
-      const ports = await startPrograms(env, flags, programs, signal);
-      greet(flags, env, ports, sale);
-      await aborted(signal);
+      assertApiPortFree(flags, process.env); // at once, and not after the boot of the servers
+      onNpmEnd(signal, () => process.kill(process.pid, 'SIGTERM'));
+      await runSystem(flags, signal);
     } finally {
-      const stopServers = !flags.keepStack && !ranBefore;
-      if (signal.aborted && !flags.json) {
-        console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
-      }
-      // The api first: what it accepts while it drains, the others still write.
-      const [api, ...others] = programs;
-      await api?.stop();
-      await Promise.all(others.map((program) => program.stop()));
-      if (stopServers) await stack.down();
       lock.release();
-      if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
     }
   });
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
 }
 
-/** Two of us on one folder would share its sale, its ports and its end. */
+/** Starts everything, runs until the signal, and stops what it has started. */
+async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
+  const { stack, ranBefore } = await startStack(flags, signal);
+  const programs: SupervisedProgram[] = [];
+  try {
+    const env: Environment = { ...process.env, ...stack.env() };
+    const sale = await prepare(env);
+    const ports = await startPrograms(env, flags, programs, signal);
+    const reason = await waitUntilOpen(urlOf(ports.api), sale.saleId, signal);
+    if (reason !== null) report(`Not everything is ready after a minute: ${reason}.`);
+    greet(flags, env, ports, sale);
+    await aborted(signal);
+  } finally {
+    const stopServers = !flags.keepStack && !ranBefore;
+    if (signal.aborted && !flags.json) {
+      console.error(`\nStopping: api, worker, keeper${stopServers ? ', then the servers' : ''}.`);
+    }
+    // The api first: what it accepts while it drains, the others still write.
+    const [api, ...others] = programs;
+    await api?.stop();
+    await Promise.all(others.map((program) => program.stop()));
+    if (stopServers) await stack.down();
+    if (!flags.json) console.error(`Stopped. ${stopServers ? DATA_KEPT : SERVERS_RUN}`);
+  }
+}
+
+/** Two commands on one folder would share its sale and its ports, and the first to end would stop both. */
 function lockFolder({ dir }: UpFlags): { release: () => void } {
   const lock = tryLock(stackPaths(dir ?? DEFAULT_DIR).systemLockFile);
   if (!('heldBy' in lock)) return lock;
   throw new StackError(
     `Process ${lock.heldBy} serves this folder already. Stop it there with Ctrl-C, or start another system beside it ` +
       'with --dir <folder> --free-ports --port 0.',
+  );
+}
+
+/** @throws StackError when somebody listens on the port of the api; ConfigError for a PORT that is none */
+export function assertApiPortFree({ port }: Pick<UpFlags, 'port'>, env: Environment): void {
+  const apiPort = port ?? loadConfig(['http'], env).http.port;
+  assertPortsFree(
+    [{ port: apiPort, label: 'api' }],
+    'choose another with `npm start -- --port <port>` (0: a free one)',
   );
 }
 
@@ -136,9 +159,6 @@ async function startPrograms(
   programs: SupervisedProgram[],
   signal: AbortSignal,
 ): Promise<UpPorts> {
-  const events = {
-    onRestart: (name: string, why: string) => console.error(`The ${name} died (${why}); starting it again.`),
-  };
   const programEnv = {
     LOG_LEVEL: 'warn',
     PAYMENT_PROVIDER: paymentProviderIn(env),
@@ -146,7 +166,7 @@ async function startPrograms(
     ...env,
   };
   const make = (name: string, args: string[]): SupervisedProgram => {
-    const program = new SupervisedProgram({ name, args, env: programEnv }, events);
+    const program = new SupervisedProgram({ name, args, env: programEnv }, report);
     programs.push(program);
     return program;
   };
@@ -161,7 +181,7 @@ async function startPrograms(
   return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
-/** On this machine nobody is charged: unless somebody says otherwise, payments are simulated. */
+/** On this machine nobody is charged: unless the environment names a provider, payments are simulated. */
 const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
 
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
@@ -170,8 +190,8 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
     { userId: `demo-buyer-${randomBytes(3).toString('hex')}`, roles: [], ttlMs: DAY_MS },
     auth.key,
   );
-  const url = `http://127.0.0.1:${ports.api}`;
-  const metricsUrls = ports.metrics.map((port) => `http://127.0.0.1:${port}/metrics`);
+  const url = urlOf(ports.api);
+  const metricsUrls = ports.metrics.map((port) => `${urlOf(port)}/metrics`);
   if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
   else {
     const simulatedPayments = paymentProviderIn(env) === 'simulator';

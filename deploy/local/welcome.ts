@@ -11,7 +11,8 @@ export interface WelcomeFacts {
   readonly simulatedPayments: boolean;
 }
 
-const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: nobody takes money here, payments are only told by webhook):';
+const GIVE_UP =
+  'Give it up (PAYMENT_PROVIDER is none: nobody takes money here, payments are only reported by webhook):';
 
 /** What a newcomer does next; every line can be pasted into another terminal. */
 export function welcome({ url, saleId, title, token, key, metricsUrls, simulatedPayments }: WelcomeFacts): string {

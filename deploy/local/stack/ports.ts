@@ -111,7 +111,7 @@ export function pickFreePorts(
   });
 }
 
-/** A TCP port somebody listens on, as /proc/net/tcp tells it. */
+/** A TCP port somebody listens on, as in /proc/net/tcp. */
 export interface ListeningPort {
   readonly port: number;
   /** Number of the socket; the holder has it open as `socket:[inode]`. */
@@ -169,7 +169,7 @@ function hasOpen(fdDir: string, wanted: string): boolean {
   try {
     return readdirSync(fdDir).some((fd) => linkOf(`${fdDir}/${fd}`) === wanted);
   } catch {
-    return false; // gone by now, or not ours to look at
+    return false; // it has ended, or belongs to another user
   }
 }
 
@@ -191,19 +191,24 @@ function commandOf(pid: number): string {
   }
 }
 
-export function portInUseSentence({ port, label }: ClaimedPort, holder: PortHolder | null): string {
+/** What to do about a busy port of a server; its ports are chosen at the first start of a folder. */
+const SERVER_ADVICE = 'start an instance elsewhere with --dir <folder> --free-ports';
+
+/** @param advice what to do instead of stopping the holder: a part of a sentence */
+export function portInUseSentence(
+  { port, label }: ClaimedPort,
+  holder: PortHolder | null,
+  advice: string = SERVER_ADVICE,
+): string {
   const who = holder === null ? 'another process (of another user?)' : `pid ${holder.pid} (${holder.command})`;
-  return (
-    `Port ${port} (${label}) is in use by ${who}; stop it, ` +
-    `or start an instance elsewhere with \`stack up --dir <folder> --free-ports\`.`
-  );
+  return `Port ${port} (${label}) is in use by ${who}; stop it, or ${advice}.`;
 }
 
-/** @throws StackError naming the first of these ports that somebody listens on, and who that is. */
-export function assertPortsFree(claimed: readonly ClaimedPort[]): void {
+/** @throws StackError naming the first of these ports that somebody listens on, who that is, and what to do */
+export function assertPortsFree(claimed: readonly ClaimedPort[], advice?: string): void {
   const listening = listeningPorts();
   for (const one of claimed) {
     const busy = listening.find(({ port }) => port === one.port);
-    if (busy !== undefined) throw new StackError(portInUseSentence(one, findHolder(busy.inode)));
+    if (busy !== undefined) throw new StackError(portInUseSentence(one, findHolder(busy.inode), advice));
   }
 }

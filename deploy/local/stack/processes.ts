@@ -6,7 +6,7 @@ import { ensureFolder } from './files.js';
 import { explainFileError, StackError } from './stack-error.js';
 
 /**
- * Who a process is, beyond its pid: pids are handed out again, so a number in a file may name a stranger by now.
+ * Who a process is, beyond its pid: pids are handed out again, so a number in a file may name another process by now.
  * Pid, start time and boot together are unique.
  */
 export interface ProcessIdentity {
@@ -30,7 +30,7 @@ export function parseStat(stat: string): ProcessStat | null {
   return state === undefined || startTicks === undefined ? null : { state, startTicks };
 }
 
-/** @returns who has this pid now; null when nobody has, or only a dead process that was not buried yet */
+/** @returns who has this pid now; null when nobody has, or only a dead one whose parent has not read its exit code */
 export function identityOf(pid: number): ProcessIdentity | null {
   try {
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -41,7 +41,17 @@ export function identityOf(pid: number): ProcessIdentity | null {
   }
 }
 
-/** True for a process that got SIGSTOP and no SIGCONT yet: alive, but deaf. */
+/** @returns the pid of the parent (field 4 of /proc/<pid>/stat); null for a process that has ended */
+export function parentOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return null;
+  }
+}
+
+/** True for a process that got SIGSTOP and no SIGCONT yet: alive, but it answers nothing. */
 export function isStopped(pid: number): boolean {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.state === 'T';
@@ -70,7 +80,7 @@ export function writePidFile(path: string, pid: number): void {
   renameSync(draft, path);
 }
 
-/** @returns the process of this file while it lives; null for no file, a damaged one, or a pid that changed hands */
+/** @returns the process of this file while it lives; null for no file, a damaged one, or a pid that another process has now */
 export function readPidFile(path: string): ProcessIdentity | null {
   try {
     const noted = JSON.parse(readFileSync(path, 'utf8')) as Partial<ProcessIdentity>;
@@ -95,7 +105,7 @@ export function signalPidFile(path: string, signal: NodeJS.Signals): boolean {
     process.kill(identity.pid, signal);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // ended between look and signal
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // ended between read and signal
     throw error;
   }
 }
@@ -170,7 +180,7 @@ export async function spawnDetached(
   { log, cwd, pidFile }: { log: number; cwd: string; pidFile: string },
 ): Promise<void> {
   const child = spawn(file, args, { detached: true, stdio: ['ignore', log, log], cwd });
-  // in the same breath as the start: whatever happens to us next, the server can be found again
+  // at once: whatever happens to us next, the server can be found again
   if (child.pid !== undefined) writePidFile(pidFile, child.pid);
   child.unref();
   await new Promise<void>((resolve, reject) => {

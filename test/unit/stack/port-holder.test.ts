@@ -3,15 +3,16 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { assertPortsFree, portInUseSentence } from '../../../deploy/local/stack/ports.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
+import { assertApiPortFree } from '../../../deploy/local/up.js';
 
-describe('a port in use (L1)', () => {
+describe('a port in use [L1]', () => {
   const redis = { port: 16_379, label: 'Redis' };
 
   it('is named with its holder and what to do', () => {
     const sentence = portInUseSentence(redis, { pid: 4711, command: 'redis-server *:16379' });
     expect(sentence).to.equal(
       'Port 16379 (Redis) is in use by pid 4711 (redis-server *:16379); stop it, ' +
-        'or start an instance elsewhere with `stack up --dir <folder> --free-ports`.',
+        'or start an instance elsewhere with --dir <folder> --free-ports.',
     );
   });
 
@@ -28,6 +29,20 @@ describe('a port in use (L1)', () => {
         StackError,
         new RegExp(`Port ${port} \\(Redis\\) is in use by pid ${process.pid} `),
       );
+    } finally {
+      server.close();
+    }
+  });
+
+  it('stops `npm start` before the servers boot when the api needs it', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const sentence = new RegExp(`^Port ${port} \\(api\\) is in use by pid ${process.pid} .*npm start -- --port <port>`);
+    try {
+      expect(() => assertApiPortFree({ port }, {}), 'as --port').to.throw(StackError, sentence);
+      expect(() => assertApiPortFree({}, { PORT: String(port) }), 'as PORT').to.throw(StackError, sentence);
+      expect(() => assertApiPortFree({ port: 0 }, { PORT: String(port) }), 'a free one').not.to.throw();
     } finally {
       server.close();
     }

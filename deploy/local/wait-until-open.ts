@@ -1,0 +1,45 @@
+import { reasonOf, waitUntil } from './stack/probes.js';
+
+/** After a crash the keeper first loads the sale into Redis again, and the broker gets ready last. */
+const OPEN_TIMEOUT_MS = 60_000;
+const POLL_MS = 200;
+/** The api bounds its own probes; this is for one that hangs. */
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/** The body of an answer of the api, parsed. */
+type Get = (path: string) => Promise<unknown>;
+
+/**
+ * Waits until the api would sell a unit of this sale.
+ * @returns null, or after a minute the reason why it still would not
+ * @throws the reason of `signal`
+ */
+export async function waitUntilOpen(url: string, saleId: string, signal: AbortSignal): Promise<string | null> {
+  const get: Get = async (path) =>
+    (await fetch(url + path, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json() as Promise<unknown>;
+  let reason: string | null = null;
+  const check = async (): Promise<boolean> => (reason = await whyNotOpen(get, saleId)) === null;
+  await waitUntil(check, { timeoutMs: OPEN_TIMEOUT_MS, everyMs: POLL_MS, signal });
+  return reason;
+}
+
+/** @returns why a purchase of this sale would not be accepted now; null when it would. Never throws. */
+export async function whyNotOpen(get: Get, saleId: string): Promise<string | null> {
+  try {
+    const { ready, dependencies } = (await get('/readyz')) as Partial<ReadyBody>;
+    if (ready !== true) {
+      const failed = dependencies?.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`) ?? [];
+      return `the api is not ready (${failed.join(', ')})`;
+    }
+    const { state, code } = (await get(`/v1/sales/${saleId}`)) as { state?: string; code?: string };
+    return state === 'open' ? null : `sale ${saleId} is ${state ?? code ?? 'not there'}`;
+  } catch (error) {
+    return `the api does not answer (${reasonOf(error)})`;
+  }
+}
+
+/** The answer of `/readyz`, 200 or 503. */
+interface ReadyBody {
+  readonly ready: boolean;
+  readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
+}

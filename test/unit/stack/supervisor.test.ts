@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import type { ChildProcess } from 'node:child_process';
+import { EventEmitter } from 'node:events';
+import sinon from 'sinon';
+import { SupervisedProgram } from '../../../deploy/local/supervisor.js';
+
+describe('a supervised program', () => {
+  let clock: sinon.SinonFakeTimers;
+  let children: EventEmitter[];
+  let sentences: string[];
+  let program: SupervisedProgram;
+
+  beforeEach(() => {
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    children = [];
+    sentences = [];
+    const fork = (): ChildProcess => {
+      const child = Object.assign(new EventEmitter(), { exitCode: null, signalCode: null, kill: () => true });
+      children.push(child);
+      return child as unknown as ChildProcess;
+    };
+    const spec = { name: 'worker', args: ['worker'], env: {} };
+    program = new SupervisedProgram(spec, (sentence) => sentences.push(sentence), fork);
+  });
+  afterEach(() => clock.restore());
+
+  const ready = (child: number, port: number): boolean | undefined =>
+    children[child]?.emit('message', { ready: `metrics on ${port}`, facts: { metricsPort: port } });
+  const start = async (): Promise<void> => {
+    const started = program.start();
+    ready(0, 1);
+    expect((await started).facts).to.deep.equal({ metricsPort: 1 });
+  };
+
+  it('that dies is started again, and what it then says of its addresses is reported', async () => {
+    await start();
+    children[0]?.emit('exit', null, 'SIGKILL');
+    await clock.tickAsync(1000);
+    ready(1, 2);
+    await clock.tickAsync(0);
+    expect(sentences).to.deep.equal(['The worker died (SIGKILL); starting it again.', 'Restarted: metrics on 2.']);
+  });
+
+  it('is tried again while its restarts fail', async () => {
+    await start();
+    children[0]?.emit('exit', 1, null);
+    await clock.tickAsync(1000);
+    children[1]?.emit('exit', 2, null);
+    await clock.tickAsync(1000);
+    ready(2, 3);
+    await clock.tickAsync(0);
+    expect(sentences).to.deep.equal([
+      'The worker died (exit code 1); starting it again.',
+      'It did not start: the worker ended at its start (exit code 2); see its lines above; starting it again.',
+      'Restarted: metrics on 3.',
+    ]);
+  });
+
+  it('that is stopped in the pause before a restart stays down', async () => {
+    await start();
+    Object.assign(children[0] as object, { exitCode: 1 });
+    children[0]?.emit('exit', 1, null);
+    await program.stop();
+    await clock.tickAsync(5000);
+    expect(children).to.have.length(1);
+  });
+
+  it('that was stopped is not started again', async () => {
+    await start();
+    const stopped = program.stop();
+    children[0]?.emit('exit', 0, null);
+    await stopped;
+    await clock.tickAsync(5000);
+    expect(children).to.have.length(1);
+    expect(sentences).to.deep.equal([]);
+  });
+});
