@@ -7,8 +7,9 @@ import { loadConfig } from '../../src/core/config/load.js';
 import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Caller } from '../../src/admission/layer.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
-import { noAdmissionMetrics, type AdmissionMetrics } from '../../src/admission/metrics.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import type { AdmissionMetrics } from '../../src/admission/metrics.js';
+import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 

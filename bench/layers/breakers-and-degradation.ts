@@ -3,8 +3,8 @@ import { breakerRules, type BreakerRules, DEPENDENCIES } from '../../src/admissi
 import { REPORT_TIMES, SharedBreakers } from '../../src/admission/breaker/shared-breakers.js';
 import { Degrade, degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade.js';
 import type { BreakerStore } from '../../src/core/ports/admission-stores.js';
-import { noAdmissionMetrics as metrics } from '../../src/admission/metrics.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costOfCrowd, type LayerCost } from './cost.js';
 
 const NO_STORE: BreakerStore = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };

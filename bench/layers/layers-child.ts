@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { loadConfig } from '../../src/core/config/load.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';

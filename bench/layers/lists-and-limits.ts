@@ -4,9 +4,10 @@ import type { Layer, Caller } from '../../src/admission/layer.js';
 import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
 import { listsRules, type ListsRules, Lists } from '../../src/admission/lists/lists.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import { noAdmissionMetrics, type AdmissionMetrics } from '../../src/admission/metrics.js';
+import type { AdmissionMetrics } from '../../src/admission/metrics.js';
+import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 
 /** Buyers that take turns; a power of two, so that the next one costs no division. */

@@ -11,7 +11,7 @@ import {
 } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring, Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { noAdmissionMetrics as metrics } from '../../src/admission/metrics.js';
+import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
 

@@ -1,5 +1,5 @@
 import type { Sale } from '../../src/core/sale.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { BenchError } from '../bench-error.js';
 import type { Session } from '../session/session.js';

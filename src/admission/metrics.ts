@@ -108,17 +108,3 @@ export function createWaitingRoomMetrics(registry: Registry, waiting: () => numb
     },
   });
 }
-
-/** For tests and tools that count nothing. */
-export const noAdmissionMetrics: AdmissionMetrics = {
-  refused: () => undefined,
-  rulesTaken: () => undefined,
-  rulesRefused: () => undefined,
-  requestsCounted: () => undefined,
-  limitRefused: () => undefined,
-  uncounted: () => undefined,
-  breakerMoved: () => undefined,
-  breakerRefused: () => undefined,
-  breakerQuorum: () => undefined,
-  degraded: () => undefined,
-};

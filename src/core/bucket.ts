@@ -112,5 +112,3 @@ export function transfersFingerprint(buckets: readonly BucketTransfers[]): strin
     })
     .join(';');
 }
-
-export const NO_TRANSFERS: BucketTransfers = Object.freeze({ outgoing: [], incoming: new Map<number, number>() });

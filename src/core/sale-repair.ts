@@ -39,7 +39,7 @@ export const RESHARD_SENTENCES: Readonly<Record<NotResharded, string>> = {
   already_resharded: 'The sale has so many buckets already.',
   not_a_multiple: 'A sale can only be split into a multiple of the buckets that it has.',
   in_repair: 'The sale is in repair, or waits for it. Try again when that is done.',
-  superseded: 'A repair took the sale over, or somebody else has split it. Check it and try again.',
+  superseded: 'A repair took the sale over, or another reshard has split it. Check it and try again.',
   draft: 'The sale is a draft. Create it with as many buckets as it is to have.',
   closed: 'The sale is over.',
   not_found: 'There is no such sale.',

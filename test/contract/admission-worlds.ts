@@ -1,5 +1,5 @@
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { BreakerState, BreakerStore, LiveReport, BreakerReport } from '../../src/core/ports/admission-stores.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createBreakerStore } from '../../src/redis/breaker-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from '../../src/redis/keys.js';

@@ -12,7 +12,7 @@ import type {
   PurchaseChannel,
   RedriveChannel,
 } from '../../src/core/ports/channels.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import {
   createDeadlineChannel,

@@ -7,7 +7,7 @@ import {
   type LimitCaller,
   type LimitStore,
 } from '../../src/core/ports/admission-stores.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';

@@ -9,7 +9,7 @@ import { openMysqlPool, type MysqlOptions, type MysqlPool, type Transaction } fr
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches } from '../../src/orders/record-batches.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
 import { grantingStore as store } from '../helpers/claims.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';

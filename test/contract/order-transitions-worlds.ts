@@ -5,7 +5,7 @@ import type { NewSale, Sale } from '../../src/core/sale.js';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
 import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { OrderNotification } from '../../src/core/order-notifications.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type {
   PurchaseNotifications,
   PurchaseNotificationsSender,

@@ -4,7 +4,7 @@ import type { Sale } from '../../src/core/sale.js';
 import { composeOrderId, explainOrderId } from '../../src/core/order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { MintedWindow, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';

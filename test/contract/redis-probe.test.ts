@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fillVolume, freeVolume, mountRefusal, mountVolume, unmountBelow } from '../chaos/harness/disks.js';
 import { until } from '../chaos/harness/wait.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
 import {

@@ -4,7 +4,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { OperationalError } from '../../src/core/errors.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { withReplicaBarrier, openReplicaBarrier, type ReplicaBarrier } from '../../src/redis/replica-barrier.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';

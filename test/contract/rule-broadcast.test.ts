@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { RuleBroadcast } from '../../src/core/ports/rules.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';

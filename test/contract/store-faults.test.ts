@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis } from '../../src/redis/connection.js';

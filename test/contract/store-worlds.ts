@@ -5,7 +5,7 @@ import type { PurchaseNotifications } from '../../src/core/ports/purchase-notifi
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { BucketRef } from '../../src/core/bucket.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';

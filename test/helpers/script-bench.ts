@@ -2,7 +2,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { StoredSaleState, Sale } from '../../src/core/sale.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from './silent-log.js';
 import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, notificationsChannel, type BucketKeys } from '../../src/redis/keys.js';

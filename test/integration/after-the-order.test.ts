@@ -3,7 +3,7 @@ import { newBatchId } from '../../src/core/batch.js';
 import type { OrderState } from '../../src/core/order.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/plain-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
 import { OrderEventListener } from '../chaos/harness/listeners.js';

@@ -6,7 +6,7 @@ import { encodeOrderEvents } from '../../src/core/order-event.js';
 import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';

@@ -3,7 +3,7 @@ import { systemClock } from '../../src/programs/system-clock.js';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { userIds } from '../chaos/harness/buyers.js';

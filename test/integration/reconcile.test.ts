@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { Batch } from '../../src/core/batch.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

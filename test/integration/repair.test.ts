@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';

@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect } from 'chai';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { producersOf } from '../../src/rocketmq/admin/broker-state.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';

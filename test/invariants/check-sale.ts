@@ -1,12 +1,14 @@
 import { isLive, type FailureReason } from '../../src/core/order.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
-import { NO_TRANSFERS, openTransfers, unitsInTransit } from '../../src/core/bucket.js';
+import { openTransfers, unitsInTransit, type BucketTransfers } from '../../src/core/bucket.js';
 import type { AuditedOrder, AuditedRow, OrderAudit } from '../../src/core/ports/reconcile-repository.js';
 import type { BucketAudit, BucketSnapshot } from './redis-snapshot.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { judgeFailures, judgeHistory, type ClientHistory } from './check-history.js';
 import { compareRequest } from '../../src/recovery/reconcile/compare-request.js';
+
+export const NO_TRANSFERS: BucketTransfers = Object.freeze({ outgoing: [], incoming: new Map<number, number>() });
 
 export interface CheckPorts {
   readonly store: BucketAudit;

@@ -4,7 +4,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { OperationalError } from '../../src/core/errors.js';
 import type { RequestEntry } from '../../src/core/outcome.js';
 import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';

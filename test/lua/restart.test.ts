@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
 import { found } from '../chaos/harness/wait.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
-import { silentLog } from '../../src/core/ports/log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';

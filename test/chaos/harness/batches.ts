@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
 import { composeOrderId } from '../../../src/core/order-id.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createOrderRepository } from '../../../src/mysql/order-repository.js';
 import { createBatchStore } from '../../../src/redis/batch-store.js';

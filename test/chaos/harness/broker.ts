@@ -10,7 +10,7 @@ import type { Stack } from '../../../deploy/local/stack/stack.js';
 import type { Batch } from '../../../src/core/batch.js';
 import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import { producersOf } from '../../../src/rocketmq/admin/broker-state.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../../src/rocketmq/delivery-source.js';
 

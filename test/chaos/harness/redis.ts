@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync } 
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';

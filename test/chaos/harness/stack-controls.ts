@@ -1,7 +1,7 @@
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { createOrderAudit } from '../../../src/mysql/reconcile-repository.js';
 import { type MysqlPool, openMysqlPool } from '../../../src/mysql/pool.js';
 import { createSaleRepository } from '../../../src/mysql/sale-repository.js';

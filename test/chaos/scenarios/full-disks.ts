@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { startPlainProducer } from '../../../src/rocketmq/plain-channels.js';
 import type { ScenarioContext } from '../context.js';
 import { batchesAtBroker, brokerStore, createTopics, startBroker } from '../harness/broker.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { OrderEvent } from '../../../src/core/order-event.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { GROUPS, type Group } from '../../../src/core/topics.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../../../src/rocketmq/plain-channels.js';
 import type { ScenarioContext } from '../context.js';

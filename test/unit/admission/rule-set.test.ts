@@ -9,7 +9,7 @@ import {
 } from '../../../src/admission/rules/rule-set.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 

@@ -13,7 +13,7 @@ import { dressFor, everythingOn } from '../../../bench/session/everything-on.js'
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
 import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
 import { RequestSignatures, signRules } from '../../../src/admission/sign/request-signatures.js';
-import { noAdmissionMetrics } from '../../../src/admission/metrics.js';
+import { noAdmissionMetrics } from '../../helpers/no-admission-metrics.js';
 
 const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
 const PATH = '/v1/sales/7/purchases';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sale } from '../../../src/core/sale.js';
-import { NO_TRANSFERS } from '../../../src/core/bucket.js';
+import { NO_TRANSFERS } from '../../invariants/check-sale.js';
 import type { StackControls } from '../../chaos/harness/stack-controls.js';
 import { createRandom } from '../../chaos/random.js';
 import { summarize, totalLine } from '../../chaos/report.js';

@@ -4,7 +4,7 @@ import { CliError } from '../../../src/cli/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 
 describe('seckill switch', () => {

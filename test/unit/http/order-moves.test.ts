@@ -5,7 +5,7 @@ import type { Order } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createWebhookVerifier, signWebhook } from '../../../src/http/webhook-signature.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

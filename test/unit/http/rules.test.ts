@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

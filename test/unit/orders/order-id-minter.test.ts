@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { explainOrderId, SEQUENCE_PER_MS } from '../../../src/core/order-id.js';
 import { createOrderIdMinter, type MintOutcome, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 

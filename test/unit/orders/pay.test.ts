@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Order } from '../../../src/core/order.js';
 import { cancelOrder, payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';

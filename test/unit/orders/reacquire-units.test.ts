@@ -5,7 +5,7 @@ import type { Sale } from '../../../src/core/sale.js';
 import { failPurchases } from '../../../src/orders/fail-purchases.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { Reacquired } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';

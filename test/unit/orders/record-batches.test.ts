@@ -3,7 +3,7 @@ import { Bug, OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../../src/core/ports/order-repository.js';
 import { grantingStore as store } from '../../helpers/claims.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

@@ -8,7 +8,7 @@ import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-loop.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { DeliverySource } from '../../../src/core/ports/channels.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';

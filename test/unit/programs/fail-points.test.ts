@@ -10,7 +10,7 @@ import {
 import { ConfigError, loadConfig } from '../../../src/core/config/load.js';
 import type { Section } from '../../../src/core/config/schema.js';
 import type { MysqlPool } from '../../../src/mysql/pool.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type { Outbox } from '../../../src/core/ports/outbox.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';

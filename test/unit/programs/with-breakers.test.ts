@@ -3,7 +3,7 @@ import { withBreakers } from '../../../src/programs/with-breakers.js';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
 import { REPORT_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type { OrderTransitions } from '../../../src/core/ports/order-transitions.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';

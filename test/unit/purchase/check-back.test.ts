@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Log } from '../../../src/core/ports/log.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { ResolveVerdict } from '../../../src/core/ports/stock-store.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';

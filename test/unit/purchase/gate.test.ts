@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { type Sale } from '../../../src/core/sale.js';
 import { homeBucket, type HomeBucket } from '../../../src/core/bucket.js';
 import type { Purchase } from '../../../src/core/purchase.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';

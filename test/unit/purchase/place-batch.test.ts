@@ -3,7 +3,7 @@ import sinon from 'sinon';
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { KeyedLimiter, createChecker, type CheckedMessage } from '../../../src/rocketmq/checker.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import type { CheckBack, CheckBackAnswer } from '../../../src/core/ports/channels.js';
 
 const NO_ANSWER = 0;

@@ -8,7 +8,7 @@ import {
   parseEndpoint,
   useRandomMessageIds,
 } from '../../../src/rocketmq/client-options.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { recordingLog } from './recording-log.js';
 
 const address = { endpoint: '127.0.0.1:18081', topic: 'seckill-purchase' };

@@ -5,7 +5,7 @@ import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definiti
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import messages from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import sinon from 'sinon';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { baseClientOptions } from '../../../src/rocketmq/client-options.js';
 import { PatchedConsumer, PatchedProducer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { Transport } from '../../../src/rocketmq/transport.js';

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { OperationalError } from '../../../src/core/errors.js';
-import { silentLog } from '../../../src/core/ports/log.js';
+import { silentLog } from '../../helpers/silent-log.js';
 import { startClient, stopClient, within, type StartableClient } from '../../../src/rocketmq/start-client.js';
 
 const never = (): Promise<void> => new Promise(() => undefined);

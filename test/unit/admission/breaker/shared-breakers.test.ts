@@ -10,7 +10,7 @@ import {
 import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../src/core/ports/admission-stores.js';
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
-import { silentLog } from '../../../../src/core/ports/log.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';

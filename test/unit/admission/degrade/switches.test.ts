@@ -12,7 +12,7 @@ import {
 import { ENDPOINTS } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
 import { RuleAdmin } from '../../../../src/admission/rules/rule-admin.js';
-import { silentLog } from '../../../../src/core/ports/log.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../../helpers/memory/memory-rule-repository.js';
 
 const fieldsOf = (input: unknown): string[] | null => {

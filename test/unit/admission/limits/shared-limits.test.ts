@@ -10,8 +10,8 @@ import {
 } from '../../../../src/core/ports/admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
-import { noAdmissionMetrics } from '../../../../src/admission/metrics.js';
-import { silentLog } from '../../../../src/core/ports/log.js';
+import { noAdmissionMetrics } from '../../../helpers/no-admission-metrics.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 
 const LIMITS: LimitSet = { global: null, user: { limit: 5, windowMs: 1000 }, ip: null, subjectsMax: 100 };
 

@@ -8,7 +8,7 @@ import { GROUPS, TOPICS } from '../../../../src/core/topics.js';
 import { DeadLetterAdmin } from '../../../../src/recovery/dead-letters/dead-letter-admin.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
-import { silentLog } from '../../../../src/core/ports/log.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
 import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';

@@ -1,7 +1,7 @@
 import type { Batch } from '../../../../src/core/batch.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
-import { silentLog } from '../../../../src/core/ports/log.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 import { ReconcileAdmin, type ReconcileOptions } from '../../../../src/recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../../../../src/recovery/reconcile/sale-report.js';
 import { MemoryCompensationRepository } from '../../../helpers/memory/memory-compensation-repository.js';

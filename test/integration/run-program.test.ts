@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 
 const START_TIMEOUT_MS = 15_000;
 
-/** A program that opened something, heard no from the next part, and has a supervisor. */
+/** A program that opened something, was refused by the next part, and has a supervisor. */
 const CODE = `
   import { runProgram } from './src/programs/run-program.ts';
-  import { silentLog } from './src/core/ports/log.ts';
+  import { silentLog } from './test/helpers/silent-log.ts';
   setInterval(() => undefined, 1000);
   runProgram(silentLog, () => Promise.reject(new Error('refused'))).catch(() => (process.exitCode = 3));
 `;
