@@ -1,7 +1,7 @@
 import { Listr } from 'listr2';
 import type { OnProgress, StackProgress, StackStep } from './stack/progress.js';
 
-/** How news of a long step reach a log file or a pipe: not more than one line in this time. */
+/** A log file or a pipe gets at most one line of a long step in this time. */
 const PLAIN_EVERY_MS = 3_000;
 
 const TITLES: Record<StackStep, string> = {
@@ -39,7 +39,7 @@ export function showProgress<T>(
 function plainLines(): OnProgress {
   const lastAtMs = new Map<StackStep, number>();
   return ({ step, state, text, elapsedMs }) => {
-    if (state === 'begun' || state === 'failed') return; // the end of a step says enough, the command says the error
+    if (state === 'begun' || state === 'failed') return; // the end of a step is enough, and the command prints the error
     const sinceMs = elapsedMs - (lastAtMs.get(step) ?? -Infinity);
     if (state === 'working' && sinceMs < PLAIN_EVERY_MS) return;
     lastAtMs.set(step, elapsedMs);
@@ -47,7 +47,7 @@ function plainLines(): OnProgress {
   };
 }
 
-/** Draws one line per step. News may come before listr2 has begun with a line, so the last of each step is kept. */
+/** Draws one line per step. Progress may come before listr2 has begun with a line, so the last of each step is kept. */
 async function movingList<T>(steps: readonly StackStep[], work: (onProgress: OnProgress) => Promise<T>): Promise<T> {
   const latest = new Map<StackStep, StackProgress>();
   const lines = new Map<StackStep, (progress: StackProgress) => void>();
@@ -104,7 +104,7 @@ function titleOf({ step, state, text, elapsedMs }: StackProgress): string {
     case 'skipped':
       return `${TITLES[step]}: ${text}, ${seconds(elapsedMs)}`;
     case 'failed':
-      return TITLES[step]; // the command says why, once
+      return TITLES[step]; // the command prints why, once
   }
 }
 

@@ -222,10 +222,10 @@ export function mavenFailure(output: string): string {
   if (/No space left on device/i.test(output)) {
     return 'Maven ran out of disk space; free about 1 GiB and run `stack up` again.';
   }
-  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it said nothing';
+  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it printed nothing';
   const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
     ? 'check the network (or a proxy in the Maven settings)'
-    : 'see what it says';
+    : 'correct what it names';
   const short = reason
     .replace(/ -> \[Help \d+\].*/, '')
     .replace(/https?:\/\/[^\s)]+/g, 'the repository')

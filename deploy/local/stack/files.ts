@@ -44,11 +44,11 @@ function freeSpaceBytes(dir: string): number {
   return bavail * bsize;
 }
 
-/** Replaces each `${name}`. A name without a value is a mistake of ours, not of the user. */
+/** Replaces each `${name}`. A name without a value is a bug, not a mistake of the user. */
 export function renderTemplate(template: string, values: Readonly<Record<string, string | number>>): string {
   return template.replace(/\$\{(\w+)\}/g, (_match, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Bug(`the template asks for ${name}, which nobody gave`);
+    if (value === undefined) throw new Bug(`the template asks for ${name}, which has no value`);
     return String(value);
   });
 }

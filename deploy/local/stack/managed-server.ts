@@ -17,7 +17,7 @@ const PORTS_WAIT_MS = 2_000;
 
 /**
  * `running`: answers as it should. `starting`: alive, not ready, within its start time. `unhealthy`: alive, but does
- * not answer. `stopped`: no process of ours.
+ * not answer. `stopped`: no process of this instance.
  */
 type ServerState = 'running' | 'starting' | 'unhealthy' | 'stopped';
 
@@ -38,7 +38,7 @@ export interface StackServer {
   readonly logFile: string;
   /** @returns the pid of our own live process, else null */
   pid(): number | null;
-  /** @returns false when it does not run; nobody is signalled then */
+  /** @returns false when it does not run, and then sends nothing */
   kill(signal: NodeJS.Signals): boolean;
   /** Starts it unless it runs. Resolves at once, long before it is ready. @throws StackError */
   start(): Promise<void>;
@@ -66,16 +66,16 @@ export class ManagedServer implements StackServer {
 
   constructor(
     spec: ServerSpec,
-    site: { paths: StackPaths; ports: StackPorts; tools: (signal?: AbortSignal) => Promise<Tools> },
+    instance: { paths: StackPaths; ports: StackPorts; tools: (signal?: AbortSignal) => Promise<Tools> },
   ) {
     this.spec = spec;
     this.name = spec.name;
     this.label = spec.label;
-    this.#paths = site.paths;
-    this.#ports = site.ports;
-    this.#tools = site.tools;
-    this.#pidFile = site.paths.pidFile(spec.name);
-    this.logFile = site.paths.log(`${spec.name}.log`);
+    this.#paths = instance.paths;
+    this.#ports = instance.ports;
+    this.#tools = instance.tools;
+    this.#pidFile = instance.paths.pidFile(spec.name);
+    this.logFile = instance.paths.log(`${spec.name}.log`);
   }
 
   pid(): number | null {
@@ -163,32 +163,32 @@ export class ManagedServer implements StackServer {
   }
 
   #diedSentence(): string {
-    const why = fullDiskHint(this.#paths.dir) || tellingLine(this.logFile, this.#logFrom);
+    const why = fullDiskHint(this.#paths.dir) || causeInLog(this.logFile, this.#logFrom);
     return `${this.label} ended${why ? ` (${why})` : ''}; see ${this.logFile}.`;
   }
 }
 
 const TAIL_BYTES = 16 * 1024;
 const LINE_LENGTH_MAX = 240;
-const TELLING = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
+const CAUSE = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
 
-/** MariaDB says its everyday things this way. */
+/** How MariaDB marks lines that are no errors. */
 const EVERYDAY = /\[(Note|Warning)\]/;
-/** A server that died after so few lines died of what the last one says. */
+/** After so few lines the last one is most likely the cause. */
 const EARLY_DEATH_LINES = 3;
 
 /**
- * The line of a log that most likely says why its server died: the last one that sounds like it; else the last, if
- * there are only a few. A server that was killed says nothing, and then neither do we.
+ * The line of a log that most likely says why its server died: the last one with a word of an error; else the last, if
+ * there are only a few. Null for a server that was killed, which logs nothing.
  * @param from offset in bytes; what stood in the log before this start does not count
  */
-export function tellingLine(logFile: string, from = 0): string | null {
+export function causeInLog(logFile: string, from = 0): string | null {
   const lines = tailOf(logFile, from)
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '' && !/^at /.test(line) && !EVERYDAY.test(line));
   const line =
-    lines.findLast((one) => TELLING.test(one)) ?? (lines.length <= EARLY_DEATH_LINES ? lines.at(-1) : undefined);
+    lines.findLast((one) => CAUSE.test(one)) ?? (lines.length <= EARLY_DEATH_LINES ? lines.at(-1) : undefined);
   return line === undefined ? null : line.slice(0, LINE_LENGTH_MAX);
 }
 

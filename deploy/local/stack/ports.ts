@@ -47,7 +47,7 @@ export interface ClaimedPort {
   readonly label: string;
 }
 
-/** Every port number behind the given names, the two silent neighbours of the broker included. */
+/** Every port number behind the given names, the two that the broker takes beside its own included. */
 export function claimedPorts(ports: StackPorts, names: readonly PortName[] = PORT_NAMES): ClaimedPort[] {
   return names.flatMap((name) => {
     const own = { port: ports[name], label: PORT_LABELS[name] };

@@ -73,7 +73,7 @@ function bootId(): string {
 /** Notes who was started. Written whole or not at all. */
 export function writePidFile(path: string, pid: number): void {
   const identity = identityOf(pid);
-  if (identity === null) return; // ended already: there is nobody to stop later
+  if (identity === null) return; // ended already: there is no process to stop later
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}.tmp`;
   writeFileSync(draft, `${JSON.stringify(identity)}\n`);
@@ -96,7 +96,7 @@ export function readPidFile(path: string): ProcessIdentity | null {
 
 /**
  * Sends a signal to the process of this file, if it still is that process.
- * @returns false when there was nobody to signal
+ * @returns false when that process has ended
  */
 export function signalPidFile(path: string, signal: NodeJS.Signals): boolean {
   const identity = readPidFile(path);
@@ -163,7 +163,7 @@ export function createOnce(path: string, content: string, mode: number): string 
   try {
     linkSync(draft, path);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // somebody was first: theirs counts
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error; // another process was first: its file counts
   } finally {
     rmSync(draft, { force: true });
   }

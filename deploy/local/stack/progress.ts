@@ -3,7 +3,7 @@ import type { ServerName } from './servers/server-spec.js';
 /** `artifacts` downloads the programs, `topics` creates topics and groups; the others are servers. */
 export type StackStep = 'artifacts' | ServerName | 'topics';
 
-/** One piece of news from `up` or `down`. A step begins, may tell more, and ends as `done`, `skipped` or `failed`. */
+/** One event of `up` or `down`. A step begins, may report more, and ends as `done`, `skipped` or `failed`. */
 export interface StackProgress {
   readonly step: StackStep;
   readonly state: 'begun' | 'working' | 'done' | 'skipped' | 'failed';
@@ -16,11 +16,11 @@ export interface StackProgress {
 export type OnProgress = (progress: StackProgress) => void;
 
 export interface StepReporter {
-  /** More news of a step under way. */
-  tell(text: string): void;
+  /** For a step under way: what it does now. */
+  report(text: string): void;
 }
 
-/** Runs one step and reports its begin and end; the last word is what `work` resolves to. */
+/** Runs one step and reports its begin and end; its last text is what `work` resolves to. */
 export async function runStep(
   step: StackStep,
   begin: string,
@@ -32,7 +32,7 @@ export async function runStep(
     onProgress({ step, state, text, elapsedMs: Math.round(performance.now() - begunAtMs) });
   report('begun', begin);
   try {
-    const result = await work({ tell: (text) => report('working', text) });
+    const result = await work({ report: (text) => report('working', text) });
     if (typeof result === 'string') report('done', result);
     else report('skipped', result.skipped);
   } catch (error) {

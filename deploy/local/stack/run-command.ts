@@ -20,11 +20,11 @@ export interface CommandOptions {
 }
 
 const OUTPUT_MAX = 256 * 1024;
-/** MariaDB on a full disk waits for space and hears no SIGTERM. */
+/** MariaDB on a full disk waits for space and ignores SIGTERM. */
 const TERM_WAIT_MS = 3_000;
 
 /**
- * Runs a program to its end and collects what it says.
+ * Runs a program to its end and collects its output.
  * @throws the spawn error (ENOENT: no such program), or the reason of `signal`
  */
 export async function runCommand(
@@ -68,10 +68,10 @@ export async function runCommand(
   }
 }
 
-/** A cold JVM on a busy machine takes seconds to say its version. */
+/** A cold JVM on a busy machine takes seconds to print its version. */
 const VERSION_TIMEOUT_MS = 30_000;
 
-/** @returns what a program says of its version; null when there is no such program */
+/** @returns what a program prints as its version; null when there is no such program */
 export async function versionOf(program: string, flag: string): Promise<CommandResult | null> {
   try {
     return await runCommand(program, [flag], { timeoutMs: VERSION_TIMEOUT_MS });

@@ -64,16 +64,16 @@ export interface Stack {
   applyTopics(lists: TopicLists): Promise<ApplyOutcome>;
 }
 
-/** Looks at an instance folder; changes nothing until `up`. @throws StackError when its files are damaged */
+/** Reads an instance folder; changes nothing until `up`. @throws StackError when its files are damaged */
 export function openStack(options: StackOptions = {}): Stack {
   const env = options.env ?? process.env;
   const onProgress = options.onProgress ?? (() => undefined);
   const paths = stackPaths(options.dir ?? DEFAULT_DIR);
   const ports = loadPorts(paths.instanceFile, options.ports ?? 'default');
   const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, onProgress);
-  const site = { paths, ports, durability: options.durability ?? 'process' };
-  const servers = [redisSpec(site), mariadbSpec(site), namesrvSpec(site), proxySpec(site)].map(
-    (spec) => new ManagedServer(spec, { ...site, tools }),
+  const instance = { paths, ports, durability: options.durability ?? 'process' };
+  const servers = [redisSpec(instance), mariadbSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
+    (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
 
   const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER };
@@ -128,7 +128,7 @@ export function openStack(options: StackOptions = {}): Stack {
 
 /** Data of an empty instance, 200 MB, and room for the first hours. */
 const SPACE_NEEDED_BYTES = 512 * 1024 ** 2;
-/** When a start failed nobody waits for a clean end of what it had started. */
+/** After a failed start there is no data that a clean stop would save. */
 const GIVE_UP_STOP_MS = 5_000;
 
 interface UpResult {
@@ -137,7 +137,7 @@ interface UpResult {
   readonly topics: ApplyOutcome | 'left_alone';
 }
 
-interface UpSite {
+interface StackParts {
   readonly paths: StackPaths;
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
@@ -148,14 +148,14 @@ interface UpSite {
 }
 
 /** Starts what does not run, all at once, and waits until everything is ready. All or nothing: see undo. */
-async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
+async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   if (process.platform !== 'linux') {
     throw new StackError(
       'The local stack runs on Linux only; point MYSQL_URL, REDIS_URL and the rest at other servers.',
     );
   }
-  ensureFolder(site.paths.dir);
-  const lock = tryLock(site.paths.lockFile);
+  ensureFolder(parts.paths.dir);
+  const lock = tryLock(parts.paths.lockFile);
   if ('heldBy' in lock) {
     throw new StackError(`Process ${lock.heldBy} is starting this stack already; wait until it is done.`);
   }
@@ -163,14 +163,14 @@ async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
   const failure = new AbortController();
   const signal = outer === undefined ? failure.signal : AbortSignal.any([outer, failure.signal]);
   try {
-    const missing = site.servers.filter((server) => server.pid() === null);
+    const missing = parts.servers.filter((server) => server.pid() === null);
     for (const server of missing) server.assertPortsFree(); // before a long download, and again at the start
     if (missing.length > 0) {
-      assertDiskSpace(site.paths.dir, SPACE_NEEDED_BYTES);
-      await site.tools(signal);
-      site.rememberPorts();
+      assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
+      await parts.tools(signal);
+      parts.rememberPorts();
     }
-    const topics = await startAll(site, started, failure, signal);
+    const topics = await startAll(parts, started, failure, signal);
     return { started: started.map(({ name }) => name), topics };
   } catch (error) {
     await undo(started);
@@ -182,17 +182,17 @@ async function up(site: UpSite, outer?: AbortSignal): Promise<UpResult> {
 
 /** The first failure ends the waiting of the others. */
 async function startAll(
-  site: UpSite,
+  parts: StackParts,
   started: ManagedServer[],
   failure: AbortController,
   signal: AbortSignal,
 ): Promise<UpResult['topics']> {
   let topics: UpResult['topics'] = 'left_alone';
-  const jobs = site.servers.map(async (server) => {
-    await startOne(server, site.onProgress, started, signal);
-    if (server.name !== 'proxy' || site.applyTopics === null) return;
-    const { applyTopics } = site;
-    await runStep('topics', 'comparing', site.onProgress, async () => {
+  const jobs = parts.servers.map(async (server) => {
+    await startOne(server, parts.onProgress, started, signal);
+    if (server.name !== 'proxy' || parts.applyTopics === null) return;
+    const { applyTopics } = parts;
+    await runStep('topics', 'comparing', parts.onProgress, async () => {
       topics = await applyTopics(signal);
       return topics === 'unchanged' ? { skipped: 'in place' } : 'created and read back';
     });
@@ -231,8 +231,8 @@ async function undo(started: readonly ManagedServer[]): Promise<void> {
 }
 
 /**
- * Each chain is stopped one after the other, chains side by side: the broker says goodbye to the name server, the
- * databases depend on nobody.
+ * Each chain is stopped one after the other, chains side by side: the broker unregisters from the name server, the
+ * databases depend on no other server.
  */
 const STOP_CHAINS: readonly (readonly ServerName[])[] = [['proxy', 'namesrv'], ['mariadb'], ['redis']];
 

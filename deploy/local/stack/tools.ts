@@ -14,7 +14,7 @@ export function toolsOnce(
   let found: Promise<Tools> | null = null;
   return (signal) => {
     found ??= findTools(artifactsDir, env, onProgress, signal).catch((error: unknown) => {
-      found = null; // a later start may have better luck
+      found = null; // a later start tries again
       throw error;
     });
     return found;
@@ -28,11 +28,11 @@ async function findTools(
   signal?: AbortSignal,
 ): Promise<Tools> {
   let tools: Tools | null = null;
-  await runStep('artifacts', 'looking', onProgress, async ({ tell }) => {
+  await runStep('artifacts', 'checking', onProgress, async ({ report }) => {
     const java = await findJava(env);
     let downloaded = false;
     const artifacts = await ensureArtifacts(artifactsDir, env, {
-      onText: (text) => ((downloaded = true), tell(text)),
+      onText: (text) => ((downloaded = true), report(text)),
       signal,
     });
     tools = { java, artifacts };

@@ -49,7 +49,7 @@ describe('pid file', () => {
       writeFileSync(path(), JSON.stringify({ ...noted, ...change }));
       expect(readPidFile(path())).to.equal(null);
       expect(signalPidFile(path(), 'SIGKILL')).to.equal(false);
-      expect(identityOf(pid()), 'the stranger lives').to.not.equal(null);
+      expect(identityOf(pid()), 'the foreign process lives').to.not.equal(null);
     });
   }
 
@@ -81,7 +81,7 @@ describe('pid file', () => {
     child.kill('SIGSTOP');
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(isStopped(pid())).to.equal(true);
-    expect(identityOf(pid()), 'stopped is not dead').to.not.equal(null);
+    expect(identityOf(pid()), 'stopped is not ended').to.not.equal(null);
   });
 
   it('reads /proc/<pid>/stat of a command with blanks and brackets in its name', () => {

@@ -8,7 +8,7 @@ import {
 } from '../../../deploy/local/stack/ports.js';
 
 describe('ports of the stack', () => {
-  it('claims the two silent neighbours of the broker too', () => {
+  it('claims the two ports too that the broker takes beside its own', () => {
     const claimed = claimedPorts(DEFAULT_PORTS).map(({ port }) => port);
     expect(claimed).to.have.members([19876, 20909, 20911, 20912, 18081, 18080, 15557, 16379, 13306]);
   });
@@ -35,7 +35,7 @@ describe('ports of the stack', () => {
     });
   }
 
-  it('picks ports that nobody listens on, the neighbours of the broker included', () => {
+  it('picks free ports, also for the three of the broker', () => {
     // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
-import { tellingLine } from '../../../deploy/local/stack/managed-server.js';
+import { causeInLog } from '../../../deploy/local/stack/managed-server.js';
 import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/artifacts.js';
 import { runCommand } from '../../../deploy/local/stack/run-command.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
@@ -91,27 +91,27 @@ describe('errors of the file system', () => {
   });
 });
 
-describe('the telling line of a log', () => {
+describe('the cause of a death in a log', () => {
   const folder = useTempFolder();
   const log = (): string => join(folder(), 'x.log');
 
   it('is the last that sounds like a reason, without stack frames', () => {
     writeFileSync(log(), 'start\n[ERROR] Cannot bind\n  at a.b(C.java:1)\nbye\n');
-    expect(tellingLine(log())).to.equal('[ERROR] Cannot bind');
+    expect(causeInLog(log())).to.equal('[ERROR] Cannot bind');
   });
 
   it('is the last of a few when none does; nothing for a server that was killed, or without a log', () => {
     writeFileSync(log(), 'one\ntwo\n');
-    expect(tellingLine(log())).to.equal('two');
+    expect(causeInLog(log())).to.equal('two');
     writeFileSync(log(), 'a\nb\nc\nready\n0 [Warning] Aborted connection, error\n');
-    expect(tellingLine(log())).to.equal(null);
-    expect(tellingLine(join(folder(), 'none'))).to.equal(null);
+    expect(causeInLog(log())).to.equal(null);
+    expect(causeInLog(join(folder(), 'none'))).to.equal(null);
   });
 
   it('comes from this start, not from an earlier one', () => {
     const before = 'fatal: long ago\n';
     writeFileSync(log(), `${before}hello\n`);
-    expect(tellingLine(log(), before.length)).to.equal('hello');
+    expect(causeInLog(log(), before.length)).to.equal('hello');
   });
 });
 
@@ -125,14 +125,14 @@ describe('commands we run', () => {
     expect(output).to.include('in ').and.include('err');
   });
 
-  it('end when time is up, however deaf they are', async () => {
+  it('end when their time is up, also when they ignore SIGTERM', async () => {
     const { exitCode } = await runCommand('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], {
       timeoutMs: 300,
     });
     expect(exitCode).to.equal(null);
   });
 
-  it('end when nobody wants them any more', async () => {
+  it('end when their signal is aborted', async () => {
     const controller = new AbortController();
     setTimeout(() => controller.abort(new StackError('enough')), 100);
     const error = await runCommand('sleep', ['30'], { timeoutMs: 20_000, signal: controller.signal }).catch(

@@ -9,7 +9,7 @@ import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { mariadbSpec, initialSql, removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
 import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
 import { redisSpec } from '../../../deploy/local/stack/servers/redis.js';
-import type { Durability, ServerSite, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
+import type { Durability, Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
 import { escapeProperty, renderTemplate } from '../../../deploy/local/stack/files.js';
 import { npmPrintedItsLines } from '../../../deploy/local/stack-command.js';
 import { useTempFolder } from './temp-folder.js';
@@ -17,7 +17,7 @@ import { useTempFolder } from './temp-folder.js';
 const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mariadbd: '/mariadbd' } };
 
 describe('templates', () => {
-  it('fill in each name and refuse one that nobody gave', () => {
+  it('fill in each name and refuse one without a value', () => {
     expect(renderTemplate('port ${port} at ${port}, ${…}', { port: 7 })).to.equal('port 7 at 7, ${…}');
     expect(() => renderTemplate('${gone}', {})).to.throw(Bug, /gone/);
   });
@@ -29,7 +29,7 @@ describe('templates', () => {
 
 describe('files of the servers', () => {
   const folder = useTempFolder();
-  const site = (durability: Durability = 'process'): ServerSite => ({
+  const instance = (durability: Durability = 'process'): Instance => ({
     paths: stackPaths(folder()),
     ports: DEFAULT_PORTS,
     durability,
@@ -37,7 +37,7 @@ describe('files of the servers', () => {
   const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
 
   it('bind Redis to loopback, keep its data and evict nothing', async () => {
-    const command = await redisSpec(site()).prepare(TOOLS);
+    const command = await redisSpec(instance()).prepare(TOOLS);
     expect(command).to.deep.equal({ file: '/redis', args: [join(folder(), 'conf', 'redis.conf')] });
     for (const line of [
       'bind 127.0.0.1',
@@ -54,7 +54,10 @@ describe('files of the servers', () => {
 
   it('flush before they answer where an answer has to outlive the host', async () => {
     const flushed = async (durability: Durability): Promise<string[]> => {
-      await Promise.all([redisSpec(site(durability)).prepare(TOOLS), proxySpec(site(durability)).prepare(TOOLS)]);
+      await Promise.all([
+        redisSpec(instance(durability)).prepare(TOOLS),
+        proxySpec(instance(durability)).prepare(TOOLS),
+      ]);
       const settings = `${conf('redis.conf')}\n${conf('broker.conf')}`.split('\n');
       return settings.filter((line) => /^(appendfsync|flushDiskType)\b/.test(line));
     };
@@ -63,8 +66,8 @@ describe('files of the servers', () => {
   });
 
   it('point broker, proxy and name server at each other on loopback', async () => {
-    const proxy = await proxySpec(site()).prepare(TOOLS);
-    const namesrv = await namesrvSpec(site()).prepare(TOOLS);
+    const proxy = await proxySpec(instance()).prepare(TOOLS);
+    const namesrv = await namesrvSpec(instance()).prepare(TOOLS);
     expect(proxy.args.join(' ')).to.match(
       /-n 127\.0\.0\.1:19876 -pm local -bc \S+broker\.conf -pc \S+rmq-proxy\.json$/,
     );
@@ -87,7 +90,7 @@ describe('files of the servers', () => {
   });
 
   it('ask a half message again for at least an hour (protocol rule 11)', async () => {
-    await proxySpec(site()).prepare(TOOLS);
+    await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
     expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, else double deliveries
@@ -97,7 +100,7 @@ describe('files of the servers', () => {
     const mariadbd = join(folder(), 'mariadbd');
     writeFileSync(mariadbd, '');
     const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mariadbd } };
-    const error = await mariadbSpec(site())
+    const error = await mariadbSpec(instance())
       .prepare(tools)
       .then(() => null)
       .catch((reason: Error) => reason);

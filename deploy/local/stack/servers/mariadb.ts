@@ -19,9 +19,9 @@ import { probeMariadb } from '../probes.js';
 import { runCommand } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { StackError } from '../stack-error.js';
-import type { ServerSite, ServerSpec } from './server-spec.js';
+import type { Instance, ServerSpec } from './server-spec.js';
 
-export function mariadbSpec({ paths, ports }: ServerSite): ServerSpec {
+export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
   return {
     name: 'mariadb',
     label: 'MariaDB',
@@ -41,7 +41,7 @@ export function mariadbSpec({ paths, ports }: ServerSite): ServerSpec {
         pidFile: paths.conf('mariadbd.pid'),
         tmpDir: paths.tmp('mariadb'),
       });
-      // it refuses to run as root unless told that this is meant
+      // it refuses to run as root unless an option says that this is meant
       const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
       await initialiseMariadb({
         mariadbd,

@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { probeRedis } from '../probes.js';
 import { writeConf } from '../files.js';
-import type { ServerSite, ServerSpec } from './server-spec.js';
+import type { Instance, ServerSpec } from './server-spec.js';
 
-export function redisSpec({ paths, ports, durability }: ServerSite): ServerSpec {
+export function redisSpec({ paths, ports, durability }: Instance): ServerSpec {
   return {
     name: 'redis',
     label: 'Redis',

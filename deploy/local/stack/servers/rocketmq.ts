@@ -6,9 +6,9 @@ import { escapeProperty, writeConf } from '../files.js';
 import type { StackPaths } from '../paths.js';
 import type { StackPorts } from '../ports.js';
 import { probePort, type ProbeResult, reasonOf } from '../probes.js';
-import type { ServerSite, ServerSpec } from './server-spec.js';
+import type { Instance, ServerSpec } from './server-spec.js';
 
-export function namesrvSpec({ paths, ports }: ServerSite): ServerSpec {
+export function namesrvSpec({ paths, ports }: Instance): ServerSpec {
   return {
     name: 'namesrv',
     label: 'RocketMQ name server',
@@ -47,7 +47,7 @@ const UNREGISTERED = 'the name server does not know the broker yet';
 /** Registering takes a moment; asking for it more often would make it slower. */
 const HASTEN_EVERY_MS = 1_000;
 
-export function proxySpec({ paths, ports, durability }: ServerSite): ServerSpec {
+export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
   let hastenedAtMs = -Infinity;
   return {
     name: 'proxy',

@@ -28,7 +28,7 @@ export interface ServerSpec {
   readonly startTimeoutMs: number;
   /** The longest from SIGTERM to the end; after it comes SIGKILL. */
   readonly stopTimeoutMs: number;
-  /** Writes configuration and first data, and says how to start. */
+  /** Writes configuration and first data, and returns the command that starts it. */
   prepare(tools: Tools, signal?: AbortSignal): Promise<LaunchCommand>;
   /** Asks the running server whether it serves. */
   probe(): Promise<ProbeResult>;
@@ -45,7 +45,7 @@ export const DURABILITIES = ['process', 'host'] as const;
 export type Durability = (typeof DURABILITIES)[number];
 
 /** What a spec is made from. */
-export interface ServerSite {
+export interface Instance {
   readonly paths: StackPaths;
   readonly ports: StackPorts;
   readonly durability: Durability;
