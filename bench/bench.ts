@@ -51,7 +51,11 @@ export function runBench(
       await session.books.empty();
     }
     return {
-      ...{ startedAt, machine, loadAverageBefore, results, warmUpSeconds: seconds },
+      startedAt,
+      machine,
+      loadAverageBefore,
+      results,
+      warmUpSeconds: seconds,
       commit: commitOf(),
       loadGenerator: generator.name,
       goals: judgeGoals(results),

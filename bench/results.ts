@@ -75,7 +75,10 @@ export function loadFigures(
   const micros = Object.entries(cpuSeconds).map(([user, seconds]) => [user, (seconds * 1e6) / divisor]);
   return {
     kind: 'load',
-    ...{ scenario, about, extra, books },
+    scenario,
+    about,
+    extra,
+    books,
     requests: load.sent,
     answersPerSecond: rate(load.answered, answeredSeconds),
     acceptedPerSecond: rate(load.accepted, answeredSeconds),

@@ -44,7 +44,10 @@ export function judgeBooks(
   return {
     accepted: heard.accepted,
     landed: liveRows,
-    ...{ oversold, duplicates, lost, difference },
+    oversold,
+    duplicates,
+    lost,
+    difference,
     problems: problems.slice(0, PROBLEMS_MAX),
   };
 }

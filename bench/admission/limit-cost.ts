@@ -102,8 +102,13 @@ async function measure(connection: RedisConnection, [name, rules]: (typeof CASES
   const redisUs = ((await redisSeconds(connection)) - redis) * 1_000_000;
   waits.sort((a, b) => a - b);
   return {
-    ...{ name, perSecond: done / seconds, ownUs: (user + system) / done, redisUs: redisUs / done },
-    ...{ roundTrips: calls / done, p50Ms: percentile(waits, 0.5), p99Ms: percentile(waits, 0.99) },
+    name,
+    perSecond: done / seconds,
+    ownUs: (user + system) / done,
+    redisUs: redisUs / done,
+    roundTrips: calls / done,
+    p50Ms: percentile(waits, 0.5),
+    p99Ms: percentile(waits, 0.99),
   };
 }
 

@@ -57,7 +57,9 @@ async function attack(plan: AttackPlan): Promise<AttackResult> {
   const crowds = new Map(ATTACKS.filter((kind) => rates[kind] > 0).map((kind) => [kind, crowdOf(kind)]));
   await Promise.all([...crowds.values()].map((crowd) => crowd.start()));
   const slow = new SlowHeaders({
-    ...{ port, path, sockets: plan.slowSockets },
+    port,
+    path,
+    sockets: plan.slowSockets,
     addressOf: (place) => addressIn('slow', place),
   });
   const cpuBefore = ownCpuSeconds();
@@ -70,7 +72,9 @@ async function attack(plan: AttackPlan): Promise<AttackResult> {
     tallies: tallies as AttackResult['tallies'],
     heard: Buffer.from(heard).toString('base64'),
     slow: slow.end(),
-    ...{ startedAtMs, endedAtMs, cpuSeconds: ownCpuSeconds() - cpuBefore },
+    startedAtMs,
+    endedAtMs,
+    cpuSeconds: ownCpuSeconds() - cpuBefore,
   };
 }
 

@@ -42,7 +42,8 @@ export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLo
     latency: honest.latency,
     ranOutOfBuyers: honest.ranOutOfBuyers,
     cpuSeconds: honest.cpuSeconds + attack.cpuSeconds,
-    ...{ honest, attack },
+    honest,
+    attack,
   };
 }
 

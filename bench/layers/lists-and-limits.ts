@@ -100,7 +100,9 @@ export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): 
     new Limits({
       rules: () => rules,
       store: { take: (call) => store.take({ ...call, endpoint: `bench-${run}-${name}` }) },
-      ...{ clock: steadyClock, metrics: redisOnly, log: silentLog },
+      clock: steadyClock,
+      metrics: redisOnly,
+      log: silentLog,
     });
   const rulesOf = (purchase: object): LimitsRules =>
     limitsRules.parse({ mode: 'on', replyTimeoutMs: REPLY_TIMEOUT_MS, purchase });

@@ -6,7 +6,11 @@ import { userIdOf } from '../load/buyers.js';
 export function freshBatch(saleId: string, place: number, size: number): Batch {
   return sealBatch({
     batchId: newBatchId(),
-    ...{ saleId, bucket: 0, epoch: 1, createdAtMs: Date.now(), trace: '' },
+    saleId,
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: Date.now(),
+    trace: '',
     purchases: Array.from({ length: size }, (_, index) => ({
       userId: userIdOf(place * size + index),
       requestId: randomUUID(),

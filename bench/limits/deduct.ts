@@ -17,8 +17,16 @@ const DAY_MS = 86_400_000;
 export async function deductLimit({ books }: Session, size: number, options: ThroughputOptions): Promise<number> {
   const { redis } = books;
   const sale: Sale = {
-    ...{ saleId: SALE_ID, sku: 'bench-deduct', title: 'deduct', priceCents: 1, stock: UNITS, sold: 0 },
-    ...{ limitPerBuyer: 1, buckets: 1, state: 'open', epoch: 1 },
+    saleId: SALE_ID,
+    sku: 'bench-deduct',
+    title: 'deduct',
+    priceCents: 1,
+    stock: UNITS,
+    sold: 0,
+    limitPerBuyer: 1,
+    buckets: 1,
+    state: 'open',
+    epoch: 1,
     opensAtMs: Date.now() - 1000,
     closesAtMs: Date.now() + DAY_MS,
   };

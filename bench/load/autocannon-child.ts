@@ -26,7 +26,9 @@ serveChild<LoadPlan, LoadResult>(async (plan) => {
     const instance = autocannon(
       {
         url: `http://127.0.0.1:${plan.port}${plan.path}`,
-        ...{ connections, duration: seconds + TAIL_SECONDS, timeout: TIMEOUT_SECONDS },
+        connections,
+        duration: seconds + TAIL_SECONDS,
+        timeout: TIMEOUT_SECONDS,
         requests: [{ method: 'POST', body: '{"quantity":1}', setupRequest: nextRequest }],
       },
       (error: unknown, result) => (error ? reject(error as Error) : resolve(result)),
@@ -41,7 +43,11 @@ serveChild<LoadPlan, LoadResult>(async (plan) => {
   });
   return {
     sent: requests.sent,
-    ...{ answered, accepted, errors, startedAtMs, endedAtMs },
+    answered,
+    accepted,
+    errors,
+    startedAtMs,
+    endedAtMs,
     latency: { p50: latency.p50, p99: latency.p99, p999: latency.p99_9, max: latency.max },
     ranOutOfBuyers: taken >= buyers.count,
     cpuSeconds: ownCpuSeconds() - cpuBefore,

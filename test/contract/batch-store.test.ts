@@ -49,7 +49,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return () => ends.forEach((end) => end());
     };
     const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
-      ...{ ...at(sale), userId, requestId: 'k1', orderId, batchId: '', withUnits: true },
+      ...at(sale),
+      userId,
+      requestId: 'k1',
+      orderId,
+      batchId: '',
+      withUnits: true,
       ...parts,
     });
 

@@ -29,7 +29,8 @@ const WORLDS: [string, () => Promise<World>][] = [
     async () => {
       const jobs = new MemoryCompensationRepository(systemClock);
       return {
-        ...{ jobs, runs: new MemoryReconcileRuns(systemClock) },
+        jobs,
+        runs: new MemoryReconcileRuns(systemClock),
         auditOf: async (subject) => jobs.audited.filter((entry) => entry.subject === subject),
         close: async () => undefined,
       };
@@ -60,8 +61,13 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
 
     const jobOf = (userId: string, parts: Partial<NewCompensationJob> = {}): NewCompensationJob => ({
-      ...{ kind: 'leak', saleId, subject: `${saleId}/${userId}/k1`, batchId: newBatchId(), userId },
-      ...{ requestId: 'k1', detail: `1 held for ${userId}` },
+      kind: 'leak',
+      saleId,
+      subject: `${saleId}/${userId}/k1`,
+      batchId: newBatchId(),
+      userId,
+      requestId: 'k1',
+      detail: `1 held for ${userId}`,
       ...parts,
     });
     const added = async (userId: string, parts: Partial<NewCompensationJob> = {}): Promise<CompensationJob> => {
@@ -84,7 +90,10 @@ for (const [name, createWorld] of WORLDS) {
       expect(first).to.deep.include({ ...job, state: 'pending', attempts: 0, lastError: null });
       expect(await world.auditOf(`compensation_job:${first?.jobId}`)).to.deep.equal([
         {
-          ...{ actor: 'ann', action: 'compensation.added', subject: `compensation_job:${first?.jobId}`, before: null },
+          actor: 'ann',
+          action: 'compensation.added',
+          subject: `compensation_job:${first?.jobId}`,
+          before: null,
           after: { state: 'pending', detail: job.detail },
         },
       ]);
@@ -153,11 +162,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.add([jobOf('u1')], 'bob')).to.deep.equal(['failed_final']);
       const audit = await world.auditOf(`compensation_job:${jobId}`);
       expect(audit.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
-        ...['ann compensation.added', 'ann compensation.compensated'],
-        ...['bob compensation.reopened', 'bob compensation.failed_final'],
+        'ann compensation.added',
+        'ann compensation.compensated',
+        'bob compensation.reopened',
+        'bob compensation.failed_final',
       ]);
       expect(audit[1]).to.deep.include({
-        ...{ before: { state: 'pending', attempts: 0 } },
+        before: { state: 'pending', attempts: 0 },
         after: { state: 'compensated', attempts: 0, note: 'settled' },
       });
     });
@@ -187,7 +198,10 @@ for (const [name, createWorld] of WORLDS) {
       expect(after).to.have.all.keys('pending', 'compensated', 'failed_final');
       await world.jobs.announce(jobId, 'ann', 'ledger.adjust', { unitsLeft: 8 }, { unitsLeft: 10 });
       expect((await world.auditOf(`compensation_job:${jobId}`)).at(-1)).to.deep.include({
-        ...{ actor: 'ann', action: 'ledger.adjust', before: { unitsLeft: 8 }, after: { unitsLeft: 10 } },
+        actor: 'ann',
+        action: 'ledger.adjust',
+        before: { unitsLeft: 8 },
+        after: { unitsLeft: 10 },
       });
     });
   });
@@ -229,8 +243,14 @@ for (const [name, createWorld] of WORLDS) {
       await world.runs.end(first, { outcome: 'findings', figures: { requests: 3 }, findings });
       const [newest, oldest] = await world.runs.list({ saleId }, 10);
       expect(newest).to.deep.include({
-        ...{ runId: second, saleId, applied: true, actor: 'keeper', finishedAtMs: null, outcome: null },
-        ...{ figures: {}, findings: [] },
+        runId: second,
+        saleId,
+        applied: true,
+        actor: 'keeper',
+        finishedAtMs: null,
+        outcome: null,
+        figures: {},
+        findings: [],
       });
       expect(oldest).to.deep.include({ runId: first, outcome: 'findings', figures: { requests: 3 }, findings });
       expect(oldest?.finishedAtMs).to.be.at.least(oldest?.startedAtMs as number);

@@ -23,8 +23,15 @@ for (const [name, createWorld] of WORLDS) {
       const { batchId, body } = batchOf({ saleId }, purchasesOf(...texts));
       const messageId = unique();
       const deadLetter: DeadLetter = {
-        ...{ messageId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId, batchId, body },
-        ...{ reason: 'retries_exhausted', detail: 'the consumer group gave up on it', attempts: 8 },
+        messageId,
+        group: 'seckill-order-writer',
+        originTopic: 'seckill-purchase',
+        saleId,
+        batchId,
+        body,
+        reason: 'retries_exhausted',
+        detail: 'the consumer group gave up on it',
+        attempts: 8,
         ...parts,
       };
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
@@ -39,8 +46,15 @@ for (const [name, createWorld] of WORLDS) {
       const beforeMs = world.clock.nowMs();
       const deadLetter = await parked(['u1*2'], { attempts: 6 });
       expect(deadLetter).to.deep.include({
-        ...{ group: 'seckill-order-writer', originTopic: 'seckill-purchase', saleId, reason: 'retries_exhausted' },
-        ...{ attempts: 6, state: 'parked', replays: 0, replayStartedAtMs: null, note: null },
+        group: 'seckill-order-writer',
+        originTopic: 'seckill-purchase',
+        saleId,
+        reason: 'retries_exhausted',
+        attempts: 6,
+        state: 'parked',
+        replays: 0,
+        replayStartedAtMs: null,
+        note: null,
       });
       expect(JSON.parse(deadLetter.body)).to.deep.include({ saleId, purchases: [['u1', 'k1', 2]] });
       expect(deadLetter.parkedAtMs).to.be.within(beforeMs - 1000, world.clock.nowMs() + 1000);
@@ -117,7 +131,11 @@ for (const [name, createWorld] of WORLDS) {
       const parkedWith = (replays: number) => ({ state: 'parked', replays });
       const subject = `dead_letter:${deadLetterId}`;
       const step = (actor: string, action: string, before: object, after: object) => ({
-        ...{ actor, action: `dead_letter.${action}`, subject, before, after },
+        actor,
+        action: `dead_letter.${action}`,
+        subject,
+        before,
+        after,
       });
       expect(await world.auditOf(subject)).to.deep.equal([
         step('ann', 'replay_begun', { ...parkedWith(0), note: null }, parkedWith(1)),

@@ -74,7 +74,10 @@ for (const [name, createWorld] of WORLDS) {
     it('allows as many requests of a user as the window holds, then refuses, and counts each user apart', async () => {
       const limits = { user: { limit: 2, windowMs: LONG_MS } };
       expect(words(await take(limits, user('a'), user('a'), user('a'), user('b')))).to.deep.equal([
-        ...['in', 'in', 'user', 'in'],
+        'in',
+        'in',
+        'user',
+        'in',
       ]);
       expect(words(await take(limits, user('a'), user('b'), user('b')))).to.deep.equal(['user', 'in', 'user']);
     });
@@ -118,8 +121,13 @@ for (const [name, createWorld] of WORLDS) {
       const both = (address: string, userId: string): LimitCaller => ({ address, userId });
       const answers = await take(
         limits,
-        ...[both('10.0.0.1', 'a'), both('10.0.0.1', 'a'), both('10.0.0.2', 'a'), both('10.0.0.2', 'a')],
-        ...[both('10.0.0.3', 'b'), both('10.0.0.4', 'c'), both('10.0.0.5', 'd')],
+        both('10.0.0.1', 'a'),
+        both('10.0.0.1', 'a'),
+        both('10.0.0.2', 'a'),
+        both('10.0.0.2', 'a'),
+        both('10.0.0.3', 'b'),
+        both('10.0.0.4', 'c'),
+        both('10.0.0.5', 'd'),
       );
       expect(words(answers)).to.deep.equal(['in', 'ip', 'in', 'user', 'in', 'in', 'global']);
     });

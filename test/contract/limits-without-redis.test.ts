@@ -31,7 +31,9 @@ describe('limits while Redis is away', function () {
   beforeEach(() => {
     counted = { redis: 0, local: 0 };
     const rules = limitsRules.parse({
-      ...{ mode: 'on', replyTimeoutMs: REPLY_TIMEOUT_MS, retryEveryMs: 50 },
+      mode: 'on',
+      replyTimeoutMs: REPLY_TIMEOUT_MS,
+      retryEveryMs: 50,
       purchase: { user: { limit: 3, windowMs: WINDOW_MS } },
     });
     limits = new Limits({

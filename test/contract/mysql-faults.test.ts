@@ -49,7 +49,10 @@ describe('mysql adapters under faults', () => {
     const minted = minter.mint(names);
     if (minted.outcome !== 'minted') throw new Error(minted.reason);
     const orders = batch.purchases.map((purchase, i) => ({
-      ...{ batch, purchase, orderId: minted.orderIds[i] as string, failure: null },
+      batch,
+      purchase,
+      orderId: minted.orderIds[i] as string,
+      failure: null,
     }));
     return { terms: await world.orders.termsOf([saleId]), orders, releases: [], oneByOne: new Set(), ...OPTIONS };
   }

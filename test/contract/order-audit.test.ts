@@ -42,8 +42,14 @@ describe('order audit in MySQL', () => {
         `windows of ${windowRows}`,
       ).to.deep.equal(['u0', 'u1', 'u3', 'u4', 'u6']);
       expect(rows[0]).to.deep.equal({
-        ...{ orderId: String(base), userId: 'u0', requestId: 'k1', batchId: 'batch-1' },
-        ...{ quantity: 2, state: 'pending_payment', reason: null, paidAtMs: null },
+        orderId: String(base),
+        userId: 'u0',
+        requestId: 'k1',
+        batchId: 'batch-1',
+        quantity: 2,
+        state: 'pending_payment',
+        reason: null,
+        paidAtMs: null,
       });
     }
   });

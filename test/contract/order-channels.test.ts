@@ -48,7 +48,10 @@ for (const [name, createWorld] of [
     };
     const fresh = (): string => randomBytes(12).toString('base64url');
     const deadlineIn = (ms: number): PaymentDeadline => ({
-      ...{ batchId: fresh(), saleId: '4242', deadlineAtMs: world.nowMs() + ms, orders: ['11', '12'] },
+      batchId: fresh(),
+      saleId: '4242',
+      deadlineAtMs: world.nowMs() + ms,
+      orders: ['11', '12'],
     });
 
     it('a deadline comes when it is over and not before, as it was sent, with the properties of a dead letter', async () => {
@@ -70,7 +73,11 @@ for (const [name, createWorld] of [
     it('the events of one transaction come as one message', async () => {
       const id = fresh();
       const told: OrderEvent[] = (['order.created', 'order.failed'] as const).map((type) => ({
-        ...{ eventId: `${id}-${type.slice(6)}`, type, saleId: '4242', orders: ['11'], atMs: 1_700_000_000_000 },
+        eventId: `${id}-${type.slice(6)}`,
+        type,
+        saleId: '4242',
+        orders: ['11'],
+        atMs: 1_700_000_000_000,
       }));
       await events.publish(told);
       const delivery = await next(eventSource, `${id}-created`, COMES_WITHIN_MS);

@@ -64,8 +64,16 @@ for (const [name, createWorld] of WORLDS) {
       const [ann] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('ann')]);
       const { createdAtMs = 0, expiresAtMs = 0, ...rest } = ann ?? {};
       expect(rest).to.deep.equal({
-        ...{ orderId: rows[0]?.orderId, userId: 'ann', saleId: sale.saleId, requestId: 'k1', batchId: batch.batchId },
-        ...{ quantity: 2, amountCents: 3998, state: 'pending_payment', reason: null, paidAtMs: null },
+        orderId: rows[0]?.orderId,
+        userId: 'ann',
+        saleId: sale.saleId,
+        requestId: 'k1',
+        batchId: batch.batchId,
+        quantity: 2,
+        amountCents: 3998,
+        state: 'pending_payment',
+        reason: null,
+        paidAtMs: null,
       });
       expect(createdAtMs).to.be.within(beforeMs - 2000, world.clock.nowMs() + 2000);
       expect(expiresAtMs).to.be.within(createdAtMs + WINDOW_MS - 1000, createdAtMs + WINDOW_MS + 1000);
@@ -92,8 +100,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(recorded[0]).to.deep.include({ orders: [], failed: [rows[0]?.orderId] });
       expect(releases).to.deep.equal([
         {
-          ...{ saleId: sale.saleId, bucket: 3, userId: 'ann', requestId: 'k1', orderId: rows[0]?.orderId },
-          ...{ batchId: batch.batchId, withUnits: true },
+          saleId: sale.saleId,
+          bucket: 3,
+          userId: 'ann',
+          requestId: 'k1',
+          orderId: rows[0]?.orderId,
+          batchId: batch.batchId,
+          withUnits: true,
         },
       ]);
     });

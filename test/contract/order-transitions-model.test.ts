@@ -18,7 +18,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      ...{ do: fc.constant('pay' as const), order, payment: fc.integer({ min: 0, max: PAYMENTS - 1 }) },
+      do: fc.constant('pay' as const),
+      order,
+      payment: fc.integer({ min: 0, max: PAYMENTS - 1 }),
       extraCents: fc.constantFrom(0, 0, 0, 1),
     }),
   },

@@ -62,7 +62,10 @@ async function mysqlMoves(): Promise<MovesWorld> {
           " AND r.amount_cents = p.amount_cents AND r.state = 'due'",
       );
       return rows.map((row) => ({
-        ...{ paymentId: row.id, orderId: row.order_id, amountCents: Number(row.cents), refund: row.reason },
+        paymentId: row.id,
+        orderId: row.order_id,
+        amountCents: Number(row.cents),
+        refund: row.reason,
       }));
     },
     moved: async () => (await payloads('orders_moved')) as OrdersMoved[],

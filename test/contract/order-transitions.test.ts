@@ -125,8 +125,13 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { orderId, saleId } = order;
       expect(await releasesOf(order)).to.deep.equal([
         {
-          ...{ saleId, bucket: homeBucket('ann', 7), userId: 'ann', requestId: 'k', orderId },
-          ...{ batchId: '', withUnits: true },
+          saleId,
+          bucket: homeBucket('ann', 7),
+          userId: 'ann',
+          requestId: 'k',
+          orderId,
+          batchId: '',
+          withUnits: true,
         },
       ]);
       expect(await world.broken(saleId)).to.deep.equal([]);
@@ -191,7 +196,8 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('expireDue: more than one transaction takes, by four sweepers at once: each order once', async () => {
       await world.moves.expireDue(10_000);
       const { sale, orders } = await ordersIn(world, names(2100), {
-        ...{ sale: { stock: 5000 }, paymentWindowMs: DUE_MS },
+        sale: { stock: 5000 },
+        paymentWindowMs: DUE_MS,
       });
       expect(await world.moves.expireDue(800), 'alone').to.equal(800);
       const ended = await Promise.all([1, 2, 3, 4].map(() => world.moves.expireDue(10_000)));

@@ -73,7 +73,11 @@ async function clusterWorld(): Promise<NotificationsWorld> {
 }
 
 const notificationsOf = (requestId: string, parts: Partial<OrderNotification> = {}): OrderNotification => ({
-  ...{ userId: 'ann', requestId, orderId: '101', state: 'pending_payment', reason: null },
+  userId: 'ann',
+  requestId,
+  orderId: '101',
+  state: 'pending_payment',
+  reason: null,
   ...parts,
 });
 

@@ -41,7 +41,9 @@ async function redisSide(url: string): Promise<StoreSide> {
   const parts = [createStockStore(connection, silentLog), createSaleStore(connection)] as const;
   const store = { ...parts[0], ...parts[1], ...createBatchStore(connection) };
   return {
-    ...{ read: createReconcileStore(connection), store, transfers: createTransferStore(connection) },
+    read: createReconcileStore(connection),
+    store,
+    transfers: createTransferStore(connection),
     bare: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
     close: () => connection.close(),
   };
@@ -53,7 +55,9 @@ const STORES: [string, () => Promise<StoreSide>][] = [
     async () => {
       const store = new MemoryStore({ clock: systemClock });
       return {
-        ...{ read: new MemoryReconcileStore(store), store, transfers: new MemoryTransfers(store) },
+        read: new MemoryReconcileStore(store),
+        store,
+        transfers: new MemoryTransfers(store),
         bare: async (batch) => void store.bucket(batch).markers.delete(batch.batchId),
         close: async () => undefined,
       };
@@ -207,7 +211,8 @@ const BOOKS: [string, () => Promise<RepositorySide>][] = [
       const books: MemoryRepositories = world.books;
       const read = new MemoryReconcileRepository(books, world.deadLetters as MemoryDeadLetterRepository);
       return {
-        ...{ world, read },
+        world,
+        read,
         promise: async (saleId) => books.outbox.add('release', 'b', [releaseIn(saleId)]),
         keep: (outboxId) => books.outbox.markDone([outboxId]),
       };
@@ -219,7 +224,8 @@ const BOOKS: [string, () => Promise<RepositorySide>][] = [
       const world = await mysqlWorld();
       const { pool } = world;
       return {
-        ...{ world, read: createReconcileRepository(pool, 2) },
+        world,
+        read: createReconcileRepository(pool, 2),
         promise: async (saleId) => {
           const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'b', ?)";
           return (await pool.execute(sql, [JSON.stringify([releaseIn(saleId)])])).insertId;
@@ -231,7 +237,13 @@ const BOOKS: [string, () => Promise<RepositorySide>][] = [
 ];
 
 const releaseIn = (saleId: string) => ({
-  ...{ saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
+  saleId,
+  bucket: 0,
+  userId: 'u1',
+  requestId: 'k1',
+  orderId: '1',
+  batchId: '',
+  withUnits: true,
 });
 
 for (const [name, createSide] of BOOKS) {
@@ -250,7 +262,9 @@ for (const [name, createSide] of BOOKS) {
     async function recorded(...texts: string[]): Promise<string[]> {
       const batch = batchOf(sale, purchasesOf(...texts));
       const orders = batch.purchases.map((purchase, index) => ({
-        ...{ batch, purchase, failure: index === 1 ? ('limit_reached' as const) : null },
+        batch,
+        purchase,
+        failure: index === 1 ? ('limit_reached' as const) : null,
         orderId: composeOrderId(Date.now(), 254, `${purchase.userId}${sale.saleId}`, index),
       }));
       const terms = await side.world.orders.termsOf([sale.saleId]);
@@ -296,8 +310,15 @@ for (const [name, createSide] of BOOKS) {
     it('names batches with a parked dead letter', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await side.world.deadLetters.park({
-        ...{ messageId: batch.batchId, group: 'seckill-order-writer', originTopic: 'seckill-purchase', detail: 'x' },
-        ...{ saleId: sale.saleId, batchId: batch.batchId, body: batch.body, reason: 'retries_exhausted', attempts: 8 },
+        messageId: batch.batchId,
+        group: 'seckill-order-writer',
+        originTopic: 'seckill-purchase',
+        detail: 'x',
+        saleId: sale.saleId,
+        batchId: batch.batchId,
+        body: batch.body,
+        reason: 'retries_exhausted',
+        attempts: 8,
       });
       const other = batchOf(sale, purchasesOf('u2'));
       const parked = await side.read.parkedBatches([batch.batchId, other.batchId]);

@@ -137,8 +137,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(result).to.deep.equal({ outcome: 'already_recorded', orders: [] });
       expect((await world.promisesOf(second.batchId)).releases).to.deep.equal([
         {
-          ...{ saleId: sale.saleId, bucket: 1, userId: 'ann', requestId: 'k1', orderId: orderIdOf(first) },
-          ...{ batchId: second.batchId, withUnits: true },
+          saleId: sale.saleId,
+          bucket: 1,
+          userId: 'ann',
+          requestId: 'k1',
+          orderId: orderIdOf(first),
+          batchId: second.batchId,
+          withUnits: true,
         },
       ]);
       await expectBooks(sale, 0, 1, [second]);

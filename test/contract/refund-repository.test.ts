@@ -83,7 +83,9 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
       expect(await world.audited()).to.deep.equal([
         {
-          ...{ actor: 'boss', action: 'refund.taken_on', subject: `refund:${paymentId}` },
+          actor: 'boss',
+          action: 'refund.taken_on',
+          subject: `refund:${paymentId}`,
           before: { state: 'due', attempts: 1, lastError: 'refused: no' },
           after: { state: 'refunded', orderId: orderIds[0], amountCents: 1999 },
         },

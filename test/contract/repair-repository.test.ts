@@ -14,8 +14,15 @@ for (const [name, createWorld] of WORLDS) {
 
     const park = (saleId: string, batchId: string, body: string): Promise<unknown> =>
       world.deadLetters.park({
-        ...{ messageId: newBatchId(), group: GROUPS.writer, originTopic: TOPICS.purchase, saleId, batchId, body },
-        ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 6 },
+        messageId: newBatchId(),
+        group: GROUPS.writer,
+        originTopic: TOPICS.purchase,
+        saleId,
+        batchId,
+        body,
+        reason: 'retries_exhausted',
+        detail: 'given up',
+        attempts: 6,
       });
 
     it('raiseEpoch: one further, or as far as is asked; never back, and each time on record', async () => {

@@ -179,7 +179,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('gone')).to.equal(null);
         expect(await world.stock.acceptedCount(at(sale))).to.equal(3);
         expect(await wordsFor('u1/new', 'u1/new2', 'u2/new', 'gone*3')).to.deep.equal([
-          ...[null, 'limit_reached', 'limit_reached', null],
+          null,
+          'limit_reached',
+          'limit_reached',
+          null,
         ]);
         expect(await world.stock.deduct(batchOf({ ...sale, epoch: 3 }, purchasesOf('u3')))).to.deep.equal({
           outcome: 'deducted',

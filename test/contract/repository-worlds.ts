@@ -106,7 +106,11 @@ export async function mysqlWorld(
         [subject],
       );
       return rows.map(({ actor, action, before_json, after_json }) => ({
-        ...{ actor, action, subject, before: JSON.parse(before_json), after: JSON.parse(after_json) },
+        actor,
+        action,
+        subject,
+        before: JSON.parse(before_json),
+        after: JSON.parse(after_json),
       }));
     },
     async refuseOrdersOf(userId) {

@@ -34,7 +34,9 @@ for (const [name, open] of STORE_WORLDS) {
       return batch;
     };
     const home = (userId: string) => ({
-      ...{ saleId: sale.saleId, bucket: homeBucket(userId, BUCKETS), buckets: BUCKETS },
+      saleId: sale.saleId,
+      bucket: homeBucket(userId, BUCKETS),
+      buckets: BUCKETS,
     });
     const entryOf = (userId: string) => world.stock.findRequest(home(userId), userId, 'k1');
     const pendingIn = async (): Promise<number[]> =>

@@ -56,7 +56,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     it('transferOut: half, rounded up; so many as are needed where that is more; never more than there are', async () => {
       for (const [stock, least, units] of [
-        ...[[9, 1, 5] as const, [9, 7, 7] as const, [9, 20, 9] as const, [1, 1, 1] as const],
+        [9, 1, 5] as const,
+        [9, 7, 7] as const,
+        [9, 20, 9] as const,
+        [1, 1, 1] as const,
       ]) {
         const sale = await openSale(world, { stock: 2 * stock, buckets: 2 });
         expect((await lent(sale, { least })).units, `${least} of ${stock}`).to.equal(units);
@@ -157,7 +160,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await lend(sale)).to.deep.equal({ outcome: 'unavailable' });
       const looks = await looksAt(sale);
       expect(looks.map(({ epoch, unitsLeft, outgoing: out }) => [epoch, unitsLeft, out])).to.deep.equal([
-        ...[[2, 10, []] as const, [2, 10, []] as const],
+        [2, 10, []] as const,
+        [2, 10, []] as const,
       ]);
       expect(await lent(sale, { epoch: 2 })).to.include({ seq: 1, units: 5 });
     });

@@ -18,8 +18,15 @@ for (const [name, createWorld] of WORLDS) {
     after(() => world?.close());
 
     const deadLetterOf = (parts: Partial<DeadLetter> = {}): DeadLetter => ({
-      ...{ messageId: unique(), group: 'seckill-order-writer', originTopic: 'seckill-purchase' },
-      ...{ saleId: null, batchId: null, body: '{', reason: 'undecodable', detail: 'not JSON', attempts: 1 },
+      messageId: unique(),
+      group: 'seckill-order-writer',
+      originTopic: 'seckill-purchase',
+      saleId: null,
+      batchId: null,
+      body: '{',
+      reason: 'undecodable',
+      detail: 'not JSON',
+      attempts: 1,
       ...parts,
     });
 

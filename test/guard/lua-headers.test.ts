@@ -87,8 +87,14 @@ type FromNoScript = 'outcome_unknown' | 'unreplicated';
 
 // The compiler proves that these lists are the unions of the ports, the tests that they are the words of the scripts.
 const ANSWERS = [
-  ...['loading', 'replayed', 'request_conflict', 'paused'],
-  ...['closed', 'not_open', 'limit_reached', 'sold_out'],
+  'loading',
+  'replayed',
+  'request_conflict',
+  'paused',
+  'closed',
+  'not_open',
+  'limit_reached',
+  'sold_out',
 ] as const;
 const answersAreThePort: Same<(typeof ANSWERS)[number], StoreAnswer['outcome']> = true;
 const DEDUCT = ['already_deducted', 'aborted', 'claimed', 'not_warmed', 'stale_epoch', 'refused', 'deducted'] as const;
@@ -191,10 +197,17 @@ describe('guard: the header of a script is its contract', () => {
       warmIsThePort,
       setStateIsThePort,
       adjustIsThePort,
-      ...[reacquireIsThePort, lockIsThePort, stageIsThePort, restoreMarkerIsThePort, swapIsThePort],
+      reacquireIsThePort,
+      lockIsThePort,
+      stageIsThePort,
+      restoreMarkerIsThePort,
+      swapIsThePort,
       takePermitsIsThePort,
-      ...[issueTokenIsThePort, redeemTokenIsThePort],
-      ...[transferOutIsThePort, transferInIsThePort, transferEndIsThePort],
+      issueTokenIsThePort,
+      redeemTokenIsThePort,
+      transferOutIsThePort,
+      transferInIsThePort,
+      transferEndIsThePort,
     ];
     expect(proofs).not.to.include(false);
   });

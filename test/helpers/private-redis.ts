@@ -46,7 +46,14 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
 
 const KEEPS_NOTHING = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
 const KEEPS_A_LOG = [
-  ...['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec', '--maxmemory-policy', 'noeviction'],
+  '--save',
+  '',
+  '--appendonly',
+  'yes',
+  '--appendfsync',
+  'everysec',
+  '--maxmemory-policy',
+  'noeviction',
 ];
 
 /** A Redis of the test's own, on a free port, keeping nothing: for faults that would hurt the tests beside it. */

@@ -44,7 +44,9 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   }
   return {
     url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
-    ...{ servers, admin, stop },
+    servers,
+    admin,
+    stop,
     async ownerOf(key): Promise<number> {
       const [asked] = admin as [Redis];
       const slot = Number(await asked.cluster('KEYSLOT', key));

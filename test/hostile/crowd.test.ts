@@ -27,8 +27,10 @@ describe('a crowd of slow clients', () => {
 
   before(async () => {
     server = await startServer(fake, {
-      ...{ maxConnections: 10_000, keepAliveTimeoutMs: 60_000 },
-      ...{ headersTimeoutMs: HEADERS_TIMEOUT_MS, requestTimeoutMs: REQUEST_TIMEOUT_MS },
+      maxConnections: 10_000,
+      keepAliveTimeoutMs: 60_000,
+      headersTimeoutMs: HEADERS_TIMEOUT_MS,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
     });
   });
   after(() => server.stop());

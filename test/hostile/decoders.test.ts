@@ -19,7 +19,12 @@ const DEPTH_MAX = 20_000;
 /** Good bodies; a case takes one and breaks it. */
 const GOOD = [
   sealBatch({
-    ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: 1_700_000_000_000, trace: 'abc' },
+    batchId: 'batch-1',
+    saleId: '7',
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: 1_700_000_000_000,
+    trace: 'abc',
     purchases: [
       { userId: 'u1', requestId: 'k1', quantity: 1 },
       { userId: 'u2', requestId: 'k1', quantity: 3 },
@@ -34,7 +39,9 @@ const GOOD = [
 const FIELDS = [...new Set(GOOD.flatMap((body) => Object.keys(JSON.parse(body) as object)))];
 
 const oddValue = fc.oneof(
-  ...[fc.json({ maxDepth: 3 }), nested(DEPTH_MAX), poison],
+  fc.json({ maxDepth: 3 }),
+  nested(DEPTH_MAX),
+  poison,
   fc.constantFrom('1e999', '-0', '0.5', '9007199254740993', 'null', '"\\ud800"', '"7}:x{"', '"\\u0000"', '""'),
   fc.string().map((text) => JSON.stringify(text)),
 );
@@ -46,7 +53,7 @@ const cutOff = fc.tuple(fc.constantFrom(...GOOD), fc.nat(200)).map(([body, end])
 const oneByteOff = fc
   .tuple(fc.constantFrom(...GOOD), fc.nat(200), bytes(2))
   .map(([body, at, byte]) => body.slice(0, at) + byte + body.slice(at + 1));
-const anyBody = fc.oneof(...[fc.string(), fc.json(), bytes(200), nested(DEPTH_MAX), poison, cutOff, oneByteOff], {
+const anyBody = fc.oneof(fc.string(), fc.json(), bytes(200), nested(DEPTH_MAX), poison, cutOff, oneByteOff, {
   arbitrary: oneFieldOff,
   weight: 4,
 });
@@ -89,9 +96,16 @@ describe('hostile bodies', function () {
 
   it('a dead letter with any body can be shown [M7, S6]', () => {
     const deadLetter = {
-      ...{ deadLetterId: '1', messageId: 'm', group: 'g', originTopic: 't', saleId: null, batchId: null, attempts: 1 },
+      deadLetterId: '1',
+      messageId: 'm',
+      group: 'g',
+      originTopic: 't',
+      saleId: null,
+      batchId: null,
+      attempts: 1,
       ...({ reason: 'undecodable', detail: '', state: 'parked', parkedAtMs: 0, replays: 0 } as const),
-      ...{ replayStartedAtMs: null, note: null },
+      replayStartedAtMs: null,
+      note: null,
     };
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });

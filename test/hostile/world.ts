@@ -57,8 +57,14 @@ const UNITS = 1_000_000_000;
 
 /** Ids by the names that our types give them. */
 const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  ...{ userId: isId, requestId: isId, batchId: isId, saleId: isSaleId, orderId: isOrderId, paymentId: isPaymentId },
-  ...{ actor: isId, id: isId },
+  userId: isId,
+  requestId: isId,
+  batchId: isId,
+  saleId: isSaleId,
+  orderId: isOrderId,
+  paymentId: isPaymentId,
+  actor: isId,
+  id: isId,
 };
 /** Every key that the product may make. */
 const KEY =
@@ -66,7 +72,9 @@ const KEY =
 /** Lists that nobody stands on. */
 const LISTS = listsRules.parse({
   mode: 'on',
-  ...{ addresses: { deny: ['203.0.113.0/24'] }, agents: { deny: ['nobody-has-this'] }, users: { deny: ['nobody'] } },
+  addresses: { deny: ['203.0.113.0/24'] },
+  agents: { deny: ['nobody-has-this'] },
+  users: { deny: ['nobody'] },
 });
 /** Everything that buyers may be asked for is looked at, and nobody is refused. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
@@ -96,18 +104,23 @@ export class HostileWorld extends ReconcileWorld {
       await this.openSale({ saleId, stock: UNITS, limitPerBuyer: UNITS, closesAtMs });
     }
     await this.deadLetters.park({
-      ...{
-        messageId: 'm1',
-        group: 'seckill-order-writer',
-        originTopic: 'seckill-purchase',
-        saleId: null,
-        batchId: null,
-      },
-      ...{ body: '{"v":', reason: 'undecodable', detail: 'not JSON', attempts: 1 },
+      messageId: 'm1',
+      group: 'seckill-order-writer',
+      originTopic: 'seckill-purchase',
+      saleId: null,
+      batchId: null,
+      body: '{"v":',
+      reason: 'undecodable',
+      detail: 'not JSON',
+      attempts: 1,
     });
     const server = createHttpServer(this.#services(), {
-      ...{ port: 0, host: '127.0.0.1', maxConnections: 10_000 },
-      ...{ headersTimeoutMs: 200, requestTimeoutMs: 400, keepAliveTimeoutMs: 5000 },
+      port: 0,
+      host: '127.0.0.1',
+      maxConnections: 10_000,
+      headersTimeoutMs: 200,
+      requestTimeoutMs: 400,
+      keepAliveTimeoutMs: 5000,
     });
     const { port } = await server.listen();
     return { port, stop: () => server.drain(0) };
@@ -166,7 +179,8 @@ export class HostileWorld extends ReconcileWorld {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
       // Every address is looked at, and whom a header names is believed; nobody is refused.
       admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
-      ...{ degrade, reads },
+      degrade,
+      reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#front(snapshots, flags),
@@ -188,7 +202,8 @@ export class HostileWorld extends ReconcileWorld {
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
       refunds,
-      ...{ rules: this.#seen(rules), switches: this.#seen(new SwitchAdmin(rules)) },
+      rules: this.#seen(rules),
+      switches: this.#seen(new SwitchAdmin(rules)),
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
@@ -213,7 +228,8 @@ export class HostileWorld extends ReconcileWorld {
       passes: new QueuePasses({ rules: () => QUEUE, seals, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => SIGN.tokens, seals, store: this.#seen(store), clock, metrics }),
       rooms: new WaitingRooms({ rules: () => QUEUE, seals, isSoldOut, pick: () => 0, clock }),
-      ...{ snapshots, clock },
+      snapshots,
+      clock,
     };
   }
 

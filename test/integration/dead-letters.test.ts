@@ -51,15 +51,26 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const repository = createDeadLetterRepository(mysql);
     const batches = users.map((userId) =>
       sealBatch({
-        ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
-        ...{ createdAtMs: Date.now(), trace: '', purchases: [{ userId, requestId: 'k1', quantity: 1 }] },
+        batchId: newBatchId(),
+        saleId,
+        bucket: 0,
+        epoch: 1,
+        createdAtMs: Date.now(),
+        trace: '',
+        purchases: [{ userId, requestId: 'k1', quantity: 1 }],
       }),
     );
     for (const batch of batches) {
       expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       await repository.park({
-        ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: batch.body },
-        ...{ originTopic: 'seckill-purchase', batchId: batch.batchId, reason: 'retries_exhausted', attempts: 8 },
+        messageId: randomBytes(16).toString('hex'),
+        group: 'seckill-order-writer',
+        saleId,
+        body: batch.body,
+        originTopic: 'seckill-purchase',
+        batchId: batch.batchId,
+        reason: 'retries_exhausted',
+        attempts: 8,
         detail: 'the consumer group gave up on it',
       });
       await settlement.park(batch);

@@ -32,8 +32,13 @@ describe('the keeper mends what a death left behind', () => {
   async function deducted(saleId: string, size: number): Promise<Batch> {
     const purchases = userIds(size).map((userId) => ({ userId, requestId: 'k1', quantity: 1 }));
     const batch = sealBatch({
-      ...{ batchId: newBatchId(), saleId, bucket: 0, epoch: 1 },
-      ...{ createdAtMs: Date.now(), trace: '', purchases },
+      batchId: newBatchId(),
+      saleId,
+      bucket: 0,
+      epoch: 1,
+      createdAtMs: Date.now(),
+      trace: '',
+      purchases,
     });
     expect(await store().deduct(batch)).to.deep.equal({ outcome: 'deducted' });
     return batch;
@@ -47,7 +52,10 @@ describe('the keeper mends what a death left behind', () => {
     const terms = await repository.termsOf([saleId]);
     const nowMs = systemClock.nowMs();
     const orders = batch.purchases.map((purchase, index) => ({
-      ...{ orderId: composeOrderId(nowMs, 255, purchase.userId, index), batch, purchase, failure: null },
+      orderId: composeOrderId(nowMs, 255, purchase.userId, index),
+      batch,
+      purchase,
+      failure: null,
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
     expect((await repository.write(plan)).outcome).to.equal('written'); // and nobody settles
@@ -81,8 +89,13 @@ describe('the keeper mends what a death left behind', () => {
       [batch.batchId],
     );
     const release = {
-      ...{ saleId, bucket: 0, userId: row?.user_id ?? '', requestId: 'k1', orderId: row?.id ?? '' },
-      ...{ batchId: batch.batchId, withUnits: true },
+      saleId,
+      bucket: 0,
+      userId: row?.user_id ?? '',
+      requestId: 'k1',
+      orderId: row?.id ?? '',
+      batchId: batch.batchId,
+      withUnits: true,
     };
     await mysql.transaction(async (tx) => {
       await tx.execute("UPDATE orders SET state = 'expired' WHERE id = ?", [release.orderId]);

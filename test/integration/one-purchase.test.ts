@@ -37,8 +37,14 @@ describe('one purchase, from click to order', () => {
     const order = await buyers.order('ann', String(status.json.orderId));
     expect(order.status).to.equal(200);
     expect(order.json).to.include({
-      ...{ orderId: status.json.orderId, saleId: sale.saleId, requestId: 'click-1', quantity: 2, amountCents: 500 },
-      ...{ state: 'pending_payment', reason: null, paidAt: null },
+      orderId: status.json.orderId,
+      saleId: sale.saleId,
+      requestId: 'click-1',
+      quantity: 2,
+      amountCents: 500,
+      state: 'pending_payment',
+      reason: null,
+      paidAt: null,
     });
     const windowMs = Date.parse(String(order.json.expiresAt)) - Date.parse(String(order.json.createdAt));
     expect(windowMs, 'time to pay, counted from just before the row was written').to.be.within(899_000, 900_000);
@@ -88,7 +94,10 @@ describe('one purchase, from click to order', () => {
     const late = await buyers.buy('ann', { quantity: 2 });
 
     expect([brief(first), brief(before), brief(after), brief(late)]).to.deep.equal([
-      ...['202 pending', '422 request_conflict', '200 ordered', '422 request_conflict'],
+      '202 pending',
+      '422 request_conflict',
+      '200 ordered',
+      '422 request_conflict',
     ]);
     expect(await expectInvariants(system.stack, sale.saleId, buyers.opLog)).to.include({ rows: 1, sold: 1 });
   });

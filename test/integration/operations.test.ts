@@ -79,8 +79,14 @@ describe('what operators ask', () => {
     expect(headers['content-type']).to.match(/^application\/json/);
     expect(String(json.openapi)).to.match(/^3\./);
     expect(Object.keys(json.paths as object)).to.include.members([
-      ...['/v1/sales/{saleId}/purchases', '/v1/sales/{saleId}/purchases/{requestId}', '/v1/orders/{orderId}'],
-      ...['/v1/sales/{saleId}', '/admin/v1/sales', '/admin/v1/sales/{saleId}/warm', '/readyz', '/metrics'],
+      '/v1/sales/{saleId}/purchases',
+      '/v1/sales/{saleId}/purchases/{requestId}',
+      '/v1/orders/{orderId}',
+      '/v1/sales/{saleId}',
+      '/admin/v1/sales',
+      '/admin/v1/sales/{saleId}/warm',
+      '/readyz',
+      '/metrics',
     ]);
     expect((await ask(`${api.url}/nothing-here`)).json).to.include({ code: 'route_not_found', status: 404 });
   });

@@ -39,7 +39,8 @@ describe('the life of an order', () => {
   };
   const tell = (event: object): Promise<Answer> =>
     ask(`${api.url}/v1/payments/webhook`, {
-      ...{ method: 'POST' as const, body: event },
+      method: 'POST' as const,
+      body: event,
       headers: { 'Payment-Signature': signWebhook(WEBHOOK_SECRET, JSON.stringify(event), Date.now()) },
     });
   const brief = ({ status, json }: Answer): string => `${status} ${String(json.code ?? json.state ?? json.outcome)}`;

@@ -16,8 +16,11 @@ const OUTAGE_MS = 10_000;
 const ASK_PAUSE_MS = 50;
 /** A breaker that a few seconds of trouble open, and that tries again soon. */
 const BREAKER = {
-  ...{ mode: 'on', windowMs: 2000, callsMin: 5 },
-  ...{ probe: { firstMs: 300, capMs: 1000 }, trial: { calls: 2, waitMs: 300 } },
+  mode: 'on',
+  windowMs: 2000,
+  callsMin: 5,
+  probe: { firstMs: 300, capMs: 1000 },
+  trial: { calls: 2, waitMs: 300 },
 };
 const GREEDY = 5;
 const LIMITS = { mode: 'on', purchase: { user: { limit: GREEDY, windowMs: 600_000 } } };

@@ -57,7 +57,10 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     { key = 'k1', api = one, headers = {} }: Purchase = {},
   ): Promise<Answer> =>
     ask(`${api.url}/v1/sales/${saleId}/purchases`, {
-      ...{ method: 'POST', token: tokenOf(userId), headers: { 'Idempotency-Key': key, ...headers }, body: BODY },
+      method: 'POST',
+      token: tokenOf(userId),
+      headers: { 'Idempotency-Key': key, ...headers },
+      body: BODY,
     });
   const BODY = { quantity: 1 };
 
@@ -181,7 +184,9 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   it('the routes are documented', async () => {
     const { json } = await ask(`${one.url}/openapi.json`);
     expect(json.paths).to.include.keys(
-      ...['/v1/sales/{saleId}/queue', '/v1/sales/{saleId}/queue/{ticket}', '/v1/sales/{saleId}/purchase-token'],
+      '/v1/sales/{saleId}/queue',
+      '/v1/sales/{saleId}/queue/{ticket}',
+      '/v1/sales/{saleId}/purchase-token',
     );
   });
 });

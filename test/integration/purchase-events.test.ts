@@ -75,7 +75,11 @@ describe('a waiting buyer, at two api processes', () => {
     expect((await foundByNotification(first)) - before, 'by notification again').to.equal(3);
     expect(stream.events.map(({ id }) => id)).to.deep.equal(['pending', 'ordered', 'paid']);
     expect(stream.events.at(-1)?.data).to.deep.equal({
-      ...{ requestId: 'k1', saleId, status: 'ordered', orderId, orderState: 'paid' },
+      requestId: 'k1',
+      saleId,
+      status: 'ordered',
+      orderId,
+      orderState: 'paid',
     });
     const again = await listen(here, 'ann', first, 'ordered');
     await again.end();

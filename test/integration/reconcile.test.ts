@@ -18,8 +18,12 @@ import { until } from '../chaos/harness/wait.js';
 
 /** Ages are planted by hand; the re-drive waits for ever, so that a leak is left to reconcile. */
 const TIMES = {
-  ...{ RECONCILE_SAFE_AGE_MS: '60000', RECONCILE_MARKER_AGE_MS: '60000', RECONCILE_EVERY_MS: '0' },
-  ...{ COMPENSATE_RETRY_FIRST_MS: '50', COMPENSATE_LEASE_MS: '1000', REDRIVE_AFTER_MS: '3600000' },
+  RECONCILE_SAFE_AGE_MS: '60000',
+  RECONCILE_MARKER_AGE_MS: '60000',
+  RECONCILE_EVERY_MS: '0',
+  COMPENSATE_RETRY_FIRST_MS: '50',
+  COMPENSATE_LEASE_MS: '1000',
+  REDRIVE_AFTER_MS: '3600000',
 };
 const KEEPER_TIMES = { ...TIMES, KEEPER_EVERY_MS: '100', OUTBOX_EVERY_MS: '100' };
 
@@ -100,7 +104,9 @@ describe('reconcile and compensation', () => {
     await sql(
       'INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, user_id, request_id, detail, attempts)' +
         " VALUES ('leak', ?, ?, ?, 'ida', 'k1', 'planted', 5)",
-      ...[subject, saleId, batchId],
+      subject,
+      saleId,
+      batchId,
     );
     expect((await keeper.ended(30_000)).signal, 'the fault happened').to.equal('SIGKILL');
     expect((await repository.byRequest(saleId, 'ida', 'k1'))[0]).to.include({ ...job, state: 'pending', attempts: 5 });
@@ -136,7 +142,11 @@ describe('reconcile and compensation', () => {
     expect([after.status, after.json.outcome, after.found]).to.deep.equal([200, 'match', []]);
     const runs = (await call('GET', `/runs?saleId=${saleId}`)).json.runs as Record<string, unknown>[];
     expect(runs.map(({ outcome, applied: was }) => `${outcome} ${was}`)).to.deep.equal([
-      ...['match false', 'match true', 'findings false', 'findings false', 'match false'],
+      'match false',
+      'match true',
+      'findings false',
+      'findings false',
+      'match false',
     ]);
   });
 
@@ -224,7 +234,10 @@ describe('reconcile and compensation', () => {
     await age(saleId);
     const { found, jobs } = await reconcile(saleId, true);
     expect(found.map((one) => one.replace(/ [0-9a-f]{8}-0$/, ''))).to.deep.equal([
-      ...['order_lost gus', 'stuck_outbox', 'unreleased fay', 'unsettled'],
+      'order_lost gus',
+      'stuck_outbox',
+      'unreleased fay',
+      'unsettled',
     ]);
     expect(jobs).to.deep.equal(['stuck_outbox compensated', 'unreleased compensated', 'unsettled compensated']);
     await system.stack.admin.close(saleId, 'test');

@@ -80,7 +80,11 @@ describe('repair of a sale that Redis has lost', () => {
     const forced = await cli(sale.saleId, '--force', '--json');
     expect(forced.code, forced.stderr).to.equal(0);
     expect(forced.lines.map(({ step, outcome }) => step ?? outcome)).to.deep.equal([
-      ...['locked', 'quiet', 'epoch', 'staged', 'repaired'],
+      'locked',
+      'quiet',
+      'epoch',
+      'staged',
+      'repaired',
     ]);
     expect(await standing(sale)).to.include({ epoch: 2, state: 'open' });
     expect(await expectInvariants(system.stack, sale.saleId)).to.deep.equal(before);

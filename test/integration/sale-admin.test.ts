@@ -19,8 +19,13 @@ describe('administration of sales over HTTP', () => {
   const post = (path: string, body?: unknown, token = admin): Promise<Answer> =>
     ask(`${api.url}/admin/v1/sales${path}`, { method: 'POST', token, body });
   const newSale = {
-    ...{ sku: 'desk-1', title: 'Ein Ding für 5 €', priceCents: 500, stock: 3, limitPerBuyer: 1 },
-    ...{ opensAt: '2020-01-31T20:00:00Z', closesAt: '2090-01-31T20:00:00+01:00' },
+    sku: 'desk-1',
+    title: 'Ein Ding für 5 €',
+    priceCents: 500,
+    stock: 3,
+    limitPerBuyer: 1,
+    opensAt: '2020-01-31T20:00:00Z',
+    closesAt: '2090-01-31T20:00:00+01:00',
   };
   const create = async (): Promise<string> => String((await post('', newSale)).json.saleId);
 
@@ -30,8 +35,13 @@ describe('administration of sales over HTTP', () => {
     const { saleId, ...rest } = created.json;
     expect(created.headers.location).to.equal(`/admin/v1/sales/${String(saleId)}`);
     expect(rest).to.deep.include({
-      ...{ ...newSale, opensAt: '2020-01-31T20:00:00.000Z', closesAt: '2090-01-31T19:00:00.000Z' },
-      ...{ state: 'draft', sold: 0, buckets: 1, epoch: 1 },
+      ...newSale,
+      opensAt: '2020-01-31T20:00:00.000Z',
+      closesAt: '2090-01-31T19:00:00.000Z',
+      state: 'draft',
+      sold: 0,
+      buckets: 1,
+      epoch: 1,
     });
     const buyers = buyersOf(String(saleId));
     const page = async (): Promise<unknown> => (await ask(`${api.url}/v1/sales/${String(saleId)}`)).json.state;

@@ -89,7 +89,16 @@ describe('trace of a purchase', () => {
       .and.to.contain('Asked now for one unit, the answer would be sold_out.');
     expect(paid).to.include({ userId: 'ann', saleId, requestId: key, state: 'paid' });
     expect(words(paid)).to.include.members([
-      ...['recorded', 'payment', 'paid', 'coupon', 'promised', 'kept', 'marker', 'request', 'sale', 'not_asked'],
+      'recorded',
+      'payment',
+      'paid',
+      'coupon',
+      'promised',
+      'kept',
+      'marker',
+      'request',
+      'sale',
+      'not_asked',
     ]);
     const atMs = paid.steps.map(({ at }) => (at === null ? Infinity : Date.parse(at)));
     expect(atMs).to.deep.equal(atMs.toSorted((a, b) => a - b));
@@ -116,8 +125,14 @@ describe('trace of a purchase', () => {
     const key = fresh();
     const [pending, parked] = [await deducted(saleId, `ann/${key}`), await deducted(saleId, `bob/${key}`)];
     await createDeadLetterRepository(stack.mysql).park({
-      ...{ messageId: randomBytes(16).toString('hex'), group: 'seckill-order-writer', saleId, body: parked.body },
-      ...{ originTopic: 'seckill-purchase', batchId: parked.batchId, reason: 'retries_exhausted', attempts: 8 },
+      messageId: randomBytes(16).toString('hex'),
+      group: 'seckill-order-writer',
+      saleId,
+      body: parked.body,
+      originTopic: 'seckill-purchase',
+      batchId: parked.batchId,
+      reason: 'retries_exhausted',
+      attempts: 8,
       detail: 'the consumer group gave up on it',
     });
     await createBatchStore(stack.redis).park(parked);
@@ -153,7 +168,9 @@ describe('trace of a purchase', () => {
     const { json } = await ask(`${api.url}/admin/v1/audit?subject=sale:${saleId}&limit=3`, { token });
     const entries = json.entries as { actor: string; action: string; before: unknown; after: unknown }[];
     expect(entries.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
-      ...[`${userInfo().username} sale.closed`, 'root sale.resumed', 'root sale.paused'],
+      `${userInfo().username} sale.closed`,
+      'root sale.resumed',
+      'root sale.paused',
     ]);
     expect(entries[2]).to.deep.include({ before: { state: 'open' }, after: { state: 'paused' } });
   });

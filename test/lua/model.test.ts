@@ -126,14 +126,19 @@ const wholeRepair: fc.Arbitrary<Step[]> = fc
   .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
     ...(['lock', 'restoreMarker'] as const).map((act) => ({
-      ...{ do: act, token: own, batch: parts.batch, isPending: parts.isPending },
+      do: act,
+      token: own,
+      batch: parts.batch,
+      isPending: parts.isPending,
     })),
     { do: 'stage', token: own, entries: parts.entries },
     { do: 'swap', token: own, epoch: parts.epoch, unitsLeft: parts.unitsLeft },
   ]);
 const history = fc
   .array(fc.oneof({ weight: 14, arbitrary: step.map((one) => [one]) }, { weight: 1, arbitrary: wholeRepair }), {
-    ...{ minLength: 10, maxLength: 50, size: 'max' },
+    minLength: 10,
+    maxLength: 50,
+    size: 'max',
   })
   .map((parts) => parts.flat());
 
@@ -270,17 +275,22 @@ describe('lua: random histories against a plain model', function () {
       ...['deducted', 'already_deducted', 'refused', 'aborted', 'stale_epoch'].map((word) => `deduct ${word}`),
       ...['limit_reached', 'sold_out', 'request_conflict'].map((word) => `deduct ${word}`),
       ...['deducted', 'aborted', 'claimed', 'no_answer'].map((word) => `resolve ${word}`),
-      ...[
-        'reacquire claimed',
-        'reacquire unavailable',
-        'look unsure',
-        'stand open',
-        'lock locked',
-        'lock busy',
-        'stage staged',
-      ],
-      ...['stage superseded', 'restoreMarker restored', 'restoreMarker superseded', 'swap swapped', 'swap superseded'],
-      ...['release nothing', 'setState set', 'setState repairing', 'warm already_warm'],
+      'reacquire claimed',
+      'reacquire unavailable',
+      'look unsure',
+      'stand open',
+      'lock locked',
+      'lock busy',
+      'stage staged',
+      'stage superseded',
+      'restoreMarker restored',
+      'restoreMarker superseded',
+      'swap swapped',
+      'swap superseded',
+      'release nothing',
+      'setState set',
+      'setState repairing',
+      'warm already_warm',
     ];
     expect(often.filter((word) => !met.has(word))).to.deep.equal([]);
   });

@@ -99,9 +99,15 @@ describe('lua/precheck-4.lua', () => {
     await sale.settle(batch.batchId, [liveOrderOf('u2', '77')]);
     await sale.release('u3', '78', { batchId: batch.batchId });
     expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(3)).to.deep.equal([
-      ...[0, 'replayed', `held:${batch.batchId}:1`],
-      ...[1, 'replayed', 'ordered:77:1'],
-      ...[2, 'replayed', 'released:78:1'],
+      0,
+      'replayed',
+      `held:${batch.batchId}:1`,
+      1,
+      'replayed',
+      'ordered:77:1',
+      2,
+      'replayed',
+      'released:78:1',
     ]);
   });
 

@@ -86,8 +86,13 @@ describe('lua/take-permits-5.lua', () => {
       { numRuns: 40 },
     );
     expect(words, 'all of it has happened').to.include.members([
-      ...['allowed ip', 'allowed user', 'allowed global', 'allowed null'],
-      ...['rate_limited ip', 'rate_limited user', 'rate_limited global'],
+      'allowed ip',
+      'allowed user',
+      'allowed global',
+      'allowed null',
+      'rate_limited ip',
+      'rate_limited user',
+      'rate_limited global',
     ]);
   });
 
@@ -143,8 +148,16 @@ describe('lua/take-permits-5.lua', () => {
     ];
     const { verdicts } = await take(endpoint, limits, callers);
     expect(verdicts.map(({ outcome, limit }) => (outcome === 'allowed' ? 'in' : limit))).to.deep.equal([
-      ...['in', 'in', 'ip', 'ip', 'ip'],
-      ...['in', 'user', 'user', 'user', 'user'],
+      'in',
+      'in',
+      'ip',
+      'ip',
+      'ip',
+      'in',
+      'user',
+      'user',
+      'user',
+      'user',
       'in',
     ]);
   });
@@ -168,11 +181,9 @@ describe('lua/take-permits-5.lua', () => {
   it('keys expire, and a generation that is not needed is dropped', async () => {
     const limits = {
       ...NONE,
-      ...{
-        global: { ratePerSecond: 100, burst: 20 },
-        user: { limit: 3, windowMs: 100 },
-        ip: { limit: 3, windowMs: 100 },
-      },
+      global: { ratePerSecond: 100, burst: 20 },
+      user: { limit: 3, windowMs: 100 },
+      ip: { limit: 3, windowMs: 100 },
     };
     const endpoint = freshEndpoint();
     const keys = keysOf(endpoint, limits);

@@ -16,8 +16,13 @@ describe('lua/warm-2.lua', () => {
     const [, masterSince] = /second_repl_offset:(\S+)/.exec(await sale.redis.info('replication')) ?? [];
     expect(await sale.redis.get(sale.keys.stock)).to.equal('25');
     expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({
-      ...{ state: 'warm', epoch: '2', run_id: `${runId}${masterSince}`, limit_per_buyer: '3', buckets: '1' },
-      ...{ opens_at: String(sale.sale.opensAtMs), closes_at: String(sale.sale.closesAtMs) },
+      state: 'warm',
+      epoch: '2',
+      run_id: `${runId}${masterSince}`,
+      limit_per_buyer: '3',
+      buckets: '1',
+      opens_at: String(sale.sale.opensAtMs),
+      closes_at: String(sale.sale.closesAtMs),
     });
     expect(await sale.redis.pttl(sale.keys.stock)).to.equal(-1);
     expect(await sale.redis.pttl(sale.keys.sale)).to.equal(-1);

@@ -28,8 +28,14 @@ export interface Tally {
 const BROKEN_MAX = 20;
 
 export const emptyTally = (): Tally => ({
-  ...{ runs: 0, events: 0, virtualMs: 0, brokenRuns: 0, broken: [] },
-  ...{ faults: {}, hits: {}, counts: {} },
+  runs: 0,
+  events: 0,
+  virtualMs: 0,
+  brokenRuns: 0,
+  broken: [],
+  faults: {},
+  hits: {},
+  counts: {},
 });
 
 export function addRun(tally: Tally, { seed, violation, world }: Outcome): void {

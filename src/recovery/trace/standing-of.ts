@@ -15,8 +15,17 @@ import type { PurchaseEvidence } from './evidence.js';
  * - `unknown`: only a dead letter or a job names it
  */
 export const STANDINGS = [
-  ...['pending', 'parked', 'stray', 'unrecorded', 'repairing', 'unknown'],
-  ...['pending_payment', 'paid', 'cancelled', 'expired', 'failed'],
+  'pending',
+  'parked',
+  'stray',
+  'unrecorded',
+  'repairing',
+  'unknown',
+  'pending_payment',
+  'paid',
+  'cancelled',
+  'expired',
+  'failed',
 ] as const;
 export interface Standing {
   readonly state: (typeof STANDINGS)[number];

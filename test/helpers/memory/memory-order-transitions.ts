@@ -107,7 +107,13 @@ export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
       for (const { orderId } of mine) this.#books.endOrder(orderId, move);
       const buckets = (this.#books.saleOf(saleId) as Sale).buckets;
       const releases = mine.map(({ userId, requestId, orderId }) => ({
-        ...{ saleId, bucket: homeBucket(userId, buckets), userId, requestId, orderId, batchId: '', withUnits: true },
+        saleId,
+        bucket: homeBucket(userId, buckets),
+        userId,
+        requestId,
+        orderId,
+        batchId: '',
+        withUnits: true,
       }));
       this.#books.outbox.add('release', key, releases);
     }

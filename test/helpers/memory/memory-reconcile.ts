@@ -178,7 +178,13 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     return this.#books.allOrders
       .filter((order) => order.saleId === saleId)
       .map(({ orderId, userId, requestId, batchId, quantity, state, reason, createdAtMs }) => ({
-        ...{ orderId, userId, requestId, batchId, quantity, state, reason },
+        orderId,
+        userId,
+        requestId,
+        batchId,
+        quantity,
+        state,
+        reason,
         ageMs: nowMs - createdAtMs,
       }));
   }

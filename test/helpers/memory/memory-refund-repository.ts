@@ -65,8 +65,11 @@ export class MemoryRefundRepository implements RefundRepository {
     if (!(await this.markRefunded(paymentId))) return { outcome: 'already_refunded', refund: this.#storedOf(found) };
     const { orderId, amountCents } = found;
     this.audited.push({
-      ...{ actor, action: 'refund.taken_on', subject: `refund:${paymentId}` },
-      ...{ before: { state, attempts, lastError }, after: { state: 'refunded', orderId, amountCents } },
+      actor,
+      action: 'refund.taken_on',
+      subject: `refund:${paymentId}`,
+      before: { state, attempts, lastError },
+      after: { state: 'refunded', orderId, amountCents },
     });
     return { outcome: 'done', refund: this.#storedOf({ ...found, state: 'refunded' }) };
   }

@@ -31,8 +31,12 @@ export class MemoryRepairStore implements RepairStore {
       if (seenEpoch !== undefined && (bucket.sale?.epoch ?? 0) !== seenEpoch) return 'moved';
       this.#server.aboutToWrite(bucket);
       bucket.sale ??= {
-        ...{ state: 'repair', epoch: 0, stamp: 0 },
-        ...{ opensAtMs: 0, closesAtMs: 0, limitPerBuyer: 0 },
+        state: 'repair',
+        epoch: 0,
+        stamp: 0,
+        opensAtMs: 0,
+        closesAtMs: 0,
+        limitPerBuyer: 0,
       };
       bucket.sale.state = 'repair';
       bucket.repair = { token, runId, leaseMs, untilMs: nowMs + leaseMs, staged: new Map() };

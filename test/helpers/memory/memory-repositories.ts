@@ -232,7 +232,14 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     const { userId, requestId, quantity } = purchase;
     const createdAtMs = this.clock.nowMs();
     return {
-      ...{ orderId, userId, saleId: batch.saleId, requestId, batchId: batch.batchId, quantity, reason, createdAtMs },
+      orderId,
+      userId,
+      saleId: batch.saleId,
+      requestId,
+      batchId: batch.batchId,
+      quantity,
+      reason,
+      createdAtMs,
       amountCents: quantity * (plan.terms.get(batch.saleId)?.priceCents ?? 0),
       state: reason === null ? 'pending_payment' : 'failed',
       expiresAtMs: reason === null ? createdAtMs + plan.paymentWindowMs : null,

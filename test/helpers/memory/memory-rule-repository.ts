@@ -40,7 +40,9 @@ export class MemoryRuleRepository implements RuleRepository {
     const version = this.#kept.length + 1;
     this.#kept.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
     this.audited.push({
-      ...{ actor, action: 'rules.published', subject: 'rules:entry' },
+      actor,
+      action: 'rules.published',
+      subject: 'rules:entry',
       before: { version: expectedVersion },
       after: { version, changed: changed(before?.rules ?? {}, rules) },
     });

@@ -51,12 +51,17 @@ export function reconcilers(life: Life, site: Site): Job[] {
         clock,
       },
       channel: through(life, 'rocketmq', broker.redriveChannel(), ['publish']),
-      ...{ clock, log },
+      clock,
+      log,
     },
     {
-      ...{ safeAgeMs: shape.safeAgeMs, markerAgeMs: MARKER_AGE_MS, outboxAgeMs: shape.safeAgeMs },
-      ...{ waitingMaxMs: WAITING_MAX_MS, looksMax: 1000 },
-      ...{ retryFirstMs: shape.compensateFirstMs, leaseMs: shape.outboxLeaseMs },
+      safeAgeMs: shape.safeAgeMs,
+      markerAgeMs: MARKER_AGE_MS,
+      outboxAgeMs: shape.safeAgeMs,
+      waitingMaxMs: WAITING_MAX_MS,
+      looksMax: 1000,
+      retryFirstMs: shape.compensateFirstMs,
+      leaseMs: shape.outboxLeaseMs,
     },
   );
   const metrics = metricsOf(site);

@@ -44,12 +44,15 @@ function portsOf(life: Life, site: Site): RepairJobPorts {
     },
     sales: through(life, 'mysql', books, ['list', 'find']),
     metrics: metricsOf(site),
-    ...{ clock: life.clock, log },
+    clock: life.clock,
+    log,
   };
 }
 
 const optionsOf = ({ shape }: Site): RepairOptions => ({
-  ...{ quietMs: shape.quietMs, waitMaxMs: shape.repairWaitMaxMs, leaseMs: shape.repairLeaseMs },
+  quietMs: shape.quietMs,
+  waitMaxMs: shape.repairWaitMaxMs,
+  leaseMs: shape.repairLeaseMs,
 });
 
 function metricsOf(site: Site): Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> {

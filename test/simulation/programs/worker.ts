@@ -69,7 +69,12 @@ async function run(life: Life, site: Site, owner: string): Promise<void> {
     repository: orderRepositoryOf(life, site),
     deadLetters: through(life, 'mysql', site.deadLetters, ['park']),
     store: through(life, 'redis', site.servers.settlement, ['markRecorded', 'reacquire', 'park']),
-    ...{ minter, outage, clock, metrics, log, onBug: onBug(site) },
+    minter,
+    outage,
+    clock,
+    metrics,
+    log,
+    onBug: onBug(site),
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };

@@ -25,7 +25,10 @@ class RulesWorld {
 
   newCurrent(): CurrentRules {
     return new CurrentRules({
-      ...{ broadcast: this.broadcast, repository: this.repository, clock: this.clock, log: this.log },
+      broadcast: this.broadcast,
+      repository: this.repository,
+      clock: this.clock,
+      log: this.log,
       metrics: { rulesTaken: (version) => void this.taken.push(version), rulesRefused: () => void this.refused++ },
     });
   }
@@ -72,7 +75,9 @@ describe('current rules', () => {
 
   it('published rules are in force with the next read of Redis', async () => {
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.deep.equal({
-      ...{ outcome: 'published', version: 1, seenAtOnce: true },
+      outcome: 'published',
+      version: 1,
+      seenAtOnce: true,
     });
     await world.look();
     expect(world.denied).to.deep.equal(['eve']);

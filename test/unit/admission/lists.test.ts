@@ -9,7 +9,9 @@ import type { Caller } from '../../../src/admission/layer.js';
 const DENIED = { word: 'denied', retryAfterMs: null };
 
 const caller = (parts: Partial<Caller> = {}): Caller => ({
-  ...{ endpoint: 'purchase', address: '192.0.2.1', agent: 'Mozilla/5.0' },
+  endpoint: 'purchase',
+  address: '192.0.2.1',
+  agent: 'Mozilla/5.0',
   ...parts,
 });
 const listsOf = (rules: object): Lists => {

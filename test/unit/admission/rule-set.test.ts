@@ -44,7 +44,10 @@ describe('rule set', () => {
       limit: {},
     });
     expect(reasons.map((reason) => reason.split(':')[0])).to.have.members([
-      ...['lists.mode', 'lists.addresses.deny.1', 'lists.users.dney', 'limit'],
+      'lists.mode',
+      'lists.addresses.deny.1',
+      'lists.users.dney',
+      'limit',
     ]);
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
@@ -67,7 +70,9 @@ describe('rule set', () => {
       degrade: { mode: 'on', switches: { purchase: { level: 'L1' } }, asked: { mysql: { order: 'L7' } } },
     });
     expect(reasons.map((reason) => reason.split(':')[0])).to.have.members([
-      ...['breaker.weights.rate', 'degrade.switches.purchase.level', 'degrade.asked.mysql.order'],
+      'breaker.weights.rate',
+      'degrade.switches.purchase.level',
+      'degrade.asked.mysql.order',
     ]);
     for (const layer of ['breaker', 'degrade']) {
       const parsed = parseRules({ [layer]: { mode: 'on' } });
@@ -108,7 +113,10 @@ describe('rules that need secrets', () => {
     it(`${mode}: each named key needs its secret, tokens and queue need a key to seal with`, () => {
       const rules = { sign: { mode, keys: ['app-1', 'app-2'], tokens: { mode } }, queue: { mode } };
       expect(pathsOf(rules, keys([], 0))).to.deep.equal([
-        ...['sign.keys.0', 'sign.keys.1', 'sign.tokens.mode', 'queue.mode'],
+        'sign.keys.0',
+        'sign.keys.1',
+        'sign.tokens.mode',
+        'queue.mode',
       ]);
       expect(pathsOf(rules, keys(['app-1'], 1))).to.deep.equal(['sign.keys.1']);
       expect(pathsOf(rules, keys(['app-2', 'app-1', 'old'], 1))).to.deep.equal([]);

@@ -14,9 +14,18 @@ import { signToken } from '../../../src/http/token.js';
 const latency = (p99: number): OpenLoopResult['latency'] => ({ p50: 1, p99, p999: p99, max: p99 });
 
 const honestLoad = (changes: Partial<OpenLoopResult> = {}): OpenLoopResult => ({
-  ...{ sent: 1000, answered: 1000, accepted: 1000, errors: 0, startedAtMs: 5000, endedAtMs: 15_000 },
-  ...{ latency: latency(20), acceptedLatency: latency(30), sendDelay: latency(2) },
-  ...{ ranOutOfBuyers: false, cpuSeconds: 1, heard: '' },
+  sent: 1000,
+  answered: 1000,
+  accepted: 1000,
+  errors: 0,
+  startedAtMs: 5000,
+  endedAtMs: 15_000,
+  latency: latency(20),
+  acceptedLatency: latency(30),
+  sendDelay: latency(2),
+  ranOutOfBuyers: false,
+  cpuSeconds: 1,
+  heard: '',
   ...changes,
 });
 
@@ -27,7 +36,10 @@ const tally = (byStatus: AttackTally['byStatus'] = {}): AttackTally => {
 
 const attackLoad = (tallies: Partial<AttackResult['tallies']> = {}): AttackResult => ({
   tallies: { flood: tally(), forged: tally(), replayed: tally(), oversized: tally(), ...tallies },
-  ...{ heard: '', startedAtMs: 4000, endedAtMs: 16_000, cpuSeconds: 0.5 },
+  heard: '',
+  startedAtMs: 4000,
+  endedAtMs: 16_000,
+  cpuSeconds: 0.5,
   slow: { opened: 30, closed: 20, toldWhy: 20, longestMs: 5400 },
 });
 

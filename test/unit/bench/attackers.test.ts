@@ -64,7 +64,11 @@ describe('attackers of the bench', () => {
       res.writeHead(413, { 'Content-Length': 0, Connection: 'close' }).end();
     });
     const crowd = new Crowd({
-      ...{ port, connections: 1, rate: 1000, total: 3, request },
+      port,
+      connections: 1,
+      rate: 1000,
+      total: 3,
+      request,
       addressOf: (place) => addressIn('oversized', place),
     });
     await crowd.start();

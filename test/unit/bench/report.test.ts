@@ -9,8 +9,18 @@ import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
 
 const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
   figures: {
-    ...{ stock: 1000, sold: 100, unitsLeft: 900, rows: 100, liveRows: 100, failedRows: 0 },
-    ...{ oversold: 0, duplicates: 0, lost: 0, inTransit: 0, difference: 0, pendingBatches: 0 },
+    stock: 1000,
+    sold: 100,
+    unitsLeft: 900,
+    rows: 100,
+    liveRows: 100,
+    failedRows: 0,
+    oversold: 0,
+    duplicates: 0,
+    lost: 0,
+    inTransit: 0,
+    difference: 0,
+    pendingBatches: 0,
     ...changes,
   },
   findings: [],
@@ -23,21 +33,33 @@ const load = (changes: Partial<LoadFigures> = {}): LoadFigures => ({
     {
       measured: {
         load: {
-          ...{ sent: 100, answered: 100, accepted: 100, errors: 0, startedAtMs: 0, endedAtMs: 1000 },
-          ...{ latency: { p50: 1, p99: 2, p999: 3, max: 4 }, ranOutOfBuyers: false, cpuSeconds: 0.1 },
+          sent: 100,
+          answered: 100,
+          accepted: 100,
+          errors: 0,
+          startedAtMs: 0,
+          endedAtMs: 1000,
+          latency: { p50: 1, p99: 2, p999: 3, max: 4 },
+          ranOutOfBuyers: false,
+          cpuSeconds: 0.1,
         },
-        ...{
-          landed: 100,
-          landedSeconds: 2,
-          answeredSeconds: 1,
-          idleCores: 0,
-          yardstickMicros: 2,
-          batchSizeMean: 12.5,
-          answersByCode: {},
-        },
+        landed: 100,
+        landedSeconds: 2,
+        answeredSeconds: 1,
+        idleCores: 0,
+        yardstickMicros: 2,
+        batchSizeMean: 12.5,
+        answersByCode: {},
         cpuSeconds: {
-          ...{ api: 0.5, worker: 0.2, keeper: 0, redis: 0.1, mariadb: 0.3, broker: 0.4 },
-          ...{ 'load generator': 0.1, bench: 0, others: 0 },
+          api: 0.5,
+          worker: 0.2,
+          keeper: 0,
+          redis: 0.1,
+          mariadb: 0.3,
+          broker: 0.4,
+          'load generator': 0.1,
+          bench: 0,
+          others: 0,
         },
       },
       books: judgeBooks({ accepted: 100, unanswered: 0 }, figures()),
@@ -119,9 +141,11 @@ describe('goals of admission', () => {
       load({
         scenario: 'attack',
         extra: {
-          ...{ 'honest: share of their rate without attack': share, 'honest: p99 of winners, ms': p99 },
+          'honest: share of their rate without attack': share,
+          'honest: p99 of winners, ms': p99,
           'honest: share of their units without attack': units,
-          ...{ 'slow headers: longest, ms': longestMs, 'slow headers: may last, ms': 6500 },
+          'slow headers: longest, ms': longestMs,
+          'slow headers: may last, ms': 6500,
         },
       }),
     ]).map(({ met }) => met);
@@ -182,12 +206,23 @@ describe('table', () => {
 describe('notes', () => {
   it('tell how busy the machine was before, and of every goal', () => {
     const machine = {
-      ...{ cpu: 'a CPU', cores: 2, memoryGib: 24, os: 'an OS', durability: {}, settings: {} },
+      cpu: 'a CPU',
+      cores: 2,
+      memoryGib: 24,
+      os: 'an OS',
+      durability: {},
+      settings: {},
       versions: { node: '20', redis: '6', mariadb: '11', rocketmq: '5' },
     };
     const notes = reportNotes({
-      ...{ startedAt: 'now', commit: null, loadGenerator: 'wrk', warmUpSeconds: 10, machine, loadAverageBefore: 8.214 },
-      ...{ results: [load()], goals: [{ goal: 'a goal', measured: 2, met: false }] },
+      startedAt: 'now',
+      commit: null,
+      loadGenerator: 'wrk',
+      warmUpSeconds: 10,
+      machine,
+      loadAverageBefore: 8.214,
+      results: [load()],
+      goals: [{ goal: 'a goal', measured: 2, met: false }],
     });
     expect(notes).to.include('\nload average before the run: 8.21\n').and.include('\ngoal: a goal: NOT met (2)');
   });

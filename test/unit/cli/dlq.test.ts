@@ -16,8 +16,20 @@ describe('seckill dlq: filters', () => {
 
   it('each option becomes a condition, a time relative to now too', () => {
     const flags = parse(
-      ...['--group', 'seckill-order-writer', '--sale', '7', '--key', 'k-1', '--reason', 'undecodable'],
-      ...['--since', '-2h', '--until', '2030-01-31T20:00:00Z', '--limit', '9'],
+      '--group',
+      'seckill-order-writer',
+      '--sale',
+      '7',
+      '--key',
+      'k-1',
+      '--reason',
+      'undecodable',
+      '--since',
+      '-2h',
+      '--until',
+      '2030-01-31T20:00:00Z',
+      '--limit',
+      '9',
     );
     const { sinceMs = 0, ...filter } = filterOf(flags);
     expect(filter).to.deep.equal({

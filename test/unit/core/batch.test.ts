@@ -6,7 +6,12 @@ import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
 
 const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
   sealBatch({
-    ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: 1_700_000_000_000, trace: '' },
+    batchId: 'batch-1',
+    saleId: '7',
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: 1_700_000_000_000,
+    trace: '',
     purchases: purchasesOf('u1', 'u2*3'),
     ...parts,
   });
@@ -24,7 +29,13 @@ describe('batch', () => {
 
   it('is written as consumers expect it: short names, purchases as triples', () => {
     expect(JSON.parse(sealed({ trace: 'abc' }).body)).to.deep.equal({
-      ...{ v: 1, batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAt: 1_700_000_000_000, trace: 'abc' },
+      v: 1,
+      batchId: 'batch-1',
+      saleId: '7',
+      bucket: 0,
+      epoch: 1,
+      createdAt: 1_700_000_000_000,
+      trace: 'abc',
       purchases: [
         ['u1', 'k1', 1],
         ['u2', 'k1', 3],

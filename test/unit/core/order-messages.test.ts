@@ -20,7 +20,11 @@ const MS = fc.nat({ max: 4e12 });
 
 const DEADLINE: PaymentDeadline = { batchId: 'b1', saleId: '7', deadlineAtMs: 1_700_000_900_000, orders: ['11', '12'] };
 const EVENT: OrderEvent = {
-  ...{ eventId: '41-created', type: 'order.created', saleId: '7', orders: ['11'], atMs: 1_700_000_000_000 },
+  eventId: '41-created',
+  type: 'order.created',
+  saleId: '7',
+  orders: ['11'],
+  atMs: 1_700_000_000_000,
 };
 
 /** Lists that are no list of orders. */
@@ -33,7 +37,11 @@ describe('payment deadline', () => {
 
   it('is written with its version, and any is read as it was written', () => {
     expect(JSON.parse(encodePaymentDeadline(DEADLINE))).to.deep.equal({
-      ...{ v: 1, batchId: 'b1', saleId: '7', deadlineAt: 1_700_000_900_000, orders: ['11', '12'] },
+      v: 1,
+      batchId: 'b1',
+      saleId: '7',
+      deadlineAt: 1_700_000_900_000,
+      orders: ['11', '12'],
     });
     const any = fc.record({ batchId: ID, saleId: SALE_ID, deadlineAtMs: MS, orders: ORDERS });
     fc.assert(

@@ -7,16 +7,41 @@ import { bearer, FakeServices, RawClient, startServer, type Started } from './ht
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const SALE: Sale = {
-  ...{ saleId: '7', sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, sold: 3, limitPerBuyer: 2, buckets: 1 },
-  ...{ opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, state: 'draft', epoch: 1 },
+  saleId: '7',
+  sku: 'sku-1',
+  title: 'Café',
+  priceCents: 999,
+  stock: 100,
+  sold: 3,
+  limitPerBuyer: 2,
+  buckets: 1,
+  opensAtMs: AT_MS,
+  closesAtMs: AT_MS + 1000,
+  state: 'draft',
+  epoch: 1,
 };
 const SALE_BODY = {
-  ...{ saleId: '7', sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, sold: 3, limitPerBuyer: 2, buckets: 1 },
-  ...{ state: 'draft', epoch: 1, opensAt: '2030-01-01T00:00:00.000Z', closesAt: '2030-01-01T00:00:01.000Z' },
+  saleId: '7',
+  sku: 'sku-1',
+  title: 'Café',
+  priceCents: 999,
+  stock: 100,
+  sold: 3,
+  limitPerBuyer: 2,
+  buckets: 1,
+  state: 'draft',
+  epoch: 1,
+  opensAt: '2030-01-01T00:00:00.000Z',
+  closesAt: '2030-01-01T00:00:01.000Z',
 };
 const NEW = {
-  ...{ sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, limitPerBuyer: 2 },
-  ...{ opensAt: '2030-01-01T01:00:00+01:00', closesAt: '2030-01-01T00:00:01Z' },
+  sku: 'sku-1',
+  title: 'Café',
+  priceCents: 999,
+  stock: 100,
+  limitPerBuyer: 2,
+  opensAt: '2030-01-01T01:00:00+01:00',
+  closesAt: '2030-01-01T00:00:01Z',
 };
 
 describe('admin sales', () => {
@@ -43,7 +68,10 @@ describe('admin sales', () => {
       },
       show: (saleId) => Promise.resolve(saleId === '7' ? SALE : null),
       list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
-      ...{ warm: move('warm'), open: move('open'), pause: move('pause'), close: move('close') },
+      warm: move('warm'),
+      open: move('open'),
+      pause: move('pause'),
+      close: move('close'),
     };
     fake = new FakeServices({ sales });
     server = await startServer(fake);
@@ -78,8 +106,14 @@ describe('admin sales', () => {
     expect(calls, 'in the name of the admin').to.deep.equal(['boss: create']);
     expect(created).to.deep.equal([
       {
-        ...{ sku: 'sku-1', title: 'Café', priceCents: 999, stock: 100, limitPerBuyer: 2, buckets: 1 },
-        ...{ opensAtMs: AT_MS, closesAtMs: AT_MS + 1000 },
+        sku: 'sku-1',
+        title: 'Café',
+        priceCents: 999,
+        stock: 100,
+        limitPerBuyer: 2,
+        buckets: 1,
+        opensAtMs: AT_MS,
+        closesAtMs: AT_MS + 1000,
       },
     ]);
   });

@@ -34,7 +34,10 @@ interface Route {
 }
 
 const PURCHASE: Route = {
-  ...{ method: 'post', path: '/v1/sales/7/purchases', endpoint: 'purchase', counted: 'purchase' },
+  method: 'post',
+  path: '/v1/sales/7/purchases',
+  endpoint: 'purchase',
+  counted: 'purchase',
 };
 const BUYERS: readonly Route[] = [
   PURCHASE,

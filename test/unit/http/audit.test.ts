@@ -4,8 +4,12 @@ import type { AuditFilter, AuditPage, StoredAuditEntry } from '../../../src/core
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const SHARED = {
-  ...{ auditId: '9', actor: 'boss', action: 'sale.opened', subject: 'sale:7' },
-  ...{ before: { state: 'warm' }, after: { state: 'open' } },
+  auditId: '9',
+  actor: 'boss',
+  action: 'sale.opened',
+  subject: 'sale:7',
+  before: { state: 'warm' },
+  after: { state: 'open' },
 };
 const ENTRY: StoredAuditEntry = { ...SHARED, atMs: Date.UTC(2030, 0, 1) };
 

@@ -11,20 +11,24 @@ import { bearer, FakeServices, startServer, type Started } from './http-harness.
 const AT_MS = Date.UTC(2030, 0, 1);
 const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');
 const SHARED = {
-  ...{
-    deadLetterId: '17',
-    messageId: 'm1',
-    group: 'seckill-order-writer',
-    originTopic: 'seckill-purchase',
-    saleId: '7',
-  },
-  ...{ batchId: 'batch-1', detail: 'given up', attempts: 8, replays: 1, note: null },
+  deadLetterId: '17',
+  messageId: 'm1',
+  group: 'seckill-order-writer',
+  originTopic: 'seckill-purchase',
+  saleId: '7',
+  batchId: 'batch-1',
+  detail: 'given up',
+  attempts: 8,
+  replays: 1,
+  note: null,
   reason: 'retries_exhausted' as const,
   state: 'parked' as const,
 };
 const DEAD_LETTER: StoredDeadLetter = {
   ...SHARED,
-  ...{ body: BATCH.body, parkedAtMs: AT_MS, replayStartedAtMs: AT_MS + 1000 },
+  body: BATCH.body,
+  parkedAtMs: AT_MS,
+  replayStartedAtMs: AT_MS + 1000,
 };
 const SUMMARY = { ...SHARED, parkedAt: '2030-01-01T00:00:00.000Z', replayStartedAt: '2030-01-01T00:00:01.000Z' };
 const WITH_BODY = { ...SUMMARY, batch: JSON.parse(BATCH.body), body: BATCH.body };
@@ -104,8 +108,15 @@ describe('admin dead letters', () => {
 
   it('when a filter is wrong, then 400 names it [S6]', async () => {
     const wrong: Record<string, string[]> = {
-      ...{ saleId: ['x', '0'], key: ['a b', ''], reason: ['x'], state: ['gone'], since: ['yesterday', '7'] },
-      ...{ until: [''], after: ['x', '-1'], limit: ['0', '201', 'x', '1.5', ''], colour: ['red'] },
+      saleId: ['x', '0'],
+      key: ['a b', ''],
+      reason: ['x'],
+      state: ['gone'],
+      since: ['yesterday', '7'],
+      until: [''],
+      after: ['x', '-1'],
+      limit: ['0', '201', 'x', '1.5', ''],
+      colour: ['red'],
     };
     for (const [field, values] of Object.entries(wrong)) {
       for (const value of values) {

@@ -18,12 +18,30 @@ import { bearer, FakeServices, startServer, type Started } from './http-harness.
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const ORDER: Order = {
-  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
-  ...{ state: 'pending_payment', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: null },
+  orderId: '99',
+  userId: 'u1',
+  saleId: '7',
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 2,
+  amountCents: 1998,
+  state: 'pending_payment',
+  reason: null,
+  createdAtMs: AT_MS,
+  expiresAtMs: AT_MS + 60_000,
+  paidAtMs: null,
 };
 const VIEW: SaleView = {
-  ...{ saleId: '7', sku: 'S-1', title: 'A thing', priceCents: 990, limitPerBuyer: 1 },
-  ...{ state: 'open', stock: 'few', opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, nowMs: AT_MS },
+  saleId: '7',
+  sku: 'S-1',
+  title: 'A thing',
+  priceCents: 990,
+  limitPerBuyer: 1,
+  state: 'open',
+  stock: 'few',
+  opensAtMs: AT_MS,
+  closesAtMs: AT_MS + 1000,
+  nowMs: AT_MS,
 };
 const PATHS = { status: '/v1/sales/7/purchases/k1', sale: '/v1/sales/7', order: '/v1/orders/99' } as const;
 const READS = ['status', 'sale', 'order'] as const;
@@ -47,7 +65,9 @@ class World {
     });
     const cache = () =>
       new FallbackCache<Readonly<Record<string, unknown>>>({
-        ...{ rules: () => this.rules.cache, clock: this.clock, max: 10 },
+        rules: () => this.rules.cache,
+        clock: this.clock,
+        max: 10,
       });
     const on = {
       get isAnyOn(): boolean {
@@ -113,7 +133,9 @@ describe('the degradation in front of the routes', () => {
       expect(body.degraded).to.equal('L1');
       expect(body.ageMs).to.be.at.least(1500);
       expect({ ...body, degraded: undefined, ageMs: undefined }).to.deep.equal({
-        ...{ ...full, degraded: undefined, ageMs: undefined },
+        ...full,
+        degraded: undefined,
+        ageMs: undefined,
       });
       expect(headers['cache-control'], 'no cache on the way may keep it').to.equal('no-store');
       expect(world.sources).to.equal(read);
@@ -161,7 +183,10 @@ describe('the degradation in front of the routes', () => {
     expect((await get('order').expect(200)).body).to.deep.equal({ orderId: '99', state: 'unknown', degraded: 'L3' });
     world.switch('status', 'L3');
     expect((await get('status').expect(200)).body).to.deep.equal({
-      ...{ requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' },
+      requestId: 'k1',
+      saleId: '7',
+      status: 'unknown',
+      degraded: 'L3',
     });
   });
 

@@ -56,11 +56,9 @@ class Front {
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
       rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
-      ...{
-        snapshots: { get: () => snapshot, peek: () => snapshot },
-        clock,
-        getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
-      },
+      snapshots: { get: () => snapshot, peek: () => snapshot },
+      clock,
+      getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
     });
   }
 
@@ -78,7 +76,10 @@ function rulesOf(raw: object): RuleSet {
 let made = 0;
 const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): Record<string, string> =>
   signRequest('app', SIGN_KEYS.get('app') as KeyObject, {
-    ...{ method, path, body, timestamp: String(Math.floor(Date.now() / 1000)) },
+    method,
+    path,
+    body,
+    timestamp: String(Math.floor(Date.now() / 1000)),
     nonce: nonce || `nonce-of-the-front-${process.pid}-${made++}`,
   });
 

@@ -15,8 +15,12 @@ export const bearer = (userId = 'u1', roles: string[] = []): string =>
 
 /** Long enough for any machine; who tests them sets shorter ones. */
 const SERVER_OPTIONS: HttpServerOptions = {
-  ...{ port: 0, host: '127.0.0.1', maxConnections: 200 },
-  ...{ headersTimeoutMs: 15_000, requestTimeoutMs: 15_000, keepAliveTimeoutMs: 2000 },
+  port: 0,
+  host: '127.0.0.1',
+  maxConnections: 200,
+  headersTimeoutMs: 15_000,
+  requestTimeoutMs: 15_000,
+  keepAliveTimeoutMs: 2000,
 };
 
 /** Services whose answers a test sets, and what they were asked. */
@@ -43,7 +47,8 @@ export class FakeServices {
       admission: { isOn: false, anonymous: refuse, buyer: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
-      ...{ passes: { check: () => null }, tokens: { check: () => null, issue: refuse } },
+      passes: { check: () => null },
+      tokens: { check: () => null, issue: refuse },
       rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
       clock: { nowMs: () => Date.now() },
@@ -65,7 +70,9 @@ export class FakeServices {
       getSale: { get: refuse },
       getOrder: refuse,
       refundsOf: () => Promise.resolve([]),
-      ...{ payOrder: refuse, cancelOrder: refuse, webhook: null },
+      payOrder: refuse,
+      cancelOrder: refuse,
+      webhook: null,
       reshard: refuse,
       sales: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       deadLetters: { list: refuse, find: refuse, replay: refuse, discard: refuse },

@@ -11,8 +11,18 @@ import { bearer, FakeServices, startServer, type Started } from './http-harness.
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const ORDER: Order = {
-  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
-  ...{ state: 'paid', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: AT_MS + 1 },
+  orderId: '99',
+  userId: 'u1',
+  saleId: '7',
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 2,
+  amountCents: 1998,
+  state: 'paid',
+  reason: null,
+  createdAtMs: AT_MS,
+  expiresAtMs: AT_MS + 60_000,
+  paidAtMs: AT_MS + 1,
 };
 const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
 
@@ -215,7 +225,10 @@ describe('orders and payments over HTTP', () => {
         { ...payment, outcome: 'payment_conflict' },
         { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: 'paymentId must be a payment id.' },
         {
-          ...{ orderId: undefined, paymentId: undefined, amountCents: undefined, outcome: 'unreadable' },
+          orderId: undefined,
+          paymentId: undefined,
+          amountCents: undefined,
+          outcome: 'unreadable',
           detail: 'The body must be an object with a type.',
         },
         { outcome: 'unreadable', detail: 'The body is not JSON: it ends too early, at line 1, column 2.' },

@@ -66,7 +66,9 @@ describe('events of a purchase over HTTP', () => {
     const client = await listen();
     expect(client.status).to.equal(200);
     expect(client.headers).to.include({
-      ...{ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
       connection: 'close',
     });
     make({ status: 'pending' });

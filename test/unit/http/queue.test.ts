@@ -12,7 +12,12 @@ import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices } from './http-harness.js';
 
 const WAITING: QueueAnswer = {
-  ...{ outcome: 'waiting', ticket: 'k1.2.5.MAC-_', priority: 'P2', position: 4, estimateMs: 3000, pollMs: 2000 },
+  outcome: 'waiting',
+  ticket: 'k1.2.5.MAC-_',
+  priority: 'P2',
+  position: 4,
+  estimateMs: 3000,
+  pollMs: 2000,
 };
 const down = new OperationalError('redis', 'ECONNREFUSED', { retryable: true });
 
@@ -64,7 +69,11 @@ describe('the queue and its tokens over HTTP', () => {
   it('waiting: 202 with ticket, place, estimate and where to ask; roles go along', async () => {
     const { body, headers } = await join().expect(202);
     expect(body).to.deep.equal({
-      ...{ status: 'waiting', ticket: 'k1.2.5.MAC-_', priority: 'P2', position: 4, estimateMs: 3000 },
+      status: 'waiting',
+      ticket: 'k1.2.5.MAC-_',
+      priority: 'P2',
+      position: 4,
+      estimateMs: 3000,
       pollAfterMs: 2000,
     });
     expect(headers).to.include({ location: '/v1/sales/7/queue/k1.2.5.MAC-_', 'cache-control': 'no-store' });
@@ -81,7 +90,9 @@ describe('the queue and its tokens over HTTP', () => {
   it('admitted: the pass and its end; no queue: go on and buy', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await look().expect(200)).body).to.deep.equal({
-      ...{ status: 'admitted', pass: 'k1.9.MAC', passEndsAt: '2030-01-01T00:00:00.000Z' },
+      status: 'admitted',
+      pass: 'k1.9.MAC',
+      passEndsAt: '2030-01-01T00:00:00.000Z',
     });
     answer = { outcome: 'no_queue' };
     expect((await join().expect(200)).body).to.deep.equal({ status: 'no_queue' });

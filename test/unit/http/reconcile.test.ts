@@ -45,7 +45,8 @@ describe('admin reconcile', () => {
     const applied = await post(`/sales/${sale.saleId}?apply=true`).expect(200);
     expect(applied.body.jobs[0]).to.include({ jobId: '1', kind: 'leak', state: 'compensated', userId: 'u1' });
     expect(world.jobs.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
-      ...['boss compensation.added', 'boss compensation.compensated'],
+      'boss compensation.added',
+      'boss compensation.compensated',
     ]);
     expect((await post(`/sales/${sale.saleId}`).expect(200)).body.outcome).to.equal('match');
     const { runs } = (await get(`/runs?saleId=${sale.saleId}&limit=2`).expect(200)).body;

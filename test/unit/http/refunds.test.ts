@@ -9,8 +9,13 @@ import type {
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const SHARED = {
-  ...{ paymentId: 'pi_3.Mt:1', orderId: '99', amountCents: 1998, reason: 'order_expired', state: 'due' as const },
-  ...{ attempts: 2, lastError: 'refused: no' },
+  paymentId: 'pi_3.Mt:1',
+  orderId: '99',
+  amountCents: 1998,
+  reason: 'order_expired',
+  state: 'due' as const,
+  attempts: 2,
+  lastError: 'refused: no',
 };
 const REFUND: StoredRefund = { ...SHARED, createdAtMs: Date.UTC(2030, 0, 1), updatedAtMs: Date.UTC(2030, 0, 2) };
 const SHOWN = { ...SHARED, createdAt: '2030-01-01T00:00:00.000Z', updatedAt: '2030-01-02T00:00:00.000Z' };

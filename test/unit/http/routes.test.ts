@@ -10,8 +10,18 @@ import { bearer, FakeServices, RawClient, startServer, until, type Started } fro
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const ORDER: Order = {
-  ...{ orderId: '99', userId: 'u1', saleId: '7', requestId: 'k1', batchId: 'b1', quantity: 2, amountCents: 1998 },
-  ...{ state: 'pending_payment', reason: null, createdAtMs: AT_MS, expiresAtMs: AT_MS + 60_000, paidAtMs: null },
+  orderId: '99',
+  userId: 'u1',
+  saleId: '7',
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 2,
+  amountCents: 1998,
+  state: 'pending_payment',
+  reason: null,
+  createdAtMs: AT_MS,
+  expiresAtMs: AT_MS + 60_000,
+  paidAtMs: null,
 };
 
 describe('routes', () => {
@@ -116,8 +126,15 @@ describe('routes', () => {
       const url = await serve({ getSale: { get: () => Promise.resolve({ outcome: 'found', view }) } });
       const { body } = await request(url).get('/v1/sales/7').expect(200).expect('cache-control', 'public, max-age=1');
       expect(body).to.deep.equal({
-        ...{ saleId: '7', sku: 's', title: 'Café', priceCents: 999, limitPerBuyer: 1, state: 'open', stock: 'few' },
-        ...{ opensAt: '2030-01-01T00:00:00.000Z', closesAt: '2030-01-01T00:00:01.000Z' },
+        saleId: '7',
+        sku: 's',
+        title: 'Café',
+        priceCents: 999,
+        limitPerBuyer: 1,
+        state: 'open',
+        stock: 'few',
+        opensAt: '2030-01-01T00:00:00.000Z',
+        closesAt: '2030-01-01T00:00:01.000Z',
         serverTime: '2030-01-01T00:00:00.001Z',
       });
     });
@@ -140,9 +157,16 @@ describe('routes', () => {
       const url = await serve({ getOrder });
       const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(200);
       expect(body).to.deep.equal({
-        ...{ orderId: '99', saleId: '7', requestId: 'k1', quantity: 2, amountCents: 1998 },
-        ...{ state: 'pending_payment', reason: null, paidAt: null },
-        ...{ createdAt: '2030-01-01T00:00:00.000Z', expiresAt: '2030-01-01T00:01:00.000Z' },
+        orderId: '99',
+        saleId: '7',
+        requestId: 'k1',
+        quantity: 2,
+        amountCents: 1998,
+        state: 'pending_payment',
+        reason: null,
+        paidAt: null,
+        createdAt: '2030-01-01T00:00:00.000Z',
+        expiresAt: '2030-01-01T00:01:00.000Z',
       });
       const foreign = await request(url).get('/v1/orders/99').set('authorization', bearer('u2')).expect(404);
       const absent = await request(url).get('/v1/orders/98').set('authorization', bearer('u2')).expect(404);

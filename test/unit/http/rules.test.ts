@@ -63,7 +63,9 @@ describe('admin rules', () => {
   it('invalid rules are 400 with every mistake and its place, and nothing is changed [S6]', async () => {
     const { body } = await put(0, { lists: { mode: 'x', users: { deny: ['a b'] } }, soon: {} }).expect(400);
     expect(body.errors.map(({ field }: { field: string }) => field)).to.have.members([
-      ...['lists.mode', 'lists.users.deny.0', 'soon'],
+      'lists.mode',
+      'lists.users.deny.0',
+      'soon',
     ]);
     expect(await repository.current()).to.include({ version: 0 });
   });
@@ -85,7 +87,8 @@ describe('admin rules', () => {
           .expect(200)
       ).body,
     ).to.deep.equal({
-      ...{ valid: true, errors: [] },
+      valid: true,
+      errors: [],
     });
     const { body } = await ask('post', '/check')
       .send({ version: 7, rules: { lists: { mode: 'x' } } })

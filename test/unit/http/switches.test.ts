@@ -31,8 +31,13 @@ describe('admin switches', () => {
   it('one is set for a share of the users, under the name of the caller, and shown with all others', async () => {
     const { body } = await ask('put', '/sale').send({ level: 'L1', percent: 20 }).expect(200);
     expect(body).to.deep.equal({
-      ...{ outcome: 'switched', version: 1, seenAtOnce: true },
-      ...{ endpoint: 'sale', level: 'L1', percent: 20, inForce: true },
+      outcome: 'switched',
+      version: 1,
+      seenAtOnce: true,
+      endpoint: 'sale',
+      level: 'L1',
+      percent: 20,
+      inForce: true,
     });
     expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
     const { body: shown } = await ask('get').expect(200);

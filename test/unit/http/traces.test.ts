@@ -50,7 +50,11 @@ describe('admin trace', () => {
       more: true,
       purchases: [
         {
-          ...{ userId: 'u1', saleId: '7', requestId: 'k1', state: 'paid', sentence: 'It is paid.' },
+          userId: 'u1',
+          saleId: '7',
+          requestId: 'k1',
+          state: 'paid',
+          sentence: 'It is paid.',
           steps: [
             { at: '2030-01-01T00:00:00.000Z', source: 'mysql', what: 'paid', detail: 'order 42' },
             { at: null, source: 'redis', what: 'request', detail: 'none' },

@@ -3,8 +3,13 @@ import { judgeFailures, judgeHistory, type ClientHistory, type SeenStatus } from
 import type { AuditedOrder } from '../../../src/core/ports/reconcile-repository.js';
 
 const orderOf = (parts: Partial<AuditedOrder> = {}): AuditedOrder => ({
-  ...{ orderId: '1', userId: 'ann', requestId: 'k1', batchId: 'b', quantity: 1 },
-  ...{ state: 'pending_payment', reason: null },
+  orderId: '1',
+  userId: 'ann',
+  requestId: 'k1',
+  batchId: 'b',
+  quantity: 1,
+  state: 'pending_payment',
+  reason: null,
   ...parts,
 });
 const books = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
@@ -12,7 +17,9 @@ const books = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
   unitsLeft,
 });
 const historyOf = (parts: Partial<ClientHistory>): ClientHistory => ({
-  ...{ moves: new Map(), statuses: new Map(), soldOut: new Map() },
+  moves: new Map(),
+  statuses: new Map(),
+  soldOut: new Map(),
   ...parts,
 });
 const look = (status: SeenStatus['status'], orderId: string | null = null): SeenStatus => ({ status, orderId });

@@ -80,8 +80,14 @@ describe('keeper: the messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
     expect(world.deadLetters.deadLetters).to.have.length(1);
     expect(world.deadLetters.deadLetters[0]).to.include({
-      ...{ group: GROUP, originTopic: TOPIC, saleId: '7', batchId: null, body: '{' },
-      ...{ reason: 'undecodable', detail: 'not JSON', attempts: 1 },
+      group: GROUP,
+      originTopic: TOPIC,
+      saleId: '7',
+      batchId: null,
+      body: '{',
+      reason: 'undecodable',
+      detail: 'not JSON',
+      attempts: 1,
     });
   });
 

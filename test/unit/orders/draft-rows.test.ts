@@ -11,8 +11,18 @@ const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
 function knownRow(batch: Batch, index: number, parts: Partial<Order>): Order {
   const { userId, requestId, quantity } = batch.purchases[index] as Batch['purchases'][number];
   return {
-    ...{ orderId: `${100 + index}`, userId, requestId, quantity, saleId: batch.saleId, batchId: batch.batchId },
-    ...{ amountCents: 1, state: 'pending_payment', reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
+    orderId: `${100 + index}`,
+    userId,
+    requestId,
+    quantity,
+    saleId: batch.saleId,
+    batchId: batch.batchId,
+    amountCents: 1,
+    state: 'pending_payment',
+    reason: null,
+    createdAtMs: 1,
+    expiresAtMs: 2,
+    paidAtMs: null,
     ...parts,
   };
 }

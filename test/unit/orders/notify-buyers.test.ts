@@ -16,10 +16,18 @@ describe('keeper: notify-buyers', () => {
   });
 
   const event = (type: OrderEvent['type'], saleId: string, ...orders: string[]): OrderEvent => ({
-    ...{ eventId: `1-${type.slice(6)}`, type, saleId, orders, atMs: 1 },
+    eventId: `1-${type.slice(6)}`,
+    type,
+    saleId,
+    orders,
+    atMs: 1,
   });
   const notificationsOf = (orderId: string): OrderNotification => ({
-    ...{ userId: `u${orderId}`, requestId: 'k1', orderId, state: 'paid', reason: null },
+    userId: `u${orderId}`,
+    requestId: 'k1',
+    orderId,
+    state: 'paid',
+    reason: null,
   });
   const handle = (...events: OrderEvent[]) => {
     const orders = {

@@ -80,7 +80,11 @@ describe('keeper: coupons', () => {
   });
 
   const event = (type: OrderEvent['type'], ...orders: string[]): OrderEvent => ({
-    ...{ eventId: `1-${type.slice(6)}`, type, saleId: '7', orders, atMs: 1 },
+    eventId: `1-${type.slice(6)}`,
+    type,
+    saleId: '7',
+    orders,
+    atMs: 1,
   });
   const handle = (...events: OrderEvent[]) => {
     const coupons = {

@@ -17,7 +17,10 @@ describe('keeper: events and deadlines of the outbox', () => {
   });
 
   const recordedRow = (parts: Partial<BatchRecorded> = {}): ReadableRow<'batch_recorded'> => ({
-    ...{ outboxId: '41', kind: 'batch_recorded', createdAtMs: AT_MS, attempts: 1 },
+    outboxId: '41',
+    kind: 'batch_recorded',
+    createdAtMs: AT_MS,
+    attempts: 1,
     payload: { batchId: 'b1', saleId: '7', orders: ['11', '12'], failed: [], paymentWindowMs: 900_000, ...parts },
   });
   const events = (): OrderEvent[] =>
@@ -70,7 +73,9 @@ describe('keeper: events and deadlines of the outbox', () => {
 
   it('is gathered by sale and by deadline, as much as one message can carry', () => {
     const row = (outboxId: string, parts: Partial<BatchRecorded> = {}, laterMs = 0): ReadableRow<'batch_recorded'> => ({
-      ...{ ...recordedRow(parts), outboxId, createdAtMs: AT_MS + laterMs },
+      ...recordedRow(parts),
+      outboxId,
+      createdAtMs: AT_MS + laterMs,
     });
     const ids = (groups: readonly (readonly { outboxId: string }[])[]): string[] =>
       groups.map((group) => group.map(({ outboxId }) => outboxId).join('+'));
@@ -83,7 +88,10 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(ids(groupRecorded(big))).to.deep.equal(['1+2', '3']);
 
     const moved = (outboxId: string, move: OrdersMoved['move'], saleId: string): ReadableRow<'orders_moved'> => ({
-      ...{ outboxId, kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 },
+      outboxId,
+      kind: 'orders_moved',
+      createdAtMs: AT_MS,
+      attempts: 1,
       payload: { move, saleId, orders: ['11'] },
     });
     const moves = [
@@ -112,7 +120,11 @@ describe('keeper: events and deadlines of the outbox', () => {
     }
     expect(events()).to.deep.equal(
       ['paid', 'cancelled', 'expired'].map((move) => ({
-        ...{ eventId: `42-${move}`, type: `order.${move}`, saleId: '7', orders: ['11'], atMs: AT_MS },
+        eventId: `42-${move}`,
+        type: `order.${move}`,
+        saleId: '7',
+        orders: ['11'],
+        atMs: AT_MS,
       })),
     );
   });

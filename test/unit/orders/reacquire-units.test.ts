@@ -39,7 +39,9 @@ describe('claim-late', () => {
     answer = async () => losing();
   });
   const losing = (...keys: string[]): Reacquired => ({
-    ...{ outcome: 'claimed', lost: new Set(keys), elsewhere: new Set() },
+    outcome: 'claimed',
+    lost: new Set(keys),
+    elsewhere: new Set(),
   });
   const late = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
   const timely = (...texts: string[]): Batch => batchOf(sale, purchasesOf(...texts));
@@ -89,7 +91,9 @@ describe('claim-late', () => {
   it('while the sale is locked only its older batches wait; the others of the same delivery are written [R3]', async () => {
     answer = async () => ({ outcome: 'unavailable' });
     expect(words(await record(late('ann'), timely('bob'), late('cid')))).to.deep.equal([
-      ...['retry repairing', 'recorded', 'retry repairing'],
+      'retry repairing',
+      'recorded',
+      'retry repairing',
     ]);
     expect(rows()).to.deep.equal(['bob pending_payment']);
   });
@@ -123,7 +127,8 @@ describe('claim-late', () => {
   it('what another batch holds gets no row from this one, which comes again until that one is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
-      ...{ outcome: 'claimed', lost: new Set() },
+      outcome: 'claimed',
+      lost: new Set(),
       elsewhere: first?.quantity === 2 ? elsewhere : new Set(),
     });
     const [mixed, alone, holder] = [late('ann*2', 'bob'), late('ann*2'), late('ann')];

@@ -215,7 +215,11 @@ describe('worker-loop', () => {
     world.store.breakNext('settle_fails', 'settle_reply_lost');
     await run(MINUTE_MS);
     expect(world.verdicts).to.deep.equal([
-      ...['recorded', 'not_marked', 'already_recorded', 'not_marked', 'already_recorded'],
+      'recorded',
+      'not_marked',
+      'already_recorded',
+      'not_marked',
+      'already_recorded',
     ]);
     expect(world.store.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
     expect(world.unfinished).to.equal(0);

@@ -119,8 +119,12 @@ export class WorkerWorld {
     return new WorkerLoop(
       { source, repository, store, deadLetters, minter, outage, metrics, clock: timerClock, log: silentLog, onBug },
       {
-        ...{ loops: 2, receiveMax: 16, paymentWindowMs: 900_000 },
-        ...{ group: GROUPS.writer, topic: TOPICS.purchase, ...parts },
+        loops: 2,
+        receiveMax: 16,
+        paymentWindowMs: 900_000,
+        group: GROUPS.writer,
+        topic: TOPICS.purchase,
+        ...parts,
       },
     );
   }

@@ -159,11 +159,19 @@ describe('fail points', () => {
 
   it('stop the api after the step that names them', async () => {
     const last = {
-      ...{ after_precheck: 'precheck', after_half: 'half', after_deduct: 'deduct' },
-      ...{ after_commit: 'commit', before_resubmit: 'rollback', before_answer: 'answer' },
-      ...{ check_before_resolve: 'answer', check_after_resolve: 'resolve' },
-      ...{ after_transfer_out: 'transferOut', after_transfer_in: 'transferIn' },
-      ...{ repair_after_lock: 'lock', repair_after_epoch: 'raise', repair_after_stock: 'raise' }, // and not swapped
+      after_precheck: 'precheck',
+      after_half: 'half',
+      after_deduct: 'deduct',
+      after_commit: 'commit',
+      before_resubmit: 'rollback',
+      before_answer: 'answer',
+      check_before_resolve: 'answer',
+      check_after_resolve: 'resolve',
+      after_transfer_out: 'transferOut',
+      after_transfer_in: 'transferIn',
+      repair_after_lock: 'lock',
+      repair_after_epoch: 'raise',
+      repair_after_stock: 'raise', // and not swapped
     };
     const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
     expect(Object.keys(last)).to.have.members(stopping);
@@ -195,8 +203,11 @@ describe('fail points', () => {
 
   it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
     const last: Record<(typeof WORKER_FAIL_POINTS)[number], string> = {
-      ...{ worker_after_receive: 'receive', worker_after_insert: 'execute', worker_before_commit: 'execute' },
-      ...{ worker_after_commit: 'write', worker_after_mark_recorded: 'markRecorded' },
+      worker_after_receive: 'receive',
+      worker_after_insert: 'execute',
+      worker_before_commit: 'execute',
+      worker_after_commit: 'write',
+      worker_after_mark_recorded: 'markRecorded',
     };
     for (const point of WORKER_FAIL_POINTS) {
       const done: string[] = [];

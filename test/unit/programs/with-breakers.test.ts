@@ -23,7 +23,10 @@ class Ports {
   answer: () => Promise<unknown> = () => Promise.resolve({ outcome: 'deducted' });
   readonly breakers = new SharedBreakers(
     {
-      ...{ rules: () => this.rules, store: new MemoryBreakerStore(this.clock), clock: this.clock, random: () => 0 },
+      rules: () => this.rules,
+      store: new MemoryBreakerStore(this.clock),
+      clock: this.clock,
+      random: () => 0,
       metrics: { breakerMoved: () => undefined, breakerRefused: () => undefined, breakerQuorum: () => undefined },
       log: silentLog,
     },

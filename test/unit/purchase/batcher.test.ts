@@ -22,7 +22,12 @@ interface Placing {
 
 /** A crowd is one quarter of a full batch: here a batch of one leaves beside others at once. */
 const OPTIONS: BatcherOptions = {
-  ...{ sizeMax: 4, inFlightMax: 2, gatherMs: 25, queueMax: 100, waitMaxMs: 2000, roundsMax: 3 },
+  sizeMax: 4,
+  inFlightMax: 2,
+  gatherMs: 25,
+  queueMax: 100,
+  waitMaxMs: 2000,
+  roundsMax: 3,
 };
 const SALE = { saleId: '7', bucket: 0, buckets: 1 };
 const OTHER = { saleId: '8', bucket: 0, buckets: 1 };

@@ -39,14 +39,27 @@ describe('follow-purchase', () => {
         },
       },
       repository: { findByPurchases: async () => (row === null ? [] : [row]) },
-      ...{ clock, notifications, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
+      clock,
+      notifications,
+      random: () => 0,
+      metrics: { changeFound: (by: FoundBy) => void found.push(by) },
     };
     follow = new FollowPurchase(ports, { followersMax: 4, followersPerBuyerMax: 2, pollMaxMs: POLL_MAX_MS });
   });
 
   const rowOf = (state: OrderState): Order => ({
-    ...{ orderId: '101', userId: 'u1', saleId: sale.saleId, requestId: 'k1', batchId: 'b1', quantity: 1 },
-    ...{ amountCents: 1, state, reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
+    orderId: '101',
+    userId: 'u1',
+    saleId: sale.saleId,
+    requestId: 'k1',
+    batchId: 'b1',
+    quantity: 1,
+    amountCents: 1,
+    state,
+    reason: null,
+    createdAtMs: 1,
+    expiresAtMs: 2,
+    paidAtMs: null,
   });
   /** As a worker, a payment or a sweep leaves it. */
   const become = (state: OrderState): Order => {

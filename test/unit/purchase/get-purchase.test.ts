@@ -65,19 +65,36 @@ describe('get-purchase', () => {
             (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
           ),
       },
-      ...{ clock, notifications, random: () => 0, metrics: { changeFound: (by: FoundBy) => void found.push(by) } },
+      clock,
+      notifications,
+      random: () => 0,
+      metrics: { changeFound: (by: FoundBy) => void found.push(by) },
       ...ports,
     };
     return new GetPurchase(parts, POLL_MAX_MS);
   };
   const cacheOf = (): MemorySaleSnapshotCache => new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
   const query = (parts: Partial<PurchaseQuery> = {}): PurchaseQuery => ({
-    ...{ saleId: sale.saleId, userId: 'u1', requestId: 'k1', waitMs: 0, signal: never },
+    saleId: sale.saleId,
+    userId: 'u1',
+    requestId: 'k1',
+    waitMs: 0,
+    signal: never,
     ...parts,
   });
   const rowOf = (parts: Partial<Order> = {}): Order => ({
-    ...{ orderId: '101', userId: 'u1', saleId: sale.saleId, requestId: 'k1', batchId: 'b1', quantity: 1 },
-    ...{ amountCents: 1, state: 'pending_payment', reason: null, createdAtMs: 1, expiresAtMs: 2, paidAtMs: null },
+    orderId: '101',
+    userId: 'u1',
+    saleId: sale.saleId,
+    requestId: 'k1',
+    batchId: 'b1',
+    quantity: 1,
+    amountCents: 1,
+    state: 'pending_payment',
+    reason: null,
+    createdAtMs: 1,
+    expiresAtMs: 2,
+    paidAtMs: null,
     ...parts,
   });
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
@@ -216,7 +233,9 @@ describe('get-purchase', () => {
       while (clock.nowMs() - startedMs < 2000) await new Promise((resolve) => setImmediate(resolve));
       rows.push(rowOf());
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
-        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+        state: 'ordered',
+        orderId: '101',
+        quantity: 1,
       });
       expect((await asked).status).to.equal('ordered');
       expect(clock.nowMs() - startedMs, 'at the next look').to.be.below(8000);
@@ -241,11 +260,15 @@ describe('get-purchase', () => {
       const asked = create({ clock: new SteppedClock(clock.nowMs()) }).get(query({ waitMs: 10_000 }));
       await turns();
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
-        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+        state: 'ordered',
+        orderId: '101',
+        quantity: 1,
       });
       await notifications.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
       expect(await asked, 'without a row in the book').to.deep.equal({
-        ...{ status: 'ordered', orderId: '101', orderState: 'pending_payment' },
+        status: 'ordered',
+        orderId: '101',
+        orderState: 'pending_payment',
       });
       expect([found, notifications.listening]).to.deep.equal([['notification'], 0]);
     });
@@ -276,7 +299,9 @@ describe('get-purchase', () => {
       await turns();
       rows.push(rowOf());
       store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u1/k1', {
-        ...{ state: 'ordered', orderId: '101', quantity: 1 },
+        state: 'ordered',
+        orderId: '101',
+        quantity: 1,
       });
       stepped.advance(50);
       expect((await asked).status).to.equal('ordered');

@@ -4,7 +4,12 @@ import { watchOverdue } from '../../../src/recovery/watch-overdue.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const DEADLINES = {
-  ...{ batch_pending: 60_000, outbox: 1, dead_letter: 2, refund: 3, compensation: 4, sale_over: 5 },
+  batch_pending: 60_000,
+  outbox: 1,
+  dead_letter: 2,
+  refund: 3,
+  compensation: 4,
+  sale_over: 5,
 } as const;
 
 /** The others are published by watch-sales-in-repair and finish-transfers. */
@@ -44,8 +49,11 @@ describe('keeper: watch-overdue', () => {
     expect(world.overdue.pending_payment).to.deep.equal([2, 5000]);
     expect(world.overdue.refund).to.deep.equal([7, 700]);
     expect(asked).to.have.deep.members([
-      ...[['outbox', 1] as const, ['dead_letter', 2] as const, ['refund', 3] as const],
-      ...[['compensation', 4] as const, ['sale_over', 5] as const],
+      ['outbox', 1] as const,
+      ['dead_letter', 2] as const,
+      ['refund', 3] as const,
+      ['compensation', 4] as const,
+      ['sale_over', 5] as const,
     ]);
   });
 

@@ -12,7 +12,10 @@ describe('redis: addresses', () => {
 
   it('sentinels: hosts with or without a port, master, database, login', () => {
     expect(read('redis+sentinel://a:1,b/stock')).to.deep.equal({
-      ...{ kind: 'sentinel', master: 'stock', db: 0, login: {} },
+      kind: 'sentinel',
+      master: 'stock',
+      db: 0,
+      login: {},
       sentinels: [
         { host: 'a', port: 1 },
         { host: 'b', port: 26379 },
@@ -24,7 +27,8 @@ describe('redis: addresses', () => {
 
   it('a cluster: some of its servers, login', () => {
     expect(read('redis+cluster://:secret@10.0.0.1:7000,[fd00::1]:7001,c')).to.deep.equal({
-      ...{ kind: 'cluster', login: { password: 'secret' } },
+      kind: 'cluster',
+      login: { password: 'secret' },
       nodes: [
         { host: '10.0.0.1', port: 7000 },
         { host: 'fd00::1', port: 7001 },
@@ -42,9 +46,17 @@ describe('redis: addresses', () => {
 
   it('refuses what is none, and does not show it', () => {
     for (const url of [
-      ...['redis+sentinel://h:1', 'redis+sentinel://h:1/', 'redis+sentinel://h:1/stock/x', 'redis+sentinel:///stock'],
-      ...['redis+cluster://', 'redis+cluster://h:1/0', 'redis+cluster://h:x', 'redis+cluster://h:1,', 'sentinel://h/x'],
-      ...['redis+cluster://a:secret%zz@h', 'redis+cluster://a@b@h'],
+      'redis+sentinel://h:1',
+      'redis+sentinel://h:1/',
+      'redis+sentinel://h:1/stock/x',
+      'redis+sentinel:///stock',
+      'redis+cluster://',
+      'redis+cluster://h:1/0',
+      'redis+cluster://h:x',
+      'redis+cluster://h:1,',
+      'sentinel://h/x',
+      'redis+cluster://a:secret%zz@h',
+      'redis+cluster://a@b@h',
     ]) {
       expect(() => keys.url.parse(url), url).to.throw(/^must be a URL .* but is not$/);
     }

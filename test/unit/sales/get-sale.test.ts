@@ -71,8 +71,16 @@ describe('get-sale', () => {
     const sale = await loaded();
     const { saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs } = sale;
     expect(await viewOf(sale)).to.deep.equal({
-      ...{ saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs, nowMs: clock.nowMs() },
-      ...{ state: 'open', stock: 'plenty' },
+      saleId,
+      sku,
+      title,
+      priceCents,
+      limitPerBuyer,
+      opensAtMs,
+      closesAtMs,
+      nowMs: clock.nowMs(),
+      state: 'open',
+      stock: 'plenty',
     });
   });
 

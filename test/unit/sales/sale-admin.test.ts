@@ -58,8 +58,13 @@ describe('SaleAdmin', () => {
     await admin.warm(sale.saleId, 'ann');
     for (const move of ['open', 'pause', 'open', 'open', 'close'] as const) await admin[move](sale.saleId, 'bob');
     expect(books.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
-      ...['ann sale.created', 'ann sale.warmed', 'bob sale.opened', 'bob sale.paused'],
-      ...['bob sale.resumed', 'bob sale.opened', 'bob sale.closed'],
+      'ann sale.created',
+      'ann sale.warmed',
+      'bob sale.opened',
+      'bob sale.paused',
+      'bob sale.resumed',
+      'bob sale.opened',
+      'bob sale.closed',
     ]);
     expect(books.audited[0]).to.deep.include({ subject: `sale:${sale.saleId}`, before: null, after: sale });
     expect(books.audited.at(-1)).to.deep.include({ before: { state: 'open' }, after: { state: 'closed' } });

@@ -91,7 +91,9 @@ function settingOf(rules: () => BreakerRules, random = (): number => 0.5): Setti
   const moves: BreakerState[] = [];
   const refusals = { real: 0, dry: 0 };
   const breaker = new AdaptiveBreaker({
-    ...{ rules, clock, random },
+    rules,
+    clock,
+    random,
     moved: (state) => moves.push(state),
     refused: (mode) => (mode === 'dry_run' ? refusals.dry++ : refusals.real++),
   });
@@ -136,8 +138,11 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 describe('breaker of one process', () => {
   it('behaves like its plain model after any history', () => {
     const rules = rulesOf({
-      ...{ windowMs: 2000, callsMin: 4, rate: { warmUpMs: 3_600_000 } },
-      ...{ probe: { firstMs: 200, capMs: 1500, jitter: 0.4, calmMs: 2500 }, trial: { calls: 2, waitMs: 400 } },
+      windowMs: 2000,
+      callsMin: 4,
+      rate: { warmUpMs: 3_600_000 },
+      probe: { firstMs: 200, capMs: 1500, jitter: 0.4, calmMs: 2500 },
+      trial: { calls: 2, waitMs: 400 },
     });
     const met = new Map<string, number>();
     fc.assert(

@@ -69,7 +69,9 @@ class World {
   readonly clock = new SteppedClock();
   readonly store = new MemoryBreakerStore(this.clock);
   rules: BreakerRules = rulesOf({
-    ...{ callsMin: 5, trial: { calls: 2 }, probe: { firstMs: 2000, jitter: 0 } },
+    callsMin: 5,
+    trial: { calls: 2 },
+    probe: { firstMs: 2000, jitter: 0 },
   });
   /** Dependencies that are out for everybody. */
   readonly out = new Set<Dependency>();
@@ -84,7 +86,11 @@ class World {
     const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
     const process = new SharedBreakers(
       {
-        ...{ rules: () => this.rules, store: this.store, clock: this.clock, random: () => shortest, log: silentLog },
+        rules: () => this.rules,
+        store: this.store,
+        clock: this.clock,
+        random: () => shortest,
+        log: silentLog,
         metrics: {
           breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
           breakerRefused: (dependency, mode) => this.refusals.push(`${dependency} ${mode}`),
@@ -182,7 +188,10 @@ describe('breakers of several processes', () => {
     expect(world.refuse()).to.deep.equal([true, true, true, true]);
     await world.run(2000, busy);
     expect(world.refuse(), 'the first one waited 30 s, the others would have waited 60 s').to.deep.equal([
-      ...[false, false, false, false],
+      false,
+      false,
+      false,
+      false,
     ]);
   });
 

@@ -126,7 +126,9 @@ describe('degradation levels', () => {
       metrics: { degraded: (endpoint, at, mode) => told.push(`${endpoint} ${at} ${mode}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
-      ...[false, null, 'L0'],
+      false,
+      null,
+      'L0',
     ]);
     expect([told.length, asked]).to.deep.equal([0, 0]);
 
@@ -149,7 +151,11 @@ describe('degradation levels', () => {
 
   it('a change is refused at L4 only', () => {
     expect(LEVELS.map((at) => refusesChange({ level: at, sparesSource: false }))).to.deep.equal([
-      ...[false, false, false, false, true],
+      false,
+      false,
+      false,
+      false,
+      true,
     ]);
     expect(refusesChange(null)).to.equal(false);
   });

@@ -13,8 +13,15 @@ import { rulesOf } from './degrade-world.js';
 import fc from 'fast-check';
 
 const SALE: Body = {
-  ...{ saleId: '7', sku: 'S-1', title: 'A thing', priceCents: 990, limitPerBuyer: 1, state: 'open', stock: 'few' },
-  ...{ opensAt: '2026-01-01T00:00:00.000Z', closesAt: '2026-01-02T00:00:00.000Z' },
+  saleId: '7',
+  sku: 'S-1',
+  title: 'A thing',
+  priceCents: 990,
+  limitPerBuyer: 1,
+  state: 'open',
+  stock: 'few',
+  opensAt: '2026-01-01T00:00:00.000Z',
+  closesAt: '2026-01-02T00:00:00.000Z',
 };
 const OUT = new OperationalError('redis', 'out', { retryable: true });
 
@@ -96,7 +103,10 @@ describe('degraded reads', () => {
     expect(await page.serve('L4')).to.deep.equal({ served: 'no_content' });
     expect(page.reading).to.equal(0);
     expect(REFUSAL).to.deep.equal({
-      ...{ purchase: 'degraded', status: 'degraded', order: 'degraded', sale: 'no_content' },
+      purchase: 'degraded',
+      status: 'degraded',
+      order: 'degraded',
+      sale: 'no_content',
     });
   });
 

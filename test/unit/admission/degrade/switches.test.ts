@@ -25,7 +25,8 @@ describe('switches', () => {
     const change = { endpoint: 'sale', level: 'L2', percent: 25 };
     expect(readSwitchChange(change)).to.deep.equal({ read: 'change', change });
     expect(readSwitchChange({ endpoint: 'sale', level: 'L2' })).to.deep.equal({
-      ...{ read: 'change', change: { ...change, percent: 100 } },
+      read: 'change',
+      change: { ...change, percent: 100 },
     });
     expect(fieldsOf({ endpoint: 'admin', level: 'L9', percent: -1 })).to.deep.equal(['endpoint', 'level', 'percent']);
     expect(fieldsOf({ endpoint: 'sale', level: 'L1', percent: '5' })).to.deep.equal(['percent']);
@@ -152,7 +153,9 @@ describe('switch admin', () => {
   it('a switch is a new version of the rules with nothing else changed, audited with its actor', async () => {
     await rules.publish({ lists: { mode: 'on', users: { deny: ['eve'] } } }, 0, 'boss');
     expect(await admin.set(SALE_L1, 'ann')).to.deep.equal({
-      ...{ outcome: 'switched', version: 2, seenAtOnce: true },
+      outcome: 'switched',
+      version: 2,
+      seenAtOnce: true,
       row: { ...SALE_L1, inForce: true },
     });
     expect(repository.audited.at(-1)).to.deep.include({ actor: 'ann', action: 'rules.published' });

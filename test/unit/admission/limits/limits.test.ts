@@ -73,8 +73,10 @@ describe('limits', () => {
     for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
     expect(refusals).to.deep.equal([
-      ...['purchase user dry_run', 'purchase user dry_run'],
-      ...['purchase leaky dry_run', 'purchase leaky dry_run'],
+      'purchase user dry_run',
+      'purchase user dry_run',
+      'purchase leaky dry_run',
+      'purchase leaky dry_run',
     ]);
   });
 
@@ -137,8 +139,12 @@ describe('limits', () => {
     ];
     const paths = wrong.map((json) => limitsRules.safeParse(json).error?.issues[0]?.path.join('.'));
     expect(paths).to.deep.equal([
-      ...['purchase.user.limit', 'purchase.user.windowMs', 'purchase.global.ratePerSecond'],
-      ...['purchase', 'leaky.waitMaxMs', 'mode'],
+      'purchase.user.limit',
+      'purchase.user.windowMs',
+      'purchase.global.ratePerSecond',
+      'purchase',
+      'leaky.waitMaxMs',
+      'mode',
     ]);
   });
 });
@@ -177,8 +183,10 @@ describe('RateLimit headers', () => {
 
   it('tell an allowed request what is left, and until when', () => {
     expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
-      ...['RateLimit-Policy', rateLimitPolicy(LIMITS)],
-      ...['RateLimit', '"user";r=3;t=2'],
+      'RateLimit-Policy',
+      rateLimitPolicy(LIMITS),
+      'RateLimit',
+      '"user";r=3;t=2',
     ]);
   });
 

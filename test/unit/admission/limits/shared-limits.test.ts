@@ -29,7 +29,11 @@ const turn = async (): Promise<void> => {
 
 /** A verdict that says which visit it is of. */
 const verdictOf = (userId: string | null): LimitVerdict => ({
-  ...{ outcome: 'allowed', limit: 'user', remaining: Number(userId?.slice(1)), retryAfterMs: 0, resetMs: 0 },
+  outcome: 'allowed',
+  limit: 'user',
+  remaining: Number(userId?.slice(1)),
+  retryAfterMs: 0,
+  resetMs: 0,
 });
 
 describe('limit batcher', () => {
@@ -255,8 +259,10 @@ describe('limits while Redis may be away', () => {
     expect(await outcomes(3)).to.deep.equal([IN, IN, OUT]);
     const limits = { ...SHARED_LIMITS, global: { ratePerSecond: 100, burst: 2 }, ip: { limit: 9, windowMs: 100 } };
     expect(shareOf(limits, 4)).to.deep.equal({
-      ...{ subjectsMax: 100, global: { ratePerSecond: 25, burst: 1 } },
-      ...{ user: { limit: 1, windowMs: 60_000 }, ip: { limit: 3, windowMs: 100 } },
+      subjectsMax: 100,
+      global: { ratePerSecond: 25, burst: 1 },
+      user: { limit: 1, windowMs: 60_000 },
+      ip: { limit: 3, windowMs: 100 },
     });
   });
 });

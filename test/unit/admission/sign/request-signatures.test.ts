@@ -24,7 +24,9 @@ const PURCHASE = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quant
 
 /** The signature as any client would compute it, with nothing of ours. */
 const VECTOR = {
-  ...{ secret: SECRETS['app-1'], timestamp: '1767225600', nonce: 'n-0123456789abcdef' },
+  secret: SECRETS['app-1'],
+  timestamp: '1767225600',
+  nonce: 'n-0123456789abcdef',
   signature: 'ykH5fms3oY7G7lcK_LZk4VNqePs8LVF7NGKhU61qsYY',
 };
 

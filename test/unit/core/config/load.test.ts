@@ -33,7 +33,12 @@ describe('config', () => {
 
   it('a default stands where a key is not set or empty', () => {
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '' }).batch).to.deep.equal({
-      ...{ sizeMax: 192, inFlightMax: 3, gatherMs: 25, queueMax: 8192, waitMaxMs: 2000, roundsMax: 5 },
+      sizeMax: 192,
+      inFlightMax: 3,
+      gatherMs: 25,
+      queueMax: 8192,
+      waitMaxMs: 2000,
+      roundsMax: 5,
     });
     expect(loadConfig(['batch'], { BATCH_SIZE_MAX: '16' }).batch.sizeMax).to.equal(16);
   });
@@ -138,14 +143,12 @@ describe('config', () => {
       .flatMap((section) => Object.values(section) as Key<unknown>[])
       .filter(({ secret }) => secret);
     expect(secrets.map(({ env }) => env)).to.have.members([
-      ...[
-        'JWT_SECRET',
-        'REDIS_URL',
-        'MYSQL_URL',
-        'PAYMENT_WEBHOOK_SECRET',
-        'ADMISSION_SIGN_KEYS',
-        'ADMISSION_SEAL_KEYS',
-      ],
+      'JWT_SECRET',
+      'REDIS_URL',
+      'MYSQL_URL',
+      'PAYMENT_WEBHOOK_SECRET',
+      'ADMISSION_SIGN_KEYS',
+      'ADMISSION_SEAL_KEYS',
     ]);
   });
 

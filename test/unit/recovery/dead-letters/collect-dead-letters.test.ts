@@ -39,8 +39,12 @@ describe('keeper: collect-dead-letters', () => {
     await create().runOnce();
     expect(world.deadLetters.deadLetters).to.have.length(1);
     expect(world.deadLetters.deadLetters[0]).to.deep.include({
-      ...{ group: GROUPS.writer, originTopic: TOPICS.purchase, saleId: batch.saleId, batchId: batch.batchId },
-      ...{ body: batch.body, reason: 'retries_exhausted' },
+      group: GROUPS.writer,
+      originTopic: TOPICS.purchase,
+      saleId: batch.saleId,
+      batchId: batch.batchId,
+      body: batch.body,
+      reason: 'retries_exhausted',
     });
     expect([await pending(), unfinished(), world.counts.parked]).to.deep.equal([0, 0, 1]);
     expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);

@@ -25,8 +25,12 @@ export class DeadLetterWorld extends KeeperWorld {
     { owner: 'desk', leaseMs: 60_000 },
   );
   readonly admin = new DeadLetterAdmin({
-    ...{ deadLetters: this.deadLetters, store: this.store, repository: this.books, channel: this.#channel() },
-    ...{ minter: this.minter, clock: this.clock },
+    deadLetters: this.deadLetters,
+    store: this.store,
+    repository: this.books,
+    channel: this.#channel(),
+    minter: this.minter,
+    clock: this.clock,
     ...memoryOrderChannels(this.broker),
     states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
     coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
@@ -55,8 +59,15 @@ export class DeadLetterWorld extends KeeperWorld {
 
   async parkDeadLetter({ saleId, batchId, body }: Batch, parts: Partial<DeadLetter> = {}): Promise<string> {
     await this.deadLetters.park({
-      ...{ messageId: randomBytes(8).toString('hex'), group: GROUPS.writer, originTopic: TOPICS.purchase },
-      ...{ saleId, batchId, body, reason: 'retries_exhausted', detail: 'given up', attempts: 8 },
+      messageId: randomBytes(8).toString('hex'),
+      group: GROUPS.writer,
+      originTopic: TOPICS.purchase,
+      saleId,
+      batchId,
+      body,
+      reason: 'retries_exhausted',
+      detail: 'given up',
+      attempts: 8,
       ...parts,
     });
     return this.deadLetters.deadLetters.at(-1)?.deadLetterId ?? '';

@@ -97,7 +97,8 @@ describe('discard-dead-letter', () => {
     await world.store.markRecorded([{ batch, orders: [] }]); // what a worker does that finds every row
     expect(bucket().unitsLeft).to.equal(100);
     expect(await world.admin.replay(deadLetterId, { actor: 'ann', waitMs: 0 })).to.deep.equal({
-      ...{ outcome: 'already_closed', state: 'discarded' },
+      outcome: 'already_closed',
+      state: 'discarded',
     });
   });
 

@@ -86,7 +86,9 @@ describe('replay-dead-letter', () => {
     const [orderId] = await world.recorded(batch);
     expect((await replay(deadLetterId)).outcome).to.equal('already_recorded');
     expect(world.store.bucket({ ...sale, bucket: 0 }).requests.get('u1/k1')).to.deep.equal({
-      ...{ state: 'ordered', orderId, quantity: 1 },
+      state: 'ordered',
+      orderId,
+      quantity: 1,
     });
   });
 

@@ -21,8 +21,15 @@ describe('replay-message', () => {
   const park = async (group: string, body: string): Promise<string> => {
     const messageId = `m${world.deadLetters.deadLetters.length}`;
     await world.deadLetters.park({
-      ...{ messageId, group, originTopic: 'whatever', saleId: sale.saleId, batchId: null, body },
-      ...{ reason: 'retries_exhausted', detail: 'given up', attempts: 17 },
+      messageId,
+      group,
+      originTopic: 'whatever',
+      saleId: sale.saleId,
+      batchId: null,
+      body,
+      reason: 'retries_exhausted',
+      detail: 'given up',
+      attempts: 17,
     });
     return world.deadLetters.deadLetters.at(-1)?.deadLetterId ?? '';
   };
@@ -94,7 +101,8 @@ describe('replay-message', () => {
     };
     const publishedAtMs = world.clock.nowMs();
     expect(await replay(deadLetterId)).to.deep.equal({
-      ...{ outcome: 'replayed', note: 'published again: none of 2 orders is overdue' },
+      outcome: 'replayed',
+      note: 'published again: none of 2 orders is overdue',
     });
     expect(looks).to.equal(3);
     const [published = ''] = world.broker.published(TOPICS.paymentDeadline);

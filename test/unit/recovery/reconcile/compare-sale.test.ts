@@ -180,9 +180,7 @@ describe('compare-sale', () => {
     expect(world.runsRepository.runs.at(-1)?.figures).to.include({ moving: 1 });
     await world.work(batch);
     world.books.outbox.add('release', 'b', [
-      ...[
-        { saleId: sale.saleId, bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
-      ],
+      { saleId: sale.saleId, bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
     ]);
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
@@ -211,7 +209,9 @@ describe('compare-sale', () => {
     await world.openSale();
     const all = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'ann' });
     expect([all.salesCompared, all.outcome, world.runsRepository.runs.at(-1)?.outcome]).to.deep.equal([
-      ...[1, 'partly', 'partly'],
+      1,
+      'partly',
+      'partly',
     ]);
   });
 

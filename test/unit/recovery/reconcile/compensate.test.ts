@@ -163,7 +163,9 @@ describe('compensate', () => {
     await world.compensate();
     expect([states(), bucket().unitsLeft]).to.deep.equal([['drift compensated'], 100]);
     expect(world.jobs.audited.map(({ action, before, after }) => [action, before, after])[1]).to.deep.equal([
-      ...['ledger.adjust', { bucket: 0, unitsLeft: 102 }, { bucket: 0, unitsLeft: 100 }],
+      'ledger.adjust',
+      { bucket: 0, unitsLeft: 102 },
+      { bucket: 0, unitsLeft: 100 },
     ]);
   });
 
@@ -263,7 +265,8 @@ describe('compensate', () => {
     world.read.buyersAstray = 7;
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
-      ...[3, 'the units of buyers differ from those of their requests: a person has to decide'],
+      3,
+      'the units of buyers differ from those of their requests: a person has to decide',
     ]);
     world.read.buyersAstray = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand

@@ -11,8 +11,13 @@ import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.j
 import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
 
 export const OPTIONS: ReconcileOptions = {
-  ...{ safeAgeMs: 120_000, waitingMaxMs: 3_600_000, looksMax: 100, markerAgeMs: 86_400_000, outboxAgeMs: 600_000 },
-  ...{ retryFirstMs: 60_000, leaseMs: 60_000 },
+  safeAgeMs: 120_000,
+  waitingMaxMs: 3_600_000,
+  looksMax: 100,
+  markerAgeMs: 86_400_000,
+  outboxAgeMs: 600_000,
+  retryFirstMs: 60_000,
+  leaseMs: 60_000,
 };
 
 /** Reconcile with everything around it in memory, and a worker that does what a test says. */
@@ -43,14 +48,14 @@ export class ReconcileWorld extends DeadLetterWorld {
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(
       {
-        ...{ store: both, repository: new MemoryReconcileRepository(this.books, this.deadLetters), jobs: this.jobs },
-        ...{
-          runs: this.runsRepository,
-          sales: this.books,
-          outbox: this.books.outbox,
-          clock: this.clock,
-          log: silentLog,
-        },
+        store: both,
+        repository: new MemoryReconcileRepository(this.books, this.deadLetters),
+        jobs: this.jobs,
+        runs: this.runsRepository,
+        sales: this.books,
+        outbox: this.books.outbox,
+        clock: this.clock,
+        log: silentLog,
         fail: { repository: this.books, minter, clock: this.clock },
         channel: {
           publish: async (batch) => {

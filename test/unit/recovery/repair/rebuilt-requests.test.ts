@@ -11,7 +11,12 @@ import { batchOf, purchaseOf, purchasesOf, saleOf } from '../../../helpers/sales
 describe('rebuilt-requests', () => {
   let orders = 0;
   const row = (text: string, state: OrderState = 'pending_payment'): AgedOrder => ({
-    ...{ ...purchaseOf(text), orderId: String(++orders), batchId: 'b', state, reason: null, ageMs: 0 },
+    ...purchaseOf(text),
+    orderId: String(++orders),
+    batchId: 'b',
+    state,
+    reason: null,
+    ageMs: 0,
   });
   const held = (text: string, batchId = 'h'): StoredRequest => {
     const { userId, requestId, quantity } = purchaseOf(text);
@@ -31,7 +36,10 @@ describe('rebuilt-requests', () => {
     const books = booksOf();
     books.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);
     expect(staged(books)).to.deep.equal([
-      ...['ann/k1 ordered:1:2', 'bob/k1 released:2:1', 'cid/k1 ordered:3:1', 'dan/k1 released:4:1'],
+      'ann/k1 ordered:1:2',
+      'bob/k1 released:2:1',
+      'cid/k1 ordered:3:1',
+      'dan/k1 released:4:1',
     ]);
     expect(staged(books)).to.deep.equal([]);
     expect([books.unitsLeft, books.rows, books.held]).to.deep.equal([[2], 4, 0]);

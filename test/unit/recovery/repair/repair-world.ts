@@ -48,7 +48,9 @@ export class RepairWorld extends DeadLetterWorld {
         parkedBatchesOf: (...args) => repair.parkedBatchesOf(...args),
         agedOrders: (...args) => repository.agedOrders(...args),
       },
-      ...{ sales: this.books, clock: this.clock, log: this.log },
+      sales: this.books,
+      clock: this.clock,
+      log: this.log,
     };
   }
 
@@ -60,7 +62,9 @@ export class RepairWorld extends DeadLetterWorld {
   bucketOf({ saleId }: Sale): { state: string; epoch: number; unitsLeft: number; requests: Record<string, string> } {
     const { sale, unitsLeft, requests } = this.store.bucket({ saleId, bucket: 0 });
     return {
-      ...{ state: sale?.state ?? 'gone', epoch: sale?.epoch ?? 0, unitsLeft },
+      state: sale?.state ?? 'gone',
+      epoch: sale?.epoch ?? 0,
+      unitsLeft,
       requests: Object.fromEntries([...requests].map(([key, entry]) => [key, formatRequestEntry(entry)]).sort()),
     };
   }

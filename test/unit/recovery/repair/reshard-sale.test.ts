@@ -57,8 +57,11 @@ describe('reshard-sale', () => {
   const bucketsNow = () =>
     Array.from({ length: inRepository().buckets }, (_, bucket) => world.store.bucket({ saleId: sale.saleId, bucket }));
   const expected = (heldId: string): Record<string, string> => ({
-    ...{ 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' },
-    ...{ 'dan/k1': `held:${heldId}:1`, 'eve/k1': `held:${heldId}:1` },
+    'ann/k1': 'ordered:1:2',
+    'bob/k1': 'ordered:2:1',
+    'cid/k1': 'released:3:1',
+    'dan/k1': `held:${heldId}:1`,
+    'eve/k1': `held:${heldId}:1`,
   });
 
   /** Every key stands once, where its buyer belongs; no unit is lost or made; each bucket serves its own batches. */
@@ -92,8 +95,10 @@ describe('reshard-sale', () => {
     expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);
     expect(inRepository()).to.include({ buckets: 4, epoch: 2, state: 'open' });
     expect(world.books.audited.at(-1)).to.deep.include({
-      ...{ actor: 'ann', action: 'sale.scattered' },
-      ...{ before: { epoch: 1, buckets: 1 }, after: { epoch: 2, buckets: 4 } },
+      actor: 'ann',
+      action: 'sale.scattered',
+      before: { epoch: 1, buckets: 1 },
+      after: { epoch: 2, buckets: 4 },
     });
     expect(forgotten).to.deep.equal([sale.saleId]);
   });

@@ -10,7 +10,12 @@ export const START_MS = Date.UTC(2030, 0, 1);
 const SALE = saleOf({ saleId: '7' }, START_MS);
 /** Formed 50 ms before it was deducted. */
 export const BATCH = sealBatch({
-  ...{ batchId: 'batch-1', saleId: '7', bucket: 0, epoch: 1, createdAtMs: START_MS - 50, trace: '' },
+  batchId: 'batch-1',
+  saleId: '7',
+  bucket: 0,
+  epoch: 1,
+  createdAtMs: START_MS - 50,
+  trace: '',
   purchases: purchasesOf('u1', 'u2'),
 });
 
@@ -45,12 +50,10 @@ export function pendingEvidence(parts: {
       nowMs,
       ...parts.repository,
     },
-    ...{
-      deadLetters: parts.deadLetters ?? [],
-      jobs: parts.jobs ?? [],
-      audit: [],
-      broker: parts.broker ?? 'no way there',
-    },
+    deadLetters: parts.deadLetters ?? [],
+    jobs: parts.jobs ?? [],
+    audit: [],
+    broker: parts.broker ?? 'no way there',
   };
 }
 
@@ -64,16 +67,18 @@ export function recordedEvidence(
   },
 ): PurchaseEvidence {
   const order: OrderTrace['order'] = {
-    ...{
-      orderId: '42',
-      userId: 'u1',
-      saleId: '7',
-      requestId: 'k1',
-      batchId: 'batch-1',
-      quantity: 1,
-      amountCents: 1999,
-    },
-    ...{ state, reason: null, createdAtMs: START_MS + 100, expiresAtMs: START_MS + 900_100, paidAtMs: null },
+    orderId: '42',
+    userId: 'u1',
+    saleId: '7',
+    requestId: 'k1',
+    batchId: 'batch-1',
+    quantity: 1,
+    amountCents: 1999,
+    state,
+    reason: null,
+    createdAtMs: START_MS + 100,
+    expiresAtMs: START_MS + 900_100,
+    paidAtMs: null,
     updatedAtMs: START_MS + 5000,
     ...parts.order,
   };
@@ -84,24 +89,40 @@ export function recordedEvidence(
 
 export function deadLetterOf(parts: Partial<DeadLetterSummary> = {}): DeadLetterSummary {
   return {
-    ...{
-      deadLetterId: '17',
-      messageId: 'm1',
-      group: 'seckill-order-writer',
-      originTopic: 'seckill-purchase',
-      saleId: '7',
-    },
-    ...{ batchId: 'batch-1', reason: 'retries_exhausted', detail: 'given up', attempts: 8, state: 'parked' },
-    ...{ parkedAtMs: START_MS + 8000, replays: 0, replayStartedAtMs: null, note: null },
+    deadLetterId: '17',
+    messageId: 'm1',
+    group: 'seckill-order-writer',
+    originTopic: 'seckill-purchase',
+    saleId: '7',
+    batchId: 'batch-1',
+    reason: 'retries_exhausted',
+    detail: 'given up',
+    attempts: 8,
+    state: 'parked',
+    parkedAtMs: START_MS + 8000,
+    replays: 0,
+    replayStartedAtMs: null,
+    note: null,
     ...parts,
   };
 }
 
 export function jobOf(parts: Partial<CompensationJob> = {}): CompensationJob {
   return {
-    ...{ jobId: '3', kind: 'leak', saleId: '7', subject: '7/u1/k1', batchId: 'batch-1', userId: 'u1', requestId: 'k1' },
-    ...{ detail: 'held for long', state: 'pending', attempts: 1, availableAtMs: START_MS + 60_000, lastError: null },
-    ...{ createdAtMs: START_MS + 10_000, updatedAtMs: START_MS + 10_000 },
+    jobId: '3',
+    kind: 'leak',
+    saleId: '7',
+    subject: '7/u1/k1',
+    batchId: 'batch-1',
+    userId: 'u1',
+    requestId: 'k1',
+    detail: 'held for long',
+    state: 'pending',
+    attempts: 1,
+    availableAtMs: START_MS + 60_000,
+    lastError: null,
+    createdAtMs: START_MS + 10_000,
+    updatedAtMs: START_MS + 10_000,
     ...parts,
   };
 }

@@ -83,7 +83,11 @@ describe('trace: where a purchase stands', () => {
   it('a paid order, its coupon, and money that is owed back', () => {
     expect(stand(recordedEvidence('paid', {}))).to.deep.equal(['paid', 'Order 42 is paid: its coupon follows.']);
     const refund = {
-      ...{ paymentId: 'p2', amountCents: 1999, atMs: START_MS, updatedAtMs: START_MS, reason: 'already_paid' },
+      paymentId: 'p2',
+      amountCents: 1999,
+      atMs: START_MS,
+      updatedAtMs: START_MS,
+      reason: 'already_paid',
       state: 'due' as const,
     };
     const paidTwice = recordedEvidence('paid', { repository: { couponAtMs: START_MS, refunds: [refund] } });
@@ -102,7 +106,11 @@ describe('trace: where a purchase stands', () => {
       'Order 42 is expired: its units are back, nothing is left to do.',
     ]);
     const promise: TracedOutboxRow = {
-      ...{ outboxId: '9', attempts: 4, atMs: START_MS, availableAtMs: START_MS, doneAtMs: null },
+      outboxId: '9',
+      attempts: 4,
+      atMs: START_MS,
+      availableAtMs: START_MS,
+      doneAtMs: null,
       kind: 'release',
     };
     expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [promise] } }))).to.deep.equal([

@@ -13,8 +13,13 @@ const lines = (evidence: PurchaseEvidence): string[] =>
 describe('trace: the time line', () => {
   it('a pending purchase: when it was formed and deducted, then its present state', () => {
     expect(lines(pendingEvidence({}))).to.deep.equal([
-      ...['-0.05 redis batch_formed', '0 redis deducted'],
-      ...['now redis marker', 'now redis request', 'now redis sale', 'now mysql order', 'now broker not_asked'],
+      '-0.05 redis batch_formed',
+      '0 redis deducted',
+      'now redis marker',
+      'now redis request',
+      'now redis sale',
+      'now mysql order',
+      'now broker not_asked',
     ]);
     const sale = stepsOf(pendingEvidence({})).find(({ what }) => what === 'sale');
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
@@ -36,7 +41,12 @@ describe('trace: the time line', () => {
       doneAtMs: number | null,
       kind: 'batch_recorded' | 'orders_moved',
     ) => ({
-      ...{ outboxId, kind, attempts: 1, atMs, availableAtMs: atMs, doneAtMs },
+      outboxId,
+      kind,
+      attempts: 1,
+      atMs,
+      availableAtMs: atMs,
+      doneAtMs,
     });
     const evidence = recordedEvidence('paid', {
       order: { paidAtMs: START_MS + 5000 },
@@ -50,9 +60,18 @@ describe('trace: the time line', () => {
       },
     });
     expect(lines(evidence)).to.deep.equal([
-      ...['0.1 mysql recorded', '0.1 mysql promised', '0.6 mysql kept', '4.99 mysql payment', '5 mysql paid'],
-      ...['5 mysql promised', '6 mysql coupon'],
-      ...['now redis marker', 'now redis marked_recorded', 'now redis request', 'now redis sale', 'now mysql promised'],
+      '0.1 mysql recorded',
+      '0.1 mysql promised',
+      '0.6 mysql kept',
+      '4.99 mysql payment',
+      '5 mysql paid',
+      '5 mysql promised',
+      '6 mysql coupon',
+      'now redis marker',
+      'now redis marked_recorded',
+      'now redis request',
+      'now redis sale',
+      'now mysql promised',
       'now broker not_asked',
     ]);
   });
@@ -86,7 +105,10 @@ describe('trace: the time line', () => {
       { kind: 'redriven', storedAtMs: START_MS + 60_000 },
     ] as const;
     expect(lines(pendingEvidence({ broker })).slice(0, 5)).to.deep.equal([
-      ...['-0.05 redis batch_formed', '-0.02 broker half_stored', '0 redis deducted', '0.01 broker committed'],
+      '-0.05 redis batch_formed',
+      '-0.02 broker half_stored',
+      '0 redis deducted',
+      '0.01 broker committed',
       '60 broker redriven',
     ]);
     expect(lines(pendingEvidence({ broker: [] }))).to.include('now broker messages');
@@ -102,15 +124,27 @@ describe('trace: the time line', () => {
       }),
       audit: [
         {
-          ...{ auditId: '1', actor: 'ann', action: 'dead_letter.replay_begun', subject: 'dead_letter:17' },
-          ...{ before: {}, after: {}, atMs: START_MS + 9001 },
+          auditId: '1',
+          actor: 'ann',
+          action: 'dead_letter.replay_begun',
+          subject: 'dead_letter:17',
+          before: {},
+          after: {},
+          atMs: START_MS + 9001,
         },
       ],
     };
     const found = lines(evidence);
     expect(found).to.include.members([
-      ...['6 mysql refund_due', '7 mysql refunded', '8 mysql parked', '9 mysql replay_begun', '9.001 mysql audit'],
-      ...['10 mysql compensation', '11 mysql compensation', 'now mysql dead_letter', 'now mysql compensation'],
+      '6 mysql refund_due',
+      '7 mysql refunded',
+      '8 mysql parked',
+      '9 mysql replay_begun',
+      '9.001 mysql audit',
+      '10 mysql compensation',
+      '11 mysql compensation',
+      'now mysql dead_letter',
+      'now mysql compensation',
     ]);
     const details = stepsOf(evidence).map(({ detail }) => detail);
     expect(details).to.include('ann: dead_letter.replay_begun dead_letter:17');

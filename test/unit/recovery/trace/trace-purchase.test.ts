@@ -83,8 +83,15 @@ describe('trace: which purchases an id means', () => {
   it('a purchase known only to a dead letter: all by its batch id, one by its request id', async () => {
     const batch = batchOf({ saleId: '7' }, purchasesOf('u1/k1', 'u2/k2'));
     await deadLetters.park({
-      ...{ messageId: 'm1', group: 'g', originTopic: 't', saleId: '7', batchId: batch.batchId, body: batch.body },
-      ...{ reason: 'unknown_sale', detail: '', attempts: 1 },
+      messageId: 'm1',
+      group: 'g',
+      originTopic: 't',
+      saleId: '7',
+      batchId: batch.batchId,
+      body: batch.body,
+      reason: 'unknown_sale',
+      detail: '',
+      attempts: 1,
     });
     expect(await found({ id: batch.batchId })).to.deep.equal(['7/u1/k1', '7/u2/k2']);
     expect(await found({ id: 'k2' })).to.deep.equal(['7/u2/k2']);
