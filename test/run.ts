@@ -25,6 +25,9 @@ const PARALLEL: readonly Folder[] = ['contract'];
 const PARALLEL_JOBS = 5;
 const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
 
+// Brokers live for minutes here and are killed and started again: too short for the optimizing compiler to pay off.
+process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
+
 const { folders, mochaArgs, changedSince } = options();
 const startedMs = Date.now();
 const stopping = new AbortController();

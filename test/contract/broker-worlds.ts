@@ -44,6 +44,8 @@ export interface BrokerWorld {
 
 const INVISIBLE_MS = 10_000;
 const AWAIT_MS = 1_000;
+/** Longer than the default: a broker that shares two cores with other suites may be slow, and no answer is another result. */
+const REQUEST_TIMEOUT_MS = 10_000;
 
 export async function memoryWorld(): Promise<BrokerWorld> {
   const clock = new ManualClock();
@@ -71,30 +73,28 @@ export async function memoryWorld(): Promise<BrokerWorld> {
 }
 
 export async function rocketmqWorld(): Promise<BrokerWorld> {
-  const endpoint = stackEnv().ROCKETMQ_ENDPOINT;
   const opened: Closeable[] = [];
   const keep = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
     const client = await opening;
     opened.push(client);
     return client;
   };
-  const log = silentLog;
+  const options = { endpoint: stackEnv().ROCKETMQ_ENDPOINT, log: silentLog, requestTimeoutMs: REQUEST_TIMEOUT_MS };
   return {
     purchaseChannel: (checkBack) =>
       keep(
         createPurchaseChannel({
-          endpoint,
+          ...options,
           checkBack,
           checksInParallel: 8,
-          log,
           metrics: createChannelMetrics(new Registry()),
         }),
       ),
-    redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
-    deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
-    orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),
+    redriveChannel: () => keep(createRedriveChannel(options)),
+    deadlineChannel: () => keep(createDeadlineChannel(options)),
+    orderEventChannel: () => keep(createOrderEventChannel(options)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
-      keep(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
+      keep(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {

@@ -69,7 +69,8 @@ export async function mysqlWorld(
   url = stackEnv().MYSQL_URL,
 ): Promise<RepositoryWorld & { readonly pool: MysqlPool }> {
   await migrate({ url });
-  const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, lockWaitSeconds: 1 });
+  // hundreds of calls wait for few connections here, and other suites take their share of the disk
+  const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
   const triggers: string[] = [];
   return {
     pool,

@@ -14,6 +14,8 @@ import { createBucketAudit } from '../../invariants/redis-snapshot.js';
 const SNAPSHOT_CACHE_MS = 5000;
 /** The speed of our own connections proves nothing, and a machine that boots a broker is slow. */
 const REPLY_TIMEOUT_MS = 10_000;
+/** Not the fault that a scenario looks for: a machine with a dozen programs is slow. */
+const MYSQL_CONNECT_TIMEOUT_MS = 20_000;
 
 /** The servers of a run, with connections to break them and to read them. */
 export interface StackControls {
@@ -42,7 +44,12 @@ export async function openControls(dir: string, env: StackEnv): Promise<StackCon
   await restoreServers(servers);
   const timeouts = { replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 2000 };
   const redis = await connectRedis({ url: env.REDIS_URL, ...timeouts }, silentLog);
-  const mysql = openMysqlPool({ url: env.MYSQL_URL, poolMax: 4, queryTimeoutMs: REPLY_TIMEOUT_MS });
+  const mysql = openMysqlPool({
+    url: env.MYSQL_URL,
+    poolMax: 4,
+    queryTimeoutMs: REPLY_TIMEOUT_MS,
+    connectTimeoutMs: MYSQL_CONNECT_TIMEOUT_MS,
+  });
   return {
     servers,
     env,

@@ -19,6 +19,8 @@ import type { Scenario } from '../scenario.js';
 // T1 to T9: an api dies between half message and commit, or a commit, a rollback or a reply is lost.
 
 const STOCK = 20;
+/** A broker that starves beside other scenarios may refuse a half message (503) before the api is where it dies. */
+const TRIES_MAX = 4;
 
 async function untilAborted(context: ScenarioContext, saleId: string): Promise<void> {
   const isAborted = async (): Promise<boolean> => (await abortedBatchesOf(context.stack, saleId)).length > 0;
@@ -45,7 +47,7 @@ async function killAt(context: ScenarioContext, point: string): Promise<Death> {
   ]);
   let api = victim;
   const buyers = context.buyers(saleId, () => [api]);
-  await buyers.rush(users, users.length);
+  await buyers.rush(users, users.length, { tries: TRIES_MAX });
   await context.diedAt(victim, point);
   context.faultEnded();
   api = healthy;

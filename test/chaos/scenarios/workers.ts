@@ -30,7 +30,8 @@ const POINTS = [
 ] as const;
 /** Points after the COMMIT. */
 const LEAVES_ROWS: readonly string[] = ['worker_after_commit', 'worker_after_mark_recorded'];
-/** Each death leaves messages that come again, and the next worker may die of those. */
+/** Each death leaves messages that come again, and the next worker may die of those: at the latest then they are drained. */
+const WORKERS_UNTIL_DRAIN = 4;
 const WORKERS_MAX = 12;
 
 /** What a worker left that was killed at a fail point. */
@@ -79,10 +80,13 @@ class WorkerTraffic {
 
 async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTraffic, point: string): Promise<Death> {
   const { stack } = context;
-  const { saleId } = await context.openSale({ stock: STOCK });
-  const buyers = context.buyers(saleId, [api]);
-  for (const answer of await buyers.rush(BUYERS, BUYERS.length)) expectEqual(answer?.status, 202, 'the purchase');
-  const batchIds = await pendingBatchesOf(stack, saleId);
+  const sell = async (): Promise<{ saleId: string; batchIds: readonly string[] }> => {
+    const { saleId } = await context.openSale({ stock: STOCK });
+    const answers = await context.buyers(saleId, [api]).rush(BUYERS, BUYERS.length, { tries: 4 });
+    for (const answer of answers) expectEqual(answer?.status, 202, 'the purchase');
+    return { saleId, batchIds: await pendingBatchesOf(stack, saleId) };
+  };
+  let { saleId, batchIds } = await sell();
   for (let workers = 1; ; workers++) {
     traffic.clear();
     const worker = await context.start('worker', { env: traffic.env, failPoint: point });
@@ -93,6 +97,10 @@ async function killAt(context: ScenarioContext, api: Program, traffic: WorkerTra
     const ours = LEAVES_ROWS.includes(point) ? rows > 0 : traffic.has(batchIds, point);
     if (ours) return { point, saleId, rows, pending };
     expectBelow(workers, WORKERS_MAX, `workers that died at ${point} of other messages`);
+    if (workers % WORKERS_UNTIL_DRAIN === 0) {
+      await drainDeliveries(context);
+      ({ saleId, batchIds } = await sell());
+    }
   }
 }
 
