@@ -1,16 +1,24 @@
 import { Command } from 'commander';
-import { auditCommand } from './audit.js';
-import { dlqCommand } from './dlq.js';
-import { luaCommand } from './lua.js';
-import { apiCommand, keeperCommand, workerCommand } from './programs.js';
-import { reconcileCommand } from './reconcile.js';
-import { refundsCommand } from './refunds.js';
-import { rulesCommand } from './rules.js';
 import { runCommandLine } from './run-command-line.js';
-import { saleCommand } from './sale.js';
-import { migrateCommand, tokenCommand, topicsCommand } from './setup.js';
-import { switchCommand } from './switch.js';
-import { traceCommand } from './trace.js';
+
+/** Loaded when they are named: each brings libraries that take longer to load than most commands take to run. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  migrate: async () => (await import('./setup.js')).migrateCommand(),
+  topics: async () => (await import('./setup.js')).topicsCommand(),
+  api: async () => (await import('./programs.js')).apiCommand(),
+  worker: async () => (await import('./programs.js')).workerCommand(),
+  keeper: async () => (await import('./programs.js')).keeperCommand(),
+  sale: async () => (await import('./sale.js')).saleCommand(),
+  dlq: async () => (await import('./dlq.js')).dlqCommand(),
+  reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
+  refunds: async () => (await import('./refunds.js')).refundsCommand(),
+  rules: async () => (await import('./rules.js')).rulesCommand(),
+  switch: async () => (await import('./switch.js')).switchCommand(),
+  audit: async () => (await import('./audit.js')).auditCommand(),
+  trace: async () => (await import('./trace.js')).traceCommand(),
+  lua: async () => (await import('./lua.js')).luaCommand(),
+  token: async () => (await import('./setup.js')).tokenCommand(),
+};
 
 const seckill = new Command('seckill')
   .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
@@ -23,20 +31,6 @@ shows examples. Times are ISO 8601, now, or from now: +10m, -2h, -1d.
 Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly (options or settings).`,
   );
 
-await runCommandLine(seckill, [
-  migrateCommand(),
-  topicsCommand(),
-  apiCommand(),
-  workerCommand(),
-  keeperCommand(),
-  saleCommand(),
-  dlqCommand(),
-  reconcileCommand(),
-  refundsCommand(),
-  rulesCommand(),
-  switchCommand(),
-  auditCommand(),
-  traceCommand(),
-  luaCommand(),
-  tokenCommand(),
-]);
+const named = COMMANDS[process.argv[2] ?? ''];
+const needed = named === undefined ? Object.values(COMMANDS) : [named]; // all of them for --help, and for a wrong word
+await runCommandLine(seckill, await Promise.all(needed.map((load) => load())));

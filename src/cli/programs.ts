@@ -1,11 +1,10 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { runProgram, type Running } from '../programs/run-program.js';
-import { startApi } from '../programs/api.js';
-import { startKeeper } from '../programs/keeper.js';
-import { startWorker } from '../programs/worker.js';
+import { runProgram } from '../programs/run-program.js';
 import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { createLog } from '../programs/telemetry.js';
+
+// Each program is loaded by its own command: it need not wait for what the other two bring.
 
 const METRICS_PORT = 'port of /metrics, /healthz and /readyz; 0: a free one (default: METRICS_PORT, else a free one)';
 const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C end what is under way first.
@@ -29,6 +28,7 @@ ${EXIT_CODES}`,
       const env = withValue(process.env, 'PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
       const log = createLog('api', config.log.level);
+      const { startApi } = await import('../programs/api.js');
       await runProgram(log, (fail) => startApi(config, log, fail));
     });
 }
@@ -51,7 +51,8 @@ ${EXIT_CODES}`,
       const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
       const log = createLog('worker', config.log.level);
-      await runProgram(log, (fail): Promise<Running> => startWorker(config, log, fail));
+      const { startWorker } = await import('../programs/worker.js');
+      await runProgram(log, (fail) => startWorker(config, log, fail));
     });
 }
 
@@ -77,6 +78,7 @@ ${EXIT_CODES}`,
       const env = withValue(process.env, 'METRICS_PORT', metricsPort);
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
       const log = createLog('keeper', config.log.level);
+      const { startKeeper } = await import('../programs/keeper.js');
       await runProgram(log, () => startKeeper(config, log));
     });
 }

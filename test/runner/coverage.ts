@@ -5,22 +5,22 @@ import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 /**
- * What unit and contract tests must reach in each room: percent of lines and of branches, some points below what unit
- * tests alone reach. A room that is missing here fails. What only whole programs run (commands, wiring) is the task of other tests.
+ * What unit and contract tests must reach in each room: percent of lines and of branches, some points below what they
+ * do reach. A room that is missing here fails. What only whole programs run (commands, wiring) is the task of other tests.
  */
 const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]>> = {
   admission: [92, 88],
   cli: [65, 70],
   core: [92, 84],
   http: [94, 84],
-  mysql: [40, 65],
+  mysql: [94, 84],
   orders: [94, 84],
   payment: [94, 80],
   programs: [50, 75],
   purchase: [95, 88],
   recovery: [94, 84],
-  redis: [36, 65],
-  rocketmq: [75, 75],
+  redis: [94, 84],
+  rocketmq: [86, 84],
   sales: [94, 86],
 };
 
