@@ -40,13 +40,13 @@ async function load(): Promise<CommandLines> {
 
 /** The program goes no further than its call of parse. */
 async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
-  let found: Command | undefined;
+  const found: Command[] = [];
   const parse = sinon.stub(Command.prototype, 'parse').callsFake(function (this: Command) {
-    found = this;
+    found.push(this);
     throw STOPPED; // what follows it would be the work of the program
   });
   const parseAsync = sinon.stub(Command.prototype, 'parseAsync').callsFake(function (this: Command) {
-    found = this;
+    found.push(this);
     return Promise.resolve(this);
   });
   try {
@@ -57,11 +57,12 @@ async function definedBy(importIt: () => Promise<unknown>): Promise<Command> {
     parse.restore();
     parseAsync.restore();
   }
-  if (found === undefined) throw new Error('this program defines no command line');
-  found.hook('preAction', () => {
+  const [command] = found;
+  if (command === undefined) throw new Error('this program defines no command line');
+  command.hook('preAction', () => {
     if (onlyParsed) throw STOPPED;
   });
-  return throwing(found);
+  return throwing(command);
 }
 
 /** Errors are thrown instead of printed, by every command below as well. */
@@ -141,6 +142,7 @@ function mistakeOf(lines: CommandLines, [program, ...args]: readonly string[], i
     case 'node':
       if (args[0] === 'dist/cli/main.js') return parseMistake(lines.seckill, args.slice(1), inline);
       return missingFile(args);
+    case undefined:
     default:
       return null; // a program of the shell or of the system
   }
