@@ -18,13 +18,13 @@ import { createTransferStore } from '../../src/redis/transfer-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryStore } from '../helpers/memory/memory-redis.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransfers } from '../helpers/memory/memory-transfer-store.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
 
 interface StoreSide {

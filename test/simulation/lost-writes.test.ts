@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryStore } from '../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
 /** The simulated histories lose writes of the ledger in memory. That it loses them is shown here. */

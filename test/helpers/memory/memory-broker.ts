@@ -11,7 +11,7 @@ import type {
   RedriveChannel,
 } from '../../../src/core/ports/channels.js';
 import { ManualClock } from './manual-clock.js';
-import { MemoryGroup, type Loan, type StoredMessage } from './memory-group.js';
+import { MemoryGroup, type Loan, type StoredMessage } from './memory-consumer-group.js';
 
 /** The faults that a test can order, each for the next call of its kind. */
 export type MemoryFault =

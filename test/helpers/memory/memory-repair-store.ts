@@ -3,7 +3,7 @@ import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketStatus, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
-import type { MemoryServer } from './memory-server.js';
+import type { MemoryServer } from './memory-redis-server.js';
 
 /** Rebuilds buckets of a ledger in memory. */
 export class MemoryRepairStore implements RepairStore {

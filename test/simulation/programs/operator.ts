@@ -4,10 +4,10 @@ import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { replayDeadLetter } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
-import { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
+import { Life } from '../engine/simulated-process.js';
+import { through } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import { onBug, type Site } from '../site.js';
+import { onBug, type Site } from '../simulated-system.js';
 import { orderStatesOf } from './repository-reads.js';
 import { reshard } from './repairer.js';
 

@@ -9,7 +9,7 @@ import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js'
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** A keeper with everything around it in memory. */

@@ -9,7 +9,7 @@ import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 

@@ -10,7 +10,7 @@ import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purch
 import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';

@@ -7,8 +7,8 @@ import { placeBatch, type Deliver } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
+import { MemoryTransfers } from '../../helpers/memory/memory-transfer-store.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed {

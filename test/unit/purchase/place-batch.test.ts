@@ -12,7 +12,7 @@ import { withReplicaBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed {

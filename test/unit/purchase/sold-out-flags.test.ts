@@ -5,7 +5,7 @@ import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;

@@ -5,9 +5,9 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryStore } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryTransfers } from '../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../helpers/sales.js';
 
 describe('get-sale', () => {

@@ -3,9 +3,9 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { checkSale, waitUntilAtRest } from '../../../invariants/check-sale.js';
 import { compareSale } from '../../../../src/recovery/reconcile/compare-sale.js';
 import { measureDrift } from '../../../../src/recovery/reconcile/count-units.js';
-import { memoryAudit } from '../../../helpers/memory/memory-audit.js';
+import { memoryAudit } from '../../../helpers/memory/memory-check-ports.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryTransfers } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
 const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers } from '../../../../src/core/bucket.js';
 import { finishTransfers } from '../../../../src/sales/stock/finish-transfers.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryTransfers } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
 const AFTER_MS = 3000;

@@ -2,8 +2,8 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers, unitsInTransit } from '../../../../src/core/bucket.js';
 import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../../helpers/memory/memory-store.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryStore } from '../../../helpers/memory/memory-redis.js';
+import { MemoryTransfers } from '../../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../../helpers/sales.js';
 
 /** What a process that dies throws in these tests. */

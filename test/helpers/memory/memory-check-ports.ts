@@ -1,5 +1,5 @@
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryStore } from './memory-store.js';
+import type { MemoryStore } from './memory-redis.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /** Both books in memory as an auditor reads them. The ledger keeps no count per buyer, so that one always agrees. */

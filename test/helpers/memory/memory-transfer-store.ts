@@ -5,7 +5,7 @@ import type {
   TransferredOut,
   TransferStore,
 } from '../../../src/core/ports/transfer-store.js';
-import type { MemoryServer } from './memory-server.js';
+import type { MemoryServer } from './memory-redis-server.js';
 
 /** Units that move between the buckets of a ledger in memory. */
 export class MemoryTransfers implements TransferStore {

@@ -13,7 +13,7 @@ import type {
 } from '../../../src/core/ports/batch-store.js';
 import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
-import { MemoryStock } from './memory-stock.js';
+import { MemoryStock } from './memory-stock-store.js';
 
 /**
  * The ledger in memory: same words, same precedence as the scripts, on an injected clock. It is written from the rules

@@ -14,7 +14,7 @@ import type {
 import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
 import { judge, shutBy } from './memory-judge.js';
-import { MemoryServer } from './memory-server.js';
+import { MemoryServer } from './memory-redis-server.js';
 
 /** An `aborted` marker is kept this long, as in Redis. */
 const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
