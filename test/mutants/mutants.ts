@@ -161,9 +161,9 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        find: 'judgePurchases(bucket, batch.purchases,',
         replace:
-          'judge(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases, { shut, refuseTwins: true })',
+          'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
     simulation: true,
@@ -433,9 +433,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        find: 'judgePurchases(bucket, batch.purchases,',
         replace:
-          'judge(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases, { shut, refuseTwins: true })',
+          'judgePurchases(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases,',
       },
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
@@ -525,8 +525,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? shutBy",
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? closedBy",
       },
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
@@ -559,7 +559,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-repair-store.ts',
-        find: 'if (some.length > 0) yield some;',
+        find: 'if (withUnits.length > 0) yield withUnits;',
         replace: 'yield [];',
       },
     ],
@@ -583,7 +583,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-transfer-store.ts',
-        find: 'if (seq <= (bucket.borrowed.get(from) ?? 0))',
+        find: 'if (seq <= (bucket.incoming.get(from) ?? 0))',
         replace: 'if (seq < 0)',
       },
     ],
@@ -631,8 +631,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: 'this.isSure(sale) ? shutBy',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: 'this.isSure(sale) ? closedBy',
       },
     ],
     simulation: true,

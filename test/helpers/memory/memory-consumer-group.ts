@@ -3,14 +3,14 @@ export interface StoredMessage {
   readonly messageId: string;
   readonly body: string;
   readonly properties: ReadonlyMap<string, string>;
-  /** How often the broker asked for it while it was a half message. */
+  /** How often it was checked back while it was a half message. */
   readonly checks: number;
-  /** What `attempt` says at its first delivery: 1, or more for a dead letter. */
+  /** `attempt` of its first delivery: 1, or more for a dead letter. */
   readonly firstAttempt: number;
 }
 
-/** One copy on loan: to be acked or given back with its receipt before `untilMs`. */
-export interface Loan {
+/** A delivery that is neither acked nor given back; invisible to other consumers until `untilMs`. */
+export interface InFlight {
   readonly receipt: number;
   readonly message: StoredMessage;
   readonly attempt: number;
@@ -18,14 +18,14 @@ export interface Loan {
 }
 
 /**
- * What one group has seen of one topic. Keeps the rules of the broker: a loan that runs out comes back as the next
- * attempt; after `retryMaxTimes` + 1 attempts the next receive of the group moves the message to the dead letters.
+ * One consumer group of one topic, with the rules of the broker: a delivery whose invisible time is over comes again as
+ * the next attempt; after `retryMaxTimes` + 1 attempts the next receive of the group moves the message to the dead letters.
  */
-export class MemoryGroup {
+export class MemoryConsumerGroup {
   readonly #log: readonly StoredMessage[];
   readonly #retryMaxTimes: number;
   readonly #toDeadLetters: (message: StoredMessage) => void;
-  readonly #loans = new Map<number, Loan>();
+  readonly #inFlight = new Map<number, InFlight>();
   #nextIndex = 0;
   #nextReceipt = 1;
 
@@ -35,55 +35,55 @@ export class MemoryGroup {
     this.#toDeadLetters = toDeadLetters;
   }
 
-  take(max: number, nowMs: number, invisibleMs: number): Loan[] {
-    const taken: Loan[] = [];
-    const lend = (message: StoredMessage, attempt: number): void => {
-      const loan = { receipt: this.#nextReceipt++, message, attempt, untilMs: nowMs + invisibleMs };
-      this.#loans.set(loan.receipt, loan);
-      taken.push(loan);
+  receive(max: number, nowMs: number, invisibleMs: number): InFlight[] {
+    const received: InFlight[] = [];
+    const deliver = (message: StoredMessage, attempt: number): void => {
+      const delivery = { receipt: this.#nextReceipt++, message, attempt, untilMs: nowMs + invisibleMs };
+      this.#inFlight.set(delivery.receipt, delivery);
+      received.push(delivery);
     };
-    for (const loan of [...this.#loans.values()]) {
-      if (taken.length === max) return taken;
-      if (loan.untilMs > nowMs) continue;
-      this.#loans.delete(loan.receipt);
-      const given = loan.attempt - loan.message.firstAttempt + 1;
-      if (given > this.#retryMaxTimes) this.#toDeadLetters(loan.message);
-      else lend(loan.message, loan.attempt + 1);
+    for (const { receipt, message, attempt, untilMs } of [...this.#inFlight.values()]) {
+      if (received.length === max) return received;
+      if (untilMs > nowMs) continue;
+      this.#inFlight.delete(receipt);
+      const attempts = attempt - message.firstAttempt + 1;
+      if (attempts > this.#retryMaxTimes) this.#toDeadLetters(message);
+      else deliver(message, attempt + 1);
     }
-    while (taken.length < max && this.#nextIndex < this.#log.length) {
+    while (received.length < max && this.#nextIndex < this.#log.length) {
       const message = this.#log[this.#nextIndex++] as StoredMessage;
-      lend(message, message.firstAttempt);
+      deliver(message, message.firstAttempt);
     }
-    return taken;
+    return received;
   }
 
-  /** False when the loan has run out: the message comes again. */
+  /** False when the invisible time is over: the message comes again. */
   ack(receipt: number, nowMs: number): boolean {
-    const loan = this.#loans.get(receipt);
-    if (!loan || loan.untilMs <= nowMs) return false;
-    return this.#loans.delete(receipt);
+    const delivery = this.#inFlight.get(receipt);
+    if (!delivery || delivery.untilMs <= nowMs) return false;
+    return this.#inFlight.delete(receipt);
   }
 
-  /** Moves the end of the loan and gives the receipt that is good from then on; null when the loan has run out. */
+  /** Sets a new end of the invisible time. @returns the receipt that is valid from now on; null when that time was over */
   hideFor(receipt: number, nowMs: number, ms: number): number | null {
-    const loan = this.#loans.get(receipt);
-    if (!loan || loan.untilMs <= nowMs) return null;
-    this.#loans.delete(receipt);
-    const renewed = { ...loan, receipt: this.#nextReceipt++, untilMs: nowMs + ms };
-    this.#loans.set(renewed.receipt, renewed);
+    const delivery = this.#inFlight.get(receipt);
+    if (!delivery || delivery.untilMs <= nowMs) return null;
+    this.#inFlight.delete(receipt);
+    const renewed = { ...delivery, receipt: this.#nextReceipt++, untilMs: nowMs + ms };
+    this.#inFlight.set(renewed.receipt, renewed);
     return renewed.receipt;
   }
 
-  /** When the next message can be taken, Unix ms: 0 for one that nobody has had yet, null when there is none at all. */
+  /** When the next message can be received, Unix ms: 0 for one that was never delivered, null when there is none. */
   get nextMs(): number | null {
     if (this.#nextIndex < this.#log.length) return 0;
     let next: number | null = null;
-    for (const { untilMs } of this.#loans.values()) next = next === null ? untilMs : Math.min(next, untilMs);
+    for (const { untilMs } of this.#inFlight.values()) next = next === null ? untilMs : Math.min(next, untilMs);
     return next;
   }
 
-  /** Messages of the topic that are neither acked nor dead. */
+  /** Messages of the topic that are neither acked nor dead letters. */
   get unfinished(): number {
-    return this.#loans.size + this.#log.length - this.#nextIndex;
+    return this.#inFlight.size + this.#log.length - this.#nextIndex;
   }
 }

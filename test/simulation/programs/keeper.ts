@@ -19,7 +19,6 @@ import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
-import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { Life, NEVER_ABORTED } from '../engine/simulated-process.js';
 import { through } from '../engine/with-faults.js';
 import { onBug, type Site } from '../simulated-system.js';
@@ -130,7 +129,7 @@ function relays(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   const { shape, log } = site;
   const outbox = through(life, 'mysql', site.servers.outbox, ['lease', 'markDone', 'postpone']);
   const store = through(life, 'redis', site.servers.settlement, ['release']);
-  const memory = memoryOrderChannels(site.broker);
+  const memory = site.broker.orderChannels();
   const deadlines = through(life, 'rocketmq', memory.deadlines, ['publish']);
   const events = through(life, 'rocketmq', memory.events, ['publish']);
   const ports = { outbox, log, metrics };
