@@ -72,7 +72,7 @@ describe('events of a purchase over HTTP', () => {
       connection: 'close',
     });
     make({ status: 'pending' });
-    await client.heard('pending');
+    await client.received('pending');
     make(ORDERED);
     make({ ...ORDERED, orderState: 'paid' });
     make(null);
