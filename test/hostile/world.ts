@@ -35,8 +35,8 @@ import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/k
 import { GetSale } from '../../src/sales/get-sale.js';
 import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
-import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
+import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';

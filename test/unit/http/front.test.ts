@@ -8,8 +8,8 @@ import { RequestSignatures, signRequest } from '../../../src/admission/sign/requ
 import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
 import { systemClock as clock } from '../../../src/programs/system-clock.js';
-import { MemoryNonceStore } from '../../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-purchase-token-store.js';
+import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
+import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 

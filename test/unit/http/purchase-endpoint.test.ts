@@ -299,25 +299,6 @@ describe('POST purchases', () => {
     expect(fake.entered).to.have.length(1);
   });
 
-  it('when a body is announced that is too large, then 413 although none of it came [S6]', async () => {
-    const client = await RawClient.to(server.port);
-    expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
-    await client.end();
-  });
-
-  it('when a client goes on sending before it reads, then it still finds its 413 [S6]', async () => {
-    const client = await RawClient.to(server.port);
-    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60));
-    client.socket.pause();
-    client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));
-    for (let i = 0; i < 5; i++) {
-      client.say(' '.repeat(50_000));
-      await pause();
-    }
-    client.socket.resume();
-    expect((await client.answer())?.status).to.equal(413);
-  });
-
   it('when a chunked body grows too large, then 413 and the connection is closed [S6]', async () => {
     const client = await RawClient.to(server.port);
     client.say(rawPurchase('', KEY, 'Transfer-Encoding: chunked'));
@@ -371,9 +352,8 @@ describe('POST purchases', () => {
     client.say(rawPurchase('{"quan', KEY, 'Content-Length: 14'));
     await until(() => fake.asked.length === 1);
     client.socket.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 30));
-    expect(fake.entered).to.deep.equal([]);
-    expect(await ask()).to.include({ status: 202 });
+    expect(await ask({ headers: { 'idempotency-key': 'k2' } })).to.include({ status: 202 });
+    expect(fake.entered.map(({ requestId }) => requestId)).to.deep.equal(['k2']);
   });
 
   it('when the client leaves while its purchase is under way, then the purchase ends and nothing breaks', async () => {
@@ -383,9 +363,9 @@ describe('POST purchases', () => {
     client.say(rawPurchase('{}', KEY));
     await until(() => fake.entered.length === 1);
     client.socket.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await fetch(`${server.url}/healthz`); // by its answer the server has seen the end of the connection
     release();
-    await until(() => fake.counted.length === 1);
+    await until(() => fake.counted.includes('purchase accepted'));
     expect(fake.bugs).to.deep.equal([]);
   });
 

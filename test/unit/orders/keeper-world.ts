@@ -8,17 +8,17 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** A keeper with everything around it in memory. */
 export class KeeperWorld {
   readonly clock = new ManualClock();
-  readonly store = new MemoryStore({ clock: this.clock });
+  readonly store = new MemoryRedis({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly books = new MemoryRepositories({ clock: this.clock });
-  readonly moves = new MemoryOrderMoves(this.books);
+  readonly moves = new MemoryOrderTransitions(this.books);
   readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
   readonly counts = {
     redriven: 0,

@@ -6,7 +6,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 
 const WINDOW_MS = 900_000;
@@ -14,7 +14,7 @@ const WINDOW_MS = 900_000;
 describe('pay and cancel', () => {
   let clock: ManualClock;
   let books: MemoryRepositories;
-  let moves: MemoryOrderMoves;
+  let moves: MemoryOrderTransitions;
   let order: Order;
   /** Order and key of every charge. */
   let charged: string[];
@@ -34,7 +34,7 @@ describe('pay and cancel', () => {
   beforeEach(async () => {
     clock = new ManualClock();
     books = new MemoryRepositories({ clock });
-    moves = new MemoryOrderMoves(books);
+    moves = new MemoryOrderTransitions(books);
     charged = [];
     meanwhile = () => undefined;
     const sale = saleOf({}, clock.nowMs());

@@ -5,7 +5,7 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/ord
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../../src/core/ports/order-repository.js';
-import { grantingStore as store } from '../../helpers/claims.js';
+import { reacquiringStore as store } from '../../helpers/memory/memory-redis.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';

@@ -128,7 +128,7 @@ describe('worker-loop', () => {
     await timers.tickAsync(MINUTE_MS);
     expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
     expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
-    expect(world.store.calls.claim).to.be.greaterThan(1);
+    expect(world.store.calls.reacquire).to.be.greaterThan(1);
   });
 
   it('a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up [D1]', async () => {
@@ -212,7 +212,7 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    world.store.breakNext('settle_fails', 'settle_reply_lost');
+    world.store.breakNext('mark_recorded_fails', 'mark_recorded_reply_lost');
     await run(MINUTE_MS);
     expect(world.verdicts).to.deep.equal([
       'recorded',

@@ -13,7 +13,7 @@ import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-r
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
@@ -40,7 +40,7 @@ const timerClock: Clock = {
 export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
   readonly books = new MemoryRepositories({ clock: timerClock });
-  readonly store = new MemoryStore({ clock: timerClock });
+  readonly store = new MemoryRedis({ clock: timerClock });
   readonly deadLetters = new MemoryDeadLetterRepository(timerClock);
   readonly slots = new MemoryWorkerSlots(timerClock);
   readonly minter: OrderIdMinter = createOrderIdMinter(

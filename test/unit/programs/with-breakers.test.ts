@@ -9,7 +9,7 @@ import type { OrderTransitions } from '../../../src/core/ports/order-transitions
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import type { SaleRepository } from '../../../src/core/ports/sale-repository.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
-import { MemoryBreakerStore } from '../../helpers/memory/memory-breaker-store.js';
+import { MemoryBreakerStore } from '../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });

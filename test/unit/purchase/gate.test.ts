@@ -9,7 +9,7 @@ import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -19,7 +19,7 @@ const turn = async (): Promise<void> => {
 
 describe('gate', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let books: MemoryRepositories;
   let cache: MemorySaleSnapshotCache;
   let flags: SoldOutFlags;
@@ -29,7 +29,7 @@ describe('gate', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     books = new MemoryRepositories({ clock });
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 5000 });
     flags = new SoldOutFlags(

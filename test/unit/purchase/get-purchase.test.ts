@@ -10,7 +10,7 @@ import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purch
 import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
@@ -25,7 +25,7 @@ const POLL_MAX_MS = 5000;
 
 describe('get-purchase', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let rows: Order[];
   let sale: Sale;
   let reads: number;
@@ -35,7 +35,7 @@ describe('get-purchase', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     rows = [];
     reads = 0;
     never = new AbortController().signal;
@@ -54,7 +54,7 @@ describe('get-purchase', () => {
     const parts = {
       snapshots,
       store: {
-        findRequest: (...args: Parameters<MemoryStore['findRequest']>) => {
+        findRequest: (...args: Parameters<MemoryRedis['findRequest']>) => {
           reads++;
           return store.findRequest(...args);
         },

@@ -7,8 +7,8 @@ import { placeBatch, type Deliver } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
+import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed {
@@ -26,16 +26,16 @@ const [ANN = '', BOB = '', CID = ''] = Array.from({ length: 40 }, (_, at) => `u$
 
 describe('place-batch in a sale with several buckets', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
-  let transfers: MemoryTransfers;
+  let store: MemoryRedis;
+  let transfers: MemoryTransferStore;
   let units: Pick<UnitFetcher, 'fetch'>;
   let channel: PurchaseChannel;
   let sale: Sale;
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
-    transfers = new MemoryTransfers(store);
+    store = new MemoryRedis({ clock });
+    transfers = new MemoryTransferStore(store);
     units = new UnitFetcher(transfers);
     channel = new MemoryBroker({ clock }).purchaseChannel(async () => 'no_answer');
   });

@@ -5,7 +5,7 @@ import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;
@@ -13,7 +13,7 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-const readsOf = (store: MemoryStore): Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
+const readsOf = (store: MemoryRedis): Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
   acceptedKeys: (of) => store.acceptedKeys(of),
   acceptedCount: (of) => store.acceptedCount(of),
   readSale: (of) => store.readSale(of),
@@ -21,7 +21,7 @@ const readsOf = (store: MemoryStore): Pick<StockStore, 'acceptedKeys' | 'accepte
 
 describe('sold-out flags', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let sale: Sale;
   let ref: HomeBucket;
   /** Of a sale with several buckets. */
@@ -36,7 +36,7 @@ describe('sold-out flags', () => {
   };
   beforeEach(async () => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     sale = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
     ref = { saleId: sale.saleId, bucket: 0, buckets: 1 };
     unitsInAll = 0;

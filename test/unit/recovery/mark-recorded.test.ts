@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Job } from '../../../src/core/job.js';
 import { markRecorded } from '../../../src/recovery/mark-recorded.js';
-import { batchOf } from '../../helpers/sales.js';
-import { sureEntry } from '../../helpers/sure-entry.js';
+import { batchOf, certainEntry } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const AFTER_MS = 5000;
@@ -21,7 +20,7 @@ describe('keeper: mark-recorded', () => {
   });
 
   const at = (): { saleId: string; bucket: number } => ({ saleId: sale.saleId, bucket: 0 });
-  const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
+  const entryOf = (userId: string) => certainEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
   it('marks batches that MySQL has and Redis still holds in pending: a worker died between the two [M9]', async () => {
@@ -95,7 +94,7 @@ describe('keeper: mark-recorded', () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
-    world.store.breakNext('settle_fails');
+    world.store.breakNext('mark_recorded_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.counts.markedLate).to.equal(1);
   });

@@ -5,20 +5,20 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../helpers/sales.js';
 
 describe('get-sale', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let books: MemoryRepositories;
   let reads: number;
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     books = new MemoryRepositories({ clock });
     reads = 0;
   });
@@ -29,11 +29,11 @@ describe('get-sale', () => {
       { repository: books, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 },
     );
-    const readSale: MemoryStore['readSale'] = (ref) => {
+    const readSale: MemoryRedis['readSale'] = (ref) => {
       reads++;
       return store.readSale(ref);
     };
-    const units = new UnitFetcher(new MemoryTransfers(store));
+    const units = new UnitFetcher(new MemoryTransferStore(store));
     return new GetSale({ snapshots, store: { readSale }, units }, { ttlMs, max: 10 });
   };
   const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
@@ -45,7 +45,7 @@ describe('get-sale', () => {
   };
   it('units in transit count; buckets that cannot be counted are not shown as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
-    const transfers = new MemoryTransfers(store);
+    const transfers = new MemoryTransferStore(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
     expect(await transfers.transferOut({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({
       outcome: 'transferred',

@@ -3,21 +3,21 @@ import type { NewSale, Sale, SaleState } from '../../../src/core/sale.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 describe('SaleAdmin', () => {
   let clock: ManualClock;
   let books: MemoryRepositories;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let cache: MemorySaleSnapshotCache;
   let admin: SaleAdmin;
 
   beforeEach(() => {
     clock = new ManualClock();
     books = new MemoryRepositories({ clock });
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
     admin = new SaleAdmin({ repository: books, store, cache });
   });

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
 import { causeInLog } from '../../../deploy/local/stack/managed-server.js';
 import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/artifacts.js';
-import { runCommand } from '../../../deploy/local/stack/run-command.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
 import { findJava, parseJavaMajor } from '../../../deploy/local/stack/tools.js';
 import { useTempFolder } from './temp-folder.js';
@@ -30,8 +29,8 @@ describe('versions of Java', () => {
   });
 });
 
-describe('what Maven says', () => {
-  it('is counted', () => {
+describe('what Maven prints', () => {
+  it('is shown as a count of downloads', () => {
     const counter = new DownloadCounter();
     expect(counter.text(0)).to.equal('Maven is at work');
     counter.take('[INFO] Downloading from central: there/a.jar');
@@ -112,32 +111,5 @@ describe('the cause of a death in a log', () => {
     const before = 'fatal: long ago\n';
     writeFileSync(log(), `${before}hello\n`);
     expect(causeInLog(log(), before.length)).to.equal('hello');
-  });
-});
-
-describe('commands we run', () => {
-  it('hand back exit code and output', async () => {
-    const { exitCode, output } = await runCommand('sh', ['-c', 'cat; echo err >&2; exit 3'], {
-      timeoutMs: 5_000,
-      input: 'in ',
-    });
-    expect(exitCode).to.equal(3);
-    expect(output).to.include('in ').and.include('err');
-  });
-
-  it('end when their time is up, also when they ignore SIGTERM', async () => {
-    const { exitCode } = await runCommand('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], {
-      timeoutMs: 300,
-    });
-    expect(exitCode).to.equal(null);
-  });
-
-  it('end when their signal is aborted', async () => {
-    const controller = new AbortController();
-    setTimeout(() => controller.abort(new StackError('enough')), 100);
-    const error = await runCommand('sleep', ['30'], { timeoutMs: 20_000, signal: controller.signal }).catch(
-      (e: Error) => e,
-    );
-    expect(error).to.have.property('message', 'enough');
   });
 });

@@ -11,7 +11,7 @@ import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../helpers/silent-log.js';
-import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
+import { MemoryBreakerStore } from '../../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';
 

@@ -3,7 +3,7 @@ import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
 import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
 import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-purchase-token-store.js';
+import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-admission-stores.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1');
 

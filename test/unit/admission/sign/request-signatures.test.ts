@@ -12,7 +12,7 @@ import {
 import { readKeyring } from '../../../../src/admission/sign/seals.js';
 import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryNonceStore } from '../../../helpers/memory/memory-nonce-store.js';
+import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
 
 const SECRETS = {
   'app-1': 'first-secret-of-the-app-with-40-bytes-ok',

@@ -10,7 +10,6 @@ import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import { silentLog } from '../../../helpers/silent-log.js';
 import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
-import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
@@ -31,7 +30,7 @@ export class DeadLetterWorld extends KeeperWorld {
     channel: this.#channel(),
     minter: this.minter,
     clock: this.clock,
-    ...memoryOrderChannels(this.broker),
+    ...this.broker.orderChannels(),
     states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
     coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
   });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers } from '../../../../src/core/bucket.js';
 import { finishTransfers } from '../../../../src/sales/stock/finish-transfers.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
 const AFTER_MS = 3000;
@@ -10,10 +10,10 @@ const OVERDUE_MS = 60_000;
 
 describe('keeper: finish-transfers', () => {
   let world: KeeperWorld;
-  let transfers: MemoryTransfers;
+  let transfers: MemoryTransferStore;
   beforeEach(() => {
     world = new KeeperWorld();
-    transfers = new MemoryTransfers(world.store);
+    transfers = new MemoryTransferStore(world.store);
   });
   const run = (): Promise<void> =>
     finishTransfers(
