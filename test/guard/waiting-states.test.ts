@@ -73,8 +73,8 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     expect(text, 'seen before it moves').to.match(/^seckill_admission_breaker\{dependency="redis"\} 0$/m);
   });
 
-  it('docs/architecture.md has the table of src/core/waiting-states.ts', () => {
-    const page = read('docs/architecture.md');
+  it('docs/waiting-states.md has the table of src/core/waiting-states.ts', () => {
+    const page = read('docs/waiting-states.md');
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
       expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);
     }

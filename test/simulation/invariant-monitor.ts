@@ -14,7 +14,7 @@ import { SALE_ID } from './shape.js';
 import type { Site } from './simulated-system.js';
 
 /** Nothing is too young to be judged, and no marker so old that it may go. */
-const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 type BatchWord = 'deducted' | 'aborted';
 

@@ -159,8 +159,8 @@ export const reconcile = {
     min: 1000,
     max: 2592000000,
   }),
-  looksMax: integer({
-    env: 'RECONCILE_LOOKS_MAX',
+  readsMax: integer({
+    env: 'RECONCILE_READS_MAX',
     doc: 'Requests of one sale and kind that a run reads again, one by one; the next run goes on.',
     unit: 'requests',
     fallback: 1000,

@@ -40,13 +40,13 @@ describe('compare-sale', () => {
     expect([looks, world.runsRepository.runs[0]?.figures.young]).to.deep.equal([0, 50]);
 
     const other = await world.openSale({ stock: 1000 });
-    for (let user = 0; user < OPTIONS.looksMax + 7; user++) {
+    for (let user = 0; user < OPTIONS.readsMax + 7; user++) {
       await world.stray(other, [`u${user}`]);
     }
     looks = 0;
     const left = await world.found(other.saleId);
-    expect([left.length, world.runsRepository.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
-    expect(looks).to.equal(3 * OPTIONS.looksMax);
+    expect([left.length, world.runsRepository.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.readsMax, 7]);
+    expect(looks).to.equal(3 * OPTIONS.readsMax);
   });
 
   it('a sale that Redis has lost is never a match [R5]', async () => {

@@ -13,7 +13,7 @@ import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
 export const OPTIONS: ReconcileOptions = {
   safeAgeMs: 120_000,
   waitingMaxMs: 3_600_000,
-  looksMax: 100,
+  readsMax: 100,
   markerAgeMs: 86_400_000,
   outboxAgeMs: 600_000,
   retryFirstMs: 60_000,

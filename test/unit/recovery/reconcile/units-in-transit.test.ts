@@ -8,7 +8,7 @@ import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helper
 import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 describe('reconcile: units between two buckets', () => {
   let world: KeeperWorld;
