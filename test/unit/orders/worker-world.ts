@@ -21,7 +21,7 @@ import { saleOf } from '../../helpers/sales.js';
 export const LEASE_MS = 3 * 60 * 60 * 1000;
 
 /** Time as the faked timers of a test have it. */
-const timerClock: Clock = {
+export const timerClock: Clock = {
   nowMs: () => Date.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
