@@ -7,7 +7,7 @@ import { parseOptions } from './options.js';
 import { reportNotes, reportTable } from './report/report.js';
 import { isBad } from './results.js';
 
-/** Exit codes: 0 done, 1 failed or the books are wrong, 2 used wrongly, 130 interrupted. */
+/** Exit codes: 0 done, 1 failed or Redis and MySQL differ, 2 used wrongly, 130 interrupted. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;

@@ -94,7 +94,7 @@ function scenarioName(text: string, earlier: readonly ScenarioName[] | undefined
 function benchCommand(): Command {
   const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
   return new Command('bench')
-    .description('Measures Seckill on this machine, on a stack of its own, and checks the books after each scenario.')
+    .description('Measures Seckill on this machine, on a stack of its own, and compares Redis and MySQL after each scenario.')
     .argument(
       '[scenarios...]',
       `any of ${SCENARIOS.join(', ')} (default: ${DEFAULT_SCENARIOS.join(', ')})`,
