@@ -260,7 +260,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(lines.length).to.be.at.most(CODE_LINES_MAX);
       });
 
-      it('calls nothing that looks at all keys or blocks the server', () => {
+      it('calls nothing that reads all keys or blocks the server', () => {
         expect(code).not.to.match(/'(KEYS|SCAN|[HSZ]SCAN|FLUSHALL|FLUSHDB|SMEMBERS|HGETALL)'/i);
         expect(code).not.to.match(/os\.|math\.random|loadstring/);
       });

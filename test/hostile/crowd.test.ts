@@ -78,7 +78,7 @@ describe('a crowd of slow clients', () => {
       clearInterval(trickle);
     }
     await server.stop();
-    const told = await Promise.all(waiting.map(async (client) => (await client.answer())?.body));
-    expect(told.filter((body) => body?.includes('pending')).length).to.equal(SLOW);
+    const statuses = await Promise.all(waiting.map(async (client) => (await client.answer())?.body));
+    expect(statuses.filter((body) => body?.includes('pending')).length).to.equal(SLOW);
   });
 });

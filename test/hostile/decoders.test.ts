@@ -80,9 +80,9 @@ describe('hostile bodies', function () {
         if (events.outcome === 'decoded') {
           expect(decodeOrderEvents(encodeOrderEvents(events.events))).to.deep.equal(events);
         }
-        const news = decodeOrderNotifications(body);
-        if (news.outcome === 'decoded')
-          expect(decodeOrderNotifications(encodeOrderNotifications(news.notifications))).to.deep.equal(news);
+        const decoded = decodeOrderNotifications(body);
+        if (decoded.outcome === 'decoded')
+          expect(decodeOrderNotifications(encodeOrderNotifications(decoded.notifications))).to.deep.equal(decoded);
         const deadline = decodePaymentDeadline(body);
         if (deadline.outcome === 'decoded') {
           expect(decodePaymentDeadline(encodePaymentDeadline(deadline.deadline))).to.deep.equal(deadline);

@@ -125,6 +125,6 @@ function codeOf(body: string): string {
   }
 }
 
-/** As it can be said again by hand. */
+/** As it can be repeated by hand. */
 const shown = ({ head, body, then }: Said): string =>
   `${JSON.stringify(head.slice(0, 1500))} + ${JSON.stringify(typeof body === 'string' ? body.slice(0, 300) : body)}, then ${then}`;

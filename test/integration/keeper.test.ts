@@ -58,7 +58,7 @@ describe('the keeper mends what a death left behind', () => {
       failure: null,
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    expect((await repository.write(plan)).outcome).to.equal('written'); // and nobody settles
+    expect((await repository.write(plan)).outcome).to.equal('written'); // and nothing marks the batch recorded
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });

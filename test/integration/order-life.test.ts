@@ -37,7 +37,7 @@ describe('the life of an order', () => {
     const headers: Record<string, string> = key === undefined ? {} : { 'Idempotency-Key': key };
     return ask(`${api.url}/v1/orders/${orderId}/${verb}`, { method: 'POST', token: buyers.token(userId), headers });
   };
-  const tell = (event: object): Promise<Answer> =>
+  const report = (event: object): Promise<Answer> =>
     ask(`${api.url}/v1/payments/webhook`, {
       method: 'POST' as const,
       body: event,
@@ -82,14 +82,14 @@ describe('the life of an order', () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, amountCents: 1250 };
-    const told = await Promise.all([1, 2, 3].map(() => tell(event)));
-    expect(told.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
+    const answers = await Promise.all([1, 2, 3].map(() => report(event)));
+    expect(answers.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
     expect((await buyers.order('ann', paid)).json).to.include({ state: 'paid' });
     expect(brief(await move(buyers, 'ann', paid, 'pay'))).to.equal('200 paid');
 
     await move(buyers, 'bob', cancelled, 'cancel');
     const late = { ...event, paymentId: `simulated-${cancelled}`, orderId: cancelled };
-    for (let i = 0; i < 2; i++) expect(brief(await tell(late))).to.equal('200 refund_due');
+    for (let i = 0; i < 2; i++) expect(brief(await report(late))).to.equal('200 refund_due');
     const refundsOf = async (userId: string, orderId: string): Promise<unknown> =>
       (await buyers.order(userId, orderId)).json.refunds;
     const isBack = async (): Promise<boolean> => JSON.stringify(await refundsOf('bob', cancelled)).includes('refunded');
@@ -107,7 +107,7 @@ describe('the life of an order', () => {
     await move(buyers, 'ann', orderId, 'cancel');
     const paymentId = `pi_${orderId}.1`;
     const event = { type: 'payment.succeeded', paymentId, orderId, amountCents: 1250 };
-    expect(brief(await tell(event))).to.equal('200 refund_due');
+    expect(brief(await report(event))).to.equal('200 refund_due');
     const seckill = (...args: string[]) => runCommand(args, system.stack.env);
     const listed = async (): Promise<Readonly<Record<string, unknown>> | undefined> =>
       (await seckill('refunds', 'list', '--limit', '10000', '--json')).lines.find((one) => one.paymentId === paymentId);

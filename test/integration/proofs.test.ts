@@ -87,11 +87,11 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     const again = await buy(saleId, 'ann', { headers: signed(path, 'POST', JSON.stringify(BODY)), api: other });
     expect(again.status, 'the same purchase, signed anew').to.be.oneOf([200, 202]);
 
-    const look = `${path}/k1?wait=10`;
-    expect(brief(await ask(one.url + look, { token: tokenOf('ann') }))).to.equal('401 bad_signature');
-    const status = await ask(one.url + look, {
+    const statusPath = `${path}/k1?wait=10`;
+    expect(brief(await ask(one.url + statusPath, { token: tokenOf('ann') }))).to.equal('401 bad_signature');
+    const status = await ask(one.url + statusPath, {
       token: tokenOf('ann'),
-      headers: signed(look, 'GET'),
+      headers: signed(statusPath, 'GET'),
       timeoutMs: 15_000,
     });
     expect(brief(status)).to.equal('200 ordered');
@@ -166,8 +166,8 @@ describe('what buyers must show: signature, purchase token, pass', () => {
 
     const cid = await passOf('cid');
     expect(brief(await buy(saleId, 'cid', { headers: cid }))).to.equal('409 sold_out');
-    const look = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
-    await until('the queue is over for who waits', async () => brief(await look()) === '409 sold_out', 2000);
+    const statusPath = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
+    await until('the queue is over for who waits', async () => brief(await statusPath()) === '409 sold_out', 2000);
     expect(brief(await join('eve')), 'and for who comes').to.equal('409 sold_out');
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });

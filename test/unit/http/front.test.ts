@@ -49,7 +49,7 @@ class Front {
         get isOn() {
           return isOn();
         },
-        anonymous: () => step('stranger'),
+        anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
       },
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
@@ -161,7 +161,7 @@ describe('what a purchase must show', () => {
     expect(front.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
   });
 
-  it('a forged signature spends no purchase token', async () => {
+  it('a forged signature does not redeem the purchase token', async () => {
     front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     const seal = signed(TOKEN);
     const { body } = await request(server.url)
@@ -179,7 +179,7 @@ describe('what a purchase must show', () => {
     front.set(WAIT);
     const { body: problem } = await buy().expect(403);
     expect(problem.detail).to.include('/queue');
-    expect([front.steps, front.fake.asked]).to.deep.equal([['stranger'], []]);
+    expect([front.steps, front.fake.asked]).to.deep.equal([['anonymous'], []]);
     const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
     expect(joined.body).to.include({ status: 'admitted' });
     const pass = { 'seckill-queue-pass': joined.body.pass as string };
@@ -206,7 +206,7 @@ describe('what a purchase must show', () => {
     const sales = ['8'];
     front.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
     await buy().expect(202);
-    expect(front.steps).to.deep.equal(['stranger', 'buyer']);
+    expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
   });
 });
 
@@ -238,7 +238,7 @@ describe('what other questions about a sale must show', () => {
       expect(front.steps).to.deep.equal([]);
       const headers = signed(path, { method: method.toUpperCase() });
       await ask(method, path, headers).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
-      expect(front.steps).to.deep.equal(['stranger', 'buyer']);
+      expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
       await ask(method, path, headers).expect(401);
       front.set(SIGN_ELSEWHERE);
       await ask(method, path).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));

@@ -39,10 +39,10 @@ describe('POST purchases', () => {
       'content-type': 'application/json',
       ...headers,
     };
-    const kept = Object.entries(given).filter(([, value]) => value !== '');
+    const sent = Object.entries(given).filter(([, value]) => value !== '');
     const response = await fetch(server.url + path, {
       method,
-      headers: Object.fromEntries(kept),
+      headers: Object.fromEntries(sent),
       body: body ?? null,
     });
     const text = await response.text();
@@ -159,9 +159,9 @@ describe('POST purchases', () => {
       bodies.push(JSON.stringify({ quantity: 1 }).replace('{', `{${JSON.stringify(field)}:{"quantity":1},`));
     }
     for (const body of bodies) {
-      const heard = await ask({ body });
-      expect(heard.status, body).to.equal(400);
-      expect(heard.body, body).to.include({ code: 'bad_request', requestId: 'k1' });
+      const answer = await ask({ body });
+      expect(answer.status, body).to.equal(400);
+      expect(answer.body, body).to.include({ code: 'bad_request', requestId: 'k1' });
     }
     expect(fake.entered).to.deep.equal([]);
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');

@@ -93,7 +93,7 @@ describe('routes', () => {
         .expect(400);
     });
 
-    it('when a poll has been answered, then nothing of it is kept', async () => {
+    it('when a poll has been answered, then nothing of it stays in memory', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
       const listener = createRequestListener(fake.services, lifecycle);

@@ -22,7 +22,7 @@ describe('keeper: orders expire by the sweep', () => {
   const states = async (orderIds: readonly string[]): Promise<Record<string, number>> => {
     const counts: Record<string, number> = {};
     for (const orderId of orderIds) {
-      const state = (await world.books.findOrder(orderId))?.state ?? 'missing';
+      const state = (await world.mysql.findOrder(orderId))?.state ?? 'missing';
       counts[state] = (counts[state] ?? 0) + 1;
     }
     return counts;

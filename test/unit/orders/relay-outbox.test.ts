@@ -18,7 +18,7 @@ describe('keeper: relay-outbox', () => {
 
   beforeEach(() => {
     world = new KeeperWorld();
-    outbox = world.books.outbox;
+    outbox = world.mysql.outbox;
     handled = [];
     failing = new Set();
   });

@@ -32,7 +32,7 @@ class Ports {
     },
     { processId: 'p', ...REPORT_TIMES },
   );
-  readonly watched = withBreakers(this.breakers);
+  readonly wrapped = withBreakers(this.breakers);
 
   port<T extends object>(...methods: readonly (keyof T & string)[]): T {
     const entries = methods.map((method) => [
@@ -45,13 +45,13 @@ class Ports {
     return Object.fromEntries(entries) as T;
   }
 
-  /** Every call that is watched, by the dependency it is a call to. */
+  /** Every call that goes through a breaker, by its dependency. */
   calls(): Record<Dependency, Record<string, () => Promise<unknown>>> {
-    const store = this.watched.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
-    const orders = this.watched.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
-    const moves = this.watched.moves(this.port<OrderTransitions>('pay', 'cancel'));
-    const sales = this.watched.sales(this.port<SaleRepository>('find'));
-    const channel = this.watched.channel(this.port<PurchaseChannel>('sendHalf'));
+    const store = this.wrapped.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
+    const orders = this.wrapped.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
+    const moves = this.wrapped.moves(this.port<OrderTransitions>('pay', 'cancel'));
+    const sales = this.wrapped.sales(this.port<SaleRepository>('find'));
+    const channel = this.wrapped.channel(this.port<PurchaseChannel>('sendHalf'));
     const any = (value: unknown): never => value as never;
     return {
       redis: {

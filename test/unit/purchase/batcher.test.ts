@@ -498,7 +498,7 @@ describe('batcher', () => {
       await turn();
       submit(['u1']);
       await turn();
-      expect(placing, 'the third is a twin of the second').to.have.length(2);
+      expect(placing, 'the third is a duplicate of the second').to.have.length(2);
       await accept(1);
       expect(answers.get('u1')).to.deep.equal(['sold_out', 'accepted', 'accepted']);
     });

@@ -248,7 +248,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('a broker that is down is `unavailable`: nothing is deducted, nothing is kept [M1]', async () => {
+    it('a broker that is down is `unavailable`: nothing is deducted, nothing is stored [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -442,7 +442,7 @@ describe('place-batch', () => {
       expect(broker.openHalves).to.have.length(1);
       await letTheBrokerAsk();
       expect(committed()).to.have.length(1);
-      expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
+      expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
     it('when the sale went into repair, the marker gives no answer: unknown, without further tries [R10]', async () => {

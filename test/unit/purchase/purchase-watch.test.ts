@@ -63,14 +63,14 @@ describe('purchase-watch', () => {
   });
 
   it('after a lost subscription callers read within a second, spread out [R8]', async () => {
-    const watched = [0, 0.25, 0.5, 0.999].map(readsOf);
+    const watches = [0, 0.25, 0.5, 0.999].map(readsOf);
     await pass(7000, 50);
-    for (const { atMs } of watched) atMs.length = 0;
+    for (const { atMs } of watches) atMs.length = 0;
     notifications.reconnect();
     notifications.reconnect();
     await turns();
     await pass(1000);
-    expect(watched.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
+    expect(watches.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
   });
 
   it('a notification ends the wait at once, also after a lost subscription', async () => {

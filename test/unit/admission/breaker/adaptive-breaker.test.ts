@@ -158,7 +158,7 @@ describe('breaker of one process', () => {
               clock.advance(step.ms);
               break;
             case 'begin':
-              model.look(nowMs);
+              model.advance(nowMs);
               underWay.push({ era: breaker.begin(), moves: model.moves });
               break;
             case 'end': {
@@ -179,7 +179,7 @@ describe('breaker of one process', () => {
               breaker.followQuorum(step.open, nowMs + step.ms);
               model.quorum(step.open ? nowMs + step.ms : -Infinity);
           }
-          model.look(clock.nowMs());
+          model.advance(clock.nowMs());
           expect(breaker.state()).to.equal(model.state);
           expect(moves.length).to.equal(model.moves);
           const move = `${before} ${model.state}`;

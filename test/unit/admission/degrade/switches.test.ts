@@ -163,7 +163,7 @@ describe('switch admin', () => {
     expect(await repository.current())
       .to.have.nested.property('rules.lists.users.deny')
       .that.deep.equals(['eve']);
-    expect(await broadcast.newerThan(1), 'told at once').to.have.nested.property('stored.version', 2);
+    expect(await broadcast.newerThan(1), 'notified at once').to.have.nested.property('stored.version', 2);
     const found = await admin.show();
     expect('switches' in found && found.switches[2]).to.deep.equal({ ...SALE_L1, inForce: true });
   });

@@ -181,7 +181,7 @@ describe('RateLimit headers', () => {
     expect(rateLimitPolicy({ ...LIMITS, ip: null, global: null })).to.equal('"user";q=5;w=2');
   });
 
-  it('tell an allowed request what is left, and until when', () => {
+  it('show an allowed request what is left, and until when', () => {
     expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
       'RateLimit-Policy',
       rateLimitPolicy(LIMITS),
@@ -190,7 +190,7 @@ describe('RateLimit headers', () => {
     ]);
   });
 
-  it('tell a refused request when to try again, rounded up', () => {
+  it('show a refused request when to try again, rounded up', () => {
     const refused = { ...VERDICT, outcome: 'rate_limited', remaining: 0, retryAfterMs: 1001 } as const;
     expect(rateLimitHeaders(LIMITS, refused).slice(2)).to.deep.equal(['RateLimit', '"user";r=0;t=2']);
   });

@@ -156,7 +156,7 @@ describe('sliding window', () => {
     );
   });
 
-  it('a request after the told wait is allowed, and one 1 µs sooner is not', () => {
+  it('a request after the wait that was named is allowed, and one 1 µs sooner is not', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);

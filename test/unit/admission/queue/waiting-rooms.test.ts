@@ -31,7 +31,7 @@ describe('waiting rooms', () => {
 
   const join = (userId: string, roles: string[] = []): QueueAnswer => rooms.join(sale, { userId, roles });
   const ticketOf = (answer: QueueAnswer): string => (answer as Waiting).ticket;
-  const look = (userId: string, ticket: string): QueueAnswer => rooms.read(sale, { userId }, ticket);
+  const read = (userId: string, ticket: string): QueueAnswer => rooms.read(sale, { userId }, ticket);
   /** Time passes tick by tick, as the loop sees it. */
   const elapse = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 100) {
@@ -72,18 +72,18 @@ describe('waiting rooms', () => {
     const ticket = ticketOf(join('a'));
     positions('b', 'c');
     expect(positions('a', 'b', 'a')).to.deep.equal([1, 2, 1]);
-    expect((look('a', ticket) as Waiting).position).to.equal(1);
+    expect((read('a', ticket) as Waiting).position).to.equal(1);
     expect(rooms.waiting).to.equal(3);
   });
 
   it('a ticket is worth nothing for somebody else, for another sale, or when it is changed', () => {
     const ticket = ticketOf(join('a'));
-    expect(look('b', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(read('b', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
     expect(rooms.read({ ...sale, saleId: '8' }, { userId: 'a' }, ticket)).to.deep.equal({
       outcome: 'ticket_not_found',
     });
-    expect(look('a', ticket.replace('.2.', '.0.'))).to.deep.equal({ outcome: 'ticket_not_found' });
-    expect(look('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(read('a', ticket.replace('.2.', '.0.'))).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(read('a', 'x')).to.deep.equal({ outcome: 'ticket_not_found' });
   });
 
   it('by lot: before the draw nobody has a place; at the opening each gets one', () => {
@@ -100,7 +100,7 @@ describe('waiting rooms', () => {
     const ticket = ticketOf(join('a'));
     positions('b', 'c');
     soldOut.add('7');
-    expect(look('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
+    expect(read('a', ticket)).to.deep.equal({ outcome: 'sold_out' });
     expect(rooms.waiting).to.equal(0);
     expect(join('d')).to.deep.equal({ outcome: 'sold_out' });
     soldOut.clear(); // units came back
@@ -120,7 +120,7 @@ describe('waiting rooms', () => {
       elapse(1000);
     }
     expect(rooms.waiting).to.equal(2);
-    expect(look('gone', gone)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(read('gone', gone)).to.deep.equal({ outcome: 'ticket_not_found' });
     expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
@@ -132,7 +132,7 @@ describe('waiting rooms', () => {
     elapse(10_000);
     expect(join('a').outcome).to.equal('admitted');
     elapse(2100);
-    expect(look('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
+    expect(read('a', ticket)).to.deep.equal({ outcome: 'ticket_not_found' });
     expect(positions('b', 'c', 'a')).to.deep.equal([1, 2, 3]);
   });
 
@@ -144,7 +144,7 @@ describe('waiting rooms', () => {
     rooms = newRooms(); // another process, or the same after its end
     clock.advance(10);
     join('new');
-    for (const [userId, ticket] of tickets.toReversed()) look(userId, ticket);
+    for (const [userId, ticket] of tickets.toReversed()) read(userId, ticket);
     expect(positions('d', 'a', 'b', 'c', 'new')).to.deep.equal([1, 2, 3, 4, 5]);
   });
 
@@ -210,7 +210,7 @@ describe('waiting rooms', () => {
     join('a');
     elapse(1200);
     expect(rooms).to.have.property('waiting', 0);
-    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that was kept would not know
+    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that still existed would not know
     expect(positions('b')).to.deep.equal(['admitted']);
   });
 

@@ -22,9 +22,9 @@ describe('keeper: collect-dead-letters', () => {
   });
 
   const create = (parts: Partial<CollectDeadLettersPorts> = {}): Job => {
-    const { deadLetters, store, books, log, metrics } = world;
+    const { deadLetters, store, mysql, log, metrics } = world;
     const source = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
-    const ports = { source, deadLetters, store, repository: books, log, metrics, ...parts };
+    const ports = { source, deadLetters, store, repository: mysql, log, metrics, ...parts };
     return collectDeadLetters(ports, { group: GROUPS.writer, topic: TOPICS.purchase });
   };
   const bury = (body: string, properties: Record<string, string> = {}): void =>

@@ -44,8 +44,8 @@ describe('replay-dead-letter', () => {
   it('waits for a worker that is slow, and for every row', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     let looks = 0;
-    const find = world.books.findByPurchases.bind(world.books);
-    world.books.findByPurchases = async (...asked) => {
+    const find = world.mysql.findByPurchases.bind(world.mysql);
+    world.mysql.findByPurchases = async (...asked) => {
       if (++looks === 4) await world.work(batch);
       const rows = await find(...asked);
       return looks === 4 ? rows.slice(1) : rows;

@@ -96,7 +96,7 @@ describe('replay-message', () => {
     const dueOf = world.dueOf.bind(world);
     let looks = 0;
     world.dueOf = (orderIds) => {
-      if (++looks === 3) for (const orderId of orders) world.books.endOrder(orderId, 'expired');
+      if (++looks === 3) for (const orderId of orders) world.mysql.endOrder(orderId, 'expired');
       return dueOf(orderIds);
     };
     const publishedAtMs = world.clock.nowMs();

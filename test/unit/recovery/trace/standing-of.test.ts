@@ -131,11 +131,11 @@ describe('trace: where a purchase stands', () => {
       'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded. ' +
         'Order 42 failed (units_lost): Redis holds nothing for it.',
     ]);
-    const shut = { entry: null, batch: null, unsure: true };
-    expect(stand(pendingEvidence({ store: shut }))).to.deep.equal([
+    const locked = { entry: null, batch: null, unsure: true };
+    expect(stand(pendingEvidence({ store: locked }))).to.deep.equal([
       'repairing',
       'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.',
     ]);
-    expect(stand(recordedEvidence('expired', { store: shut }))[1]).to.contain('waits for a repair');
+    expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
 });

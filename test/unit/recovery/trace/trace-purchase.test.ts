@@ -11,7 +11,7 @@ const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
 describe('trace: which purchases an id means', () => {
   let world: KeeperWorld;
   let deadLetters: MemoryDeadLetterRepository;
-  /** What the indexes of the book and a walk through it find. */
+  /** What the indexes of MySQL and a scan find. */
   let indexed: RequestRef[];
   let walked: RequestRef[] | null;
   let inRedis: Map<string, string[]>;
@@ -37,7 +37,7 @@ describe('trace: which purchases an id means', () => {
       readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
     };
     const ports = {
-      sales: world.books,
+      sales: world.mysql,
       stock: world.store,
       store,
       repository,
