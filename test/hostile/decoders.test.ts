@@ -66,7 +66,7 @@ describe('hostile bodies', function () {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('whatever a message holds, its reader has an answer, and what it reads is read again from its own words [M7, S6]', () => {
+  it('every message gets an answer of its reader, and what is read survives encoding and reading again [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -110,7 +110,7 @@ describe('hostile bodies', function () {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });
 
-  it('whatever a request says, its reader has an answer [S6]', () => {
+  it('every request gets an answer of its reader [S6]', () => {
     forAll(
       anyBody,
       (body) => {

@@ -83,7 +83,7 @@ describe('hostile requests', () => {
     }
   });
 
-  it('no secret, no token and no buyer stands in logs or labels [S9]', async () => {
+  it('logs and labels contain no secret, no token and no buyer [S9]', async () => {
     const logged = world.logged.join('\n');
     for (const secret of [SECRET, WEBHOOK_SECRET, 'eyJ']) expect(logged.includes(secret), secret).to.equal(false);
     const metrics = await world.registry.metrics();

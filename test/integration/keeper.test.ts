@@ -78,7 +78,7 @@ describe('the keeper mends what a death left behind', () => {
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
 
-  it('gives units back once, however often the promise is repeated [C3]', async () => {
+  it('gives units back once, however often the outbox row is published [C3]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const batch = await deducted(saleId, 2);
     const figuresBefore = await expectInvariants(system.stack, saleId);

@@ -9,7 +9,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('what operators ask', () => {
+describe('questions of operators', () => {
   let all: Program[];
   const system = useSystem(async ({ programs }) => {
     const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };

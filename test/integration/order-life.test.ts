@@ -45,7 +45,7 @@ describe('the life of an order', () => {
     });
   const brief = ({ status, json }: Answer): string => `${status} ${String(json.code ?? json.state ?? json.outcome)}`;
 
-  it('is paid once, however often it is asked for; after that it cannot be cancelled', async () => {
+  it('is paid once, however often the request is repeated; after that it cannot be cancelled', async () => {
     const { saleId, buyers } = await saleWith();
     const orderId = await orderOf(buyers, 'ann');
     expect(brief(await move(buyers, 'bob', orderId, 'pay'))).to.equal('404 order_not_found');
@@ -101,7 +101,7 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('real money that no provider of ours can give back stays due until a person takes it on, once', async () => {
+  it('real money that no configured provider can give back stays due until a person takes it on, once', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     await move(buyers, 'ann', orderId, 'cancel');

@@ -250,7 +250,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('one run at a time: the second is answered who runs; two with apply repair a leak once [C1]', async () => {
+  it('one run at a time: the second gets the holder of the first; two with apply repair a leak once [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
     const runs = createReconcileRuns(system.stack.mysql);

@@ -62,7 +62,7 @@ describe('current rules', () => {
     await world.poll();
   });
 
-  it('before the first rules all is off, and Redis says so, so that MySQL is not read', async () => {
+  it('before the first rules all is off, and Redis has that, so that MySQL is not read', async () => {
     expect(world.current.isAnyOn).to.equal(false);
     const before = world.repository.looks;
     for (let polls = 0; polls < 30; polls++) {
@@ -144,7 +144,7 @@ describe('current rules', () => {
     expect(await world.broadcast.newerThan(1)).to.deep.equal({ is: 'level' });
   });
 
-  it('while Redis is away MySQL is read once a second, and one line of the log says so', async () => {
+  it('while Redis is down MySQL is read once a second, with one line in the log', async () => {
     world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
     const before = world.repository.looks;

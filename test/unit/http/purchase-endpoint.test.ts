@@ -60,7 +60,7 @@ describe('POST purchases', () => {
   });
 
   for (const code of [...REFUSALS, 'outcome_unknown'] as const) {
-    it(`when the gate says ${code}, then ${PROBLEMS[code].status} with that code`, async () => {
+    it(`when the gate answers ${code}, then ${PROBLEMS[code].status} with that code`, async () => {
       fake.enter = () => Promise.resolve({ outcome: code } as PurchaseOutcome);
       const { status, headers, body } = await ask();
       expect(status).to.equal(PROBLEMS[code].status);
@@ -134,7 +134,7 @@ describe('POST purchases', () => {
     expect(await ask()).to.deep.include({ status: 503 });
   });
 
-  it('when memory knows that all is sold, then 409 although the body never comes', async () => {
+  it('when a sold-out flag stands, then 409 although the body never comes', async () => {
     fake.early = 'sold_out';
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, 'Content-Length: 14')).answer();

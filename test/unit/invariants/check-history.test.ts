@@ -27,7 +27,7 @@ const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrd
   judgeHistory(historyOf(history), stateOf(orders, unitsLeft)).map(({ invariant }) => invariant);
 
 describe('check-history', () => {
-  it('a payment or a cancellation that was confirmed stands, and never both [I6]', () => {
+  it('a confirmed payment or cancellation stays in force, and never both [I6]', () => {
     const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
     expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
     expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
@@ -46,7 +46,7 @@ describe('check-history', () => {
     expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
   });
 
-  it('what a client saw as over never changes again, and agrees with MySQL [I8]', () => {
+  it('a status that a client saw as final never changes again, and agrees with MySQL [I8]', () => {
     const seen = (...statuses: SeenStatus[]) => ({ statuses: new Map([['ann/k1', statuses]]) });
     const row = orderOf();
     expect(invariants(seen(seenAs('absent'), seenAs('pending'), seenAs('ordered', '1')), [row])).to.deep.equal([]);

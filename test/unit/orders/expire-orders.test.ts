@@ -39,7 +39,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(world.counts.expired).to.equal(1200);
   });
 
-  it('is bounded in one run; the next one goes on', async () => {
+  it('one run does a bounded amount; the next one goes on', async () => {
     const orderIds = await unpaid(700);
     world.clock.advance(WINDOW_MS + 5000);
     await jobOf(600).runOnce();

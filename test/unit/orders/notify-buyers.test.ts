@@ -44,7 +44,7 @@ describe('keeper: notify-buyers', () => {
     return received;
   };
 
-  it('notifies of the state of the rows, each once, whatever the events say; missing rows are skipped', async () => {
+  it('notifies of the state of the rows, each once, not of the events; missing rows are skipped', async () => {
     const received = waitFor('7', 'u1');
     const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
     expect(result).to.deep.equal({ outcome: 'done' });
@@ -66,7 +66,7 @@ describe('keeper: notify-buyers', () => {
     expect(notifications.sent.map(([, sent]) => sent.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('while Redis is out the message comes again [R8]', async () => {
+  it('while Redis is out the message is retried [R8]', async () => {
     notifications.broken = true;
     const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });

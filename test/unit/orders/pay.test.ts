@@ -106,7 +106,7 @@ describe('pay and cancel', () => {
     expect(charged).to.deep.equal([]);
   });
 
-  it('the order ends while the money is on its way: it is owed back, and the answer says so', async () => {
+  it('the order ends during the payment: the money is owed back, and the answer is refund_due', async () => {
     meanwhile = () => moves.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });

@@ -70,13 +70,13 @@ describe('claim-late', () => {
     expect((await mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('a batch of this epoch asks Redis nothing, and needs no look-up', async () => {
+  it('a batch of this epoch needs no call of Redis and no look-up', async () => {
     mysql.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('one that is recorded already asks nothing either; one that is so in part names its rows [R4]', async () => {
+  it('a batch that is already recorded needs none either; one that is partly recorded names its rows [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -124,7 +124,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(2);
   });
 
-  it('what another batch holds gets no row from this one, which comes again until that one is recorded [R4, S2]', async () => {
+  it('a purchase that another batch holds gets no row from this one, which is retried until the other is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
       outcome: 'claimed',
@@ -154,7 +154,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'ann units_lost']);
   });
 
-  it('an order that its buyer cancels while the batch claims does not stand in its way', async () => {
+  it('an order that its buyer cancels while the batch reacquires does not block it', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -166,7 +166,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann cancelled', 'ann pending_payment']);
   });
 
-  it('one that lives does: the row of the late batch says so', async () => {
+  it('a live order blocks it: the row of the older batch has the reason', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
     mysql.putSale(sale);
     await record(timely('ann/k1'));
@@ -174,7 +174,7 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
   });
 
-  it('given up while it claims, after the release of its row: what it took then goes back', async () => {
+  it('discarded while it reacquires, after the release of its row: the reacquired units are released', async () => {
     const batch = late('ann/k1');
     answer = async () => {
       await failPurchases(batch, 'discarded', { repository: mysql, minter, clock });

@@ -47,7 +47,7 @@ describe('record-batches', () => {
   }
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('again: the same rows with ids of their own, a moment later [D3]', async () => {
+  it('again: the same rows with new ids, a moment later [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await recordBatches(
@@ -86,7 +86,7 @@ describe('record-batches', () => {
     expect(plans.map(({ oneByOne }) => [...oneByOne])).to.deep.equal([[], [sale.saleId]]);
   });
 
-  it('a sale that is gone when its epoch is read again is unknown', async () => {
+  it('a sale that is missing when its epoch is read again is unknown', async () => {
     const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
     repository.termsOf = async (saleIds) => (reads++ === 0 ? mysql.termsOf(saleIds) : new Map());
@@ -118,7 +118,7 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('an outage counts against no batch: each may be tried again, and says what happened [D1]', async () => {
+  it('an outage counts against no batch: each may be tried again, and has the reason [D1]', async () => {
     mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
     const results = await recordBatches(batches, { repository: mysql, clock, minter, store }, OPTIONS);
@@ -139,7 +139,7 @@ describe('record-batches', () => {
     expect(mysql.outboxRows).to.have.length(1);
   });
 
-  it('our own mistake is thrown, not retried', async () => {
+  it('a bug is thrown, not retried', async () => {
     const { repository } = scripted();
     repository.write = async () => {
       throw new Bug('ours');

@@ -80,7 +80,7 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('a message that cannot be parked now comes again', async () => {
+  it('a message that cannot be parked now is retried', async () => {
     world.broker.publishRaw('seckill-purchase', '{');
     const park = sinon.stub(world.deadLetters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
     await run(MINUTE_MS);
@@ -145,7 +145,7 @@ describe('worker-loop', () => {
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('a batch that MySQL can’t stand is alone with it soon: its neighbours are recorded, others are received', async () => {
+  it('a batch that MySQL refuses is soon written alone: its neighbours are recorded, others are received', async () => {
     const sale = await world.openSale();
     const killer = batchOf(sale, purchasesOf('killer'));
     const write = world.repository.write.bind(world.repository);
@@ -208,7 +208,7 @@ describe('worker-loop', () => {
     expect(world.deadLetterBodies).to.deep.equal([poison.body]);
   });
 
-  it('Redis down at the mark: the rows stand, the message is delivered again and marked', async () => {
+  it('Redis down at the mark: the rows stay, the message is delivered again and marked', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
@@ -252,7 +252,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
-  it('counts what the broker had to ask for', async () => {
+  it('counts messages that needed a check-back', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.store.deduct(batch);
@@ -276,7 +276,7 @@ describe('worker-loop', () => {
     expect(world.receives - before).to.be.within(40, 80);
   });
 
-  it('what is still being written stays ours: a slow MySQL costs no attempt [D2]', async () => {
+  it('a delivery is held while it is being written: a slow MySQL costs no attempt [D2]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);
@@ -289,7 +289,7 @@ describe('worker-loop', () => {
     expect([world.unfinished, world.worstAttempt]).to.deep.equal([0, 1]);
   });
 
-  it('our own mistake: reported, nothing acked', async () => {
+  it('a bug is reported, and nothing is acked', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     sinon.stub(world.repository, 'write').rejects(new Bug('ours'));

@@ -89,7 +89,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   };
 
-  it('a call is made once, with what it was asked, and its answer comes back, on or off', async () => {
+  it('a call is made once, with its arguments, and its answer is returned, on or off', async () => {
     await each(async (dependency, name) => {
       for (const rules of [ON, breakerRules.parse({})]) {
         const ports = new Ports();
@@ -142,7 +142,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   });
 
-  it('off, nothing is wrapped around a call: its own promise comes back', () => {
+  it('off, nothing is wrapped around a call: its own promise is returned', () => {
     const ports = new Ports();
     ports.rules = breakerRules.parse({});
     const own = Promise.resolve(null);

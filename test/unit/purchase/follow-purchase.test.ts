@@ -107,7 +107,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('notifications that come twice or late are sent once and never take a step back', async () => {
+  it('duplicate and late notifications are sent once and never go a step back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);

@@ -99,7 +99,7 @@ describe('get-purchase', () => {
   });
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
-  describe('how a purchase stands', () => {
+  describe('status of a purchase', () => {
     it('not_found: neither Redis nor MySQL has it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
@@ -322,7 +322,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('ends when the caller has gone [S7]', async () => {
+    it('ends when the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const sleeping: Clock = {
@@ -336,7 +336,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('one waiting caller too many is answered at once; when others have gone, there is room again [S7]', async () => {
+    it('one waiting caller too many is answered at once; when others disconnect, there is room again [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());

@@ -103,7 +103,7 @@ describe('sold-out flags', () => {
     }
   });
 
-  it('a process with an old number of buckets arms nothing: units may be in buckets that it does not know', async () => {
+  it('a process with an old number of buckets sets no flag: units may be in buckets that it does not know', async () => {
     await look();
     store.bucket(ref).sale!.buckets = 2; // it was resharded
     clock.advance(LIFE_MS);
@@ -278,7 +278,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late/k1')).to.equal(false);
   });
 
-  it('a Redis that does not answer arms nothing, and is asked again at the next zero [R8]', async () => {
+  it('without an answer of Redis no flag is set, and the next zero reads again [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -305,7 +305,7 @@ describe('sold-out flags', () => {
       expect(store.calls.precheck).to.equal(1);
     });
 
-    it('Redis is read once per half life, however many ask', async () => {
+    it('Redis is read once per half life, however many purchases come', async () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
       await look();
@@ -318,7 +318,7 @@ describe('sold-out flags', () => {
       expect(reads).to.equal(4);
     });
 
-    it('units that come back are offered within its life [I7]', async () => {
+    it('units that are released are offered within the life of the flag [I7]', async () => {
       await look();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };

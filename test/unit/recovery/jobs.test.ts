@@ -90,7 +90,7 @@ describe('keeper: the buckets it reads', () => {
     expect(found).to.have.deep.members(expected[1] ?? []);
   });
 
-  it('of those that are over, the ones that ended last, however early they were made', async () => {
+  it('of the sales that are over, those that ended last, however early they were created', async () => {
     const world = new KeeperWorld();
     const nowMs = world.clock.nowMs();
     const state = 'closed';

@@ -126,7 +126,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(3);
   });
 
-  it('tries of a batch that left pending are forgotten, also when the same id comes back', async () => {
+  it('tries of a batch that left pending are forgotten, also when the same id is pending again', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     for (let i = 0; i < 3; i++) {

@@ -14,7 +14,7 @@ describe('redis: what was wrong, for a person', () => {
     }
   };
 
-  it('says that there is no connection', async () => {
+  it('a command without a connection: the message names it', async () => {
     const connecting = (redis: Redis): Promise<unknown> => {
       void redis.connect().catch(() => undefined);
       return redis.time();
@@ -22,7 +22,7 @@ describe('redis: what was wrong, for a person', () => {
     expect(await messageOf({ enableOfflineQueue: false }, connecting)).to.equal('there is no connection to Redis');
   });
 
-  it('says that the connection was lost', async () => {
+  it('a command whose connection was lost: the message names it', async () => {
     const options = { maxRetriesPerRequest: 0, retryStrategy: () => 1 };
     expect(await messageOf(options, (redis) => redis.time())).to.equal('the connection to Redis was lost');
   });

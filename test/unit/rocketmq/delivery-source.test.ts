@@ -138,7 +138,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(2);
   });
 
-  it('the old one goes on when no new one starts, for another minute', async () => {
+  it('the old client goes on for another minute when no new one starts', async () => {
     const { source, client, failure } = await openSource();
     client.receive.rejects(new Error('no answer'));
     await failure();

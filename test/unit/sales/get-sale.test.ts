@@ -129,7 +129,7 @@ describe('get-sale', () => {
     expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
   });
 
-  it('a crowd costs one read', async () => {
+  it('many callers at once cost one read', async () => {
     const sale = await loaded();
     const get = create();
     await Promise.all(Array.from({ length: 100 }, () => get.get(sale.saleId)));

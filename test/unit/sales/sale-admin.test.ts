@@ -113,7 +113,7 @@ describe('SaleAdmin', () => {
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('warm goes to Redis first, and never touches stock that is loaded [R5]', async () => {
+  it('warm writes to Redis first, and never changes stock that is loaded [R5]', async () => {
     const sale = await admin.create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const recording = new SaleAdmin({
@@ -151,7 +151,7 @@ describe('SaleAdmin', () => {
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('says so when Redis has lost the sale, or it is in repair [R5]', async () => {
+  it('is refused with the reason when Redis has lost the sale, or it is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
     mysql.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });

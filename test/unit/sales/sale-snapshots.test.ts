@@ -160,7 +160,7 @@ describe('sale snapshots', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('while MySQL is down or hangs a known sale goes on, and no read waits long [D1, D2]', async () => {
+  it('while MySQL is down or hangs a cached sale is still served, and no read waits long [D1, D2]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(CACHE_MS);
@@ -171,7 +171,7 @@ describe('sale snapshots', () => {
     expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a snapshot that says not_found expires', async () => {
+  it('a snapshot `not_found` expires', async () => {
     const wanted = sale;
     const snapshots = process();
     sale = null;

@@ -50,7 +50,7 @@ describe('breaker: quorum', () => {
     expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
-  it('a process has recovered when its breaker was not closed and is now; one that ended or started has not', () => {
+  it('a process has recovered when its breaker was open and is closed now; one that ended or started has not', () => {
     const before = reportsOf('open', 'half_open', 'closed');
     expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
     expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
@@ -204,7 +204,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('without the store each follows its own calls, once the last reports are old', async () => {
+  it('without the store each process follows its own calls, once the last reports are old', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -265,7 +265,7 @@ describe('breakers of several processes', () => {
     }
   });
 
-  it('in a dry run nobody is refused and everything is counted; off, nothing is reported', async () => {
+  it('in a dry run no request is refused and everything is counted; off, nothing is reported', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);

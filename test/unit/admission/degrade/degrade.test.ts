@@ -59,7 +59,7 @@ describe('degradation levels', () => {
     expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: must have ttlMinMs of at most ttlMs']);
   });
 
-  it('is the higher one of the switch and of what the open breakers ask for', () => {
+  it('is the higher one of the switch and of the level of open breakers', () => {
     fc.assert(
       fc.property(
         ...([anyRules, fc.constantFrom(...ENDPOINTS), fc.uuid(), fc.subarray([...ALL])] as const),

@@ -59,7 +59,7 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('L0 reads each time; when the source fails, its last answer is given, marked', async () => {
+  it('L0 reads each time; when the source fails, its last answer is given and marked', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);

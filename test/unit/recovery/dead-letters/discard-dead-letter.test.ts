@@ -15,7 +15,7 @@ describe('discard-dead-letter', () => {
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
   const sold = async () => (await world.mysql.find(sale.saleId))?.sold;
 
-  it('each purchase becomes failed/discarded, and the promise of its release is made with it [C3]', async () => {
+  it('each purchase becomes failed/discarded, and its release is written to the outbox with it [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -90,7 +90,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('a message that comes after all changes nothing', async () => {
+  it('a late delivery of the message changes nothing', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
@@ -122,7 +122,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('when others always stand in the way, then it says so and nothing is changed', async () => {
+  it('when conflicts never end, then it reports so and nothing is changed', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     world.mysql.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });

@@ -68,7 +68,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 2 });
   });
 
-  it('when an earlier replay was stopped half way and its rows have come, then nothing is published again', async () => {
+  it('when an earlier replay was stopped half way and its rows are written, then nothing is published again', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await replay(deadLetterId);
     await world.work(batch);
@@ -109,7 +109,7 @@ describe('replay-dead-letter', () => {
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('a body that is no batch cannot be replayed, and the dead letter says why', async () => {
+  it('a body that is no batch cannot be replayed, and the dead letter has the reason', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],

@@ -140,7 +140,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
   });
 
-  it('an order without a row, and a live row that Redis does not know, are findings [D5]', async () => {
+  it('an order without a row, and a live row that Redis lacks, are findings [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');

@@ -37,7 +37,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch whose body is gone is rebuilt of the one purchase, and the others of it keep theirs', async () => {
+  it('a batch without a body is rebuilt of the one purchase, and its other purchases keep theirs', async () => {
     const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
     bucket().markers.delete(batchId);
     world.onPublish = (again) => world.work(again);
@@ -72,7 +72,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId, true)).to.deep.equal([]);
   });
 
-  it('a worker that comes late wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
+  it('a late worker wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
@@ -124,7 +124,7 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('unsettled and unreleased: Redis is set to what the row says', async () => {
+  it('unsettled and unreleased: Redis is set to the state of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
@@ -204,7 +204,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch that the re-drive serves is never published or given up, however long no worker comes [M8]', async () => {
+  it('a batch in the care of the re-drive is never published or given up, however long no worker runs [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     await world.store.unpark(batch); // somebody replays it
@@ -276,7 +276,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
   });
 
-  it('a job that was given up can be tried again, unless the row of its purchase says so for good', async () => {
+  it('a job that was given up can be tried again, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');

@@ -20,7 +20,7 @@ describe('align-sale-states', () => {
     expect([stateOf(closed), stateOf(open)]).to.deep.equal(['closed', 'open']);
   });
 
-  it('a difference that is gone or has changed is not acted on', async () => {
+  it('a difference that has ended or changed is not acted on', async () => {
     const sale = await world.openSale();
     const align = job();
     world.mysql.putSale({ ...sale, state: 'paused' });

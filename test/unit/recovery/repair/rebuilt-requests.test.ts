@@ -55,7 +55,7 @@ describe('rebuilt-requests', () => {
     expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });
 
-  it('an order that MySQL lost keeps its entry and its units, once; a row comes before it [D5]', () => {
+  it('an order that MySQL lost keeps its entry and its units, once; a row has precedence [D5]', () => {
     orders = 0;
     const mysql = booksOf();
     mysql.addRows([row('ann*2'), row('bob', 'cancelled')]);
@@ -100,7 +100,7 @@ describe('rebuilt-requests', () => {
     expect(recorded.addParked(batch)).to.equal(false);
   });
 
-  it('units left never go below 0, whatever went wrong before [I1]', () => {
+  it('units left never go below 0, after any fault [I1]', () => {
     const mysql = booksOf({ stock: 1 });
     mysql.addRows([row('ann*2')]);
     expect(mysql.unitsLeft).to.deep.equal([0]);

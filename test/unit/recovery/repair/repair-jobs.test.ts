@@ -55,7 +55,7 @@ describe('repair-jobs', () => {
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('one that fails fails the run, and not the others; those that had no turn come first the next time [R10]', async () => {
+  it('a sale that fails makes the run fail, and the others are done; those that were not reached come first the next time [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -86,7 +86,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: one a run, those first that ended last; what is gone and long over is left alone', async () => {
+  it('closed sales: one per run, the last ended first; a sale that is lost and long over is left alone', async () => {
     const [old, late, gone] = [await world.openSale(), await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);

@@ -65,7 +65,7 @@ describe('repair-sale', () => {
     expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
   });
 
-  it('an epoch that was in use never comes again, also where MySQL was restored from an older copy [D5]', async () => {
+  it('an epoch is never used again, also where MySQL was restored from an older copy [D5]', async () => {
     const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     if (bucket.sale !== null) bucket.sale.epoch = 5;
     world.store.restart();
@@ -107,7 +107,7 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers up to a limit; nobody can buy and nothing is marked meanwhile [R3]', async () => {
+  it('waits for the workers up to a limit; no purchase and no mark succeeds meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
@@ -128,7 +128,7 @@ describe('repair-sale', () => {
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('one repair at a time; one that stands for longer than its lease is taken over, and does nothing more [R10]', async () => {
+  it('one repair at a time; one that pauses for longer than its lease is taken over, and changes nothing more [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -153,7 +153,7 @@ describe('repair-sale', () => {
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
-  it('a server that is replaced amid a repair knows nothing of it [R10, R7]', async () => {
+  it('a server that is replaced amid a repair has no trace of it [R10, R7]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();

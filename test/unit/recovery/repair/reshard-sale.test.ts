@@ -114,7 +114,7 @@ describe('reshard-sale', () => {
     expect(batch, 'its body').to.be.a('string');
   });
 
-  it('a reshard that comes late while another one runs locks nothing', async () => {
+  it('a late reshard locks nothing while another one runs', async () => {
     await busySale();
     const ports = portsOf();
     let others = 0;
@@ -159,7 +159,7 @@ describe('reshard-sale', () => {
     expect(inRepository()).to.include({ buckets: 1, epoch: 1 });
   });
 
-  it('a repair that knows the old number of buckets changes nothing, however late it comes', async () => {
+  it('a late repair with the old number of buckets changes nothing', async () => {
     const heldId = await busySale();
     const late = { ...sale };
     await reshard();
@@ -178,7 +178,7 @@ describe('reshard-sale', () => {
     expectWhole(heldId);
   });
 
-  it('it stands also if the sale snapshot cannot be dropped', async () => {
+  it('it is done also if the sale snapshot cannot be dropped', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
     const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
     expect(end).to.include({ outcome: 'resharded' });

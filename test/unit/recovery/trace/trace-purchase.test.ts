@@ -53,7 +53,7 @@ describe('trace: which purchases an id means', () => {
     return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
   };
 
-  it('an order or a batch that MySQL knows: nothing else is searched', async () => {
+  it('an order or a batch that MySQL has: nothing else is searched', async () => {
     const { saleId } = await world.openSale();
     indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
     inRedis.set(`${saleId}/42`, ['other']);
@@ -102,7 +102,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
-  it('shows so many and says that there are more', async () => {
+  it('shows at most so many and reports that there are more', async () => {
     const sale = await world.openSale();
     const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);
     inRedis.set(`${sale.saleId}/k1`, users);
@@ -113,7 +113,7 @@ describe('trace: which purchases an id means', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('not found: the answer says what the marker, or the present sale, still shows', async () => {
+  it('not found: the answer names what the marker, or the present sale, still shows', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;

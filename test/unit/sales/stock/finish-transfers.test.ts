@@ -44,7 +44,7 @@ describe('keeper: finish-transfers', () => {
     expect(world.overdue.units_lent).to.deep.equal([0, 0]);
   });
 
-  it('a transfer that only lacks its last step gets that, and no units', async () => {
+  it('a transfer that lacks only its last step is ended, and moves no units', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
     await transferOut(sale);
     await transfers.transferIn(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);

@@ -17,7 +17,7 @@ const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
 });
 
 describe('gather-units', () => {
-  it('half of the bucket that has most comes, and nothing is left open [R12]', async () => {
+  it('half of the fullest bucket is transferred, and no transfer is left open [R12]', async () => {
     const world = await TransferWorld.of(0, 3, 8);
     expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
     expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
@@ -29,7 +29,7 @@ describe('gather-units', () => {
     expect(world.units).to.deep.equal([4, 2, 2, 4]);
   });
 
-  it('a large purchase gathers the last units of several buckets, and they stay where they are then', async () => {
+  it('a large purchase gathers the last units of several buckets, and they stay there', async () => {
     const world = await TransferWorld.of(1, 1, 1, 1);
     const large = { least: 4, all: 4 };
     expect(await gatherUnits(world.home(0), large, world.transfers)).to.deep.equal({ outcome: 'gathered' });
