@@ -122,7 +122,7 @@ export function mistakesOf(lines: CommandLines, text: string, inline: boolean): 
 }
 
 /** The commands between `|`, `&&`, `;`, parentheses and redirections, as words. */
-export function simpleCommands(text: string): string[][] {
+function simpleCommands(text: string): string[][] {
   const tokens = text.match(/'[^']*'|"[^"]*"|[^\s'"|&;()<>]+|[|&;()<>]+/g) ?? [];
   const commands: string[][] = [[]];
   for (const token of tokens) {
