@@ -44,7 +44,7 @@ describe('slow HTTP clients', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
-  it('when a connection never says anything, then it is closed [S7]', async () => {
+  it('when a connection sends nothing, then it is closed [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);
     await client.end();
@@ -75,7 +75,7 @@ describe('slow HTTP clients', () => {
     await client.end();
   });
 
-  it('when a client goes on sending before it reads, then it still finds its 413 [S6]', async () => {
+  it('when a client goes on sending before it reads, then it still gets its 413 [S6]', async () => {
     await start();
     const client = await RawClient.to(server.port);
     const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60)); // so that they arrive apart

@@ -39,10 +39,10 @@ describe('POST purchases', () => {
       'content-type': 'application/json',
       ...headers,
     };
-    const kept = Object.entries(given).filter(([, value]) => value !== '');
+    const sent = Object.entries(given).filter(([, value]) => value !== '');
     const response = await fetch(server.url + path, {
       method,
-      headers: Object.fromEntries(kept),
+      headers: Object.fromEntries(sent),
       body: body ?? null,
     });
     const text = await response.text();
@@ -60,7 +60,7 @@ describe('POST purchases', () => {
   });
 
   for (const code of [...REFUSALS, 'outcome_unknown'] as const) {
-    it(`when the gate says ${code}, then ${PROBLEMS[code].status} with that code`, async () => {
+    it(`when the gate answers ${code}, then ${PROBLEMS[code].status} with that code`, async () => {
       fake.enter = () => Promise.resolve({ outcome: code } as PurchaseOutcome);
       const { status, headers, body } = await ask();
       expect(status).to.equal(PROBLEMS[code].status);
@@ -134,7 +134,7 @@ describe('POST purchases', () => {
     expect(await ask()).to.deep.include({ status: 503 });
   });
 
-  it('when memory knows that all is sold, then 409 although the body never comes', async () => {
+  it('when a sold-out flag stands, then 409 although the body never comes', async () => {
     fake.early = 'sold_out';
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, 'Content-Length: 14')).answer();
@@ -159,9 +159,9 @@ describe('POST purchases', () => {
       bodies.push(JSON.stringify({ quantity: 1 }).replace('{', `{${JSON.stringify(field)}:{"quantity":1},`));
     }
     for (const body of bodies) {
-      const heard = await ask({ body });
-      expect(heard.status, body).to.equal(400);
-      expect(heard.body, body).to.include({ code: 'bad_request', requestId: 'k1' });
+      const answer = await ask({ body });
+      expect(answer.status, body).to.equal(400);
+      expect(answer.body, body).to.include({ code: 'bad_request', requestId: 'k1' });
     }
     expect(fake.entered).to.deep.equal([]);
     expect((await ask({ body: '{"userId":"u2"}' })).body.detail).to.contain('token');

@@ -54,8 +54,8 @@ describe('http server', () => {
     for (const first of ['', rawPurchase('{}', KEY)]) {
       const client = await RawClient.to(server.port);
       if (first !== '') expect((await client.say(first).answer())?.status).to.equal(202);
-      const heard = await client.say('nonsense\r\n\r\n').answer();
-      expect([heard?.status, heard?.headers.get('connection')]).to.deep.equal([400, 'close']);
+      const answer = await client.say('nonsense\r\n\r\n').answer();
+      expect([answer?.status, answer?.headers.get('connection')]).to.deep.equal([400, 'close']);
       await client.end();
     }
   });
@@ -79,8 +79,8 @@ describe('http server', () => {
     const refused = await purchase().catch((error: Error) => error);
     expect(refused).to.be.instanceOf(Error);
     answer({ outcome: 'accepted' });
-    const heard = await client.answer();
-    expect([heard?.status, heard?.headers.get('connection')]).to.deep.equal([202, 'close']);
+    const received = await client.answer();
+    expect([received?.status, received?.headers.get('connection')]).to.deep.equal([202, 'close']);
     await drained;
   });
 

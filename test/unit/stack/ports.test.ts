@@ -62,7 +62,7 @@ describe('/proc/net/tcp', () => {
     '',
   ].join('\n');
 
-  it('tells listening ports from connections, IPv4 and IPv6 alike', () => {
+  it('separates listening ports from connections, IPv4 and IPv6 alike', () => {
     expect(parseListeningPorts(table)).to.deep.equal([
       { port: 16_379, inode: '55055' },
       { port: 18_081, inode: '7' },

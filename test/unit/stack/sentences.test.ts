@@ -20,7 +20,7 @@ describe('versions of Java', () => {
     it(`read ${major} from ${output.split('\n').at(-1)}`, () => expect(parseJavaMajor(output)).to.equal(major));
   }
 
-  it('that are missing get one sentence that says where we looked', async () => {
+  it('that are missing get one sentence with the places that were searched', async () => {
     const error = await findJava({ JAVA_HOME: '/nowhere' }).catch((reason: Error) => reason);
     expect(error).to.be.instanceOf(StackError);
     expect((error as Error).message).to.equal(
@@ -75,7 +75,7 @@ describe('errors of the file system', () => {
     expect(errorOf('ENOENT', { syscall: 'open' })).to.have.property('message', 'raw');
   });
 
-  it('come at once, also where Node would spin for ever', () => {
+  it('are thrown at once, also where Node would loop for ever', () => {
     expect(() => ensureFolder('/proc/none/such')).to.throw(/ENOENT/);
     ensureFolder(join(folder(), 'a', 'b'));
     ensureFolder(join(folder(), 'a', 'b'));

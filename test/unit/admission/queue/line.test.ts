@@ -18,7 +18,7 @@ function chance(seed: number): (max: number) => number {
 }
 
 describe('line', () => {
-  it('has the order of a sorted array, whatever is added, removed and asked', () => {
+  it('has the order of a sorted array after any additions, removals and reads', () => {
     const step = fc.oneof(
       {
         weight: 5,
@@ -77,7 +77,7 @@ describe('line', () => {
     );
   });
 
-  it('a draw keeps everybody once, and every order is equally likely', () => {
+  it('a draw keeps every buyer once, and every order is equally likely', () => {
     const pick = chance(7);
     const seen = new Map<string, number>();
     const DRAWS = 6000;

@@ -94,8 +94,8 @@ describe('trace: the time line', () => {
       body: batch?.body ?? null,
     } as const;
     expect(lines(pendingEvidence({ store: { batch: claimed } }))).to.include('0 redis claimed');
-    const settled = { ...claimed, body: null, pendingSinceMs: null };
-    expect(lines(pendingEvidence({ store: { batch: settled } }))).to.include('now redis marked_recorded');
+    const recorded = { ...claimed, body: null, pendingSinceMs: null };
+    expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
   it('what the broker stores of the batch, or that it stores nothing', () => {
