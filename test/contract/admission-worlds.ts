@@ -4,8 +4,8 @@ import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
+import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 

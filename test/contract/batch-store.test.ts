@@ -4,8 +4,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { lostIn } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { sureEntry } from '../helpers/sure-entry.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
@@ -30,7 +29,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return batch;
     };
     const entryOf = (userId: string, requestId = 'k1') =>
-      sureEntry(world.stock.findRequest(at(sale), userId, requestId));
+      certainEntry(world.stock.findRequest(at(sale), userId, requestId));
     const unitsLeft = async () => (await world.stock.readSale(at(sale)))?.unitsLeft;
     const order = liveOrderOf;
     /** Listens for the purchases `k1` of buyers, once the subscription stands. @returns ends it */

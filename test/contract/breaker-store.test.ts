@@ -6,7 +6,7 @@ import { createBreakerStore } from '../../src/redis/breaker-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from '../../src/redis/keys.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryBreakerStore } from '../helpers/memory/memory-breaker-store.js';
+import { MemoryBreakerStore } from '../helpers/memory/memory-admission-stores.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 interface StoreWorld {

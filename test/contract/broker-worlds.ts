@@ -21,7 +21,6 @@ import {
 } from '../../src/rocketmq/plain-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
-import { memoryOrderChannels } from '../helpers/memory/memory-order-channels.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -51,8 +50,8 @@ export async function memoryWorld(): Promise<BrokerWorld> {
   return {
     purchaseChannel: async (checkBack) => broker.purchaseChannel(checkBack),
     redriveChannel: async () => broker.redriveChannel(),
-    deadlineChannel: async () => memoryOrderChannels(broker).deadlines,
-    orderEventChannel: async () => memoryOrderChannels(broker).events,
+    deadlineChannel: async () => broker.orderChannels().deadlines,
+    orderEventChannel: async () => broker.orderChannels().events,
     async source(topic, group, invisibleMs = INVISIBLE_MS) {
       const source = broker.source(topic, group, invisibleMs, AWAIT_MS);
       return {

@@ -11,7 +11,7 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { silentLog } from '../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
-import { grantingStore as store } from '../helpers/claims.js';
+import { reacquiringStore as store } from '../helpers/memory/memory-redis.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { mysqlWorld, newSale, systemClock } from './repository-worlds.js';

@@ -11,7 +11,7 @@ import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { ownDatabase } from '../helpers/own-database.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
@@ -79,7 +79,7 @@ async function mysqlMoves(): Promise<MovesWorld> {
 
 async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
-  const moves = new MemoryOrderMoves(world.books);
+  const moves = new MemoryOrderTransitions(world.books);
   const refunds = new MemoryRefundRepository(moves, world.clock);
   const rows = () => world.books.outboxRows;
   return {

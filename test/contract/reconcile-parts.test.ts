@@ -18,13 +18,13 @@ import { createTransferStore } from '../../src/redis/transfer-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import type { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
 
 interface StoreSide {
@@ -53,11 +53,11 @@ const STORES: [string, () => Promise<StoreSide>][] = [
   [
     'memory',
     async () => {
-      const store = new MemoryStore({ clock: systemClock });
+      const store = new MemoryRedis({ clock: systemClock });
       return {
         read: new MemoryReconcileStore(store),
         store,
-        transfers: new MemoryTransfers(store),
+        transfers: new MemoryTransferStore(store),
         bare: async (batch) => void store.bucket(batch).markers.delete(batch.batchId),
         close: async () => undefined,
       };

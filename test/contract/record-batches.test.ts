@@ -5,7 +5,7 @@ import type { Sale } from '../../src/core/sale.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-id-minter.js';
 import { recordBatches, type BatchResult } from '../../src/orders/record-batches.js';
 import { silentLog } from '../helpers/silent-log.js';
-import { grantingStore as store } from '../helpers/claims.js';
+import { reacquiringStore as store } from '../helpers/memory/memory-redis.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 

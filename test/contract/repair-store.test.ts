@@ -5,8 +5,7 @@ import type { RequestEntry } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { RebuiltBucket } from '../../src/core/ports/repair-stores.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { sureEntry } from '../helpers/sure-entry.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
@@ -39,7 +38,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
       return world.repair.swap(at(sale), token, { ...rebuilt, ...parts });
     };
-    const entryOf = (userId: string) => sureEntry(world.stock.findRequest(at(sale), userId, 'k1'));
+    const entryOf = (userId: string) => certainEntry(world.stock.findRequest(at(sale), userId, 'k1'));
     const held = (batchId: string, quantity = 1): RequestEntry => ({ state: 'held', batchId, quantity });
     const read = () => world.stock.readSale(at(sale));
     const wordsFor = async (...texts: string[]) => {

@@ -15,10 +15,10 @@ import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTransferStore } from '../../src/redis/transfer-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -50,14 +50,14 @@ export const SNAPSHOT_TTL_MS = 600;
 
 async function memoryWorld(): Promise<StoreWorld> {
   const clock = new ManualClock();
-  const store = new MemoryStore({ clock });
+  const store = new MemoryRedis({ clock });
   return {
     stock: store,
     sales: store,
     settlement: store,
     snapshots: new MemorySaleSnapshotCache(clock, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: new MemoryRepairStore(store),
-    transfers: new MemoryTransfers(store),
+    transfers: new MemoryTransferStore(store),
     notifications: store.notifications,
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),

@@ -1,6 +1,8 @@
-import type { LiveOrder } from '../../src/core/ports/batch-store.js';
 import { randomInt } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import type { RequestEntry } from '../../src/core/outcome.js';
+import type { LiveOrder } from '../../src/core/ports/batch-store.js';
+import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 
@@ -57,3 +59,10 @@ export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): 
   orderId,
   state: 'pending_payment',
 });
+
+/** What `findRequest` answers, which must not be `unsure`: nothing has happened to the bucket. */
+export async function certainEntry(answer: ReturnType<StockStore['findRequest']>): Promise<RequestEntry | null> {
+  const entry = await answer;
+  if (entry === 'unsure') throw new Error('the bucket may have lost the entry');
+  return entry;
+}

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { StoredSaleState } from '../../src/core/sale.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptBench, type SaleBench } from './script-runner.js';
 
 describe('lua/adjust-2.lua', () => {
   let bench: ScriptBench;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptBench } from './script-runner.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';
 import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';

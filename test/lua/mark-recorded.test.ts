@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/mark-recorded-4.lua', () => {

@@ -12,9 +12,9 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleBench, ScriptBench } from './script-runner.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
 /** Few names, so that purchases meet: three buyers, three keys each, twelve batches. */
@@ -164,7 +164,7 @@ describe('lua: random histories against a plain model', function () {
       repair: createRepairStore(bench.connection),
       bucket: new SaleBench(bench, sale),
     };
-    const memory = new MemoryStore({ clock: new ManualClock(Date.now()) });
+    const memory = new MemoryRedis({ clock: new ManualClock(Date.now()) });
     const repair = new MemoryRepairStore(memory);
     const model = { stock: memory, sales: memory, settlement: memory, repair, bucket: memory.bucket(ref) };
 

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { BATCH_SIZE_CEILING } from '../../src/core/batch.js';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptBench } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptBench, type SaleBench } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, type Condition } from './precedence.js';
 import { saleIn } from './setting.js';

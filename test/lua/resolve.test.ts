@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptBench } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 import { BATCH_EPOCH, saleIn } from './setting.js';

@@ -15,7 +15,7 @@ import {
   startPrivateRedis,
   type KeptRedis,
 } from '../helpers/private-redis.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptBench, type SaleBench } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
 /** The connections are those from before: programs go on when Redis restarts. */

@@ -3,7 +3,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptBench, type SaleBench } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua on a server in trouble', () => {

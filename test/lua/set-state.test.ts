@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleBench, ScriptBench } from './script-runner.js';
 import { freshSaleId, saleOf } from '../helpers/sales.js';
 
 describe('lua/set-state-1.lua', () => {

@@ -1,4 +1,4 @@
-import type { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import type { SaleBench, ScriptBench } from './script-runner.js';
 import type { Setting } from './precedence.js';
 
 export const LIMIT = 2;

@@ -7,7 +7,7 @@ import { limitKeys } from '../../src/redis/keys.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptBench } from './script-runner.js';
 
 const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 100_000 };
 const PAST_LIVES_MS = 50;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptBench, type SaleBench } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/unpark-2.lua', () => {

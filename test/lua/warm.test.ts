@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleBench, ScriptBench } from './script-runner.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
 describe('lua/warm-2.lua', () => {

@@ -83,7 +83,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "return 'aborted'",
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: '    this.#abort(bucket, ref);\n',
         replace: '',
       },
@@ -160,10 +160,10 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'elseif quantity > limit then',
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'judgePurchases(bucket, batch.purchases,',
         replace:
-          'judge(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases, { shut, refuseTwins: true })',
+          'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
     simulation: true,
@@ -287,7 +287,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "} else if (isLive(row.state) || row.state === 'cancelled') {",
       },
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "if (entry?.state !== 'held' || entry.batchId !== batch.batchId) continue;",
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
@@ -309,7 +309,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '(id == ARGV[4])',
       },
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "    if (!entry || entry.state === 'released') return 'nothing';",
         replace:
           "    if (entry?.state === 'released' && withUnits) bucket.unitsLeft += entry.quantity;\n    if (!entry || entry.state === 'released') return 'nothing';",
@@ -432,13 +432,13 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch that does not fit takes nothing',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'judgePurchases(bucket, batch.purchases,',
         replace:
-          'judge(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases, { shut, refuseTwins: true })',
+          'judgePurchases(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases,',
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: 'bucket.unitsLeft = unitsLeft;',
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
@@ -524,12 +524,12 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a server that was restarted sells nothing before the sale is rebuilt (rule 11)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? shutBy",
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? closedBy",
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: 'if (!this.isSure(sale) || sale.epoch !== batch.epoch) return',
         replace: "if (sale.state === 'repair' || sale.epoch !== batch.epoch) return",
       },
@@ -559,7 +559,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-repair-store.ts',
-        find: 'if (some.length > 0) yield some;',
+        find: 'if (withUnits.length > 0) yield withUnits;',
         replace: 'yield [];',
       },
     ],
@@ -570,7 +570,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'nothing is recorded or released while a sale is rebuilt (rule 12)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);",
         replace: 'return this.#release(present);',
       },
@@ -582,8 +582,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a transfer that has arrived brings nothing a second time',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
-        find: 'if (seq <= (bucket.borrowed.get(from) ?? 0))',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
+        find: 'if (seq <= (bucket.incoming.get(from) ?? 0))',
         replace: 'if (seq < 0)',
       },
     ],
@@ -594,7 +594,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a bucket forgets units that it gave away only when they have arrived',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
         find: '{ seq, units, isOpen: true,',
         replace: '{ seq, units, isOpen: false,',
       },
@@ -618,7 +618,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'units that a dead process left between two buckets reach one of them',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
         find: '...bucket.transfers(this.#server.nowMs) };',
         replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
@@ -630,9 +630,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'an api that knows another number of buckets takes nothing (rule 11)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: 'this.isSure(sale) ? shutBy',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: 'this.isSure(sale) ? closedBy',
       },
     ],
     simulation: true,
@@ -642,7 +642,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch is recorded in every bucket that its buyers are in now (rule 8)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: '      for (const ref of this.#refsOf(batch)) {\n        if',
         replace: '      for (const ref of [{ saleId: batch.saleId, bucket: batch.bucket }]) {\n        if',
       },

@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
 /** The simulated histories lose writes of the ledger in memory. That it loses them is shown here. */
 describe('simulation: a ledger in memory that comes back', () => {
   const open = async () => {
-    const store = new MemoryStore();
+    const store = new MemoryRedis();
     const sale = saleOf({ stock: 5, opensAtMs: 1 });
     await store.warm(sale);
     await store.setState(sale, 'open');

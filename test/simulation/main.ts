@@ -1,14 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Part, PartDone } from './child.js';
+import type { Part, PartDone } from './run-part.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
 /** Seeds of one part: some seconds of work, so that progress is seen and the jobs end together. */
 const PART_RUNS = 500;
-const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('./run-part.ts', import.meta.url));
 
 interface Flags {
   readonly runs: number;

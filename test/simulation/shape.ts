@@ -1,4 +1,4 @@
-import type { Call } from './call.js';
+import type { Call } from './call-name.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Call } from './call.js';
+import type { Call } from './call-name.js';
 import { CALL_FAULTS, OTHER_FAULTS } from './engine/faults.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';

@@ -10,17 +10,17 @@ import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
 import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
-import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
+import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
-import { describe } from './engine/life.js';
+import { describe } from './engine/simulated-process.js';
 import { Rng } from './engine/rng.js';
 import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
 import { Api } from './programs/api.js';
@@ -29,9 +29,9 @@ import { CheckBacks } from './programs/check-backs.js';
 import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
-import { Promises } from './promises.js';
+import { Promises } from './invariant-monitor.js';
 import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
-import type { Past, Servers, Site } from './site.js';
+import type { Past, Servers, Site } from './simulated-system.js';
 
 export interface Violation {
   readonly code: string;
@@ -64,9 +64,9 @@ export class World implements Site {
   readonly scheduler: Scheduler;
   readonly shape: Shape;
   readonly faults: Faults;
-  readonly store: MemoryStore;
+  readonly store: MemoryRedis;
   readonly books: MemoryRepositories;
-  readonly moves: MemoryOrderMoves;
+  readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
   readonly notifications: MemoryPurchaseNotifications;
@@ -101,7 +101,7 @@ export class World implements Site {
       nowMs: () => this.scheduler.nowMs,
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
-    this.store = new MemoryStore({ clock });
+    this.store = new MemoryRedis({ clock });
     this.notifications = this.store.notifications;
     this.books = new MemoryRepositories({ clock });
     this.deadLetters = new MemoryDeadLetterRepository(clock);
@@ -114,13 +114,13 @@ export class World implements Site {
       transactionTimeOutMs: checkAfterMs,
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
-    this.moves = new MemoryOrderMoves(this.books);
+    this.moves = new MemoryOrderTransitions(this.books);
     this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundRepository(this.moves, clock);
     const { store, books, moves } = this;
     const repair = new MemoryRepairStore(store);
-    const transfers = new MemoryTransfers(store);
+    const transfers = new MemoryTransferStore(store);
     const orders = books;
     this.servers = {
       stock: store,

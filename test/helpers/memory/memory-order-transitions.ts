@@ -13,7 +13,7 @@ import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
 /** `…_reply_lost` happens all the same. */
-export type MovesFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
+export type TransitionFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
 
 export interface MemoryPayment extends Payment {
   readonly orderId: string;
@@ -22,17 +22,17 @@ export interface MemoryPayment extends Payment {
 }
 
 /** Moves of the orders in `MemoryRepositories`, on its clock. Nothing runs in between, so every call is a transaction. */
-export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
+export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   readonly payments = new Map<string, MemoryPayment>();
   readonly #books: MemoryRepositories;
-  readonly #faults: MovesFault[] = [];
+  readonly #faults: TransitionFault[] = [];
 
   constructor(books: MemoryRepositories) {
     this.#books = books;
   }
 
   /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: MovesFault[]): void {
+  breakNext(...faults: TransitionFault[]): void {
     this.#faults.push(...faults);
   }
 
@@ -120,7 +120,7 @@ export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
     return orders.length;
   }
 
-  #failOn(fault: MovesFault): void {
+  #failOn(fault: TransitionFault): void {
     const at = this.#faults.indexOf(fault);
     if (at < 0) return;
     this.#faults.splice(at, 1);

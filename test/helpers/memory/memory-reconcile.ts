@@ -21,7 +21,7 @@ import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-s
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
-import type { MemoryStore } from './memory-store.js';
+import type { MemoryRedis } from './memory-redis.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** The ledger in memory, as reconcile reads it. */
@@ -32,9 +32,9 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   onMeasure: () => void | Promise<void> = () => undefined;
   /** What somebody has added to the units of the buyers by hand. */
   buyersAstray = 0;
-  readonly #store: MemoryStore;
+  readonly #store: MemoryRedis;
 
-  constructor(store: MemoryStore) {
+  constructor(store: MemoryRedis) {
     this.#store = store;
   }
 

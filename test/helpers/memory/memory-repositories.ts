@@ -17,7 +17,7 @@ import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 
 /** The faults that a test can order, each for the next call of its kind. `…_reply_lost` happens all the same. */
-export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
+export type RepositoryFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
 
 const ID_MAX = 64;
 
@@ -34,7 +34,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
   readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
   #orders = new Map<string, Order>();
-  readonly #faults: BooksFault[] = [];
+  readonly #faults: RepositoryFault[] = [];
   #nextSaleId = 1;
 
   constructor(options: { readonly clock?: Clock } = {}) {
@@ -43,7 +43,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
   }
 
   /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: BooksFault[]): void {
+  breakNext(...faults: RepositoryFault[]): void {
     this.#faults.push(...faults);
   }
 
@@ -265,13 +265,13 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     if (releases.length > 0) this.outbox.add('release', releases[0]?.batchId ?? '', releases);
   }
 
-  #isBroken(fault: BooksFault): boolean {
+  #isBroken(fault: RepositoryFault): boolean {
     const at = this.#faults.indexOf(fault);
     if (at >= 0) this.#faults.splice(at, 1);
     return at >= 0;
   }
 
-  #failOn(fault: BooksFault): void {
+  #failOn(fault: RepositoryFault): void {
     if (this.#isBroken(fault))
       throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
   }

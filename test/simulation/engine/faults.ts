@@ -1,5 +1,5 @@
 import type { Dependency } from '../../../src/core/errors.js';
-import type { Call } from '../call.js';
+import type { Call } from '../call-name.js';
 import type { Rng } from './rng.js';
 
 /**

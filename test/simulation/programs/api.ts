@@ -15,10 +15,10 @@ import { placeBatch, type PlaceBatchPorts } from '../../../src/purchase/place-ba
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
-import { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
+import { Life } from '../engine/simulated-process.js';
+import { streamed, through } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import { onBug, type Site } from '../site.js';
+import { onBug, type Site } from '../simulated-system.js';
 
 /** A client that hears nothing for so long gives up. */
 const HTTP_TIMEOUT_MS = 20_000;

@@ -1,8 +1,8 @@
 import { purchaseKey } from '../../../src/core/purchase.js';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
-import { describe } from '../engine/life.js';
-import type { Promises } from '../promises.js';
-import type { Site } from '../site.js';
+import { describe } from '../engine/simulated-process.js';
+import type { Promises } from '../invariant-monitor.js';
+import type { Site } from '../simulated-system.js';
 import type { Api } from './api.js';
 
 /** One purchase with one key: pressed, pressed again, looked after, paid for or cancelled. */

@@ -1,6 +1,6 @@
 import type { BatchRef } from '../../../src/core/batch.js';
 import type { CheckBackAnswer } from '../../../src/core/ports/channels.js';
-import type { Site } from '../site.js';
+import type { Site } from '../simulated-system.js';
 import type { Api } from './api.js';
 
 const EVERY_MIN_MS = 250;

@@ -3,11 +3,10 @@ import { discardDeadLetter } from '../../../src/recovery/dead-letters/discard-de
 import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { replayDeadLetter } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
-import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
-import { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
+import { Life } from '../engine/simulated-process.js';
+import { through } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import { onBug, type Site } from '../site.js';
+import { onBug, type Site } from '../simulated-system.js';
 import { orderStatesOf } from './repository-reads.js';
 import { reshard } from './repairer.js';
 
@@ -77,7 +76,7 @@ async function workOnDeadLetters(life: Life, site: Site, owner: string): Promise
   const repository = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
   const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither, nor coupons
+  const { deadlines, events } = site.broker.orderChannels(); // letters of batches need neither, nor coupons
   const coupons = { withoutCoupon: async () => [] };
   const states = orderStatesOf(life, site);
   const ports = { deadLetters, store, repository, channel, minter, clock, deadlines, events, states, coupons };

@@ -7,9 +7,9 @@ import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/rec
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import type { Job } from '../../../src/core/job.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
-import type { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
-import type { Site } from '../site.js';
+import type { Life } from '../engine/simulated-process.js';
+import { streamed, through } from '../engine/with-faults.js';
+import type { Site } from '../simulated-system.js';
 
 /** Only what a loss of data could bring about: here every one of them would be a false alarm. */
 const IMPOSSIBLE = [
@@ -59,7 +59,7 @@ export function reconcilers(life: Life, site: Site): Job[] {
       markerAgeMs: MARKER_AGE_MS,
       outboxAgeMs: shape.safeAgeMs,
       waitingMaxMs: WAITING_MAX_MS,
-      looksMax: 1000,
+      readsMax: 1000,
       retryFirstMs: shape.compensateFirstMs,
       leaseMs: shape.outboxLeaseMs,
     },

@@ -7,10 +7,10 @@ import { reshardSale } from '../../../src/recovery/repair/reshard-sale.js';
 import { repairClosedSales, type RepairJobPorts, repairSales } from '../../../src/recovery/repair/repair-jobs.js';
 import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
-import type { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
+import type { Life } from '../engine/simulated-process.js';
+import { streamed, through } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import type { Site } from '../site.js';
+import type { Site } from '../simulated-system.js';
 
 /** The jobs that rebuild a sale after Redis has restarted, as the keeper runs them. */
 export function repairers(life: Life, site: Site): Job[] {

@@ -1,8 +1,8 @@
 import type { OrderNotificationRows } from '../../../src/core/ports/purchase-notifications.js';
 import type { OrderStates } from '../../../src/core/ports/order-transitions.js';
-import type { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
-import type { Site } from '../site.js';
+import type { Life } from '../engine/simulated-process.js';
+import { through } from '../engine/with-faults.js';
+import type { Site } from '../simulated-system.js';
 
 /** Where orders stand, as one plain read each. */
 export function orderStatesOf(life: Life, { books }: Site): OrderStates {

@@ -1,7 +1,7 @@
 import type { Delivery, DeliverySource } from '../../../src/core/ports/channels.js';
 import { TOPICS } from '../../../src/core/topics.js';
-import type { Life } from '../engine/life.js';
-import type { Site } from '../site.js';
+import type { Life } from '../engine/simulated-process.js';
+import type { Site } from '../simulated-system.js';
 
 export interface SourceOptions {
   readonly topic: string;

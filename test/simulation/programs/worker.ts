@@ -6,9 +6,9 @@ import { createWorkerMetrics, type WorkerMetrics } from '../../../src/orders/met
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
-import { Life } from '../engine/life.js';
-import { replaced, through } from '../engine/through.js';
-import { onBug, type Site } from '../site.js';
+import { Life } from '../engine/simulated-process.js';
+import { replaced, through } from '../engine/with-faults.js';
+import { onBug, type Site } from '../simulated-system.js';
 import { sourceOf } from './source.js';
 
 const WAYS_IN = [

@@ -12,7 +12,7 @@ import {
 import { readKeyring } from '../../../../src/admission/sign/seals.js';
 import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryNonceStore } from '../../../helpers/memory/memory-nonce-store.js';
+import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
 
 const SECRETS = {
   'app-1': 'first-secret-of-the-app-with-40-bytes-ok',
@@ -172,7 +172,7 @@ describe('signed requests', () => {
     expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
   });
 
-  it('while Redis is away the answer is unavailable, or go on where the rules say so; a forged request never passes', async () => {
+  it('while Redis is down the answer is unavailable, or go on where the rules allow it; a forged request never passes', async () => {
     nonces.down = true;
     expect(await ask(signed())).to.equal('unavailable');
     set({ mode: 'on', keys: ['app-1'], down: 'allow' });

@@ -10,14 +10,14 @@ import type { MemoryRepositories } from '../helpers/memory/memory-repositories.j
 import type { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import type { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
 import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
-import type { MemoryStore } from '../helpers/memory/memory-store.js';
-import type { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import type { MemoryRedis } from '../helpers/memory/memory-redis.js';
+import type { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import type { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import type { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import type { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
-import type { LifeWorld } from './engine/life.js';
+import type { LifeWorld } from './engine/simulated-process.js';
 import type { Shape } from './shape.js';
 
 /** The servers as the programs reach them. */
@@ -46,9 +46,9 @@ export interface Past {
 /** All that the programs of one run share. */
 export interface Site extends LifeWorld {
   readonly shape: Shape;
-  readonly store: MemoryStore & SaleStore;
+  readonly store: MemoryRedis & SaleStore;
   readonly books: MemoryRepositories;
-  readonly moves: MemoryOrderMoves;
+  readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
   readonly notifications: MemoryPurchaseNotifications;

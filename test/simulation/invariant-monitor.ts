@@ -8,13 +8,13 @@ import { TOPICS } from '../../src/core/topics.js';
 import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
 import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
-import { memoryAudit } from '../helpers/memory/memory-audit.js';
-import type { Call } from './call.js';
+import { memoryCheckPorts } from '../helpers/memory/memory-check-ports.js';
+import type { Call } from './call-name.js';
 import { SALE_ID } from './shape.js';
-import type { Site } from './site.js';
+import type { Site } from './simulated-system.js';
 
 /** Nothing is too young to be judged, and no marker so old that it may go. */
-const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 type BatchWord = 'deducted' | 'aborted';
 
@@ -224,7 +224,7 @@ export class Promises {
     this.#lookAtStore();
     this.#lookAtRepository();
     const { store, books, moves } = this.#site;
-    const { findings } = await checkSale(SALE_ID, memoryAudit(store, books), this.#opLog);
+    const { findings } = await checkSale(SALE_ID, memoryCheckPorts(store, books), this.#opLog);
     const [first] = findings;
     if (first !== undefined) this.#site.fail(first.invariant, first.detail);
     this.#lookAtLateYes();

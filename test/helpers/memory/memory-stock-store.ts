@@ -1,5 +1,6 @@
 import type { Batch, BatchRef } from '../../../src/core/batch.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
+import type { StoreAnswer } from '../../../src/core/outcome.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   ResolveVerdict,
@@ -7,34 +8,40 @@ import type {
   SetStateOutcome,
   StoredSale,
   PrecheckVerdict,
-  RequestLook,
   SaleStore,
   StockStore,
 } from '../../../src/core/ports/stock-store.js';
 import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
 import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
-import { judge, shutBy } from './memory-judge.js';
-import { MemoryServer } from './memory-server.js';
+import { MemoryRedisServer } from './memory-redis-server.js';
 
 /** An `aborted` marker is kept this long, as in Redis. */
 const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
 
-/** What buyers and the owner of a sale use of the ledger in memory. */
-export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
+/** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
+export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore {
   /** How often each method ran, whether its reply arrived or not. */
-  readonly calls = { precheck: 0, deduct: 0, decide: 0, settle: 0, release: 0, claim: 0, acceptedKeys: 0 };
+  readonly calls = {
+    precheck: 0,
+    deduct: 0,
+    resolve: 0,
+    markRecorded: 0,
+    release: 0,
+    reacquire: 0,
+    acceptedKeys: 0,
+  };
 
   async precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict> {
     this.failOn('precheck_fails');
     this.calls.precheck++;
     const bucket = this.bucket(ref);
     const { sale } = bucket;
-    const shut = this.isSure(sale) && !isResharded(sale, ref) ? shutBy(sale, this.nowMs) : 'loading';
+    const closed = this.isSure(sale) && !isResharded(sale, ref) ? closedBy(sale, this.nowMs) : 'loading';
     return {
       epoch: sale?.epoch ?? 0,
-      unitsLeft: shut === null ? bucket.unitsLeft : null,
+      unitsLeft: closed === null ? bucket.unitsLeft : null,
       buckets: sale?.buckets ?? null,
-      answers: judge(bucket, purchases, { shut, refuseTwins: false }).answers,
+      answers: judgePurchases(bucket, purchases, closed).answers,
     };
   }
 
@@ -53,8 +60,8 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     if (sale === null) return { outcome: 'not_warmed' };
     if (!this.isSure(sale) || sale.epoch !== batch.epoch) return { outcome: 'stale_epoch' };
 
-    const shut = shutBy(sale, this.nowMs);
-    const { answers, unitsLeft } = judge(bucket, batch.purchases, { shut, refuseTwins: true });
+    const closed = closedBy(sale, this.nowMs);
+    const { answers, unitsLeft } = judgePurchases(bucket, batch.purchases, closed, { refuseDuplicates: true });
     if (answers.some((answer) => answer !== null)) {
       this.#abort(bucket, batch);
       return { outcome: 'refused', answers };
@@ -71,13 +78,13 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
   }
 
   async resolve(ref: BatchRef): Promise<ResolveVerdict> {
-    if (this.isBroken('decide_lost')) return 'outcome_unknown';
-    this.calls.decide++;
-    const verdict = this.#decide(ref);
-    return this.isBroken('decide_reply_lost') ? 'outcome_unknown' : verdict;
+    if (this.isBroken('resolve_lost')) return 'outcome_unknown';
+    this.calls.resolve++;
+    const verdict = this.#resolve(ref);
+    return this.isBroken('resolve_reply_lost') ? 'outcome_unknown' : verdict;
   }
 
-  #decide(ref: BatchRef): ResolveVerdict {
+  #resolve(ref: BatchRef): ResolveVerdict {
     const bucket = this.bucket(ref);
     const marker = bucket.marker(ref.batchId, this.nowMs);
     if (marker) return marker.kind;
@@ -93,7 +100,7 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
     bucket.markers.set(batchId, { kind: 'aborted', untilMs: this.nowMs + ABORTED_LIFE_MS });
   }
 
-  async findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook> {
+  async findRequest(ref: AskedBucket, userId: string, requestId: string): ReturnType<StockStore['findRequest']> {
     this.failOn('read_fails');
     const { sale, requests } = this.bucket(ref);
     if (!this.isSure(sale) || isResharded(sale, ref)) return 'unsure';
@@ -155,6 +162,43 @@ export class MemoryStock extends MemoryServer implements StockStore, SaleStore {
   }
 }
 
-/** Whoever asks knows another number of buckets. */
+/** The caller knows another number of buckets. */
 const isResharded = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
   buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;
+
+/** Why no purchase is accepted now; null in an open sale inside its window. */
+function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_open' | null {
+  if (sale.state === 'paused') return 'paused';
+  if (sale.state === 'closed' || nowMs >= sale.closesAtMs) return 'closed';
+  return sale.state === 'open' && nowMs >= sale.opensAtMs ? null : 'not_open';
+}
+
+/**
+ * Decides about purchases in order: what an earlier one takes, a later one does not find.
+ * @returns one answer per purchase, null when it is not refused, and the units that are left when all those are taken
+ */
+function judgePurchases(
+  bucket: MemoryBucket,
+  purchases: readonly Purchase[],
+  closed: 'loading' | ReturnType<typeof closedBy>,
+  { refuseDuplicates = false } = {},
+): { answers: (StoreAnswer | null)[]; unitsLeft: number } {
+  const bought = bucket.unitsByBuyer();
+  const accepted = new Set<string>();
+  let { unitsLeft } = bucket;
+  const answerOf = (purchase: Purchase): StoreAnswer | null => {
+    if (closed === 'loading') return { outcome: closed }; // what is stored may be old
+    const entry = bucket.requests.get(purchaseKey(purchase));
+    if (entry?.quantity === purchase.quantity) return { outcome: 'replayed', entry };
+    if (entry || (refuseDuplicates && accepted.has(purchaseKey(purchase)))) return { outcome: 'request_conflict' };
+    if (closed) return { outcome: closed };
+    const total = (bought.get(purchase.userId) ?? 0) + purchase.quantity;
+    if (total > (bucket.sale?.limitPerBuyer ?? 0)) return { outcome: 'limit_reached' };
+    if (purchase.quantity > unitsLeft) return { outcome: 'sold_out' };
+    bought.set(purchase.userId, total);
+    accepted.add(purchaseKey(purchase));
+    unitsLeft -= purchase.quantity;
+    return null;
+  };
+  return { answers: purchases.map(answerOf), unitsLeft };
+}

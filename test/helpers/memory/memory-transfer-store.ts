@@ -5,13 +5,13 @@ import type {
   TransferredOut,
   TransferStore,
 } from '../../../src/core/ports/transfer-store.js';
-import type { MemoryServer } from './memory-server.js';
+import type { MemoryRedisServer } from './memory-redis-server.js';
 
-/** Units that move between the buckets of a ledger in memory. */
-export class MemoryTransfers implements TransferStore {
-  readonly #server: MemoryServer;
+/** Transfers of units between the buckets of a Redis in memory. */
+export class MemoryTransferStore implements TransferStore {
+  readonly #server: MemoryRedisServer;
 
-  constructor(server: MemoryServer) {
+  constructor(server: MemoryRedisServer) {
     this.#server = server;
   }
 
@@ -25,25 +25,25 @@ export class MemoryTransfers implements TransferStore {
 
   async transferOut(from: BucketRef, to: number, epoch: number, least: number): Promise<TransferredOut> {
     const bucket = this.#server.bucket(from);
-    if (this.#isShut(from, epoch)) return { outcome: 'unavailable' };
-    const last = bucket.lent.get(to);
+    if (this.#isUnavailable(from, epoch)) return { outcome: 'unavailable' };
+    const last = bucket.outgoing.get(to);
     if (last?.isOpen) return { outcome: 'transferred', seq: last.seq, units: last.units };
     if (bucket.unitsLeft <= 0) return { outcome: 'empty' };
     this.#server.aboutToWrite(bucket);
     const units = Math.min(bucket.unitsLeft, Math.max(least, Math.ceil(bucket.unitsLeft / 2)));
     const seq = (last?.seq ?? 0) + 1;
     bucket.unitsLeft -= units;
-    bucket.lent.set(to, { seq, units, isOpen: true, atMs: this.#server.nowMs });
+    bucket.outgoing.set(to, { seq, units, isOpen: true, atMs: this.#server.nowMs });
     return { outcome: 'transferred', seq, units };
   }
 
   async transferIn(saleId: string, { from, to, seq, units }: UnitTransfer, epoch: number): Promise<TransferredIn> {
     const ref = { saleId, bucket: to };
     const bucket = this.#server.bucket(ref);
-    if (this.#isShut(ref, epoch)) return { outcome: 'unavailable' };
-    if (seq <= (bucket.borrowed.get(from) ?? 0)) return { outcome: 'already_received', unitsLeft: bucket.unitsLeft };
+    if (this.#isUnavailable(ref, epoch)) return { outcome: 'unavailable' };
+    if (seq <= (bucket.incoming.get(from) ?? 0)) return { outcome: 'already_received', unitsLeft: bucket.unitsLeft };
     this.#server.aboutToWrite(bucket);
-    bucket.borrowed.set(from, seq);
+    bucket.incoming.set(from, seq);
     bucket.unitsLeft += units;
     return { outcome: 'received', unitsLeft: bucket.unitsLeft };
   }
@@ -55,15 +55,15 @@ export class MemoryTransfers implements TransferStore {
   ): Promise<'ended' | 'already_ended' | 'unavailable'> {
     const ref = { saleId, bucket: from };
     const bucket = this.#server.bucket(ref);
-    if (this.#isShut(ref, epoch)) return 'unavailable';
-    const last = bucket.lent.get(to);
+    if (this.#isUnavailable(ref, epoch)) return 'unavailable';
+    const last = bucket.outgoing.get(to);
     if (last === undefined || !last.isOpen || last.seq !== seq) return 'already_ended';
     this.#server.aboutToWrite(bucket);
-    bucket.lent.set(to, { ...last, isOpen: false });
+    bucket.outgoing.set(to, { ...last, isOpen: false });
     return 'ended';
   }
 
-  #isShut(ref: BucketRef, epoch: number): boolean {
+  #isUnavailable(ref: BucketRef, epoch: number): boolean {
     const { sale } = this.#server.bucket(ref);
     return !this.#server.isSure(sale) || sale.epoch !== epoch;
   }

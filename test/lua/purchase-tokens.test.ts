@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { purchaseTokensKey } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptBench } from './script-runner.js';
 
 const KEPT_MS = 600_000;
 

@@ -1,5 +1,5 @@
 import type { Dependency } from '../../../src/core/errors.js';
-import type { Life, Lost } from './life.js';
+import type { Life, Lost } from './simulated-process.js';
 
 /**
  * Some methods of a port as this process reaches them: each call may meet a fault on its way.

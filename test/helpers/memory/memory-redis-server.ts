@@ -4,41 +4,41 @@ import type { BucketRef } from '../../../src/core/bucket.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { ManualClock } from './manual-clock.js';
 
-/** The faults that a test can order, each for the next call of its kind. `…_lost` never arrives, `…_reply_lost` does. */
-export type StoreFault =
+/** The faults that a test can ask for, each for the next call of its kind. `…_lost` never arrives, `…_reply_lost` does. */
+export type RedisFault =
   | 'precheck_fails'
   | 'deduct_lost'
   | 'deduct_reply_lost'
-  | 'decide_lost'
-  | 'decide_reply_lost'
+  | 'resolve_lost'
+  | 'resolve_reply_lost'
   | 'read_fails'
-  | 'settle_fails'
-  | 'settle_reply_lost'
-  | 'claim_fails'
-  | 'claim_reply_lost'
+  | 'mark_recorded_fails'
+  | 'mark_recorded_reply_lost'
+  | 'reacquire_fails'
+  | 'reacquire_reply_lost'
   | 'release_fails'
   | 'release_reply_lost'
   | 'unpark_fails'
   | 'repair_fails'
   | 'repair_reply_lost';
 
-/** How a server comes back; without any of them it lost nothing. */
+/** What a server lost when it comes back; nothing, by default. */
 export interface Restart {
-  /** So many of the last writes are gone. */
+  /** The number of last writes that are gone. */
   readonly lose?: number;
   /** Everything is gone. */
   readonly empty?: boolean;
 }
 
-/** Writes that can be undone. */
+/** The number of writes that can be lost. */
 const HISTORY_MAX = 64;
 
-/** The server that a ledger in memory runs on: its buckets, its faults, and how it comes back after its death. */
-export class MemoryServer {
+/** A Redis server in memory: the buckets it holds, faults of single calls, and restarts that lose data. */
+export class MemoryRedisServer {
   readonly clock: Clock;
   readonly #buckets = new Map<string, MemoryBucket>();
-  readonly #faults: StoreFault[] = [];
-  /** Another one after every restart, as the `run_id` of Redis. */
+  readonly #faults: RedisFault[] = [];
+  /** Changes with every restart, as the `run_id` of Redis does. */
   #runId = 1;
   #history: { readonly bucket: MemoryBucket; readonly before: MemoryBucket }[] | null = null;
 
@@ -55,21 +55,21 @@ export class MemoryServer {
   }
 
   /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: StoreFault[]): void {
+  breakNext(...faults: RedisFault[]): void {
     this.#faults.push(...faults);
   }
 
-  isBroken(kind: StoreFault): boolean {
+  isBroken(kind: RedisFault): boolean {
     const index = this.#faults.indexOf(kind);
     if (index >= 0) this.#faults.splice(index, 1);
     return index >= 0;
   }
 
-  failOn(kind: StoreFault): void {
+  failOn(kind: RedisFault): void {
     if (this.isBroken(kind)) throw new OperationalError('redis', kind, { retryable: true });
   }
 
-  /** Where a test looks, and plants what only a disaster would leave. */
+  /** For tests too: to read what is stored, and to store what only a disaster would leave. */
   bucket({ saleId, bucket }: BucketRef): MemoryBucket {
     const name = `${saleId}:${bucket}`;
     let found = this.#buckets.get(name);
@@ -77,36 +77,33 @@ export class MemoryServer {
     return found;
   }
 
-  /** Whether the bucket is as this server wrote it: loaded, not in repair, and not from before a restart. */
+  /** Whether the bucket can be trusted: loaded, not in repair, and written by this server, not before a restart. */
   isSure(sale: LoadedSale | null): sale is LoadedSale {
     return sale !== null && sale.state !== 'repair' && sale.stamp === this.#runId;
   }
 
-  /** Writes can be lost from now on. It costs a copy of a bucket each. */
+  /** From now on writes can be lost by a restart. Each write costs a copy of its bucket. */
   keepHistory(): void {
     this.#history ??= [];
   }
 
-  /** Stands before each write, so that a restart can lose it. */
+  /** To be called before each write, so that a restart can lose it. */
   aboutToWrite(bucket: MemoryBucket): void {
     if (this.#history === null) return;
     this.#history.push({ bucket, before: bucket.copy() });
     if (this.#history.length > HISTORY_MAX) this.#history.shift();
   }
 
-  /**
-   * It dies and comes back as another one.
-   * @returns how many writes are gone
-   */
+  /** Dies and comes back with another run id. @returns how many writes are gone */
   restart({ lose = 0, empty = false }: Restart = {}): number {
     this.#runId++;
     if (empty) {
-      for (const bucket of this.#buckets.values()) bucket.become(new MemoryBucket());
+      for (const bucket of this.#buckets.values()) bucket.replaceBy(new MemoryBucket());
       this.#history?.splice(0);
     }
     if (lose > 0 && this.#history === null) throw new Error('keepHistory comes first');
     const undone = this.#history?.splice(Math.max(0, this.#history.length - lose)) ?? [];
-    for (const { bucket, before } of undone.reverse()) bucket.become(before);
+    for (const { bucket, before } of undone.reverse()) bucket.replaceBy(before);
     return lose > 0 ? undone.length : 0;
   }
 }

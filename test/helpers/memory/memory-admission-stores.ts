@@ -1,6 +1,37 @@
 import { OperationalError } from '../../../src/core/errors.js';
+import type {
+  BreakerReport,
+  BreakerStore,
+  Issued,
+  LiveReport,
+  NonceStore,
+  PurchaseTokenStore,
+  Redeemed,
+  TokenIssue,
+} from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { Issued, PurchaseTokenStore, Redeemed, TokenIssue } from '../../../src/core/ports/admission-stores.js';
+
+/** Nonces in memory; they end with the clock. */
+export class MemoryNonceStore implements NonceStore {
+  readonly #clock: Clock;
+  readonly #untilMs = new Map<string, number>();
+  /** While true every call fails as if Redis were away. */
+  down = false;
+  asked = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async take(keyId: string, nonce: string, lifeMs: number): Promise<'fresh' | 'used'> {
+    this.asked++;
+    if (this.down) throw new OperationalError('redis', 'memory nonce store is down', { retryable: true });
+    const name = `${keyId}:${nonce}`;
+    if ((this.#untilMs.get(name) ?? 0) > this.#clock.nowMs()) return 'used';
+    this.#untilMs.set(name, this.#clock.nowMs() + lifeMs);
+    return 'fresh';
+  }
+}
 
 /** Purchase tokens in memory. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
@@ -59,5 +90,35 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   #reach(): void {
     this.asked++;
     if (this.down) throw new OperationalError('redis', 'memory token ledger is down', { retryable: true });
+  }
+}
+
+/** Breaker reports in memory; they end with the clock. */
+export class MemoryBreakerStore implements BreakerStore {
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
+  /** While true every call fails as if Redis were away. */
+  down = false;
+
+  constructor(clock: Pick<Clock, 'nowMs'>) {
+    this.#clock = clock;
+  }
+
+  async exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]> {
+    this.#reach();
+    const nowMs = this.#clock.nowMs();
+    this.#reports.set(processId, { report, untilMs: nowMs + lifeMs });
+    return [...this.#reports]
+      .filter(([, { untilMs }]) => untilMs > nowMs)
+      .map(([id, { report: said }]) => ({ processId: id, report: said }));
+  }
+
+  async withdraw(processId: string): Promise<void> {
+    this.#reach();
+    this.#reports.delete(processId);
+  }
+
+  #reach(): void {
+    if (this.down) throw new OperationalError('redis', 'the breaker store in memory is down', { retryable: true });
   }
 }

@@ -1,9 +1,9 @@
 import type { MemoryRepositories } from './memory-repositories.js';
-import type { MemoryStore } from './memory-store.js';
+import type { MemoryRedis } from './memory-redis.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
 /** Both books in memory as an auditor reads them. The ledger keeps no count per buyer, so that one always agrees. */
-export function memoryAudit(store: MemoryStore, books: MemoryRepositories): CheckPorts {
+export function memoryCheckPorts(store: MemoryRedis, books: MemoryRepositories): CheckPorts {
   return {
     store: {
       snapshot: async (ref) => {

@@ -2,13 +2,13 @@ import type { Batch } from '../../src/core/batch.js';
 import { encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { StoredSaleState, Sale } from '../../src/core/sale.js';
-import { silentLog } from './silent-log.js';
+import { silentLog } from '../helpers/silent-log.js';
 import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys, notificationsChannel, type BucketKeys } from '../../src/redis/keys.js';
-import type { BucketSnapshot } from './memory/memory-bucket.js';
-import { saleOf } from './sales.js';
-import { stackEnv } from './stack-env.js';
+import type { BucketSnapshot } from '../helpers/memory/memory-bucket.js';
+import { saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
 
 /** Life of an aborted marker in these tests, ms; the adapter has its own. */
 export const ABORTED_LIFE_MS = 60_000;

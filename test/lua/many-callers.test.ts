@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptBench } from './script-runner.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
 
 const CONNECTIONS = 8;
