@@ -14,7 +14,7 @@ import { SALE_ID } from './shape.js';
 import type { SimulatedSystem } from './simulated-system.js';
 
 /** For a comparison at rest: nothing is too young to be judged, and no marker is old enough to be removed. */
-const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 type MarkerWord = 'deducted' | 'aborted';
 

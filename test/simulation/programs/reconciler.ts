@@ -59,7 +59,7 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
       markerAgeMs: MARKER_AGE_MS,
       outboxAgeMs: shape.safeAgeMs,
       waitingMaxMs: WAITING_MAX_MS,
-      looksMax: 1000,
+      readsMax: 1000,
       retryFirstMs: shape.compensateFirstMs,
       leaseMs: shape.outboxLeaseMs,
     },

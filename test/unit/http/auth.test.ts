@@ -165,7 +165,7 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('when more tokens come again than fit, then the oldest is forgotten and all are still judged right', () => {
+  it('when more tokens come again than fit, then the oldest is forgotten and all are still verified correctly', () => {
     const tokens = Array.from({ length: 20 }, (_, i) => hs({ sub: `u${i}`, exp: LATER }));
     const [first = '', ...others] = tokens;
     for (let i = 0; i < 3; i++) ask(first);

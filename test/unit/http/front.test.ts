@@ -49,7 +49,7 @@ class Front {
         get isOn() {
           return isOn();
         },
-        anonymous: () => step('stranger'),
+        anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
       },
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
@@ -102,12 +102,12 @@ describe('what a purchase must show', () => {
     return body.token as string;
   };
 
-  it('nothing while all is off, whatever it shows', async () => {
+  it('nothing while all is off, with any header', async () => {
     await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
     expect([front.steps, front.counted, front.nonces.asked, front.store.asked]).to.deep.equal([[], [], 0, 0]);
   });
 
-  it('a signature: none, forged or used is 401, and only a true one asks Redis', async () => {
+  it('a signature: none, forged or used is 401, and only a valid one needs Redis', async () => {
     front.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
@@ -123,7 +123,7 @@ describe('what a purchase must show', () => {
     expect(front.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
   });
 
-  it('a signature is over the address as it was asked, query included', async () => {
+  it('a signature covers the address as it was sent, query included', async () => {
     front.set(SIGN);
     const ask = (path: string, signedPath: string): request.Test =>
       request(server.url)
@@ -161,7 +161,7 @@ describe('what a purchase must show', () => {
     expect(front.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
   });
 
-  it('a forged signature spends no purchase token', async () => {
+  it('a forged signature does not redeem the purchase token', async () => {
     front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     const seal = signed(TOKEN);
     const { body } = await request(server.url)
@@ -179,7 +179,7 @@ describe('what a purchase must show', () => {
     front.set(WAIT);
     const { body: problem } = await buy().expect(403);
     expect(problem.detail).to.include('/queue');
-    expect([front.steps, front.fake.asked]).to.deep.equal([['stranger'], []]);
+    expect([front.steps, front.fake.asked]).to.deep.equal([['anonymous'], []]);
     const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
     expect(joined.body).to.include({ status: 'admitted' });
     const pass = { 'seckill-queue-pass': joined.body.pass as string };
@@ -188,7 +188,7 @@ describe('what a purchase must show', () => {
     expect(front.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
   });
 
-  it('a dry run counts them all and lets everybody in', async () => {
+  it('a dry run counts them all and refuses none', async () => {
     front.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
     await buy().expect(202);
     expect(front.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
@@ -206,7 +206,7 @@ describe('what a purchase must show', () => {
     const sales = ['8'];
     front.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
     await buy().expect(202);
-    expect(front.steps).to.deep.equal(['stranger', 'buyer']);
+    expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
   });
 });
 
@@ -238,7 +238,7 @@ describe('what other questions about a sale must show', () => {
       expect(front.steps).to.deep.equal([]);
       const headers = signed(path, { method: method.toUpperCase() });
       await ask(method, path, headers).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
-      expect(front.steps).to.deep.equal(['stranger', 'buyer']);
+      expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
       await ask(method, path, headers).expect(401);
       front.set(SIGN_ELSEWHERE);
       await ask(method, path).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
@@ -255,7 +255,7 @@ describe('what other questions about a sale must show', () => {
     await ask('post', QUEUE, signed(QUEUE)).send('x'.repeat(5000)).expect(413);
   });
 
-  it('the page of a sale is for everybody', async () => {
+  it('the page of a sale needs no token', async () => {
     front.set(SIGN);
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });

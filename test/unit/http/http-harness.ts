@@ -36,6 +36,7 @@ export class FakeServices {
   statusFault: Error | null = null;
   /** What memory has of the sale. */
   snapshot: SaleSnapshot | undefined;
+  nowMs = (): number => Date.now();
   readonly services: HttpServices;
 
   constructor(overrides: Partial<HttpServices> = {}) {
@@ -51,7 +52,7 @@ export class FakeServices {
       tokens: { check: () => null, issue: refuse },
       rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
-      clock: { nowMs: () => Date.now() },
+      clock: { nowMs: () => this.nowMs() },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {

@@ -66,7 +66,7 @@ describe('the queue and its tokens over HTTP', () => {
   const fetchToken = (path = '/v1/sales/7/purchase-token'): request.Test =>
     request(app).post(path).set('authorization', bearer('u1'));
 
-  it('waiting: 202 with ticket, place, estimate and where to ask; roles go along', async () => {
+  it('waiting: 202 with ticket, place, estimate and Location; roles are passed on', async () => {
     const { body, headers } = await join().expect(202);
     expect(body).to.deep.equal({
       status: 'waiting',

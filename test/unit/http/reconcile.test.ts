@@ -69,8 +69,8 @@ describe('admin reconcile', () => {
     await world.jobs.add([{ ...job, kind: 'drift', subject: '7' }], 'ann');
     await world.jobs.add([{ ...job, kind: 'leak', subject: '7/u1/k1', userId: 'u1', requestId: 'k1' }], 'ann');
     const [row] = await world.recorded(await world.deducted(sale, ['u1']), ['u1']);
-    const order = world.books.allOrders.find(({ orderId }) => orderId === row) as Order;
-    world.books.putOrder({ ...order, saleId: '7', reason: 'compensation_failed' });
+    const order = world.mysql.allOrders.find(({ orderId }) => orderId === row) as Order;
+    world.mysql.putOrder({ ...order, saleId: '7', reason: 'compensation_failed' });
     const page = await get('/jobs?saleId=7&state=pending&limit=1').expect(200);
     expect([page.body.jobs.length, page.body.next]).to.deep.equal([1, '1']);
     expect((await get('/jobs?after=1&kind=leak').expect(200)).body.jobs[0]).to.include({ jobId: '2', kind: 'leak' });

@@ -46,7 +46,7 @@ describe('admin rules', () => {
     expect((await repository.history(1))[0]).to.include({ version: 1, actor: 'boss' });
   });
 
-  it('Redis is away: they are published all the same, and the answer says it takes longer', async () => {
+  it('while Redis is down they are published all the same, and the answer says that it takes longer', async () => {
     broadcast.down = true;
     const { body } = await put(0, denying('eve')).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });

@@ -64,7 +64,7 @@ describe('admin trace', () => {
     });
   });
 
-  it('what no store knows is 404 with the reason', async () => {
+  it('a purchase that no store has is 404 with the reason', async () => {
     answer = { outcome: 'not_found', why: 'Nobody knows it.' };
     const { body } = await get('k1').expect(404);
     expect([body.code, body.detail]).to.deep.equal(['purchase_not_found', 'Nobody knows it.']);

@@ -102,7 +102,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(ids(groupMoved(moves))).to.deep.equal(['1+3', '2', '4']);
   });
 
-  it('is not kept before both messages are stored', async () => {
+  it('is not done before both messages are stored', async () => {
     for (const fault of ['publish_fails', 'publish_reply_lost'] as const) {
       world.broker.breakNext(fault);
       const result = publishRecorded(world.broker.orderChannels())([recordedRow()]);

@@ -99,7 +99,7 @@ describe('get-purchase', () => {
   });
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
-  describe('how a purchase stands', () => {
+  describe('status of a purchase', () => {
     it('not_found: neither Redis nor MySQL has it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
@@ -162,7 +162,7 @@ describe('get-purchase', () => {
       expect(await get.get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
     });
 
-    describe('when the ledger may have lost it', () => {
+    describe('when Redis may have lost it', () => {
       const faultOf = (asked: Promise<unknown>): Promise<unknown> =>
         asked.then(
           () => 'no fault',
@@ -265,7 +265,7 @@ describe('get-purchase', () => {
         quantity: 1,
       });
       await notifications.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
-      expect(await asked, 'without a row in the book').to.deep.equal({
+      expect(await asked, 'without a row in MySQL').to.deep.equal({
         status: 'ordered',
         orderId: '101',
         orderState: 'pending_payment',
@@ -279,7 +279,7 @@ describe('get-purchase', () => {
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
       await turns();
       const before = reads;
-      await notifications.send(sale.saleId, [rowOf()]); // the worker died before it settled
+      await notifications.send(sale.saleId, [rowOf()]); // the worker died before it marked the batch recorded
       await turns();
       expect(reads - before).to.equal(1);
       stepped.advance(10_000);
@@ -322,7 +322,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('ends when the caller has gone [S7]', async () => {
+    it('ends when the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const sleeping: Clock = {
@@ -336,7 +336,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('one waiting caller too many is answered at once; when others have gone, there is room again [S7]', async () => {
+    it('one waiting caller too many is answered at once; when others disconnect, there is room again [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
@@ -348,7 +348,7 @@ describe('get-purchase', () => {
             : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
       };
       const get = create({ clock: sleeping });
-      await get.get(query()); // loads the card
+      await get.get(query()); // loads the snapshot
       const waiting = leaving.map(({ signal }) => get.get(query({ waitMs: 10_000, signal })));
       await new Promise((resolve) => setImmediate(resolve));
       const before = reads;

@@ -66,7 +66,7 @@ describe('place-batch in a sale with several buckets', () => {
     return { verdict, results, unitsLeft };
   };
 
-  it('units are fetched from the other bucket, and the purchase goes again [R12]', async () => {
+  it('units are fetched from the other bucket, and the purchase is placed again [R12]', async () => {
     await openSale(0, 4);
     expect(await place(ANN)).to.deep.equal({
       verdict: 'bucket_empty',
@@ -96,7 +96,7 @@ describe('place-batch in a sale with several buckets', () => {
     });
   });
 
-  it('a purchase of more units than are left is not_enough_left; a smaller one goes again', async () => {
+  it('a purchase of more units than are left is not_enough_left; a smaller one is placed again', async () => {
     await openSale(0, 2);
     expect((await place(`${ANN}*3`, `${BOB}*2`, CID)).results).to.deep.equal(['again', 'again', 'again']);
     expect(await place(`${ANN}*3`)).to.deep.include({ results: ['not_enough_left'], unitsLeft: 2 });
@@ -114,7 +114,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('the repeat of an accepted purchase is replayed, and zero units in one bucket say nothing of the sale', async () => {
+  it('the repeat of an accepted purchase is replayed, and zero units in one bucket are not the end of the sale', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))

@@ -179,7 +179,7 @@ describe('place-batch', () => {
       expect(passes).to.equal(2);
     });
 
-    it('a sale that is not loaded says nothing of its units', async () => {
+    it('a sale that is not loaded sets no sold-out flag', async () => {
       sale = saleOf();
       const placed = await place('u1');
       expect(placed.answers).to.deep.equal(['loading']);
@@ -248,7 +248,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('a broker that is down is `unavailable`: nothing is deducted, nothing is kept [M1]', async () => {
+    it('a broker that is down is `unavailable`: nothing is deducted, nothing is stored [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -301,7 +301,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and the truth on a retry [T5]', async () => {
+    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and a retry learns the result [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -363,7 +363,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('(aborted) without a confirmed rollback nothing goes again [T5]', async () => {
+    it('(aborted) without a confirmed rollback nothing is placed again [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
@@ -392,7 +392,7 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('when it ran, the marker says so: accepted, also for the last unit; one deduct [T8]', async () => {
+    it('when it ran, the marker is `deducted`: accepted, also for the last unit; one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
@@ -403,7 +403,7 @@ describe('place-batch', () => {
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('when it refused, the marker says aborted: after the rollback all go again, and a late deduct takes nothing [G4]', async () => {
+    it('when it refused, the marker is `aborted`: after the rollback all are placed again, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
@@ -442,7 +442,7 @@ describe('place-batch', () => {
       expect(broker.openHalves).to.have.length(1);
       await letTheBrokerAsk();
       expect(committed()).to.have.length(1);
-      expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
+      expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
     it('when the sale went into repair, the marker gives no answer: unknown, without further tries [R10]', async () => {

@@ -51,13 +51,13 @@ describe('sold-out flags', () => {
     await store.warm({ ...sale, buckets: 3 });
     store.bucket(ref).sale!.buckets = 3;
   };
-  /** What a batch tells the flag after it has asked the ledger. */
+  /** What a batch reports to the flag after it has asked Redis. */
   const look = async (): Promise<void> => {
     flags.observe(ref, (await store.precheck(ref, purchasesOf('somebody'))).unitsLeft);
     await turn();
   };
 
-  it('the flag of one bucket tells that the sale is sold out, and asking renews it', async () => {
+  it('the flag of one bucket stands for the whole sale, and each refusal renews it', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
     expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
     await split();
@@ -103,9 +103,9 @@ describe('sold-out flags', () => {
     }
   });
 
-  it('a process with an old number of buckets arms nothing: units may be in buckets that it does not know', async () => {
+  it('a process with an old number of buckets sets no flag: units may be in buckets that it does not know', async () => {
     await look();
-    store.bucket(ref).sale!.buckets = 2; // it was scattered
+    store.bucket(ref).sale!.buckets = 2; // it was resharded
     clock.advance(LIFE_MS);
     flags.observe(ref, 0);
     await turn();
@@ -181,7 +181,7 @@ describe('sold-out flags', () => {
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     expect(await store.release([gone])).to.deep.equal(['released']);
     clock.advance(LIFE_MS);
-    expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks the ledger').to.equal(false);
+    expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks Redis').to.equal(false);
     await look();
     expect(flags.refuses(ref, 'loser/k1'), 'and has seen a unit').to.equal(false);
   });
@@ -278,7 +278,7 @@ describe('sold-out flags', () => {
     expect(flags.refuses(ref, 'late/k1')).to.equal(false);
   });
 
-  it('a Redis that does not answer arms nothing, and is asked again at the next zero [R8]', async () => {
+  it('without an answer of Redis no flag is set, and the next zero reads again [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
@@ -305,7 +305,7 @@ describe('sold-out flags', () => {
       expect(store.calls.precheck).to.equal(1);
     });
 
-    it('Redis is read once per half life, however many ask', async () => {
+    it('Redis is read once per half life, however many purchases come', async () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
       await look();
@@ -318,7 +318,7 @@ describe('sold-out flags', () => {
       expect(reads).to.equal(4);
     });
 
-    it('units that come back are offered within its life [I7]', async () => {
+    it('units that are released are offered within the life of the flag [I7]', async () => {
       await look();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
@@ -347,7 +347,7 @@ describe('sold-out flags', () => {
       }
     });
 
-    it('it ends when the sale is no longer open, so that buyers are told why', async () => {
+    it('it ends when the sale is no longer open, so that buyers learn why', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
         await look();

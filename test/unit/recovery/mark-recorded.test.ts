@@ -14,8 +14,8 @@ describe('keeper: mark-recorded', () => {
 
   beforeEach(async () => {
     world = new KeeperWorld();
-    const { books, store, metrics } = world;
-    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, maxPerBucket: 10 });
+    const { mysql, store, metrics } = world;
+    job = markRecorded({ sales: mysql, store, repository: mysql, metrics }, { afterMs: AFTER_MS, maxPerBucket: 10 });
     sale = await world.openSale();
   });
 
@@ -64,7 +64,7 @@ describe('keeper: mark-recorded', () => {
   it('a row that has ended is not made an order: its request stays held until it is released [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
-    world.books.endOrder(second as string, 'cancelled');
+    world.mysql.endOrder(second as string, 'cancelled');
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     const states = await Promise.all(['u1', 'u2', 'u3'].map(async (user) => (await entryOf(user))?.state));
@@ -103,7 +103,7 @@ describe('keeper: mark-recorded', () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);
-    world.books.breakNext('read_fails');
+    world.mysql.breakNext('read_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     await job.runOnce();
     expect(await pending()).to.equal(0);

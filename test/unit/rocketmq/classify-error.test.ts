@@ -42,7 +42,7 @@ describe('classify-error: what a failed send proves', () => {
     it(`${what}: it may be stored [T6]`, () => expect(isCertainlyNotStored(error)).to.equal(false));
   }
 
-  it('knows that the proxy forgets a half message at its first end [T4]', () => {
+  it('expects that the proxy forgets a half message at its first end [T4]', () => {
     const error = new InternalErrorException(50_001, 'ProxyException: cannot found transaction data');
     expect(isForgottenTransaction(error)).to.equal(true);
     expect(isForgottenTransaction(new Error('other'))).to.equal(false);

@@ -13,20 +13,20 @@ import { saleOf } from '../../helpers/sales.js';
 describe('get-sale', () => {
   let clock: ManualClock;
   let store: MemoryRedis;
-  let books: MemoryRepositories;
+  let mysql: MemoryRepositories;
   let reads: number;
 
   beforeEach(() => {
     clock = new ManualClock();
     store = new MemoryRedis({ clock });
-    books = new MemoryRepositories({ clock });
+    mysql = new MemoryRepositories({ clock });
     reads = 0;
   });
 
   const create = (ttlMs = 60_000): GetSale => {
     const cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
     const snapshots = new SaleSnapshots(
-      { repository: books, cache, clock },
+      { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 },
     );
     const readSale: MemoryRedis['readSale'] = (ref) => {
@@ -38,7 +38,7 @@ describe('get-sale', () => {
   };
   const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
-    books.putSale(sale);
+    mysql.putSale(sale);
     await store.warm(sale);
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
@@ -122,14 +122,14 @@ describe('get-sale', () => {
   it('not_found and loading are different answers', async () => {
     expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
     const sale = saleOf();
-    books.putSale(sale);
+    mysql.putSale(sale);
     expect(await create().get(sale.saleId), 'no bucket is loaded').to.deep.equal({ outcome: 'loading' });
     await store.warm({ ...sale, buckets: 1 });
-    books.putSale({ ...sale, buckets: 2 });
+    mysql.putSale({ ...sale, buckets: 2 });
     expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
   });
 
-  it('a crowd costs one read', async () => {
+  it('many callers at once cost one read', async () => {
     const sale = await loaded();
     const get = create();
     await Promise.all(Array.from({ length: 100 }, () => get.get(sale.saleId)));

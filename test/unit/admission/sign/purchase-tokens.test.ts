@@ -94,7 +94,7 @@ describe('purchase tokens', () => {
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('while Redis is away the answer is unavailable, or go on where the rules say so and the token is good', async () => {
+  it('while Redis is down the answer is unavailable, or go on where the rules allow it and the token is good', async () => {
     const token = await handed('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');

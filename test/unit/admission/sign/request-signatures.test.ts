@@ -172,7 +172,7 @@ describe('signed requests', () => {
     expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
   });
 
-  it('while Redis is away the answer is unavailable, or go on where the rules say so; a forged request never passes', async () => {
+  it('while Redis is down the answer is unavailable, or go on where the rules allow it; a forged request never passes', async () => {
     nonces.down = true;
     expect(await ask(signed())).to.equal('unavailable');
     set({ mode: 'on', keys: ['app-1'], down: 'allow' });

@@ -79,7 +79,7 @@ describe('replay-message', () => {
     expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
-  it('when a coupon does not come within the wait, then the dead letter stays parked and may be replayed', async () => {
+  it('when a coupon is not issued within the wait, then the dead letter stays parked and may be replayed', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
@@ -96,7 +96,7 @@ describe('replay-message', () => {
     const dueOf = world.dueOf.bind(world);
     let looks = 0;
     world.dueOf = (orderIds) => {
-      if (++looks === 3) for (const orderId of orders) world.books.endOrder(orderId, 'expired');
+      if (++looks === 3) for (const orderId of orders) world.mysql.endOrder(orderId, 'expired');
       return dueOf(orderIds);
     };
     const publishedAtMs = world.clock.nowMs();
@@ -121,7 +121,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
-  it('a deadline whose time has not come keeps it: before it would only be a dead letter once more', async () => {
+  it('a deadline is published for its own time: earlier it would only become a dead letter again', async () => {
     const { body, deadlineAtMs } = await deadlineOf('u1');
     expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
     const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);
@@ -131,7 +131,7 @@ describe('replay-message', () => {
     expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
   });
 
-  it('an unreadable body is not published, and the dead letter says why [M7]', async () => {
+  it('an unreadable body is not published, and the dead letter has the reason [M7]', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
       const deadLetterId = await park(group, '{"v":99}');
       expect((await replay(deadLetterId)).outcome).to.equal('unreadable');

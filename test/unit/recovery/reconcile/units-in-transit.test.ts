@@ -8,7 +8,7 @@ import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helper
 import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 describe('reconcile: units between two buckets', () => {
   let world: KeeperWorld;
@@ -22,7 +22,7 @@ describe('reconcile: units between two buckets', () => {
   });
   const ports = () => {
     const store = new MemoryReconcileStore(world.store);
-    return { store, repository: new MemoryReconcileRepository(world.books, world.deadLetters) };
+    return { store, repository: new MemoryReconcileRepository(world.mysql, world.deadLetters) };
   };
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };
@@ -55,7 +55,7 @@ describe('reconcile: units between two buckets', () => {
   });
 
   it('a sale that has some is not at rest, and a check names them', async () => {
-    const audit = memoryCheckPorts(world.store, world.books);
+    const audit = memoryCheckPorts(world.store, world.mysql);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);
     expect(figures).to.include({ unitsLeft: 6, inTransit: 2, difference: 0 });

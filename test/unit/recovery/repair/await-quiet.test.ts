@@ -7,7 +7,7 @@ import { saleOf } from '../../../helpers/sales.js';
 const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
-  /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often a lease was kept */
+  /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often a lease was renewed */
   async function waited(busyMs: number, parts: Partial<Sale> = {}): Promise<{ tookMs: number; looks: number }> {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
@@ -23,7 +23,7 @@ describe('await-quiet', () => {
     expect((await waited(4000)).tookMs).to.equal(5500);
   });
 
-  it('not for ever, and a lease is kept all the while [R3]', async () => {
+  it('not for ever, and the lease is renewed all the while [R3]', async () => {
     const { tookMs, looks } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
     expect(looks).to.be.at.least(tookMs / 1000);
