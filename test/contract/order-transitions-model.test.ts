@@ -84,7 +84,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const orders = (await Promise.all(before.map(({ orderId }) => world.orders.findOrder(orderId)))) as Order[];
       const inState = (...states: string[]): Order[] => orders.filter(({ state }) => states.includes(state));
       const ids = new Set(orders.map(({ orderId }) => orderId));
-      expect(await world.broken(saleId)).to.deep.equal([]);
+      expect(await world.violations(saleId)).to.deep.equal([]);
       if (!isDue) expect(inState('expired')).to.deep.equal([]);
       for (const { state, paidAtMs } of orders) expect(paidAtMs !== null).to.equal(state === 'paid');
 

@@ -40,7 +40,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await soldOf(order.saleId)).to.equal(2);
       expect([await movesOf(order), await releasesOf(order)]).to.deep.equal([['paid'], []]);
       expect(await refundOf(payment.paymentId)).to.equal(null);
-      expect(await world.broken(order.saleId)).to.deep.equal([]);
+      expect(await world.violations(order.saleId)).to.deep.equal([]);
     });
 
     it('pay: the same payment reported twice, also at once, changes nothing and answers the same', async () => {
@@ -134,7 +134,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
           withUnits: true,
         },
       ]);
-      expect(await world.broken(saleId)).to.deep.equal([]);
+      expect(await world.violations(saleId)).to.deep.equal([]);
     });
 
     it('cancel: a buyer whose sale allows one may buy again afterwards', async () => {
@@ -170,7 +170,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(states).to.deep.equal(['expired', 'expired', 'paid', 'pending_payment', 'pending_payment']);
       expect(await soldOf(sale.saleId)).to.equal(2);
       for (const order of [due, twice]) expect(await releasesOf(order)).to.have.length(1);
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
       expect(await world.moves.expire([])).to.equal(0);
     });
 
@@ -207,7 +207,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
       expect(new Set(released.map(({ orderId }) => orderId)).size).to.equal(orders.length);
       expect(released).to.have.length(orders.length);
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
     it('pay against cancel against expire on 300 orders at once: one winner each, units and money conserved [C4]', async () => {
@@ -238,7 +238,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await soldOf(sale.saleId)).to.equal(live.reduce((sum, { quantity }) => sum + quantity, 0));
       const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);
       expect(released).to.have.length(won.cancelled + won.expired);
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
   });
 }

@@ -49,7 +49,7 @@ for (const [name, createWorld] of WORLDS) {
       const purchases = batches.flatMap((batch) => batch.purchases);
       const found = await world.orders.findByPurchases(sale.saleId, purchases);
       expect(found, 'rows').to.have.length(rows);
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     }
 
     it('recorded: several batches of several sales at once, each with its orders', async () => {
@@ -80,7 +80,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(settled(again)).to.have.members(settled(first));
       expect([orderIdOf(first, 0), orderIdOf(first, 1)]).to.include(orderIdOf(again));
       expect(other?.outcome).to.equal('recorded');
-      expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+      expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
       await expectBooks(sale, 3, 3, [batch, fresh]);
     });
 
@@ -99,7 +99,7 @@ for (const [name, createWorld] of WORLDS) {
         expect(all.filter((word) => word === 'recorded')).to.have.length(1);
         expect(all.filter((word) => word === 'already_recorded')).to.have.length(3);
         expect(new Set(results.map(([result]) => settled(result).sort().join())).size).to.equal(1);
-        expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+        expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
       }
       await expectBooks(sale, 200, 200, rounds);
     });
@@ -122,7 +122,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(results)).to.deep.equal(['recorded', 'recorded']);
       expect(settled(results[1])).to.have.members(['ann/k1', 'bob/k1']);
       expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
-      expect((await world.promisesOf(second.batchId)).releases).to.deep.equal([]);
+      expect((await world.outboxOf(second.batchId)).releases).to.deep.equal([]);
       await expectBooks(sale, 2, 2, [first, second]);
     });
 
@@ -135,7 +135,7 @@ for (const [name, createWorld] of WORLDS) {
       const [result] = await record([second]);
 
       expect(result).to.deep.equal({ outcome: 'already_recorded', orders: [] });
-      expect((await world.promisesOf(second.batchId)).releases).to.deep.equal([
+      expect((await world.outboxOf(second.batchId)).releases).to.deep.equal([
         {
           saleId: sale.saleId,
           bucket: 1,
@@ -162,13 +162,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(settled(result)).to.deep.equal(['ann/k1', 'cid/k1']);
       const [bob] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')]);
       expect(bob).to.include({ state: 'failed', reason: 'oversold_guard' });
-      const { releases } = await world.promisesOf(batch.batchId);
+      const { releases } = await world.outboxOf(batch.batchId);
       expect(releases.map(({ userId, withUnits }) => [userId, withUnits])).to.deep.equal([['bob', false]]);
       await expectBooks(sale, 3, 4, [old, batch]);
 
       const replay = batchOf(sale, purchasesOf('bob*2'));
       expect(words(await record([replay]))).to.deep.equal(['already_recorded']);
-      const closed = (await world.promisesOf(replay.batchId)).releases;
+      const closed = (await world.outboxOf(replay.batchId)).releases;
       expect(
         closed.map(({ userId, withUnits }) => [userId, withUnits]),
         'never existed',
@@ -190,7 +190,7 @@ for (const [name, createWorld] of WORLDS) {
         ['failed', 'limit_reached'],
         ['failed', 'limit_reached'],
       ]);
-      const { releases } = await world.promisesOf(second.batchId);
+      const { releases } = await world.outboxOf(second.batchId);
       expect(releases.map((one) => [one.userId, one.requestId, one.withUnits])).to.have.deep.members([
         ['ann', 'k2', true],
         ['bob', 'k2', true],
@@ -236,7 +236,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectBooks(sale, 21, 22, [good, mixed]);
       const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf(eve)]);
       expect(row).to.include({ state: 'failed', reason: 'refused_by_database', quantity: 2, expiresAtMs: null });
-      const { releases, recorded } = await world.promisesOf(mixed.batchId);
+      const { releases, recorded } = await world.outboxOf(mixed.batchId);
       expect(releases.map(({ userId, withUnits }) => ({ userId, withUnits }))).to.deep.equal([
         { userId: eve, withUnits: true },
       ]);

@@ -16,7 +16,7 @@ import { SCRIPT_NAMES } from '../../src/redis/scripts.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { startRedisCluster, type RedisCluster } from '../helpers/redis-cluster.js';
-import { startWatchedRedis, type WatchedRedis } from '../helpers/redis-sentinel.js';
+import { startSentinelRedis, type SentinelRedis } from '../helpers/redis-sentinel.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { found, until } from '../chaos/harness/wait.js';
 
@@ -247,15 +247,15 @@ class Traffic {
 
 describe('contract: a Redis that sentinels watch', function () {
   this.timeout(120_000);
-  let watched: WatchedRedis;
+  let sentinel: SentinelRedis;
   let connection: RedisConnection;
   before(async () => {
-    watched = await startWatchedRedis();
-    connection = await connectRedis({ url: watched.url, replyTimeoutMs: 3000, connectTimeoutMs: 1000 }, silentLog);
+    sentinel = await startSentinelRedis();
+    connection = await connectRedis({ url: sentinel.url, replyTimeoutMs: 3000, connectTimeoutMs: 1000 }, silentLog);
   });
   after(async () => {
     await connection?.close();
-    await watched?.stop();
+    await sentinel?.stop();
   });
 
   it('fail-over: the client follows, nothing is sent again, the new master knows the scripts [R8]', async () => {
@@ -266,17 +266,17 @@ describe('contract: a Redis that sentinels watch', function () {
     const [server] = connection.masters() as [Redis];
     expect(await server.call('WAIT', '1', '10000'), 'the replica has it').to.equal(1);
 
-    watched.master.signal('SIGSTOP'); // it will never answer, and its connection is still there
+    sentinel.master.signal('SIGSTOP'); // it will never answer, and its connection is still there
     const lost = batchOf(sale, purchasesOf('u2'));
     expect(await store.deduct(lost), 'no reply').to.deep.equal({ outcome: 'outcome_unknown' });
     await until(
       'the client is at the new master',
       async () =>
         server.status === 'ready' &&
-        /tcp_port:(\d+)/.exec(await server.info('server'))?.[1] === String(watched.replica.port),
+        /tcp_port:(\d+)/.exec(await server.info('server'))?.[1] === String(sentinel.replica.port),
       60_000,
     );
-    const fresh = new Redis({ host: '127.0.0.1', port: watched.replica.port });
+    const fresh = new Redis({ host: '127.0.0.1', port: sentinel.replica.port });
     try {
       expect(await scriptsRun(fresh), 'nothing was sent again').to.equal(0);
       await until('it knows the scripts', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);

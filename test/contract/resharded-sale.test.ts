@@ -5,10 +5,9 @@ import { homeBucket } from '../../src/core/bucket.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
 import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
-import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
 const BUCKETS = 4;
-const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 /** Of whom each belongs to another bucket of four. */
 const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
   ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
@@ -40,7 +39,7 @@ for (const [name, open] of STORE_WORLDS) {
     });
     const entryOf = (userId: string) => world.stock.findRequest(home(userId), userId, 'k1');
     const pendingIn = async (): Promise<number[]> =>
-      (await world.settlement.withPending(bucketRefsOf(sale))).map(({ bucket }) => bucket);
+      (await world.batches.withPending(bucketRefsOf(sale))).map(({ bucket }) => bucket);
     const unitsLeft = async (): Promise<number> => {
       const looks = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
       return looks.reduce((sum, look) => sum + (look?.unitsLeft ?? 0), 0);
@@ -52,10 +51,10 @@ for (const [name, open] of STORE_WORLDS) {
       const books = new RebuiltRequests(sale);
       const refs = bucketRefsOf(sale);
       for (const ref of refs) expect(await world.repair.lock(ref, 'one', 60_000)).to.equal('locked');
-      for await (const requests of world.repair.requestsWithUnits(at(before))) books.addUnrecorded(requests);
+      for await (const requests of world.repair.requestsWithUnits(firstBucket(before))) books.addUnrecorded(requests);
       const entries = books.takeUnstaged();
       for (const ref of refs) await world.repair.stage(ref, 'one', entries[ref.bucket] ?? []);
-      expect(await world.repair.pendingBodies(at(before))).to.have.members(pending.map(({ body }) => body));
+      expect(await world.repair.pendingBodies(firstBucket(before))).to.have.members(pending.map(({ body }) => body));
       for (const batch of pending) {
         for (const bucket of books.homesOfHeld(batch)) {
           if (bucket !== 0) expect(await world.repair.restoreMarker(batch, bucket, 'one', true)).to.equal('restored');
@@ -71,12 +70,12 @@ for (const [name, open] of STORE_WORLDS) {
 
     it('a purchase with an old snapshot is refused, with the number of buckets that there are', async () => {
       await reshard();
-      const old = { ...at(before), buckets: 1 };
+      const old = { ...firstBucket(before), buckets: 1 };
       const verdict = await world.stock.precheck(old, purchasesOf(MOVES));
       expect(verdict).to.deep.equal({ epoch: 2, unitsLeft: null, buckets: 4, answers: [{ outcome: 'loading' }] });
       expect(await world.stock.findRequest(old, MOVES, 'k1')).to.equal('unsure');
       expect(await world.stock.readSale(old)).to.equal(null);
-      expect(await world.transfers.read(at(before), 1)).to.equal(null);
+      expect(await world.transfers.read(firstBucket(before), 1)).to.equal(null);
       const fresh = await world.stock.precheck(home(MOVES), purchasesOf(MOVES));
       expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
     });
@@ -96,7 +95,7 @@ for (const [name, open] of STORE_WORLDS) {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
       expect(await pendingIn()).to.have.members([0, HOME]);
-      await world.settlement.markRecorded([{ batch, orders: [order(STAYS, '11'), order(MOVES, '12')] }]);
+      await world.batches.markRecorded([{ batch, orders: [order(STAYS, '11'), order(MOVES, '12')] }]);
       expect(await pendingIn()).to.deep.equal([]);
       expect(await entryOf(STAYS)).to.deep.equal({ state: 'ordered', orderId: '11', quantity: 1 });
       expect(await entryOf(MOVES)).to.deep.equal({ state: 'ordered', orderId: '12', quantity: 1 });
@@ -107,9 +106,9 @@ for (const [name, open] of STORE_WORLDS) {
       await reshard(batch);
       const there = async (): Promise<number> => (await world.stock.readSale(home(MOVES)))?.unitsLeft ?? 0;
       const unitsThere = await there();
-      const release = { ...at(before), ...order(MOVES, '12'), batchId: batch.batchId, withUnits: true };
-      expect(await world.settlement.release([release])).to.deep.equal(['released']);
-      expect(await world.settlement.release([release])).to.deep.equal(['nothing']);
+      const release = { ...firstBucket(before), ...order(MOVES, '12'), batchId: batch.batchId, withUnits: true };
+      expect(await world.batches.release([release])).to.deep.equal(['released']);
+      expect(await world.batches.release([release])).to.deep.equal(['nothing']);
       expect(await unitsLeft()).to.equal(8);
       expect(await there()).to.equal(unitsThere + 1);
     });
@@ -118,7 +117,7 @@ for (const [name, open] of STORE_WORLDS) {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       for (const time of ['first', 'again']) {
-        const said = await world.settlement.reacquire(late, 2, new Set());
+        const said = await world.batches.reacquire(late, 2, new Set());
         expect(said, time).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() });
         expect(await unitsLeft(), time).to.equal(4);
       }
@@ -131,11 +130,11 @@ for (const [name, open] of STORE_WORLDS) {
     it('a claim names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
       await reshard();
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
-      expect(await world.settlement.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
+      expect(await world.batches.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
       expect(await unitsLeft()).to.equal(8);
       const lost = new Set([`${MOVES}/k1`]); // he may have two
       const elsewhere = new Set();
-      expect(await world.settlement.reacquire(late, 2, new Set())).to.deep.equal({
+      expect(await world.batches.reacquire(late, 2, new Set())).to.deep.equal({
         outcome: 'claimed',
         lost,
         elsewhere,
@@ -148,18 +147,18 @@ for (const [name, open] of STORE_WORLDS) {
       await reshard(holder);
       const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       const elsewhere = new Set([`${STAYS}/k1`, `${MOVES}/k1`]);
-      const said = await world.settlement.reacquire(late, 2, new Set());
+      const said = await world.batches.reacquire(late, 2, new Set());
       expect(said).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
     });
 
     it('a parked batch leaves `pending` everywhere, and comes back everywhere', async () => {
       const batch = await deducted(STAYS, MOVES);
       await reshard(batch);
-      await world.settlement.park(batch);
+      await world.batches.park(batch);
       expect(await pendingIn()).to.deep.equal([]);
-      expect(await world.settlement.unpark(batch)).to.equal('unparked');
+      expect(await world.batches.unpark(batch)).to.equal('unparked');
       expect(await pendingIn()).to.have.members([0, HOME]);
-      expect(await world.settlement.unpark(batch)).to.equal('already_pending');
+      expect(await world.batches.unpark(batch)).to.equal('already_pending');
     });
   });
 }

@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
-import { migrate } from '../../src/mysql/migrate.js';
-import { openMysqlPool } from '../../src/mysql/pool.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
 import type { RuleRepository } from '../../src/core/ports/rules.js';
 import { MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
-import { ownDatabase } from '../helpers/own-database.js';
+import { ownMysqlWorld } from './repository-worlds.js';
 
 interface World {
   readonly store: RuleRepository;
@@ -20,11 +18,9 @@ async function memoryWorld(): Promise<World> {
   return { store, audited: async () => store.audited, close: async () => undefined };
 }
 
-/** A database of its own: the rules are one for all, and an api beside the tests would take theirs. */
+/** In a database of its own: there is one version of the rules for all, and an api of another test would use it. */
 async function mysqlWorld(): Promise<World> {
-  const database = await ownDatabase();
-  await migrate({ url: database.url });
-  const pool = openMysqlPool({ url: database.url, poolMax: 6, queryTimeoutMs: 5000 });
+  const { pool, close } = await ownMysqlWorld();
   return {
     store: createRuleRepository(pool),
     async audited() {
@@ -33,10 +29,7 @@ async function mysqlWorld(): Promise<World> {
         .toReversed()
         .map(({ actor, action, subject, before, after }) => ({ actor, action, subject, before, after }));
     },
-    async close() {
-      await pool.close();
-      await database.drop();
-    },
+    close,
   };
 }
 
@@ -97,10 +90,10 @@ for (const [name, createWorld] of WORLDS) {
         expect(new Set(answers.map(({ version }) => version))).to.deep.equal(new Set([known + 1]));
       }
       expect(await store.history(10)).to.have.length(2);
-      expect(await world.audited(), 'who lost is not in the audit').to.have.length(2);
+      expect(await world.audited(), 'the others are not in the audit log').to.have.length(2);
     });
 
-    it('the audit says who changed which layer from which version to which', async () => {
+    it('the audit log says who changed which layer, from which version to which', async () => {
       await store.store(denying('eve'), 0, 'ann');
       await store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
       await store.store(denying('eve'), 9, 'eve');

@@ -165,7 +165,9 @@ for (const [name, createWorld] of [
       expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
-      expectFault(await faultOf(world.cutOff('mark_recorded_fails', () => store.markRecorded([{ batch, orders: [] }]))));
+      expectFault(
+        await faultOf(world.cutOff('mark_recorded_fails', () => store.markRecorded([{ batch, orders: [] }]))),
+      );
       expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
       expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
@@ -175,7 +177,9 @@ for (const [name, createWorld] of [
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);
       const orders = [liveOrderOf('u1', '101')];
-      expectFault(await faultOf(world.losingReply('mark_recorded_reply_lost', () => store.markRecorded([{ batch, orders }]))));
+      expectFault(
+        await faultOf(world.losingReply('mark_recorded_reply_lost', () => store.markRecorded([{ batch, orders }]))),
+      );
       expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
       await store.markRecorded([{ batch, orders }]);
 

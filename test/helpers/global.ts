@@ -2,7 +2,7 @@ import sinon from 'sinon';
 
 const rejections: unknown[] = [];
 
-/** One place that restores every fake and fails a run in which a promise was dropped. */
+/** After each test: restores every fake, and fails when a promise was rejected without a handler. */
 export const mochaHooks = {
   beforeAll(): void {
     process.on('unhandledRejection', (reason) => rejections.push(reason));
@@ -10,6 +10,6 @@ export const mochaHooks = {
   afterEach(): void {
     sinon.restore();
     const [first] = rejections.splice(0);
-    if (first !== undefined) throw new Error('a promise was rejected and nobody listened', { cause: first });
+    if (first !== undefined) throw new Error('unhandled rejection', { cause: first });
   },
 };

@@ -8,7 +8,7 @@ import type { Sale } from '../../src/core/sale.js';
 
 let made = 0;
 
-/** A sale id that no other test and no other run has: time, counter, chance; 18 digits as MySQL would allow. */
+/** A sale id that no other test and no other run has: time, counter, random digits; 18 digits, as MySQL allows. */
 export function freshSaleId(): string {
   made = (made + 1) % 100;
   return `${Date.now()}${String(made).padStart(2, '0')}${String(randomInt(1000)).padStart(3, '0')}`;
@@ -33,7 +33,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
   };
 }
 
-/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 where they are not named. */
+/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 by default. */
 export function purchaseOf(text: string): Purchase {
   const [, userId, requestId, quantity] = /^([^/*]+)(?:\/([^*]+))?(?:\*(\d+))?$/.exec(text) ?? [];
   if (userId === undefined) throw new Error(`not a purchase: ${text}`);

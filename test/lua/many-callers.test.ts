@@ -1,26 +1,26 @@
 import { expect } from 'chai';
-import { ScriptBench } from './script-runner.js';
+import { ScriptRunner } from './script-runner.js';
 import { batchOf, purchaseOf } from '../helpers/sales.js';
 
 const CONNECTIONS = 8;
 const CALLERS = 1000;
 
-describe('lua: a crowd on one sale, through several connections', () => {
-  const benches: ScriptBench[] = [];
+describe('lua: many callers on one sale, through several connections', () => {
+  const runners: ScriptRunner[] = [];
   before(async () => {
-    for (let i = 0; i < CONNECTIONS; i++) benches.push(await ScriptBench.open());
+    for (let i = 0; i < CONNECTIONS; i++) runners.push(await ScriptRunner.open());
   });
-  after(() => Promise.all(benches.map((bench) => bench.close())));
+  after(() => Promise.all(runners.map((runner) => runner.close())));
 
-  const bench = (index: number): ScriptBench => benches[index % CONNECTIONS] as ScriptBench;
+  const runner = (index: number): ScriptRunner => runners[index % CONNECTIONS] as ScriptRunner;
 
   it('a thousand callers at once buy exactly the stock, each winner once [I1]', async () => {
     const STOCK = 300;
-    const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: 1 });
+    const sale = await runner(0).sale({ stock: STOCK, limitPerBuyer: 1 });
     const words = await Promise.all(
       Array.from({ length: CALLERS }, async (_, index) => {
         const batch = batchOf(sale.sale, [purchaseOf(`buyer-${index}`)]);
-        const reply = (await sale.deduct(batch, bench(index))) as unknown[];
+        const reply = (await sale.deduct(batch, runner(index))) as unknown[];
         return reply[0] === 'refused' ? reply[2] : reply[0];
       }),
     );
@@ -33,9 +33,9 @@ describe('lua: a crowd on one sale, through several connections', () => {
     expect(pending).to.have.length(STOCK);
   });
 
-  it('batches of all sizes at once: units taken = units held, nobody above the limit [I1, I2]', async () => {
+  it('batches of all sizes at once: units taken = units held, no buyer above the limit [I1, I2]', async () => {
     const [STOCK, LIMIT] = [300, 3];
-    const sale = await bench(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
+    const sale = await runner(0).sale({ stock: STOCK, limitPerBuyer: LIMIT });
     const batches = Array.from({ length: CALLERS / 4 }, (_, index) =>
       batchOf(
         sale.sale,
@@ -45,7 +45,7 @@ describe('lua: a crowd on one sale, through several connections', () => {
       ),
     );
     const replies = await Promise.all(
-      batches.map((batch, index) => sale.deduct(batch, bench(index)) as Promise<unknown[]>),
+      batches.map((batch, index) => sale.deduct(batch, runner(index)) as Promise<unknown[]>),
     );
     const won = batches.filter((_, index) => replies[index]?.[0] === 'deducted');
     const units = won.flatMap((batch) => batch.purchases).reduce((sum, { quantity }) => sum + quantity, 0);
@@ -59,10 +59,10 @@ describe('lua: a crowd on one sale, through several connections', () => {
   });
 
   it('a hundred copies of one batch, on all connections: one deduct [S1]', async () => {
-    const sale = await bench(0).sale({ stock: 50 });
+    const sale = await runner(0).sale({ stock: 50 });
     const batch = batchOf(sale.sale, [purchaseOf('u1*2')]);
     const replies = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => sale.deduct(batch, bench(index)) as Promise<unknown[]>),
+      Array.from({ length: 100 }, (_, index) => sale.deduct(batch, runner(index)) as Promise<unknown[]>),
     );
     expect(replies.filter(([word]) => word === 'deducted')).to.have.length(1);
     expect(replies.filter(([word]) => word === 'already_deducted')).to.have.length(99);

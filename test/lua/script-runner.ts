@@ -13,17 +13,17 @@ import { stackEnv } from '../helpers/stack-env.js';
 /** Life of an aborted marker in these tests, ms; the adapter has its own. */
 export const ABORTED_LIFE_MS = 60_000;
 
-/** The scripts themselves, without the adapter: raw replies, raw keys. */
-export class ScriptBench {
+/** Runs the Lua scripts without the adapters: raw keys, raw replies. */
+export class ScriptRunner {
   readonly connection: RedisConnection;
 
   private constructor(connection: RedisConnection) {
     this.connection = connection;
   }
 
-  static async open(url: string = stackEnv().REDIS_URL): Promise<ScriptBench> {
+  static async open(url: string = stackEnv().REDIS_URL): Promise<ScriptRunner> {
     const options = { url, replyTimeoutMs: 10_000, connectTimeoutMs: 3000 };
-    return new ScriptBench(await connectRedis(options, silentLog));
+    return new ScriptRunner(await connectRedis(options, silentLog));
   }
 
   close(): Promise<void> {
@@ -36,29 +36,29 @@ export class ScriptBench {
   }
 
   /** A fresh sale, warmed by its script and put into a state, `repair` too. */
-  async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleBench> {
+  async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleScripts> {
     const sale = saleOf(parts, await this.nowMs());
-    const bench = new SaleBench(this, sale);
-    await bench.warm();
-    await this.connection.redis.hset(bench.keys.sale, 'state', state);
-    return bench;
+    const runner = new SaleScripts(this, sale);
+    await runner.warm();
+    await this.connection.redis.hset(runner.keys.sale, 'state', state);
+    return runner;
   }
 }
 
-/** One bucket of one sale, script by script. */
-export class SaleBench {
+/** The scripts on one bucket of one sale. */
+export class SaleScripts {
   readonly sale: Sale;
   readonly keys: BucketKeys;
-  readonly #bench: ScriptBench;
+  readonly #runner: ScriptRunner;
 
-  constructor(bench: ScriptBench, sale: Sale) {
-    this.#bench = bench;
+  constructor(runner: ScriptRunner, sale: Sale) {
+    this.#runner = runner;
     this.sale = sale;
     this.keys = bucketKeys({ saleId: sale.saleId, bucket: 0 });
   }
 
   get redis(): RedisConnection['redis'] {
-    return this.#bench.connection.redis;
+    return this.#runner.connection.redis;
   }
 
   marker(batchId: string): string {
@@ -71,14 +71,14 @@ export class SaleBench {
     return this.#run('warm', [this.keys.stock, this.keys.sale], args);
   }
 
-  /** From now on the bucket is on another server than before, with all its data. */
+  /** From now on the bucket was loaded on another server than the present one, as after a restart. */
   async restart(): Promise<void> {
     for (const stamp of ['run_id', 'repair_run']) {
       if (await this.redis.hexists(this.keys.sale, stamp)) await this.redis.hset(this.keys.sale, stamp, 'another');
     }
   }
 
-  gate(state: string): Promise<unknown> {
+  setState(state: string): Promise<unknown> {
     return this.#run('set-state', [this.keys.sale], [state]);
   }
 
@@ -89,18 +89,18 @@ export class SaleBench {
     return this.#run('precheck', [stock, sale, buyers, requests], [JSON.stringify(triples), buckets]);
   }
 
-  deduct(batch: Batch, bench: ScriptBench = this.#bench): Promise<unknown> {
+  deduct(batch: Batch, runner: ScriptRunner = this.#runner): Promise<unknown> {
     const { stock, sale, buyers, requests, pending } = this.keys;
     const keys = [stock, sale, buyers, requests, this.marker(batch.batchId), pending];
-    return bench.connection.run('deduct', keys, [batch.body, ABORTED_LIFE_MS]);
+    return runner.connection.run('deduct', keys, [batch.body, ABORTED_LIFE_MS]);
   }
 
-  decide(batchId: string, epoch: number = this.sale.epoch): Promise<unknown> {
+  resolve(batchId: string, epoch: number = this.sale.epoch): Promise<unknown> {
     return this.#run('resolve', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
   }
 
-  /** @returns how many requests moved, or the word that came instead */
-  async settle(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
+  /** @returns how many requests moved, or the word of a refusal */
+  async markRecorded(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
     const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
     const [word, moved] = (await this.#run('mark-recorded', keys, [
       batchId,
@@ -110,7 +110,7 @@ export class SaleBench {
     return word === 'recorded' ? moved : word;
   }
 
-  /** `k1`, any batch and with units unless said otherwise. */
+  /** By default of key `k1`, of any batch, and with units. */
   release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
     const { requestId = 'k1', batchId = '', withUnits = true } = parts;
     const keys = [this.keys.stock, this.keys.buyers, this.keys.requests, this.keys.sale];
@@ -145,6 +145,6 @@ export class SaleBench {
   }
 
   #run(...[name, keys, args]: Parameters<RedisConnection['run']>): Promise<unknown> {
-    return this.#bench.connection.run(name, keys, args);
+    return this.#runner.connection.run(name, keys, args);
   }
 }

@@ -7,7 +7,7 @@ export interface Edit {
    * `test/helpers/memory/`, too.
    */
   readonly file: string;
-  /** Stands there exactly once, or the mutant is stale. */
+  /** Must be in the file exactly once, or the mutant is stale. */
   readonly find: string;
   readonly replace: string;
 }
@@ -15,19 +15,19 @@ export interface Edit {
 /** How chaos has to notice a mutant: a scenario goes red. */
 interface CaughtByChaos {
   /**
-   * Names of scenarios, the most telling one first; the next is tried only when it stays green. What is edited in a script
-   * stands behind its first line, by which `atScriptCall` knows it.
+   * Names of scenarios, the most likely one first; the next is tried only when it stays green. An edit of a script must not
+   * change its first line, by which `atScriptCall` recognises it.
    */
   readonly scenarios: readonly string[];
-  /** Which invariants break; none: the sale keeps them, and sells nothing more. */
+  /** Invariants that break; none: all hold, but the sale sells nothing any more. */
   readonly invariants: readonly Finding['invariant'][];
-  /** In the reason or a finding. A scenario that is red for another reason proves nothing. */
+  /** Must be in the reason or in a finding. A scenario that is red for another reason proves nothing. */
   readonly says: RegExp;
   /** Tried one after the other; default 1. */
   readonly seeds?: readonly number[];
 }
 
-/** The programs with one rule broken on purpose. Each has to be noticed by the simulation, by chaos, or by both. */
+/** A planted bug: the programs with one rule broken on purpose. The simulation, chaos or both must notice it. */
 export interface Mutant {
   readonly name: string;
   /** The rule that it breaks. */
@@ -113,7 +113,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'marker-is-read-after-the-stock',
-    breaks: 'whoever lost the reply of a deduct asks for its marker, which counts before the stock (rules 1 and 2)',
+    breaks: 'after a lost reply of deduct the marker is read, and it counts before the stock (rules 1 and 2)',
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -152,7 +152,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'deduct-forgets-what-a-buyer-has',
-    breaks: 'the limit counts when units are taken, not only when precheck looks',
+    breaks: 'the limit is checked when units are taken, not only by precheck',
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -175,7 +175,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'limit-counts-one-purchase',
-    breaks: 'the limit counts all that a buyer has, in the books and in the batch',
+    breaks: 'the limit counts all units of a buyer, in Redis and in the batch',
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -196,7 +196,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the-last-unit-is-not-sold',
-    breaks: 'nobody hears sold_out while units for him are left',
+    breaks: 'no buyer gets sold_out while units for them are left',
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -212,7 +212,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'last-guard-forgets-the-stock',
-    breaks: 'MySQL sells no unit beyond the stock, whatever Redis gave away (rule 6)',
+    breaks: 'MySQL sells no unit beyond the stock, whatever Redis accepted (rule 6)',
     edits: [
       {
         file: 'src/mysql/write-orders.ts',
@@ -251,7 +251,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'ack-before-commit',
-    breaks: 'rows first, then the ledger, then the ack (rule 8)',
+    breaks: 'rows first, then Redis, then the ack (rule 8)',
     edits: [
       {
         file: 'src/orders/handle-deliveries.ts',
@@ -269,7 +269,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'mark-recorded-moves-what-was-released',
-    breaks: 'settle moves what its batch holds, and nothing else (rule 7)',
+    breaks: 'mark-recorded changes what its batch holds, and nothing else (rule 7)',
     edits: [
       {
         file: 'lua/mark-recorded-4.lua',
@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'expiry-lets-go-of-its-locks',
-    breaks: 'which orders expire, and the promise of their units, is one transaction (rule 7)',
+    breaks: 'the choice of the orders that expire and the outbox rows of their units are one transaction (rule 7)',
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -347,7 +347,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'pay-checks-no-state',
-    breaks: 'an order that has ended cannot be paid: the row is asked for its state, and the statement names it',
+    breaks: 'an order that has ended cannot be paid: its state is read under a lock, and the statement names it',
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -392,7 +392,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'lost-reply-is-a-no',
-    breaks: 'unknown is an answer: nothing is refused after a time-out (rules 2 and 3)',
+    breaks: 'an unknown outcome is no refusal: nothing is refused after a time-out (rules 2 and 3)',
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
@@ -404,7 +404,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'yes-before-deduct',
-    breaks: 'every 202 stands for units held (rule 3)',
+    breaks: 'every 202 means that units are held (rule 3)',
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
@@ -434,8 +434,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
         find: 'judgePurchases(bucket, batch.purchases,',
-        replace:
-          'judgePurchases(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases,',
+        replace: 'judgePurchases(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases,',
       },
       {
         file: 'test/helpers/memory/memory-stock-store.ts',
@@ -472,7 +471,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'outbox-done-before-publish',
-    breaks: 'a row of the outbox is done after what it says has followed',
+    breaks: 'a row of the outbox is marked done after it was published',
     edits: [
       {
         file: 'src/orders/relay-outbox.ts',
@@ -489,8 +488,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-order-transitions.ts',
-        find: "      this.#books.outbox.add('release', key, releases);",
-        replace: "      if (move !== 'cancelled') this.#books.outbox.add('release', key, releases);",
+        find: "      this.#repositories.outbox.add('release', key, releases);",
+        replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
     simulation: true,

@@ -18,9 +18,9 @@ import type { TransferStore } from '../../src/core/ports/transfer-store.js';
 
 /**
  * The name of a call that a fault may hit or a promise is checked after: a method of a port. Its type keeps the lists of
- * such names in step with the ports: a name that no port has would be met by nothing, and nobody would notice.
+ * such names in step with the ports: a name that no port has would never be hit, and no test would notice.
  */
-export type Call = keyof (BatchStore &
+export type CallName = keyof (BatchStore &
   CompensationRepository &
   DeadLetterRepository &
   Delivery &

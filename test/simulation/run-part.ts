@@ -1,13 +1,13 @@
 import { simulateSeeds } from './run.js';
 import type { Tally } from './tally.js';
 
-/** A part of many runs, for a process of its own. */
+/** A range of seeds that one child process simulates. */
 export interface Part {
   readonly from: number;
   readonly runs: number;
 }
 
-/** What a child says at the end of its part. */
+/** Message from the child at the end of its part. */
 export interface PartDone {
   readonly part: Part;
   readonly tally: Tally;

@@ -17,37 +17,37 @@ import type { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-run
 import type { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import type { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
-import type { LifeWorld } from './engine/simulated-process.js';
+import type { ProcessWorld } from './engine/simulated-process.js';
 import type { Shape } from './shape.js';
 
-/** The servers as the programs reach them. */
+/** What the programs reach through faults; its names are those of the ports. */
 export interface Servers {
   readonly stock: StockStore;
-  /** Units that move between buckets. */
   readonly transfers: TransferStore;
-  readonly settlement: BatchStore;
+  readonly batches: BatchStore;
   readonly repair: RepairStore;
-  /** The book as workers see it; everybody else reads the books themselves. */
+  /** MySQL as the workers write it; all others use `repositories`. */
   readonly orders: OrderRepository;
   readonly moves: OrderTransitions & OverdueOrders;
   readonly outbox: Outbox;
 }
 
-export interface Past {
+/** What Redis went through in this run. */
+export interface RedisHistory {
   restarts: number;
-  /** Restarts, and times that the sale was scattered: after each of them its books are rebuilt, in a new epoch. */
+  /** Restarts and reshards: after each of them the sale is rebuilt, in a new epoch. */
   repairs: number;
   /** Writes that are gone; 0 while Redis lost nothing. */
   lostWrites: number;
-  /** When it lost something for the last time. */
+  /** When it last lost data. */
   lostAtMs: number;
 }
 
-/** All that the programs of one run share. */
-export interface Site extends LifeWorld {
+/** What the programs of one run share: the servers in memory, the faults, the clock and the trace. */
+export interface SimulatedSystem extends ProcessWorld {
   readonly shape: Shape;
-  readonly store: MemoryRedis & SaleStore;
-  readonly books: MemoryRepositories;
+  readonly redis: MemoryRedis & SaleStore;
+  readonly repositories: MemoryRepositories;
   readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
@@ -57,19 +57,18 @@ export interface Site extends LifeWorld {
   readonly slots: MemoryWorkerSlots;
   readonly cache: MemorySaleSnapshotCache;
   readonly broker: MemoryBroker;
-  /** What Redis went through in this run. */
-  readonly past: Past;
+  readonly past: RedisHistory;
   readonly servers: Servers;
   readonly log: Log;
-  /** Counts what the run came to: `kind: word`. */
+  /** Counts an event: `kind: word`. */
   readonly count: (what: string) => void;
-  /** A mistake of the program, or a promise that is broken: the run ends here. */
+  /** A bug of a program, or a broken promise: the run ends here. */
   readonly fail: (code: string, what: string) => void;
   /** Resolves when the broker may have something for the group, or after some seconds. */
   readonly arrival: (topic: string, group: string) => Promise<void>;
 }
 
-/** Reports what a program threw that is no fault of a dependency. */
-export function onBug(site: Site): (error: unknown) => void {
-  return (error) => site.fail('BUG', error instanceof Error ? (error.stack ?? error.message) : String(error));
+/** Reports an error that is no fault of a dependency. */
+export function onBug(system: SimulatedSystem): (error: unknown) => void {
+  return (error) => system.fail('BUG', error instanceof Error ? (error.stack ?? error.message) : String(error));
 }

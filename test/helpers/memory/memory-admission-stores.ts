@@ -11,7 +11,7 @@ import type {
 } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
-/** Nonces in memory; they end with the clock. */
+/** Nonces in memory; they expire with the clock. */
 export class MemoryNonceStore implements NonceStore {
   readonly #clock: Clock;
   readonly #untilMs = new Map<string, number>();
@@ -46,7 +46,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     this.#clock = clock;
   }
 
-  /** As a server that was started anew without its data. */
+  /** As a server that restarted without its data. */
   lose(): void {
     this.#sales.clear();
   }
@@ -89,11 +89,11 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
 
   #reach(): void {
     this.asked++;
-    if (this.down) throw new OperationalError('redis', 'memory token ledger is down', { retryable: true });
+    if (this.down) throw new OperationalError('redis', 'memory token store is down', { retryable: true });
   }
 }
 
-/** Breaker reports in memory; they end with the clock. */
+/** Breaker reports in memory; they expire with the clock. */
 export class MemoryBreakerStore implements BreakerStore {
   readonly #clock: Pick<Clock, 'nowMs'>;
   readonly #reports = new Map<string, { readonly report: BreakerReport; readonly untilMs: number }>();
@@ -110,7 +110,7 @@ export class MemoryBreakerStore implements BreakerStore {
     this.#reports.set(processId, { report, untilMs: nowMs + lifeMs });
     return [...this.#reports]
       .filter(([, { untilMs }]) => untilMs > nowMs)
-      .map(([id, { report: said }]) => ({ processId: id, report: said }));
+      .map(([id, { report: reported }]) => ({ processId: id, report: reported }));
   }
 
   async withdraw(processId: string): Promise<void> {

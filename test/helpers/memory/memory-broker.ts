@@ -71,7 +71,7 @@ export class MemoryBroker {
     };
   }
 
-  /** The next call that the fault fits fails; several are kept in order. */
+  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
   breakNext(...faults: MemoryFault[]): void {
     this.#faults.push(...faults);
   }

@@ -2,12 +2,15 @@ import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryRedis } from './memory-redis.js';
 import type { CheckPorts } from '../../invariants/check-sale.js';
 
-/** Both books in memory as an auditor reads them. The ledger keeps no count per buyer, so that one always agrees. */
-export function memoryCheckPorts(store: MemoryRedis, books: MemoryRepositories): CheckPorts {
+/**
+ * The stores in memory as `checkSale` reads them. MemoryRedis keeps no count per buyer but adds up their requests, so these
+ * two always agree.
+ */
+export function memoryCheckPorts(redis: MemoryRedis, repositories: MemoryRepositories): CheckPorts {
   return {
     store: {
       snapshot: async (ref) => {
-        const bucket = store.bucket(ref);
+        const bucket = redis.bucket(ref);
         if (bucket.sale === null) return null;
         const { unitsLeft, requests, pending } = bucket;
         return {
@@ -18,17 +21,18 @@ export function memoryCheckPorts(store: MemoryRedis, books: MemoryRepositories):
           transfers: bucket.transfers(),
         };
       },
-      transfers: async (ref) => store.bucket(ref).transfers(),
-      pendingCount: async (ref) => store.bucket(ref).pending.size,
+      transfers: async (ref) => redis.bucket(ref).transfers(),
+      pendingCount: async (ref) => redis.bucket(ref).pending.size,
     },
     repository: {
-      findSale: async (saleId) => books.saleOf(saleId) ?? null,
+      findSale: async (saleId) => repositories.saleOf(saleId) ?? null,
       async *orders(saleId) {
-        yield books.allOrders.filter((order) => order.saleId === saleId);
+        yield repositories.allOrders.filter((order) => order.saleId === saleId);
       },
       undoneReleases: async (saleId) =>
-        books.outbox.undone('release').filter(({ payload }) => JSON.stringify(payload).includes(`"saleId":"${saleId}"`))
-          .length,
+        repositories.outbox
+          .undone('release')
+          .filter(({ payload }) => JSON.stringify(payload).includes(`"saleId":"${saleId}"`)).length,
     },
   };
 }

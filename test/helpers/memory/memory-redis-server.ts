@@ -54,7 +54,7 @@ export class MemoryRedisServer {
     return this.clock.nowMs();
   }
 
-  /** The next call that the fault fits fails; several are kept in order. */
+  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
   breakNext(...faults: RedisFault[]): void {
     this.#faults.push(...faults);
   }

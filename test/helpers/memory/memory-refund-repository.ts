@@ -19,7 +19,7 @@ interface Tries {
   lastError: string | null;
 }
 
-/** What `MemoryOrderTransitions` owes back, on the clock of its books. */
+/** The refunds of the payments in `MemoryOrderTransitions`. */
 export class MemoryRefundRepository implements RefundRepository {
   readonly audited: AuditEntry[] = [];
   readonly #moves: MemoryOrderTransitions;
@@ -83,7 +83,7 @@ export class MemoryRefundRepository implements RefundRepository {
     return this.#all.filter((refund) => refund.orderId === orderId);
   }
 
-  /** How one was tried. */
+  /** State and attempts of one refund. */
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
     const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };

@@ -9,7 +9,7 @@ import type {
   StoreOutcome,
 } from '../../../src/core/ports/rules.js';
 
-interface Kept extends RuleChange {
+interface Version extends RuleChange {
   readonly json: string;
 }
 
@@ -19,26 +19,27 @@ export class MemoryRuleRepository implements RuleRepository {
   down = false;
   looks = 0;
   readonly audited: AuditEntry[] = [];
-  readonly #kept: Kept[] = [];
+  readonly #versions: Version[] = [];
 
   async current(): Promise<StoredRules> {
     this.#reach();
     this.looks++;
-    return (await this.find(this.#kept.length)) ?? { version: 0, rules: {} };
+    return (await this.find(this.#versions.length)) ?? { version: 0, rules: {} };
   }
 
   async find(version: number): Promise<StoredRules | null> {
     this.#reach();
-    const kept = this.#kept[version - 1];
-    return kept === undefined ? null : { version, rules: JSON.parse(kept.json) as unknown };
+    const found = this.#versions[version - 1];
+    return found === undefined ? null : { version, rules: JSON.parse(found.json) as unknown };
   }
 
   async store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
     this.#reach();
-    const before = await this.find(this.#kept.length);
-    if (expectedVersion !== this.#kept.length) return { outcome: 'version_conflict', version: this.#kept.length };
-    const version = this.#kept.length + 1;
-    this.#kept.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
+    const before = await this.find(this.#versions.length);
+    if (expectedVersion !== this.#versions.length)
+      return { outcome: 'version_conflict', version: this.#versions.length };
+    const version = this.#versions.length + 1;
+    this.#versions.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
     this.audited.push({
       actor,
       action: 'rules.published',
@@ -51,7 +52,7 @@ export class MemoryRuleRepository implements RuleRepository {
 
   async history(max: number): Promise<RuleChange[]> {
     this.#reach();
-    return this.#kept
+    return this.#versions
       .toReversed()
       .slice(0, max)
       .map(({ version, actor, atMs }) => ({ version, actor, atMs }));
@@ -67,7 +68,7 @@ const changed = (before: unknown, after: object): string[] =>
     .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
     .map(([name]) => name);
 
-/** The broadcast in memory; it may be away, and may forget. */
+/** The broadcast of rules in memory; a test may take it down, and let it forget. */
 export class MemoryRuleBroadcast implements RuleBroadcast {
   /** While true every call fails as if Redis were away. */
   down = false;

@@ -3,7 +3,7 @@ import type { Sale } from '../../../src/core/sale.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../../../src/core/ports/sale-repository.js';
 
-/** The shared card cache in memory: cards and locks end with the clock. */
+/** The shared cache of sale snapshots in memory: snapshots and locks expire with the clock. */
 export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
@@ -46,6 +46,6 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   #reach(): void {
-    if (this.down) throw new OperationalError('redis', 'memory card cache is down', { retryable: true });
+    if (this.down) throw new OperationalError('redis', 'memory snapshot cache is down', { retryable: true });
   }
 }

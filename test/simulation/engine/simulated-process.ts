@@ -4,43 +4,43 @@ import type { Faults } from './faults.js';
 import type { Rng } from './rng.js';
 import type { Scheduler } from './scheduler.js';
 
-/** What a life needs of its world. */
-export interface LifeWorld {
+/** What a simulated process needs of the run that it belongs to. */
+export interface ProcessWorld {
   readonly scheduler: Scheduler;
   readonly faults: Faults;
   readonly rng: Rng;
-  /** Requests that act although nobody waits for them any more. */
+  /** Calls that will act although their caller has given up. */
   readonly late: { requests: number };
-  /** Null while nobody reads it: then no line is made. */
+  /** Null when no trace is wanted: then no line is formatted. */
   readonly trace: ((who: string, line: string) => void) | null;
-  /** A call has acted: the moment to look whether a promise is broken. */
+  /** To be called when a call has acted: the moment to check the promises. */
   readonly acted: (call: string, args: readonly unknown[], value: unknown) => void;
 }
 
-/** What the caller hears in place of an answer. @param surely the call certainly did not act and never will */
-export type Lost = (surely: boolean) => unknown;
+/** What the caller gets in place of an answer. @param neverActs the call did not act and never will */
+export type LostAnswer = (neverActs: boolean) => unknown;
 
-/** For work that goes on until its process dies: a sleep need not listen to it. */
+/** For work that goes on until its process dies. */
 export const NEVER_ABORTED = new AbortController().signal;
 
 const never = (): Promise<never> => new Promise(() => undefined);
-/** A request on its way when its caller gives up acts so much later: mostly soon, or when a server that hung goes on. */
+/** How much later a call acts whose caller has given up: mostly soon, or when a server that hung goes on. */
 const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
 
 /**
- * One process from its start to its death. Everything it asks of the outside goes through `call`, so that a fault can
- * befall it there; once it is dead no call acts any more and none returns.
+ * One process from its start to its death. Each of its calls to a server goes through `call`, where faults happen; once it
+ * is dead no call acts any more and none returns.
  */
-export class Life {
+export class SimulatedProcess {
   readonly name: string;
   readonly clock: Clock;
-  readonly #world: LifeWorld;
-  readonly #mourners: (() => void)[] = [];
+  readonly #world: ProcessWorld;
+  readonly #deathListeners: (() => void)[] = [];
   #alive = true;
   #stalledUntilMs = 0;
 
-  /** @param skewMs how far the clock of this process is wrong */
-  constructor(world: LifeWorld, name: string, skewMs = 0) {
+  /** @param skewMs how far the clock of this process is off */
+  constructor(world: ProcessWorld, name: string, skewMs = 0) {
     this.#world = world;
     this.name = name;
     this.clock = {
@@ -53,23 +53,23 @@ export class Life {
     return this.#alive;
   }
 
-  onDeath(mourn: () => void): void {
-    this.#mourners.push(mourn);
+  onDeath(listener: () => void): void {
+    this.#deathListeners.push(listener);
   }
 
   die(): void {
     if (!this.#alive) return;
     this.#alive = false;
-    for (const mourn of this.#mourners) mourn();
+    for (const listener of this.#deathListeners) listener();
   }
 
-  /** Takes one call through what befalls it. */
+  /** Makes one call, with the faults that happen to it. */
   async call<R>(
     dependency: Dependency,
     name: string,
     act: () => Promise<R>,
     args: readonly unknown[],
-    lost?: Lost,
+    lost?: LostAnswer,
   ): Promise<R> {
     if (!this.#alive) return never();
     const { faults } = this.#world;
@@ -82,15 +82,15 @@ export class Life {
     if (!this.#alive) return never();
     if (faults.isAway(dependency, this.#world.scheduler.nowMs)) {
       faults.note('away', name);
-      this.#tell(name, args, `${dependency} is away`);
+      this.#trace(name, args, `${dependency} is away`);
       return answerLost(dependency, name, lost, true);
     }
     if (fate === 'failed') {
-      this.#tell(name, args, 'failed');
+      this.#trace(name, args, 'failed');
       return answerLost(dependency, name, lost, true);
     }
     if (fate === 'late') {
-      this.#tell(name, args, 'no answer yet');
+      this.#trace(name, args, 'no answer yet');
       this.#actLater(name, act, args);
       return answerLost(dependency, name, lost, false);
     }
@@ -112,18 +112,18 @@ export class Life {
       late.requests--;
       void act().then(
         (value) => this.#acted(name, args, value, 'late'),
-        () => undefined, // nobody listens any more
+        () => undefined, // its caller has gone
       );
     });
   }
 
   #acted(name: string, args: readonly unknown[], value: unknown, fate: string | null): void {
-    if (this.#world.trace !== null) this.#tell(name, args, `${describe(value)}${fate === null ? '' : ` [${fate}]`}`);
+    if (this.#world.trace !== null) this.#trace(name, args, `${describe(value)}${fate === null ? '' : ` [${fate}]`}`);
     this.#world.faults.acted(name, this.#world.scheduler.nowMs);
     this.#world.acted(name, args, value);
   }
 
-  /** The way to a server, or back: it may take time, and a process that stands still neither sends nor hears. */
+  /** The way to a server, or back: it may take time, and a process that is stalled neither sends nor receives. */
   #way(name: string): Promise<void> | null {
     const { faults, scheduler } = this.#world;
     const delayMs = faults.delayMs();
@@ -139,11 +139,11 @@ export class Life {
   #stall(): void {
     const { rng, scheduler } = this.#world;
     this.#stalledUntilMs = scheduler.nowMs + rng.range(200, 25_000);
-    this.#world.trace?.(this.name, `stands still for ${this.#stalledUntilMs - scheduler.nowMs} ms`);
+    this.#world.trace?.(this.name, `is stalled for ${this.#stalledUntilMs - scheduler.nowMs} ms`);
   }
 
   #crash(name: string, args: readonly unknown[], how: string): Promise<never> {
-    this.#tell(name, args, how);
+    this.#trace(name, args, how);
     this.die();
     return never();
   }
@@ -171,13 +171,13 @@ export class Life {
     else resolve();
   }
 
-  #tell(name: string, args: readonly unknown[], what: string): void {
+  #trace(name: string, args: readonly unknown[], what: string): void {
     this.#world.trace?.(this.name, `${name}(${args.map(describe).join(', ')}) → ${what}`);
   }
 }
 
-function answerLost<R>(dependency: Dependency, name: string, lost: Lost | undefined, surely: boolean): R {
-  if (lost !== undefined) return lost(surely) as R;
+function answerLost<R>(dependency: Dependency, name: string, lost: LostAnswer | undefined, neverActs: boolean): R {
+  if (lost !== undefined) return lost(neverActs) as R;
   throw new OperationalError(dependency, `${name}: no answer`, { retryable: true });
 }
 

@@ -1,29 +1,29 @@
 import type { Dependency } from '../../../src/core/errors.js';
-import type { Life, Lost } from './simulated-process.js';
+import type { LostAnswer, SimulatedProcess } from './simulated-process.js';
 
 /**
- * Some methods of a port as this process reaches them: each call may meet a fault on its way.
- * @param lost what a method says where it does not throw an OperationalError, as its port promises
+ * Some methods of a port as a simulated process calls them: each call may meet a fault.
+ * @param lost the answer of a method whose port promises not to throw when its reply is lost
  */
-export function through<T extends object, K extends keyof T & string>(
-  life: Life,
+export function withFaults<T extends object, K extends keyof T & string>(
+  proc: SimulatedProcess,
   dependency: Dependency,
   port: T,
   methods: readonly K[],
-  lost: Partial<Record<K, Lost>> = {},
+  lost: Partial<Record<K, LostAnswer>> = {},
 ): Pick<T, K> {
   const reached: Partial<Record<K, unknown>> = {};
   for (const method of methods) {
     const inner = port[method] as (...args: unknown[]) => Promise<unknown>;
     reached[method] = (...args: unknown[]): Promise<unknown> =>
-      life.call(dependency, method, () => inner.apply(port, args), args, lost[method]);
+      proc.call(dependency, method, () => inner.apply(port, args), args, lost[method]);
   }
   return reached as Pick<T, K>;
 }
 
-/** The same for a method that gives pages: they are read in one call. */
-export function streamed<A extends unknown[], T>(
-  life: Life,
+/** The same for a method that yields pages: all are read in one call. */
+export function pagesWithFaults<A extends unknown[], T>(
+  proc: SimulatedProcess,
   dependency: Dependency,
   method: string,
   read: (...args: A) => AsyncIterable<T>,
@@ -33,19 +33,7 @@ export function streamed<A extends unknown[], T>(
     const readAll = async (): Promise<void> => {
       for await (const page of read(...args)) pages.push(page);
     };
-    await life.call(dependency, method, readAll, args);
+    await proc.call(dependency, method, readAll, args);
     yield* pages;
   };
-}
-
-/** A port with some of its methods replaced; the others work on the port itself. */
-export function replaced<T extends object>(port: T, methods: Partial<T>): T {
-  return new Proxy(port, {
-    get: (target, name) => {
-      const own = (methods as Record<PropertyKey, unknown>)[name];
-      if (own !== undefined) return own;
-      const value = Reflect.get(target, name, target) as unknown;
-      return typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(target) : value;
-    },
-  });
 }
