@@ -1,12 +1,12 @@
-import { withOperator } from '../../src/programs/operator.js';
-import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
-import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
+import { withOperator } from '../../src/programs/operator.js';
+import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { createLog } from '../../src/programs/telemetry.js';
-import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
 import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
 import { BenchError } from '../bench-error.js';
 
@@ -21,7 +21,7 @@ const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;
 
 /** MySQL and Redis of the instance, as the bench uses them: open sales, wait, compare, empty. */
-export class Books {
+export class Stores {
   readonly mysql: MysqlPool;
   readonly redis: RedisConnection;
   readonly #env: Environment;
@@ -32,11 +32,11 @@ export class Books {
     this.redis = redis;
   }
 
-  static async open(env: Environment): Promise<Books> {
+  static async open(env: Environment): Promise<Stores> {
     const { mysql, redis } = loadConfig(['mysql', 'redis'], env);
     const pool = openMysqlPool({ ...mysql, poolMax: 8, queryTimeoutMs: QUERY_TIMEOUT_MS });
     const connection = await connectRedis({ ...redis, replyTimeoutMs: 30_000 }, createLog('bench', 'error'));
-    return new Books(env, pool, connection);
+    return new Stores(env, pool, connection);
   }
 
   /** A sale of one unit per buyer that is open now. */
@@ -88,8 +88,8 @@ export class Books {
   }
 
   /**
-   * Empties orders, outbox and Redis, so that every scenario starts with the same small books: a sale of yesterday
-   * must not slow down this one. Only ever called on the bench's own instance, and after its books were found right.
+   * Empties orders, outbox and Redis, so that every scenario starts with the same small tables: an earlier
+   * sale must not slow down this one. Only called on the bench's own instance, after its check passed.
    */
   async empty(): Promise<void> {
     for (const table of ['orders', 'outbox', 'dead_letters']) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
@@ -108,4 +108,56 @@ export class Books {
     await this.redis.close();
     await this.mysql.close();
   }
+}
+
+/** What Redis and MySQL hold after a scenario, compared with the answers that its buyers got. */
+export interface SaleVerdict {
+  /** Answers 2xx, as the load generator counted them. */
+  readonly accepted: number;
+  /** Live rows in MySQL. */
+  readonly landed: number;
+  readonly oversold: number;
+  readonly duplicates: number;
+  readonly lost: number;
+  /** stock − sold − units left: 0 when no unit is missing from both Redis and MySQL. */
+  readonly difference: number;
+  /** Why the scenario fails; empty when all is right. */
+  readonly problems: readonly string[];
+}
+
+/** More would only repeat the first ones. */
+const PROBLEMS_MAX = 10;
+
+/**
+ * Judges a sale at rest.
+ * @param answers `accepted`: answers 2xx of all loads on this sale; `unanswered`: requests without an answer, which may
+ *   or may not have become orders
+ */
+export function judgeSale(
+  answers: { readonly accepted: number; readonly unanswered: number },
+  { figures, findings }: SaleCheck,
+): SaleVerdict {
+  const { liveRows, failedRows, oversold, duplicates, difference, pendingBatches } = figures;
+  const missing = Math.max(0, answers.accepted - liveRows);
+  const lost = Math.max(figures.lost, missing);
+  const unexplained = liveRows - answers.accepted - answers.unanswered;
+  const problems = [
+    oversold > 0 && `${oversold} units were sold that did not exist`,
+    duplicates > 0 && `${duplicates} purchases have more than one row`,
+    lost > 0 && `${lost} accepted purchases have no order`,
+    difference !== 0 && `${difference} units are neither in Redis nor in MySQL`,
+    failedRows > 0 && `${failedRows} accepted purchases ended failed`,
+    unexplained > 0 && `${unexplained} orders belong to no accepted request`,
+    pendingBatches > 0 && `${pendingBatches} batches are still pending`,
+    ...findings.map(({ invariant, detail }) => `${invariant}: ${detail}`),
+  ].filter((problem) => problem !== false);
+  return {
+    accepted: answers.accepted,
+    landed: liveRows,
+    oversold,
+    duplicates,
+    lost,
+    difference,
+    problems: problems.slice(0, PROBLEMS_MAX),
+  };
 }
