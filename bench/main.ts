@@ -1,19 +1,35 @@
+import { spawnSync } from 'node:child_process';
+import { loadavg } from 'node:os';
 import { ConfigError } from '../src/core/config/load.js';
-import { OperationalError } from '../src/core/errors.js';
+import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
+import { attack } from './attack/attack-scenario.js';
+import { CAPTURED } from './attack/attackers.js';
 import { BenchError } from './bench-error.js';
-import { runBench } from './bench.js';
-import { parseOptions } from './options.js';
-import { reportNotes, reportTable } from './report/report.js';
-import { isBad } from './results.js';
+import { layers } from './layers/layers.js';
+import { autocannonGenerator } from './load/autocannon.js';
+import { BuyerPool, prepareBuyers } from './load/buyers.js';
+import type { LoadGenerator } from './load/load.js';
+import { findWrk } from './load/wrk.js';
+import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
+import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
+import { isBad, type ScenarioResult } from './results.js';
+import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
+import { flash } from './scenarios/flash.js';
+import { limits } from './scenarios/limits.js';
+import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
+import { soldOut } from './scenarios/sold-out.js';
+import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
+import { describeMachine } from './session/machine.js';
+import { withSession, type Progress } from './session/session.js';
 
-/** Exit codes: 0 done, 1 failed or the books are wrong, 2 used wrongly, 130 interrupted. */
+/** Exit codes: 0 done, 1 failed or a check failed, 2 used wrongly, 130 interrupted. */
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
 const startedAt = performance.now();
-const say = (line: string): void => {
+const progress = (line: string): void => {
   process.stderr.write(`${((performance.now() - startedAt) / 1000).toFixed(1).padStart(7)}s  ${line}\n`);
 };
 
@@ -26,7 +42,7 @@ process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
 
 const options = parseOptions(process.argv.slice(2), (code) => process.exit(code));
 try {
-  const report = await runBench(options, { say, signal: interrupted.signal });
+  const report = await runBench(options, { progress, signal: interrupted.signal });
   if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else process.stdout.write(`${reportTable(report.results)}\n\n${reportNotes(report)}\n`);
   process.exitCode = report.results.some(isBad) ? EXIT_FAILED : 0;
@@ -40,4 +56,103 @@ function exitCodeOf(error: unknown): number {
   console.error(known ? `bench: ${(error as Error).message}` : error);
   if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
   return error instanceof ConfigError ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/** Runs the scenarios that were asked for, one after the other; after one whose check fails no other runs. */
+function runBench(
+  options: BenchOptions,
+  io: { readonly progress: Progress; readonly signal: AbortSignal },
+): Promise<Report> {
+  const loadAverageBefore = loadavg()[0] ?? 0;
+  const generator = chooseGenerator(options.generator); // before minutes are spent on a start
+  return withSession(options, io, async (session) => {
+    const startedAt = new Date().toISOString();
+    const seconds = warmUpSeconds({ session, options });
+    const buyers = new BuyerPool(
+      await prepareBuyers(session.dir, {
+        secret: session.stack.env().JWT_SECRET,
+        count: buyersNeeded(options, seconds),
+        ...io,
+      }),
+    );
+    const context: Context = { session, options, buyers, generator };
+    const machine = await describeMachine(session);
+    await warmUp(context, seconds);
+    const results: ScenarioResult[] = [];
+    for (const scenario of options.scenarios) {
+      const result = await runScenario(scenario, context);
+      results.push(result);
+      if (isBad(result)) break; // its data is kept
+      await session.stores.empty();
+    }
+    return {
+      startedAt,
+      machine,
+      loadAverageBefore,
+      results,
+      warmUpSeconds: seconds,
+      commit: commitOf(),
+      loadGenerator: generator.name,
+      goals: judgeGoals(results),
+    };
+  });
+}
+
+function runScenario(scenario: ScenarioName, context: Context): Promise<ScenarioResult> {
+  switch (scenario) {
+    case 'win':
+      return win(context);
+    case 'no-group-commit':
+      return noGroupCommit(context);
+    case 'sold-out':
+      return soldOut(context);
+    case 'flash':
+      return flash(context);
+    case 'limits':
+      return limits(context);
+    case 'attack':
+      return attack(context);
+    case 'layers':
+      return layers(context);
+    case 'paired':
+      return paired(context);
+    case 'buckets':
+      return buckets(context);
+    case 'memory':
+      return memory(context);
+    default:
+      return assertNever(scenario);
+  }
+}
+
+/** The load that needs most of them decides; each takes its buyers anew, on a sale of its own. */
+function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
+  const { win: winRate, single, soldOut: soldOutRate } = BUYERS_PER_SECOND;
+  const ofScenario: Record<ScenarioName, number> = {
+    win: secondsOf({ options }, 'win') * winRate,
+    'no-group-commit': Math.max(4, secondsOf({ options }, 'no-group-commit')) * single,
+    'sold-out': (secondsOf({ options }, 'sold-out') + 4) * soldOutRate,
+    flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
+    limits: secondsOf({ options }, 'limits') * soldOutRate,
+    attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
+    layers: 0,
+    paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
+    buckets: secondsOf({ options }, 'buckets') * winRate,
+    memory: secondsOf({ options }, 'memory') * winRate,
+  };
+  const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);
+  return Math.max(warmUpRound * winRate, ...options.scenarios.map((scenario) => ofScenario[scenario]));
+}
+
+function commitOf(): string | null {
+  const { stdout, status } = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : null;
+}
+
+/** The load generator asked for; by default wrk, because it takes the least CPU from the servers. */
+function chooseGenerator(name: BenchOptions['generator']): LoadGenerator {
+  const wrk = name === 'autocannon' ? null : findWrk();
+  if (wrk !== null) return wrk;
+  if (name === 'wrk') throw new BenchError('wrk is not on the PATH; install it, or leave --generator away');
+  return autocannonGenerator();
 }

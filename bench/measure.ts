@@ -38,16 +38,16 @@ export async function measure<L extends LoadResult>(
   saleId: string,
   run: (path: string) => Promise<L>,
 ): Promise<Measured<L>> {
-  const { books, signal } = session;
+  const { stores, signal } = session;
   const api = session.program('api');
   const soldBefore = await soldOf(session, saleId);
   const metricsBefore = await scrape(api.port);
   const yardstick = yardstickMicros();
   await sleep(SETTLE_MS);
   const before = sampleCpu(session);
-  const ticker = tellProgress(session, saleId);
+  const ticker = reportProgress(session, saleId);
   const load = await run(`/v1/sales/${saleId}/purchases`).finally(() => clearInterval(ticker));
-  const landedAtMs = await books.waitUntilLanded(saleId, soldBefore + load.accepted, signal);
+  const landedAtMs = await stores.waitUntilLanded(saleId, soldBefore + load.accepted, signal);
   const after = sampleCpu(session);
   session.assertAlive();
   const metricsAfter = await scrape(api.port);
@@ -64,16 +64,16 @@ export async function measure<L extends LoadResult>(
   };
 }
 
-/** One cheap query now and then: somebody watches. */
-function tellProgress(session: Session, saleId: string): NodeJS.Timeout {
+/** One cheap query now and then. */
+function reportProgress(session: Session, saleId: string): NodeJS.Timeout {
   const startedAtMs = performance.now();
-  const tell = async (): Promise<void> => {
+  const report = async (): Promise<void> => {
     const sold = await soldOf(session, saleId);
-    session.say(
+    session.progress(
       `  after ${Math.round((performance.now() - startedAtMs) / 1000)} s: ${sold.toLocaleString('en')} orders`,
     );
   };
-  return setInterval(() => void tell().catch(() => undefined), PROGRESS_MS);
+  return setInterval(() => void report().catch(() => undefined), PROGRESS_MS);
 }
 
 interface CpuSample {
@@ -121,7 +121,7 @@ function answersBetween(before: Samples, after: Samples): Record<string, number>
   return answers;
 }
 
-async function soldOf({ books }: Session, saleId: string): Promise<number> {
-  const [row] = await books.mysql.query<{ sold: number }>('SELECT sold FROM sales WHERE id = ?', [saleId]);
+async function soldOf({ stores }: Session, saleId: string): Promise<number> {
+  const [row] = await stores.mysql.query<{ sold: number }>('SELECT sold FROM sales WHERE id = ?', [saleId]);
   return row?.sold ?? 0;
 }

@@ -94,7 +94,9 @@ function scenarioName(text: string, earlier: readonly ScenarioName[] | undefined
 function benchCommand(): Command {
   const about = SCENARIOS.map((name) => `  ${name.padEnd(16)} ${ABOUT[name]}`).join('\n');
   return new Command('bench')
-    .description('Measures Seckill on this machine, on a stack of its own, and checks the books after each scenario.')
+    .description(
+      'Measures Seckill on this machine, on a stack of its own, and checks each scenario against Redis and MySQL.',
+    )
     .argument(
       '[scenarios...]',
       `any of ${SCENARIOS.join(', ')} (default: ${DEFAULT_SCENARIOS.join(', ')})`,
@@ -131,7 +133,7 @@ function benchCommand(): Command {
 
 /**
  * Reads the command line.
- * @param onExit told how a command line that ends here ends: help, or what is wrong with it; must not return
+ * @param onExit called with the exit code when the command line ends here, with help or an error; must not return
  */
 export function parseOptions(args: readonly string[], onExit: (code: number) => never): BenchOptions {
   const command = benchCommand().exitOverride((error) => onExit(error.exitCode === 0 ? 0 : 2));

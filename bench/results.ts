@@ -1,9 +1,10 @@
-import type { LayerCost } from './layers/cost.js';
-import type { StoreVerdict } from './store-verdict.js';
+import type { LayersFigures } from './layers/layers.js';
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
 import type { ScenarioName } from './options.js';
-import type { Comparison } from './paired/comparison.js';
+import type { LimitFigures } from './scenarios/limits.js';
+import type { PairedFigures } from './scenarios/paired.js';
+import type { SaleVerdict } from './session/stores.js';
 
 /** A scenario that sells, or refuses. */
 export interface LoadFigures {
@@ -29,35 +30,7 @@ export interface LoadFigures {
   readonly ranOutOfBuyers: boolean;
   /** Figures that only this scenario has, by their name in the table. */
   readonly extra: Readonly<Record<string, number | string>>;
-  readonly books: StoreVerdict;
-}
-
-/** One part alone. */
-export interface Limit {
-  readonly name: string;
-  readonly perSecond: number;
-  /** What is counted: requests, purchases, messages, rows. */
-  readonly unit: string;
-}
-
-export interface LimitFigures {
-  readonly kind: 'limits';
-  readonly scenario: 'limits';
-  readonly limits: readonly Limit[];
-}
-
-/** Every admission layer, alone. */
-export interface LayersFigures {
-  readonly kind: 'layers';
-  readonly scenario: 'layers';
-  readonly costs: readonly LayerCost[];
-}
-
-/** Two builds of the api, in turn. */
-export interface PairedFigures {
-  readonly kind: 'paired';
-  readonly scenario: 'paired';
-  readonly comparison: Comparison;
+  readonly verdict: SaleVerdict;
 }
 
 export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | PairedFigures;
@@ -66,7 +39,7 @@ export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | Paired
 export function loadFigures(
   scenario: ScenarioName,
   about: string,
-  { measured, books, per }: { measured: Measured; books: StoreVerdict; per: 'accepted' | 'answered' },
+  { measured, verdict, per }: { measured: Measured; verdict: SaleVerdict; per: 'accepted' | 'answered' },
   extra: LoadFigures['extra'] = {},
 ): LoadFigures {
   const { load, landed, landedSeconds, answeredSeconds, cpuSeconds } = measured;
@@ -78,7 +51,7 @@ export function loadFigures(
     scenario,
     about,
     extra,
-    books,
+    verdict,
     requests: load.sent,
     answersPerSecond: rate(load.answered, answeredSeconds),
     acceptedPerSecond: rate(load.accepted, answeredSeconds),
@@ -95,4 +68,4 @@ export function loadFigures(
 }
 
 /** Something in it makes the bench fail. */
-export const isBad = (result: ScenarioResult): boolean => result.kind === 'load' && result.books.problems.length > 0;
+export const isBad = (result: ScenarioResult): boolean => result.kind === 'load' && result.verdict.problems.length > 0;

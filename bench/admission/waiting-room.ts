@@ -3,17 +3,17 @@ import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.j
 import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 
 /**
- * What a full waiting room costs: memory per ticket, and the time of a join, a look, a tick and the draw. Time in the
+ * What a full waiting room costs: memory per ticket, and the time of a join, a poll, a tick and the draw. Time in the
  * room is made up, so that minutes take seconds.
  * Run: node --expose-gc --import tsx bench/admission/waiting-room.ts [tickets]
  */
 const TICKETS = Number(process.argv[2] ?? 100_000);
-/** Each buyer asks every 20 s: less often than the rules say, since the cost is measured per look. */
-const LOOKS_PER_TICK = Math.ceil((TICKETS * TICK_MS) / 20_000);
+/** Each buyer asks every 20 s: less often than the rules say, since the cost is measured per poll. */
+const POLLS_PER_TICK = Math.ceil((TICKETS * TICK_MS) / 20_000);
 const OPENS_AT_MS = Date.UTC(2030, 0, 1);
 const SALE = { saleId: '7', opensAtMs: OPENS_AT_MS };
 
-/** Long enough that each timer is looked at again: a ticket is good for 60 s. */
+/** Long enough that each timer is checked again: a ticket is good for 60 s. */
 const WAIT_SECONDS = 65;
 let nowMs = OPENS_AT_MS - WAIT_SECONDS * 1000 - TICK_MS;
 let rules = queueRules.parse({ mode: 'on', order: 'lot', admitPerSecond: 0 });
@@ -59,7 +59,7 @@ class Timings {
 }
 
 const joins = new Timings();
-const looks = new Timings();
+const polls = new Timings();
 const ticks = { quiet: new Timings(), letsIn: new Timings(), ends: new Timings() };
 let next = 0;
 
@@ -68,8 +68,8 @@ function tick(timings: Timings, isAsked = true): void {
   nowMs += TICK_MS;
   timings.time(1, () => rooms.runOnce());
   if (!isAsked) return;
-  looks.time(LOOKS_PER_TICK, () => {
-    for (let i = 0; i < LOOKS_PER_TICK; i++) rooms.join(SALE, buyer(next++ % TICKETS));
+  polls.time(POLLS_PER_TICK, () => {
+    for (let i = 0; i < POLLS_PER_TICK; i++) rooms.join(SALE, buyer(next++ % TICKETS));
   });
 }
 
@@ -96,8 +96,8 @@ console.log(
   `memory              ${Math.round(bytes / TICKETS)} bytes a ticket, ${(bytes / 2 ** 20).toFixed(1)} MiB in all`,
 );
 console.log(`join                ${joins.mean}`);
-console.log(`look                ${looks.mean}`);
-console.log(`tick, nobody goes   ${ticks.quiet.row}`);
+console.log(`poll                ${polls.mean}`);
+console.log(`tick, none admitted ${ticks.quiet.row}`);
 console.log(`tick, 1000 a second ${ticks.letsIn.row} (${TICKETS - waiting} let in)`);
 console.log(`tick, all have left ${ticks.ends.row} (${rooms.waiting} still wait)`);
 console.log(`draw by lot         ${draw.mean}`);

@@ -1,7 +1,7 @@
+import type { AttackResult, AttackTally } from './attack-process.js';
+import { ATTACKS } from './attackers.js';
 import type { LoadResult } from '../load/load.js';
 import type { OpenLoopResult } from '../load/open-loop.js';
-import type { AttackResult, AttackTally } from './attack.js';
-import { ATTACKS } from './attackers.js';
 
 /** Honest buyers and attackers on one sale, together and apart. */
 export interface BothLoads extends LoadResult {
@@ -26,7 +26,7 @@ const wonBy = ({ byStatus }: AttackTally): number =>
   Object.entries(byStatus).reduce((sum, [status, count]) => sum + (Number(status) < 300 ? count : 0), 0);
 
 /**
- * Both loads on one sale as one. Latency is that of honest buyers alone: nobody cares how long an attacker waits, and a
+ * Both loads on one sale as one. Latency is that of honest buyers alone: an attacker may wait, and a
  * refusal that is quick would make the others look better.
  */
 export function loadOfBoth(honest: OpenLoopResult, attack: AttackResult): BothLoads {
@@ -59,18 +59,18 @@ const SLOW_SLACK_MS = 1500;
 
 /** Rows of the report that only this scenario has. */
 export function attackFigures(
-  { calm, headersTimeoutMs }: { readonly calm: OpenLoopResult; readonly headersTimeoutMs: number },
+  { baseline, headersTimeoutMs }: { readonly baseline: OpenLoopResult; readonly headersTimeoutMs: number },
   { honest, attack }: Pick<BothLoads, 'honest' | 'attack'>,
 ): Record<string, number | string> {
-  const [without, within] = [wonPerSecond(calm), wonPerSecond(honest)];
+  const [without, within] = [wonPerSecond(baseline), wonPerSecond(honest)];
   const sent = total(attack, (tally) => tally.sent);
-  const { opened, closed, toldWhy, longestMs } = attack.slow;
+  const { opened, closed, answered408, longestMs } = attack.slow;
   return {
     'honest: won/s without attack': without,
     'honest: won/s with it': within,
     [HONEST_SHARE_ROW]: without > 0 ? within / without : 0,
-    [HONEST_UNITS_ROW]: honest.accepted / Math.max(1, calm.accepted),
-    'honest: p99 of winners without attack, ms': calm.acceptedLatency.p99,
+    [HONEST_UNITS_ROW]: honest.accepted / Math.max(1, baseline.accepted),
+    'honest: p99 of winners without attack, ms': baseline.acceptedLatency.p99,
     [HONEST_P99_ROW]: honest.acceptedLatency.p99,
     'honest: p99 of the client itself, ms': honest.sendDelay.p99,
     'attack: share of all requests': sent / Math.max(1, sent + honest.sent),
@@ -79,14 +79,14 @@ export function attackFigures(
     'flood: units won': wonBy(attack.tallies.flood),
     'slow headers: opened': opened,
     'slow headers: closed by the api': closed,
-    'slow headers: told 408': toldWhy,
+    'slow headers: answered 408': answered408,
     [SLOW_LONGEST_ROW]: longestMs,
     [SLOW_LIMIT_ROW]: headersTimeoutMs + SLOW_SLACK_MS,
   };
 }
 
 /** `429 × 3,812, 401 × 40`: the most frequent first. */
-export function answersOf({ sent, byStatus }: AttackTally): string {
+function answersOf({ sent, byStatus }: AttackTally): string {
   if (sent === 0) return 'left out';
   return Object.entries(byStatus)
     .sort(([, one], [, other]) => other - one)

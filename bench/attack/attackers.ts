@@ -9,14 +9,14 @@ const HONEST_SHARE = 0.2;
 const PARTS: Readonly<Record<Attack, number>> = { flood: 0.5, forged: 0.3, replayed: 0.15, oversized: 0.05 };
 
 /** Keep-alive connections of each kind, and the addresses they come from: a flood has few. */
-export const CROWDS: Readonly<Record<Attack, { readonly connections: number; readonly addresses: number }>> = {
+export const SOURCES: Readonly<Record<Attack, { readonly connections: number; readonly addresses: number }>> = {
   flood: { connections: 64, addresses: 8 },
   forged: { connections: 64, addresses: 64 },
   replayed: { connections: 64, addresses: 64 },
   oversized: { connections: 64, addresses: 64 },
 };
 
-/** Purchases that were overheard: enough that the limit of a user does not stop all who replay them. */
+/** Purchases whose requests are replayed: enough that the limit of a user does not stop all who replay them. */
 export const CAPTURED = 50;
 
 /** Connections that send a header now and then and never the last one. */
@@ -31,14 +31,13 @@ export interface Rates {
 /**
  * Splits a rate among honest buyers and attackers.
  * @param perSecond all requests, honest ones included
- * @param canReplay false: no signature is asked for, so there is none to replay, and the flood takes that part over
  */
-export function splitRate(perSecond: number, canReplay: boolean): Rates {
+export function splitRate(perSecond: number): Rates {
   const honest = Math.round(perSecond * HONEST_SHARE);
   const all = perSecond - honest;
-  const [forged, oversized] = [Math.round(all * PARTS.forged), Math.round(all * PARTS.oversized)];
-  const replayed = canReplay ? Math.round(all * PARTS.replayed) : 0;
-  return { honest, attack: { flood: all - forged - oversized - replayed, forged, replayed, oversized } };
+  const part = (kind: Exclude<Attack, 'flood'>): number => Math.round(all * PARTS[kind]);
+  const others = { forged: part('forged'), replayed: part('replayed'), oversized: part('oversized') };
+  return { honest, attack: { flood: all - others.forged - others.replayed - others.oversized, ...others } };
 }
 
 /** Attacks per second, of every kind. */
@@ -50,3 +49,53 @@ const ASKS_PER_ADDRESS = 5;
 
 /** Addresses that so many honest requests per second come from, one connection each. */
 export const honestAddresses = (perSecond: number): number => Math.ceil(perSecond / ASKS_PER_ADDRESS);
+
+/**
+ * Clients with addresses of their own: all of 127.0.0.0/8 is this machine, so a socket can be bound to any of them, and
+ * the api sees it as the other end of the connection. No header is believed, no proxy is trusted.
+ */
+
+/** Second part of the address: who comes from there. */
+const NETWORKS = { honest: 1, flood: 66, forged: 67, replayed: 68, oversized: 69, slow: 70 } as const;
+export type NetworkName = keyof typeof NETWORKS;
+
+/** .0 and .255 look like no host. */
+const HOSTS = 250;
+
+/** The n-th address of a network, from 0; 62,500 of them differ. */
+export function addressIn(network: NetworkName, place: number): string {
+  return `127.${NETWORKS[network]}.${Math.floor(place / HOSTS) % HOSTS}.${(place % HOSTS) + 1}`;
+}
+
+export const addressesIn = (network: NetworkName, count: number): string[] =>
+  Array.from({ length: count }, (_, place) => addressIn(network, place));
+
+/** How far back a limit polls. An honest address comes up to 50 times in it, see `honestAddresses`. */
+const WINDOW_MS = 10_000;
+
+/**
+ * What an operator would have in force: an address that is known to be bad, twice what an honest address needs, a few
+ * tries for a buyer, and what the system can take in all.
+ * @param signKeys keys (`id:secret`) of the instance @param saleIds sales whose purchases have to be signed
+ */
+export const attackRules = (signKeys: string, saleIds: readonly string[]): object => ({
+  lists: {
+    mode: 'on',
+    addresses: { deny: [addressIn('flood', 0), '192.0.2.0/24', '198.51.100.0/24'] },
+    agents: { deny: ['python-requests', 'headless'] },
+  },
+  limits: {
+    mode: 'on',
+    purchase: {
+      ip: { limit: 100, windowMs: WINDOW_MS },
+      user: { limit: 10, windowMs: WINDOW_MS },
+      global: { ratePerSecond: 20_000, burst: 5000 },
+    },
+    leaky: { ratePerSecond: 8000, waitMaxMs: 200 },
+  },
+  sign: { mode: 'on', sales: saleIds, keys: keyIdsOf(signKeys) },
+});
+
+/** The ids in `id:secret,id:secret`. */
+export const keyIdsOf = (keys: string): string[] =>
+  keys.split(',').map((key) => key.slice(0, Math.max(0, key.indexOf(':'))));

@@ -1,5 +1,14 @@
 import { connect, type Socket } from 'node:net';
-import type { SlowTally } from './attack.js';
+
+/** Connections that never finish their headers. */
+export interface SlowTally {
+  readonly opened: number;
+  /** Closed by the server, and of these, with a 408 before. */
+  readonly closed: number;
+  readonly answered408: number;
+  /** The longest that one of them stayed, ms; those that were open at the end count with their age. */
+  readonly longestMs: number;
+}
 
 /** So often each of them sends one more header, to look alive. */
 const HEADER_EVERY_MS = 500;
@@ -8,7 +17,7 @@ interface SlowSocket {
   readonly socket: Socket;
   /** When its first byte was sent; 0: not yet. */
   startedMs: number;
-  toldWhy: boolean;
+  answered408: boolean;
 }
 
 export interface SlowHeadersOptions {
@@ -23,7 +32,7 @@ export class SlowHeaders {
   readonly #options: SlowHeadersOptions;
   readonly #open = new Set<SlowSocket>();
   readonly #timer: NodeJS.Timeout;
-  readonly #tally = { opened: 0, closed: 0, toldWhy: 0, longestMs: 0 };
+  readonly #tally = { opened: 0, closed: 0, answered408: 0, longestMs: 0 };
   #ended = false;
 
   constructor(options: SlowHeadersOptions) {
@@ -51,15 +60,15 @@ export class SlowHeaders {
   #connect(place: number): void {
     const { port, path, addressOf } = this.#options;
     const socket = connect({ port, host: '127.0.0.1', localAddress: addressOf(place), noDelay: true });
-    const slow: SlowSocket = { socket, startedMs: 0, toldWhy: false };
+    const slow: SlowSocket = { socket, startedMs: 0, answered408: false };
     socket.once('connect', () => {
       slow.startedMs = performance.now();
       this.#tally.opened++;
       this.#open.add(slow);
       socket.write(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n`);
     });
-    socket.on('data', (chunk: Buffer) => (slow.toldWhy ||= chunk.includes('HTTP/1.1 408')));
-    socket.on('error', () => undefined); // told by `close`
+    socket.on('data', (chunk: Buffer) => (slow.answered408 ||= chunk.includes('HTTP/1.1 408')));
+    socket.on('error', () => undefined); // `close` follows
     socket.once('close', () => {
       if (this.#ended) return;
       if (slow.startedMs > 0) this.#noteClosed(slow);
@@ -75,7 +84,7 @@ export class SlowHeaders {
     this.#open.delete(slow);
     this.#noteAge(slow);
     this.#tally.closed++;
-    if (slow.toldWhy) this.#tally.toldWhy++;
+    if (slow.answered408) this.#tally.answered408++;
   }
 
   #noteAge({ startedMs }: SlowSocket): void {

@@ -1,4 +1,4 @@
-import { median } from '../statistics.js';
+import { median } from '../session/cpu.js';
 
 /** What one layer costs, per request. Times in CPU µs; null: there is no such case. */
 export interface LayerCost {
@@ -28,14 +28,14 @@ export type RedisCpu = () => Promise<number>;
 const ROUNDS = 5;
 const ROUND_MS = 200;
 /** Calls between two looks at the clock: a look costs as much as a call that is off. */
-const CALLS_PER_LOOK = 1000;
+const CALLS_PER_CLOCK_READ = 1000;
 /** Requests under way at once where Redis is called, as in a rush. */
 const UNDER_WAY = 1000;
 const WARM_MS = 1000;
 
 let sink: unknown = null;
 /**
- * What was answered last. Exported, so that no engine may leave a call out of a loop because nobody uses its result.
+ * The last result. Exported, so that no engine may leave a call out of a loop because its result is unused.
  * @public
  */
 export const lastAnswer = (): unknown => sink;
@@ -51,7 +51,7 @@ export function costOfCall(call: (place: number) => unknown): number {
     const [before, endMs] = [ownMicros(), performance.now() + ROUND_MS];
     let calls = 0;
     while (performance.now() < endMs) {
-      for (let i = 0; i < CALLS_PER_LOOK; i++) sink = call(calls++);
+      for (let i = 0; i < CALLS_PER_CLOCK_READ; i++) sink = call(calls++);
     }
     return (ownMicros() - before) / calls;
   };
@@ -59,8 +59,8 @@ export function costOfCall(call: (place: number) => unknown): number {
   return median(Array.from({ length: ROUNDS }, round));
 }
 
-/** A call that asks somebody, with many of them under way, for `ms`. @throws what the call throws */
-export async function costOfCrowd(
+/** CPU per call that waits for something, with many calls under way, measured for `ms`. @throws what the call throws */
+export async function costWhileConcurrent(
   call: (place: number) => Promise<unknown>,
   { ms, redisCpu = null }: { readonly ms: number; readonly redisCpu?: RedisCpu | null },
 ): Promise<Cost> {
@@ -73,13 +73,13 @@ export async function costOfCrowd(
       calls++;
     }
   };
-  const crowd = (): Promise<unknown> => Promise.all(Array.from({ length: UNDER_WAY }, one));
-  await crowd();
+  const callAll = (): Promise<unknown> => Promise.all(Array.from({ length: UNDER_WAY }, one));
+  await callAll();
   calls = 0;
   const redisBefore = (await redisCpu?.()) ?? 0;
   const before = ownMicros();
   endMs = performance.now() + ms;
-  await crowd();
+  await callAll();
   const ownUs = (ownMicros() - before) / calls;
   const redisUs = redisCpu === null ? null : (((await redisCpu()) - redisBefore) * 1e6) / calls;
   return { ownUs, redisUs };

@@ -1,14 +1,14 @@
-import { steadyClock } from '../../src/programs/system-clock.js';
 import { Admission } from '../../src/admission/admission.js';
-import type { Layer, Caller } from '../../src/admission/layer.js';
-import { limitsRules, type LimitsRules, Limits } from '../../src/admission/limits/limits.js';
-import { listsRules, type ListsRules, Lists } from '../../src/admission/lists/lists.js';
-import type { Clock } from '../../src/core/ports/clock.js';
+import type { Caller, Layer } from '../../src/admission/layer.js';
+import { Limits, limitsRules, type LimitsRules } from '../../src/admission/limits/limits.js';
+import { Lists, listsRules, type ListsRules } from '../../src/admission/lists/lists.js';
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
-import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
+import type { Clock } from '../../src/core/ports/clock.js';
+import { steadyClock } from '../../src/programs/system-clock.js';
+import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
-import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
+import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 
 /** Buyers that take turns; a power of two, so that the next one costs no division. */
 const BUYERS = 1 << 15;
@@ -59,7 +59,7 @@ function longLists(changes: Partial<ListsRules['addresses']> = {}): ListsRules {
   });
 }
 
-/** Lists ask nobody. */
+/** Lists wait for nothing. */
 export function listsCost(): LayerCost {
   const costOf = (rules: ListsRules): number => costOfCall(requestsTo(new Lists(() => rules)));
   return {
@@ -71,19 +71,19 @@ export function listsCost(): LayerCost {
   };
 }
 
-/** Wide enough that nobody is refused. */
+/** Wide enough that no request is refused. */
 const WIDE = { limit: 1_000_000, windowMs: 10_000 };
 const RATE = { ratePerSecond: 1_000_000, burst: 1_000_000 };
-/** Whoever has come once has come too often; the counts end a minute after the last case. */
-const SHUT = { limit: 1, windowMs: 60_000 };
+/** One request is the limit; the counts end a minute after the last case. */
+const EXHAUSTED = { limit: 1, windowMs: 60_000 };
 /** A machine that is busy may pause; requests that this process counts by itself would spoil the figures. */
 const REPLY_TIMEOUT_MS = 5000;
 
 const LIMITS: readonly (readonly [name: string, wide: object, narrow: object])[] = [
-  ['limit of the address', { ip: WIDE }, { ip: SHUT }],
-  ['limit of the user', { user: WIDE }, { user: SHUT }],
+  ['limit of the address', { ip: WIDE }, { ip: EXHAUSTED }],
+  ['limit of the user', { user: WIDE }, { user: EXHAUSTED }],
   ['limit of all', { global: RATE }, { global: { ratePerSecond: 1, burst: 1 } }],
-  ['all three limits', { ip: WIDE, user: WIDE, global: RATE }, { ip: SHUT, user: WIDE, global: RATE }],
+  ['all three limits', { ip: WIDE, user: WIDE, global: RATE }, { ip: EXHAUSTED, user: WIDE, global: RATE }],
 ];
 
 export interface LimitCostParts {
@@ -111,7 +111,7 @@ export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): 
   for (const [index, [name, wide, narrow]] of LIMITS.entries()) {
     const ask = (purchase: object, kind: string) => {
       const caller = requestsTo(layer(rulesOf(purchase), `${index}-${kind}`));
-      return costOfCrowd(async (place) => await caller(place), { ms, redisCpu });
+      return costWhileConcurrent(async (place) => await caller(place), { ms, redisCpu });
     };
     const [within, beyond] = [await ask(wide, 'wide'), await ask(narrow, 'narrow')];
     costs.push({ name, offUs, inUs: within.ownUs, refusedUs: beyond.ownUs, redisUs: within.redisUs });
@@ -129,29 +129,29 @@ const redisOnly: AdmissionMetrics = {
 /** Purchases per second of the stream in which every request waits for its turn. */
 const STREAM_PER_SECOND = 20_000;
 
-/** Asks the clock as a process does, and says that a millisecond has passed: the calls here come closer than any stream. */
-function seldom(): Clock {
+/** Reads the real clock, for its cost, and returns a millisecond more each time: calls here come closer than any stream. */
+function slowedClock(): Clock {
   let nowMs = 0;
   return { ...steadyClock, nowMs: () => (steadyClock.nowMs() > 0 ? ++nowMs : nowMs) };
 }
 
-/** The even stream: nobody waits, everybody waits, nobody may wait. */
+/** The even stream: no request waits, each waits, none may wait. */
 export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promise<LayerCost[]> {
-  const nobody: LimitStore = { take: () => Promise.reject(new Error('no limit is set')) };
+  const unused: LimitStore = { take: () => Promise.reject(new Error('no limit is set')) };
   const stream = (leaky: object | null, clock: Clock = steadyClock): Limits => {
     const rules = limitsRules.parse({ mode: leaky === null ? 'off' : 'on', leaky });
-    return new Limits({ rules: () => rules, store: nobody, clock, metrics: noAdmissionMetrics, log: silentLog });
+    return new Limits({ rules: () => rules, store: unused, clock, metrics: noAdmissionMetrics, log: silentLog });
   };
   const calls = (limits: Limits): number => costOfCall(() => limits.smooth());
   const offUs = calls(stream(null));
-  const free = calls(stream({ ratePerSecond: 1000, waitMaxMs: 0 }, seldom()));
-  const shut = stream({ ratePerSecond: 1, waitMaxMs: 0 });
-  void shut.smooth(); // the first one does not wait
-  const refusedUs = calls(shut);
+  const free = calls(stream({ ratePerSecond: 1000, waitMaxMs: 0 }, slowedClock()));
+  const exhausted = stream({ ratePerSecond: 1, waitMaxMs: 0 });
+  void exhausted.smooth(); // the first one does not wait
+  const refusedUs = calls(exhausted);
   const waiting = stream({ ratePerSecond: STREAM_PER_SECOND, waitMaxMs: 5000 });
-  const waited = await costOfCrowd(async () => await waiting.smooth(), { ms });
+  const waited = await costWhileConcurrent(async () => await waiting.smooth(), { ms });
   return [
-    { name: 'even stream, nobody waits', offUs, inUs: free, refusedUs, redisUs: null },
-    { name: 'even stream, everybody waits', offUs, inUs: waited.ownUs, refusedUs: null, redisUs: null },
+    { name: 'even stream, no wait', offUs, inUs: free, refusedUs, redisUs: null },
+    { name: 'even stream, each waits', offUs, inUs: waited.ownUs, refusedUs: null, redisUs: null },
   ];
 }

@@ -1,19 +1,19 @@
 import { randomBytes } from 'node:crypto';
-import { systemClock } from '../../src/programs/system-clock.js';
-import { QueuePasses } from '../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../src/admission/queue/queue-rules.js';
+import { QueuePasses } from '../../src/admission/queue/waiting-rooms.js';
+import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import {
   RequestSignatures,
-  type SignatureHeaders,
   signRequest,
   signRules,
+  type SignatureHeaders,
   type SignRules,
 } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring, Seals, type SealOf } from '../../src/admission/sign/seals.js';
-import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
-import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
-import { costOfCall, costOfCrowd, type LayerCost, type RedisCpu } from './cost.js';
+import { systemClock } from '../../src/programs/system-clock.js';
+import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
+import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';
 const REQUEST = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
@@ -54,10 +54,12 @@ export async function signCosts({ nonces, redisCpu, ms }: FrontCostParts): Promi
 
   const on = layer('on', nonces);
   // Every nonce is asked for; after the first turn they are used, which costs Redis and us the same as a fresh one.
-  const asked = await costOfCrowd((place) => check(on, headersAt(place)), { ms, redisCpu });
+  const asked = await costWhileConcurrent((place) => check(on, headersAt(place)), { ms, redisCpu });
   const unsigned = costOfCall(() => on.begin(SALE_ID, {}));
   const forged = prepared.map((one) => ({ ...one, 'seckill-signature': 'A'.repeat(43) }));
-  const invented = await costOfCrowd((place) => check(on, forged[place & (PREPARED - 1)] as SignatureHeaders), { ms });
+  const invented = await costWhileConcurrent((place) => check(on, forged[place & (PREPARED - 1)] as SignatureHeaders), {
+    ms,
+  });
   const none = { inUs: null, redisUs: null };
   return [
     { name: 'signature, fresh or replayed', offUs, inUs: asked.ownUs, refusedUs: asked.ownUs, redisUs: asked.redisUs },
@@ -83,12 +85,12 @@ export async function tokenCosts({ tokens: store, redisCpu, ms }: FrontCostParts
   const ask = (tokens: PurchaseTokens, place: number) => tokens.check(at(place).purchase, at(place).token);
   const [off, on] = [layer('off'), layer('on')];
   const offUs = costOfCall((place) => ask(off, place));
-  const spent = await costOfCrowd(async (place) => await ask(on, place), { ms, redisCpu });
+  const spent = await costWhileConcurrent(async (place) => await ask(on, place), { ms, redisCpu });
   const forged = costOfCall((place) => on.check(at(place).purchase, at(place + 1).token));
   return [{ name: 'purchase token', offUs, inUs: spent.ownUs, refusedUs: forged, redisUs: spent.redisUs }];
 }
 
-/** The pass of the waiting room: a seal, and nobody is asked. */
+/** The pass of the waiting room: a seal, checked without a call. */
 export function passCost(): LayerCost {
   const seals = sealsOfBench();
   const untilMs = Date.now() + DAY_MS;

@@ -15,7 +15,7 @@ import { createTokenSigner } from '../../src/http/token.js';
 import { BenchError } from '../bench-error.js';
 
 /**
- * Buyers prepared in a file: per buyer the two headers that tell him apart, as they stand in the request. All records
+ * Buyers prepared in a file: per buyer the two headers that differ, as they stand in the request. All records
  * have one length, so any load generator finds the n-th one without an index.
  */
 export interface BuyerFile {
@@ -45,7 +45,7 @@ const TOKEN_TTL_MS = 7 * 86_400_000;
 const LEFT_MIN_MS = 2 * 3_600_000;
 /** Records written at once: 6 MB, and the event loop sees Ctrl-C in between. */
 const CHUNK = 20_000;
-const TOLD_EVERY = 5 * CHUNK;
+const PROGRESS_EVERY = 5 * CHUNK;
 const KEY_MARK = '\r\nIdempotency-Key: ';
 
 /** The user id of a buyer: all of one length. */
@@ -61,7 +61,12 @@ export const buyerRecord = (token: string, key: string): string =>
  */
 export async function prepareBuyers(
   dir: string,
-  { secret, count, signal, say }: { secret: string; count: number; signal: AbortSignal; say: (line: string) => void },
+  {
+    secret,
+    count,
+    signal,
+    progress,
+  }: { secret: string; count: number; signal: AbortSignal; progress: (line: string) => void },
 ): Promise<BuyerFile> {
   mkdirSync(dir, { recursive: true });
   const path = join(dir, 'buyers.bin');
@@ -86,8 +91,8 @@ export async function prepareBuyers(
       recordBytes = text.length / (to - from);
       if (!Number.isInteger(recordBytes)) throw new BenchError('the prepared requests differ in length');
       writeSync(file, text, null, 'latin1');
-      if (to % TOLD_EVERY === 0 || to === count) {
-        say(`signing tokens: ${to.toLocaleString('en')} of ${count.toLocaleString('en')}`);
+      if (to % PROGRESS_EVERY === 0 || to === count) {
+        progress(`signing tokens: ${to.toLocaleString('en')} of ${count.toLocaleString('en')}`);
       }
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -159,7 +164,7 @@ export function headersAt(records: Buffer, recordBytes: number, place: number): 
   return Object.fromEntries(lines.map((line) => line.split(': ') as [string, string]));
 }
 
-/** `userId/requestId` of a buyer, as the books know his purchase. `place` counts from the start of the slice. */
+/** `userId/requestId` of a buyer, as MySQL names the purchase. `place` counts from the start of the slice. */
 export function purchaseKeyAt(records: Buffer, slice: BuyerSlice, place: number): string {
   const text = records.toString('latin1', place * slice.recordBytes, (place + 1) * slice.recordBytes);
   return `${userIdOf(slice.first + place)}/${text.slice(text.indexOf(KEY_MARK) + KEY_MARK.length, -2)}`;

@@ -1,14 +1,27 @@
 import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { BenchError } from '../bench-error.js';
 
+type InChild<Task, Result> = (task: Task, signal: AbortSignal) => Promise<Result>;
+
 /**
- * Runs one of our load generators in a process of its own: it gets its task as one message and answers with one.
- * @param module its file
+ * Does work in a process of its own, so that it shares no event loop with the bench. The process runs the same file; it
+ * gets its task as one message and answers with one.
+ * @param moduleUrl `import.meta.url` of the calling file, which calls this at its top level
  */
-export function runChild<Task, Result>(module: URL, task: Task, signal: AbortSignal): Promise<Result> {
+export function inChildProcess<Task, Result>(
+  moduleUrl: string,
+  work: (task: Task) => Promise<Result>,
+): InChild<Task, Result> {
+  const file = fileURLToPath(moduleUrl);
+  if (process.argv[1] === file) serve(work);
+  return (task, signal) => runChild(file, task, signal);
+}
+
+function runChild<Task, Result>(file: string, task: Task, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
-    const child = fork(module, { execArgv: ['--import', 'tsx'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const child = forkFile(file);
     const abort = (): void => {
       child.kill('SIGKILL');
     };
@@ -23,14 +36,18 @@ export function runChild<Task, Result>(module: URL, task: Task, signal: AbortSig
       signal.removeEventListener('abort', abort);
       if (signal.aborted) reject(signal.reason as Error);
       else if (result !== null) resolve(result.value);
-      else reject(new BenchError(`the load generator ended without a result (${killedBy ?? `exit code ${code}`})`));
+      else reject(new BenchError(`${file} ended without a result (${killedBy ?? `exit code ${code}`})`));
     });
     child.send(task as object);
   });
 }
 
-/** The other side: takes the task, sends the result, and lets the process end. */
-export function serveChild<Task, Result>(work: (task: Task) => Promise<Result>): void {
+/** Starts a TypeScript file with a channel for messages. */
+export const forkFile = (file: string) =>
+  fork(file, { execArgv: ['--import', 'tsx'], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+
+/** In the child: takes the task, sends the result, and lets the process end. */
+function serve<Task, Result>(work: (task: Task) => Promise<Result>): void {
   process.once('message', (task) => {
     void work(task as Task).then(
       (result) => process.send?.(result),
@@ -40,8 +57,7 @@ export function serveChild<Task, Result>(work: (task: Task) => Promise<Result>):
       },
     );
   });
-  // Ctrl-C reaches the whole group; the bench ends its children itself.
-  process.on('SIGINT', () => undefined);
+  process.on('SIGINT', () => undefined); // Ctrl-C reaches the whole group; the bench ends its children itself
 }
 
 /** CPU seconds of this process so far. */

@@ -26,7 +26,7 @@ function setup(thread)
 end
 
 local file, record_bytes, head, tail, connections, load_ms, stop_at_ms
-local turns, verified, told = 0, false, false
+local turns, verified, reported = 0, false, false
 reserved, sent, stray, started_at_ms, ended_at_ms = 0, 0, 0, 0, 0
 
 function init(args)
@@ -66,8 +66,8 @@ function delay()
     reserved = reserved + 1
     return 0
   end
-  if not told and turns - connections >= sent then
-    told = true
+  if not reported and turns - connections >= sent then
+    reported = true
     io.stderr:write('drained\n')
     io.stderr:flush()
   end

@@ -2,8 +2,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { BenchError } from '../bench-error.js';
-import { cpuTimes } from '../session/cpu.js';
 import { requestFrame, type LoadGenerator, type LoadPlan, type LoadResult } from './load.js';
+import { cpuTimes } from '../session/cpu.js';
 
 const SCRIPT = fileURLToPath(new URL('./wrk.lua', import.meta.url));
 /** One thread of wrk sends 100,000 requests a second; a second one would only take turns with the servers. */

@@ -1,13 +1,14 @@
 import type { Sale } from '../../src/core/sale.js';
 import type { ClientOutcome, OpLog } from '../../test/invariants/check-sale.js';
-import { judgeBooks, type StoreVerdict } from '../store-verdict.js';
+import { BenchError } from '../bench-error.js';
 import { purchaseKeyAt, readRecords, type BuyerPool, type BuyerSlice } from '../load/buyers.js';
 import type { LoadGenerator, LoadResult } from '../load/load.js';
-import { HEARD } from '../load/open-loop.js';
+import { OUTCOME_CODE } from '../load/open-loop.js';
 import { measure, type Measured } from '../measure.js';
 import type { BenchOptions, ScenarioName } from '../options.js';
 import { RulesAdmin } from '../session/rules.js';
 import type { Session } from '../session/session.js';
+import { judgeSale, type SaleVerdict } from '../session/stores.js';
 
 /** What a scenario works with. */
 export interface Context {
@@ -61,40 +62,45 @@ export function closedLoop(
 
 /** The rules of admission of the api that is measured. */
 export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
-  new RulesAdmin({ secret: stack.env().JWT_SECRET, port: () => program('api').port });
+  new RulesAdmin(stack.env().JWT_SECRET, () => program('api').port);
 
-/** Waits until the sale is at rest and compares what its buyers heard with the books. */
-export async function checkBooks(
+/** Waits until the sale is at rest and compares the answers of its buyers with Redis and MySQL. */
+export async function checkSaleOf(
   { session }: Context,
   sale: Sale,
   loads: readonly Pick<LoadResult, 'accepted' | 'sent' | 'answered'>[],
   opLog?: OpLog,
-): Promise<StoreVerdict> {
-  session.say('waiting until the sale is at rest, comparing the books');
+): Promise<SaleVerdict> {
+  session.progress('waiting until the sale is at rest, checking it');
   const sum = (read: (load: (typeof loads)[number]) => number): number =>
     loads.reduce((total, load) => total + read(load), 0);
-  const heard = { accepted: sum((load) => load.accepted), unanswered: sum((load) => load.sent - load.answered) };
-  return judgeBooks(heard, await session.books.check(sale.saleId, opLog));
+  const answers = { accepted: sum((load) => load.accepted), unanswered: sum((load) => load.sent - load.answered) };
+  return judgeSale(answers, await session.stores.check(sale.saleId, opLog));
 }
 
-/** What every buyer heard, by name: the open-loop clients know it, so the books are compared order by order. */
-export function opLogOf(buyers: BuyerSlice, heard: string): OpLog {
+/** For loads whose figures only count with a sale that passed. @throws BenchError when it did not */
+export function assertPassed({ problems }: SaleVerdict, what: string): void {
+  if (problems.length > 0) throw new BenchError(`the check after ${what} failed: ${problems.join('; ')}`);
+}
+
+/** The answer of every buyer, by purchase: open-loop clients know it, so the check compares order by order. */
+export function opLogOf(buyers: BuyerSlice, outcomes: string): OpLog {
   const words = new Map<number, ClientOutcome>([
-    [HEARD.ok, 'ok'],
-    [HEARD.fail, 'fail'],
-    [HEARD.unknown, 'unknown'],
+    [OUTCOME_CODE.ok, 'ok'],
+    [OUTCOME_CODE.fail, 'fail'],
+    [OUTCOME_CODE.unknown, 'unknown'],
   ]);
   const records = readRecords(buyers);
   const opLog = new Map<string, ClientOutcome>();
-  Buffer.from(heard, 'base64').forEach((code, place) => {
+  Buffer.from(outcomes, 'base64').forEach((code, place) => {
     const word = words.get(code);
     if (word !== undefined) opLog.set(purchaseKeyAt(records, buyers, place), word);
   });
   return opLog;
 }
 
-/** Where everybody who asked heard yes, the name of every order is known. Else null: wrk does not tell who heard what. */
-export function everybodyWon(slice: BuyerSlice, { sent, accepted }: LoadResult): OpLog | undefined {
+/** If every request was accepted, each order is known by name. Else undefined: wrk does not say which buyer got which answer. */
+export function opLogIfAllWon(slice: BuyerSlice, { sent, accepted }: LoadResult): OpLog | undefined {
   if (sent !== accepted) return undefined;
   const records = readRecords({ ...slice, count: sent });
   return new Map(Array.from({ length: sent }, (_, place) => [purchaseKeyAt(records, slice, place), 'ok']));

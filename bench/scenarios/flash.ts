@@ -1,7 +1,7 @@
 import { runOpenLoop } from '../load/open-loop.js';
 import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
-import { checkBooks, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
+import { checkSaleOf, dueRateOf, opLogOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 5000;
 
@@ -15,19 +15,19 @@ export async function flash(context: Context): Promise<LoadFigures> {
   const { connections } = options;
   const rate = dueRateOf(context, 'flash');
   const buyers = context.buyers.take(rate * seconds);
-  const sale = await session.books.openSale('flash', STOCK);
-  session.say(`flash: ${rate} requests/s for ${seconds} s against ${STOCK} units`);
+  const sale = await session.stores.openSale('flash', STOCK);
+  session.progress(`flash: ${rate} requests/s for ${seconds} s against ${STOCK} units`);
   const { port } = session.program('api');
   const measured = await measure(session, sale.saleId, (path) =>
     runOpenLoop({ port, path, buyers, connections, seconds, rate }, session.signal),
   );
   const { load } = measured;
-  const books = await checkBooks(context, sale, [load], opLogOf(buyers, load.heard));
+  const verdict = await checkSaleOf(context, sale, [load], opLogOf(buyers, load.outcomes));
   const about = `${rate} requests/s due for ${seconds} s, ${STOCK} units, ${connections} connections`;
   return loadFigures(
     'flash',
     about,
-    { measured, books, per: 'answered' },
+    { measured, verdict, per: 'answered' },
     {
       'p50 of winners, ms': load.acceptedLatency.p50,
       'p99 of winners, ms': load.acceptedLatency.p99,

@@ -1,12 +1,37 @@
+import { randomUUID } from 'node:crypto';
+import { Registry } from 'prom-client';
+import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
+import { composeOrderId, SEQUENCE_PER_MS } from '../../src/core/order-id.js';
+import type { NewOrder } from '../../src/core/ports/order-repository.js';
+import type { Sale } from '../../src/core/sale.js';
 import { pendingAnswer } from '../../src/http/routes/purchase.js';
-import { startBareServer } from '../limits/bare-http.js';
-import { deductLimit } from '../limits/deduct.js';
-import { halfMessageLimit } from '../limits/half-message.js';
-import { insertLimit } from '../limits/insert.js';
-import type { ThroughputOptions } from '../limits/throughput.js';
-import type { Limit, LimitFigures } from '../results.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
+import { bucketKeys } from '../../src/redis/keys.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
+import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { silentLog } from '../../test/helpers/silent-log.js';
+import { BenchError } from '../bench-error.js';
+import { startBareServer } from '../load/bare-http.js';
+import { userIdOf } from '../load/buyers.js';
 import { BUYERS_PER_SECOND, secondsOf, type Context } from './context.js';
+import type { Session } from '../session/session.js';
+
+/** One part alone. */
+interface Limit {
+  readonly name: string;
+  readonly perSecond: number;
+  /** What is counted: requests, purchases, messages, rows. */
+  readonly unit: string;
+}
+
+export interface LimitFigures {
+  readonly kind: 'limits';
+  readonly scenario: 'limits';
+  readonly limits: readonly Limit[];
+}
 
 /** The defaults of the api. */
 const { sizeMax: BATCH, inFlightMax } = loadConfig(['batch'], {}).batch;
@@ -23,12 +48,12 @@ export async function limits(context: Context): Promise<LimitFigures> {
   const options = (inFlight: number): ThroughputOptions => ({ inFlight, seconds, signal: session.signal });
   const found: Limit[] = [];
   const add = async (name: string, unit: string, run: () => Promise<number>): Promise<void> => {
-    session.say(`limits: ${name}`);
+    session.progress(`limits: ${name}`);
     const perSecond = await run();
     found.push({ name, unit, perSecond });
   };
 
-  await add('node:http with wrk', 'requests/s', () => bareHttp(context, seconds));
+  await add('node:http', 'requests/s', () => bareHttp(context, seconds));
   await add(`deduct, batches of ${BATCH}`, 'purchases/s', () => deductLimit(session, BATCH, options(IN_FLIGHT.whole)));
   await add('deduct, batches of 1', 'purchases/s', () => deductLimit(session, 1, options(IN_FLIGHT.single)));
   await add(`half + commit, batches of ${BATCH}`, 'messages/s', () =>
@@ -61,4 +86,171 @@ async function bareHttp({ session, options, buyers, generator }: Context, second
   } finally {
     await bare.stop();
   }
+}
+
+/** MySQL has no such sale, so the keeper re-drives none of its batches. */
+const SALE_ID = '900000000000000001';
+const UNITS = 100_000_000;
+const DAY_MS = 86_400_000;
+
+/** Purchases per second that form, encode and deduct take, without anything around them. */
+async function deductLimit({ stores }: Session, size: number, options: ThroughputOptions): Promise<number> {
+  const { redis } = stores;
+  const sale: Sale = {
+    saleId: SALE_ID,
+    sku: 'bench-deduct',
+    title: 'deduct',
+    priceCents: 1,
+    stock: UNITS,
+    sold: 0,
+    limitPerBuyer: 1,
+    buckets: 1,
+    state: 'open',
+    epoch: 1,
+    opensAtMs: Date.now() - 1000,
+    closesAtMs: Date.now() + DAY_MS,
+  };
+  await removeKeys(redis.redis);
+  const admin = createSaleStore(redis);
+  await admin.warm(sale);
+  await admin.setState(sale, 'open');
+  const store = createStockStore(redis, silentLog);
+  const perSecond = await throughput(options, async (place) => {
+    const { outcome } = await store.deduct(freshBatch(SALE_ID, place, size));
+    if (outcome !== 'deducted') throw new BenchError(`deduct returned ${outcome}`);
+    return size;
+  });
+  await removeKeys(redis.redis);
+  return perSecond;
+}
+
+/** The markers stay until Redis is emptied after the scenario. */
+async function removeKeys(redis: Session['stores']['redis']['redis']): Promise<void> {
+  const { stock, sale, buyers, requests, pending } = bucketKeys({ saleId: SALE_ID, bucket: 0 });
+  await redis.unlink(stock, sale, buyers, requests, pending);
+}
+
+/** Nobody consumes it. */
+const TOPIC = 'seckill-bench-half';
+
+/** Messages per second that are sent as half messages and committed. `size` is how many purchases one carries. */
+async function halfMessageLimit(session: Session, size: number, options: ThroughputOptions): Promise<number> {
+  const { stack } = session;
+  const attributes = { '+message.type': 'TRANSACTION' } as const;
+  await stack.applyTopics({
+    topics: [{ topicName: TOPIC, readQueueNums: 8, writeQueueNums: 8, perm: 6, attributes }],
+    groups: [],
+  });
+  const channel = await createPurchaseChannel({
+    endpoint: stack.env().ROCKETMQ_ENDPOINT,
+    topic: TOPIC,
+    checkBack: () => Promise.resolve('commit'),
+    checksInParallel: 8,
+    log: silentLog,
+    metrics: createChannelMetrics(new Registry()),
+  });
+  try {
+    return await throughput(options, async (place) => {
+      const half = await channel.sendHalf(freshBatch('900000000000000002', place, size));
+      if (typeof half === 'string') throw new BenchError(`a half message was ${half}`);
+      await half.commit();
+      return 1;
+    });
+  } finally {
+    await channel.close();
+  }
+}
+
+const STOCK = 10_000_000;
+/** A slot that no worker of the bench gets: they take the lowest. */
+const SLOT = 255;
+/** Long ago, so that these ids never meet those of a worker. */
+const FIRST_ID_MS = Date.UTC(2024, 1, 1);
+
+/**
+ * Rows per second through the writer transaction: orders, outbox, guard, commit.
+ * @param shape batches in one transaction, purchases in one batch
+ */
+async function insertLimit(
+  { stores }: Session,
+  { batches, size }: { readonly batches: number; readonly size: number },
+  options: ThroughputOptions,
+): Promise<number> {
+  const { saleId } = await stores.openSale('insert', STOCK);
+  const repository = createOrderRepository(stores.mysql);
+  const terms = await repository.termsOf([saleId]);
+  return throughput(options, async (place) => {
+    const orders = Array.from({ length: batches }, (_, index) =>
+      freshBatch(saleId, place * batches + index, size),
+    ).flatMap((batch) =>
+      batch.purchases.map((purchase): NewOrder => {
+        return { orderId: nextId(purchase.userId), batch, purchase, failure: null };
+      }),
+    );
+    const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
+    const written = await repository.write(plan);
+    if (written.outcome === 'again') return 0;
+    if (written.outcome !== 'written') throw new BenchError(`the insert ended with ${written.outcome}`);
+    return orders.length;
+  });
+}
+
+/** Order ids of one slot, without a clock: their time part just counts, from one part of the scenario to the next. */
+let idsGiven = 0;
+function nextId(userId: string): string {
+  const place = idsGiven++;
+  return composeOrderId(FIRST_ID_MS + Math.floor(place / SEQUENCE_PER_MS), SLOT, userId, place % SEQUENCE_PER_MS);
+}
+
+/** A batch as the api forms it, of buyers never seen before. */
+function freshBatch(saleId: string, place: number, size: number): Batch {
+  return sealBatch({
+    batchId: newBatchId(),
+    saleId,
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: Date.now(),
+    trace: '',
+    purchases: Array.from({ length: size }, (_, index) => ({
+      userId: userIdOf(place * size + index),
+      requestId: randomUUID(),
+      quantity: 1,
+    })),
+  });
+}
+
+/** Before counting: connections, caches and JIT. */
+const WARM_MS = 1000;
+
+interface ThroughputOptions {
+  /** Steps under way at once. */
+  readonly inFlight: number;
+  /** Counted time. */
+  readonly seconds: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Repeats a step as fast as it goes.
+ * @param step one unit of work; resolves to what it got done
+ * @returns what was done per second, after a second of warm-up
+ */
+async function throughput(
+  { inFlight, seconds, signal }: ThroughputOptions,
+  step: (place: number) => Promise<number>,
+): Promise<number> {
+  const countFromMs = performance.now() + WARM_MS;
+  const endMs = countFromMs + seconds * 1000;
+  let place = 0;
+  let done = 0;
+  const loop = async (): Promise<void> => {
+    while (performance.now() < endMs) {
+      signal.throwIfAborted();
+      const work = await step(place++);
+      const nowMs = performance.now();
+      if (nowMs >= countFromMs && nowMs < endMs) done += work;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, loop));
+  return done / seconds;
 }

@@ -2,11 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BenchError } from '../bench-error.js';
-import { compare, turnsOf, type Pair, type Slice } from '../paired/comparison.js';
-import type { PairedFigures } from '../results.js';
-import { cpuTimes, yardstickMicros } from '../session/cpu.js';
+import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, opLogIfAllWon, secondsOf, type Context } from './context.js';
+import { cpuTimes, median, yardstickMicros } from '../session/cpu.js';
 import { Program } from '../session/programs.js';
-import { BUYERS_PER_SECOND, checkBooks, everybodyWon, secondsOf, type Context } from './context.js';
+
+/** Two builds of the api, in turn. */
+export interface PairedFigures {
+  readonly kind: 'paired';
+  readonly scenario: 'paired';
+  readonly comparison: Comparison;
+}
 
 /** Of the other api, before the first pair, and of ours once more. */
 export const WARM_UP_SLICE_SECONDS = 10;
@@ -39,27 +44,62 @@ export async function paired(context: Context): Promise<PairedFigures> {
   }
 }
 
-/** @throws BenchError when its books are wrong */
+/** @throws BenchError when the check of its sale fails */
 async function slice(context: Context, api: Program, title: string, seconds: number): Promise<Slice> {
   const { session, generator, options } = context;
   const buyers = context.buyers.take(seconds * BUYERS_PER_SECOND.win);
-  const sale = await session.books.openSale('paired', buyers.count);
+  const sale = await session.stores.openSale('paired', buyers.count);
   const { connections } = options;
   const path = `/v1/sales/${sale.saleId}/purchases`;
   const yardstick = yardstickMicros();
   const before = cpuTimes(api.pid)?.own ?? 0;
   const load = await generator.run({ port: api.port, path, buyers, connections, seconds }, session.signal);
-  await session.books.waitUntilLanded(sale.saleId, load.accepted, session.signal);
+  await session.stores.waitUntilLanded(sale.saleId, load.accepted, session.signal);
   api.assertAlive();
   const apiMicros = (((cpuTimes(api.pid)?.own ?? 0) - before) * 1e6) / Math.max(1, load.accepted);
-  const books = await checkBooks(context, sale, [load], everybodyWon(buyers, load));
-  if (books.problems.length > 0) throw new BenchError(`the books of a slice are wrong: ${books.problems.join('; ')}`);
-  session.say(`paired: ${title}: ${load.accepted} accepted, ${apiMicros.toFixed(1)} µs of the api each`);
-  await session.books.empty(); // each slice starts with books of the same size
+  const verdict = await checkSaleOf(context, sale, [load], opLogIfAllWon(buyers, load));
+  assertPassed(verdict, title);
+  session.progress(`paired: ${title}: ${load.accepted} accepted, ${apiMicros.toFixed(1)} µs of the api each`);
+  await session.stores.empty(); // each slice starts on empty tables
   return { apiMicros, accepted: load.accepted, yardstickMicros: yardstick };
 }
 
 function nameOf(folder: string): string {
   const { stdout, status } = spawnSync('git', ['-C', folder, 'rev-parse', '--short', 'HEAD'], { encoding: 'utf8' });
   return status === 0 ? stdout.trim() : folder;
+}
+
+/** One load of winners on one api. */
+export interface Slice {
+  /** CPU of the api per accepted purchase, µs. */
+  readonly apiMicros: number;
+  readonly accepted: number;
+  /** How fast the machine was just before: CPU µs of one HMAC. */
+  readonly yardstickMicros: number;
+}
+
+/** Two builds, measured in turn within the same minute. */
+export interface Pair {
+  readonly here: Slice;
+  readonly there: Slice;
+}
+
+export interface Comparison {
+  /** Commit or folder of the other build. */
+  readonly against: string;
+  readonly pairs: readonly Pair[];
+  /** CPU here ÷ CPU there, of each pair: above 1, this build costs more. */
+  readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
+}
+
+/** Ratios are taken pair by pair: a machine that gets slower meanwhile meets both of a pair. */
+export function compare(against: string, pairs: readonly Pair[]): Comparison {
+  const ratios = pairs.map(({ here, there }) => here.apiMicros / there.apiMicros);
+  const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
+  return { against, pairs, ratio };
+}
+
+/** Which build has its turn: here there, there here, and so on, so that neither is always the first of its pair. */
+export function turnsOf(pairs: number): readonly (readonly ['here' | 'there', 'here' | 'there'])[] {
+  return Array.from({ length: pairs }, (_, index) => (index % 2 === 0 ? ['here', 'there'] : ['there', 'here']));
 }

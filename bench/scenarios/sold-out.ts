@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import type { Sale } from '../../src/core/sale.js';
+import { keyIdsOf } from '../attack/attackers.js';
 import { BenchError } from '../bench-error.js';
-import { captureAnswer, startBareServer, type BareAnswer } from '../limits/bare-http.js';
+import { captureAnswer, startBareServer, type BareAnswer } from '../load/bare-http.js';
 import { headersAt, readRecords, splitSlice, type BuyerSlice } from '../load/buyers.js';
-import { dressBuyers, dresserOf } from '../load/dressed-buyers.js';
+import { credentialHeaders, withHeaders, type AdmissionKeys } from '../load/credentials.js';
 import { PURCHASE_BODY, type LoadResult } from '../load/load.js';
 import { loadFigures, type LoadFigures } from '../results.js';
+import { BUYERS_PER_SECOND, checkSaleOf, closedLoop, rulesAdminOf, secondsOf, type Context } from './context.js';
 import { cpuTimes } from '../session/cpu.js';
-import { dressFor, everythingOn, layersKnown, type MoreLayer } from '../session/everything-on.js';
-import { BUYERS_PER_SECOND, checkBooks, closedLoop, rulesAdminOf, secondsOf, type Context } from './context.js';
 
 const STOCK = 100;
 /** Sells the stock, and warms the path of a refusal; the bare server gets as long. */
@@ -22,28 +22,14 @@ export async function soldOut(context: Context): Promise<LoadFigures> {
   const { session, options } = context;
   const seconds = secondsOf(context, 'sold-out');
   const all = context.buyers.take(1 + (FIRST_SECONDS + seconds) * BUYERS_PER_SECOND.soldOut);
-  const sale = await session.books.openSale('sold-out', STOCK);
+  const sale = await session.stores.openSale('sold-out', STOCK);
   if (options.admission === 'off') return refusals(context, sale, all, 'every admission layer is off');
-  const admin = rulesAdminOf(session);
-  const known = await layersKnown(admin);
-  const buyers = await showing(context, sale, all, known);
-  const about = `lists, limits${known.map((layer) => `, ${layer}`).join('')} on`;
-  return admin.during(everythingOn(known, session.admissionKeys), () => refusals(context, sale, buyers, about));
-}
-
-/** The same buyers with all that the layers ask for. */
-async function showing(
-  { session }: Context,
-  { saleId }: Sale,
-  buyers: BuyerSlice,
-  known: readonly MoreLayer[],
-): Promise<BuyerSlice> {
-  const dress = dressFor(known);
-  if (!Object.values(dress).includes(true)) return buyers;
-  const path = `/v1/sales/${saleId}/purchases`;
-  session.say(`sold-out: signing for ${buyers.count.toLocaleString('en')} buyers`);
-  const dresser = dresserOf(dress, session.admissionKeys, { saleId, path });
-  return dressBuyers(buyers, join(session.dir, 'sold-out.bin'), dresser);
+  const { admissionKeys: keys } = session;
+  session.progress(`sold-out: signing for ${all.count.toLocaleString('en')} buyers`);
+  const headersOf = credentialHeaders(keys, sale.saleId, `/v1/sales/${sale.saleId}/purchases`);
+  const buyers = await withHeaders(all, join(session.dir, 'sold-out.bin'), headersOf);
+  const about = 'lists, limits, sign, queue, breaker, degrade on';
+  return rulesAdminOf(session).during(allLayersOn(keys), () => refusals(context, sale, buyers, about));
 }
 
 async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: string): Promise<LoadFigures> {
@@ -52,13 +38,13 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
   const half = Math.ceil(seconds / 2); // wrk takes whole seconds
   const [first, later] = splitSlice(all, FIRST_SECONDS * BUYERS_PER_SECOND.soldOut);
   const [one, buyers] = splitSlice(later, 1);
-  session.say(`sold-out: selling ${STOCK} units`);
+  session.progress(`sold-out: selling ${STOCK} units`);
   const selling = await closedLoop(context, sale.saleId, { buyers: first, seconds: FIRST_SECONDS });
 
   const path = `/v1/sales/${sale.saleId}/purchases`;
   const bare = await startBareServer(await refusalOf(session.program('api').port, path, one));
   const askBare = (bareSeconds: number): Promise<LoadResult> => {
-    session.say(`sold-out: ${bareSeconds} s of bare node:http`);
+    session.progress(`sold-out: ${bareSeconds} s of bare node:http`);
     const plan = { port: bare.port, path, buyers, connections: options.connections, seconds: bareSeconds };
     return generator.run(plan, session.signal);
   };
@@ -66,11 +52,11 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
     await askBare(FIRST_SECONDS);
     const cpuBefore = cpuTimes(bare.pid)?.own ?? 0;
     const before = await askBare(half);
-    session.say(`sold-out: ${seconds} s of load`);
+    session.progress(`sold-out: ${seconds} s of load`);
     const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
     const after = await askBare(half);
     const bareCpu = (cpuTimes(bare.pid)?.own ?? 0) - cpuBefore;
-    const books = await checkBooks(context, sale, [selling.load, measured.load]);
+    const verdict = await checkSaleOf(context, sale, [selling.load, measured.load]);
     const bareRate = (rateOf(before) + rateOf(after)) / 2;
     const about = `${STOCK} units, then refusals; ${options.connections} connections, ${seconds} s; ${layers}`;
     const extra = {
@@ -80,7 +66,7 @@ async function refusals(context: Context, sale: Sale, all: BuyerSlice, layers: s
       admission: options.admission,
       'answers: sold_out, share': (measured.answersByCode.sold_out ?? 0) / Math.max(1, measured.load.answered),
     };
-    return loadFigures('sold-out', about, { measured, books, per: 'answered' }, extra);
+    return loadFigures('sold-out', about, { measured, verdict, per: 'answered' }, extra);
   } finally {
     await bare.stop();
   }
@@ -91,12 +77,37 @@ const rateOf = ({ answered, startedAtMs, endedAtMs }: LoadResult): number =>
 
 /**
  * The refusal of one more buyer, for the bare server to repeat.
- * @throws BenchError when he hears something else: another answer would be measured than the one that is asked for
+ * @throws BenchError when the answer is another one: it would not be the refusal that is measured
  */
 async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise<BareAnswer> {
   const headers = { 'Content-Type': 'application/json', ...headersAt(readRecords(buyer), buyer.recordBytes, 0) };
   const request = { method: 'POST', headers, body: PURCHASE_BODY };
   const answer = await captureAnswer(`http://127.0.0.1:${port}${path}`, request);
-  if (!answer.body.includes('"sold_out"')) throw new BenchError(`a late buyer heard ${answer.body.slice(0, 300)}`);
+  if (!answer.body.includes('"sold_out"'))
+    throw new BenchError(`a late buyer was answered ${answer.body.slice(0, 300)}`);
   return answer;
+}
+
+/** Every layer checks every request and refuses none: all come from one address, and each buyer comes once. */
+export function allLayersOn({ sign }: AdmissionKeys): object {
+  const wide = { limit: 1_000_000, windowMs: 10_000 };
+  const global = { ratePerSecond: 1_000_000, burst: 1_000_000 };
+  const networks = Array.from({ length: 1000 }, (_, index) => `172.${16 + (index >> 8)}.${index & 255}.0/24`);
+  return {
+    lists: {
+      mode: 'on',
+      addresses: { deny: [...networks, '203.0.113.7', '2001:db8::/32'] },
+      agents: { deny: ['python-requests', 'headless', 'sqlmap'] },
+      users: { deny: ['nobody'] },
+    },
+    limits: {
+      mode: 'on',
+      purchase: { ip: wide, user: wide, global, subjectsMax: 1_000_000 },
+      leaky: { ratePerSecond: 1_000_000, waitMaxMs: 1000 },
+    },
+    sign: { mode: 'on', keys: keyIdsOf(sign), tokens: { mode: 'on' } },
+    queue: { mode: 'on' },
+    breaker: { mode: 'on' },
+    degrade: { mode: 'on' },
+  };
 }

@@ -1,15 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BenchError } from '../bench-error.js';
+import type { Measured } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
-import { BUYERS_PER_SECOND, checkBooks, closedLoop, everybodyWon, secondsOf, type Context } from './context.js';
+import {
+  assertPassed,
+  BUYERS_PER_SECOND,
+  checkSaleOf,
+  closedLoop,
+  opLogIfAllWon,
+  secondsOf,
+  type Context,
+} from './context.js';
+import { median, residentBytes } from '../session/cpu.js';
+import { scrape, sumOf } from '../session/metrics.js';
+import type { Session } from '../session/session.js';
+import type { SaleVerdict } from '../session/stores.js';
 
 /** Every buyer is new and wins one unit: the whole path, as fast as it goes. */
 export async function win(context: Context): Promise<LoadFigures> {
   const seconds = secondsOf(context, 'win');
-  const { measured, books } = await winLoad(context, { title: 'win', seconds, perSecond: BUYERS_PER_SECOND.win });
+  const { measured, verdict } = await winLoad(context, { title: 'win', seconds, perSecond: BUYERS_PER_SECOND.win });
   const about = `${context.options.connections} connections, ${seconds} s`;
-  return loadFigures('win', about, { measured, books, per: 'accepted' });
+  return loadFigures('win', about, { measured, verdict, per: 'accepted' });
 }
 
-export interface WinLoad {
+interface WinLoad {
   readonly title: string;
   readonly seconds: number;
   readonly perSecond: number;
@@ -17,19 +32,188 @@ export interface WinLoad {
   readonly buckets?: number;
 }
 
-/** One load of winners on a sale of its own, with its books compared. */
-export async function winLoad(
+/** One load of winners on a sale of its own, which is checked afterwards. */
+async function winLoad(
   context: Context,
   { title, seconds, perSecond, buckets }: WinLoad,
-): Promise<{ measured: Awaited<ReturnType<typeof closedLoop>>; books: Awaited<ReturnType<typeof checkBooks>> }> {
+): Promise<{ measured: Measured; verdict: SaleVerdict }> {
   const { session } = context;
   const buyers = context.buyers.take(seconds * perSecond);
-  const sale = await session.books.openSale(title, buyers.count, buckets);
-  session.say(`${title}: ${seconds} s of load`);
+  const sale = await session.stores.openSale(title, buyers.count, buckets);
+  session.progress(`${title}: ${seconds} s of load`);
   const measured = await closedLoop(context, sale.saleId, { buyers, seconds });
-  session.say(
+  session.progress(
     `${title}: ${measured.load.accepted} accepted, ${Math.round(measured.landed / measured.landedSeconds)}/s landed`,
   );
-  const books = await checkBooks(context, sale, [measured.load], everybodyWon(buyers, measured.load));
-  return { measured, books };
+  const verdict = await checkSaleOf(context, sale, [measured.load], opLogIfAllWon(buyers, measured.load));
+  return { measured, verdict };
+}
+
+/** Of each value of --in-flight. */
+const TRY_SECONDS = 4;
+/** For the JIT of an api that was just started; its broker and worker are warm. */
+const WARM_SECONDS = 4;
+
+/**
+ * `win` with batches of one: what group commit is worth. It gets the number in flight that is best for it, found in the
+ * same run, because one that suits batches of 128 would starve it.
+ */
+export async function noGroupCommit(context: Context): Promise<LoadFigures> {
+  const tried = new Map<number, number>();
+  for (const inFlight of context.options.inFlight) {
+    await restartApi(context, inFlight);
+    tried.set(inFlight, await landedPerSecond(context, `in flight ${inFlight}`, TRY_SECONDS));
+  }
+  const [best] = [...tried].sort(([, a], [, b]) => b - a)[0] ?? [];
+  if (best === undefined) throw new BenchError('--in-flight names no value to try');
+  if (best !== context.options.inFlight.at(-1)) await restartApi(context, best);
+  const seconds = secondsOf(context, 'no-group-commit');
+  const load = { title: 'no-group-commit', seconds, perSecond: BUYERS_PER_SECOND.single };
+  const { measured, verdict } = await winLoad(context, load);
+  await context.session.restart({}, ['api']);
+  const about = `BATCH_SIZE_MAX=1, BATCH_IN_FLIGHT_MAX=${best}, the best of ${[...tried.keys()].join(', ')}`;
+  const extra = Object.fromEntries([...tried].map(([inFlight, rate]) => [`landed/s, ${inFlight} in flight`, rate]));
+  return loadFigures('no-group-commit', about, { measured, verdict, per: 'accepted' }, extra);
+}
+
+async function restartApi(context: Context, inFlight: number): Promise<void> {
+  await context.session.restart({ BATCH_SIZE_MAX: '1', BATCH_IN_FLIGHT_MAX: String(inFlight) }, ['api']);
+  await landedPerSecond(context, 'warming the api', WARM_SECONDS);
+}
+
+async function landedPerSecond(context: Context, title: string, seconds: number): Promise<number> {
+  const { measured, verdict } = await winLoad(context, { title, seconds, perSecond: BUYERS_PER_SECOND.single });
+  assertPassed(verdict, title);
+  return measured.landed / measured.landedSeconds;
+}
+
+/** The same load on a sale of one bucket just before and just after, so that a busy moment of the machine meets both. */
+export async function buckets(context: Context): Promise<LoadFigures> {
+  const { session, options } = context;
+  const seconds = secondsOf(context, 'buckets');
+  const load = { seconds, perSecond: BUYERS_PER_SECOND.win };
+  const onOne = async (): Promise<number> => {
+    const { measured, verdict } = await winLoad(context, { title: 'one bucket', ...load });
+    assertPassed(verdict, 'one bucket');
+    await session.stores.empty();
+    return measured.landed / measured.landedSeconds;
+  };
+  const before = await onOne();
+  const { measured, verdict } = await winLoad(context, {
+    title: `${options.buckets} buckets`,
+    ...load,
+    buckets: options.buckets,
+  });
+  const figures = (extra: LoadFigures['extra'] = {}): LoadFigures => {
+    const about = `a sale of ${options.buckets} buckets; ${options.connections} connections, ${seconds} s`;
+    return loadFigures('buckets', about, { measured, verdict, per: 'accepted' }, extra);
+  };
+  if (verdict.problems.length > 0) return figures(); // its data is kept
+  await session.stores.empty();
+  const after = await onOne();
+  const one = (before + after) / 2;
+  return figures({
+    'one bucket, landed/s': one,
+    'share of one bucket': measured.landed / measured.landedSeconds / one,
+  });
+}
+
+const SAMPLE_MS = 1000;
+const MIB = 1024 ** 2;
+
+interface MemorySample {
+  /** Since the first sample, seconds. */
+  readonly at: number;
+  /** MiB. */
+  readonly resident: number;
+  readonly heap: number;
+}
+
+/** `win` for longer, with the memory of the api sampled each second: it must not grow with what was sold. */
+export async function memory(context: Context): Promise<LoadFigures> {
+  const seconds = secondsOf(context, 'memory');
+  const watch = watchMemory(context.session);
+  const load = { title: 'memory', seconds, perSecond: BUYERS_PER_SECOND.win };
+  const { measured, verdict } = await winLoad(context, load).finally(() => watch.stop());
+  const samples = watch.samples.filter(({ at }) => at <= seconds);
+  const about = `win for ${seconds} s, ${samples.length} samples of the api`;
+  const extra = { ...trend('rss', samples, 'resident', median), ...trend('heap floor', samples, 'heap', lowest) };
+  return loadFigures('memory', about, { measured, verdict, per: 'accepted' }, extra);
+}
+
+const lowest = (values: readonly number[]): number => Math.min(...values);
+
+/** The heap swings by what is not collected yet, so there the floor of a third says whether it keeps anything. */
+function trend(
+  name: string,
+  samples: readonly MemorySample[],
+  field: 'resident' | 'heap',
+  typical: (values: readonly number[]) => number,
+): Record<string, number> {
+  const third = Math.max(1, Math.floor(samples.length / 3));
+  const values = samples.map((sample) => sample[field]);
+  return {
+    [`${name} first third, MiB`]: typical(values.slice(0, third)),
+    [`${name} last third, MiB`]: typical(values.slice(-third)),
+  };
+}
+
+function watchMemory(session: Session): { readonly samples: readonly MemorySample[]; stop(): Promise<void> } {
+  const samples: MemorySample[] = [];
+  const stopping = new AbortController();
+  const { pid, port } = session.program('api');
+  const startedAt = performance.now();
+  const loop = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      const heap = sumOf(await scrape(port), 'nodejs_heap_size_used_bytes');
+      const at = (performance.now() - startedAt) / 1000;
+      samples.push({ at, resident: (residentBytes(pid) ?? 0) / MIB, heap: heap / MIB });
+      await sleep(SAMPLE_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  };
+  const done = loop();
+  done.catch(() => undefined); // `stop` throws it
+  return {
+    samples,
+    stop: async () => {
+      stopping.abort();
+      await done;
+    },
+  };
+}
+
+/** Of a fresh broker, first: batches of one, since its JIT waits for messages and not for seconds. */
+const SINGLE_SECONDS = 20;
+/** A broker that was just started; measured, its compilers take 0.7 of a core at 30 s and 0.06 at 90 s. */
+const FRESH_BROKER_SECONDS = 80;
+const FRESH_PROGRAMS_SECONDS = 10;
+/** The longest load on one sale: each takes the prepared buyers from the first one on. */
+export const WARM_UP_ROUND_SECONDS = 20;
+/** Batches of one: as many messages as the broker takes, from as many slots as suit them. */
+const MANY_MESSAGES = { BATCH_SIZE_MAX: '1', BATCH_IN_FLIGHT_MAX: '64' };
+
+export const warmUpSeconds = ({ session, options }: Pick<Context, 'session' | 'options'>): number =>
+  options.warmUpSeconds ?? (session.brokerIsFresh ? FRESH_BROKER_SECONDS : FRESH_PROGRAMS_SECONDS);
+
+/**
+ * Load that is not measured: a broker in service is warm. It is checked too, since an order lost here is lost.
+ * @throws BenchError when a check fails
+ */
+export async function warmUp(context: Context, seconds: number): Promise<void> {
+  const { session } = context;
+  const single = session.brokerIsFresh ? Math.min(SINGLE_SECONDS, Math.max(0, seconds - FRESH_PROGRAMS_SECONDS)) : 0;
+  if (single > 0) {
+    await session.restart(MANY_MESSAGES, ['api']);
+    await load(context, 'warm-up, batches of one', single, BUYERS_PER_SECOND.single);
+    await session.restart({}, ['api']);
+  }
+  for (let left = seconds - single; left > 0; left -= WARM_UP_ROUND_SECONDS) {
+    await load(context, 'warm-up', Math.min(left, WARM_UP_ROUND_SECONDS), BUYERS_PER_SECOND.win);
+    await session.stores.empty();
+  }
+}
+
+async function load(context: Context, title: string, seconds: number, perSecond: number): Promise<void> {
+  const { verdict } = await winLoad(context, { title, seconds, perSecond });
+  assertPassed(verdict, title);
 }

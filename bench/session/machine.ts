@@ -22,12 +22,12 @@ export interface Machine {
   readonly settings: Readonly<Record<string, number>>;
 }
 
-/** Reads it from the running servers where they say it. */
-export async function describeMachine({ stack, books, env }: Session): Promise<Machine> {
-  const info = await books.redis.redis.info('server');
-  const aof = (await books.redis.redis.config('GET', 'append*')) as string[];
+/** Reads it from the running servers where they progress it. */
+export async function describeMachine({ stack, stores, env }: Session): Promise<Machine> {
+  const info = await stores.redis.redis.info('server');
+  const aof = (await stores.redis.redis.config('GET', 'append*')) as string[];
   const setting = (name: string): string => aof[aof.indexOf(name) + 1] ?? '?';
-  const [mariadb] = await books.mysql.query<{ version: string; flush: number }>(
+  const [mariadb] = await stores.mysql.query<{ version: string; flush: number }>(
     'SELECT VERSION() AS version, @@innodb_flush_log_at_trx_commit AS flush',
   );
   const runtime = JSON.parse(
@@ -70,7 +70,7 @@ function osName(): string {
   }
 }
 
-/** From the file that the broker was started with; it does not tell over the short way. */
+/** From the configuration that the broker was started with: its admin protocol does not show it. */
 function flushDiskType(stackDir: string): string {
   try {
     return /^flushDiskType=(\S+)$/m.exec(readFileSync(`${stackDir}/conf/broker.conf`, 'utf8'))?.[1] ?? '?';

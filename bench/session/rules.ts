@@ -7,7 +7,7 @@ const TOKEN_TTL_MS = 3_600_000;
 const ANSWER_TIMEOUT_MS = 5000;
 /** Every api has new rules within a second; more than that is a fault. */
 const IN_FORCE_TIMEOUT_MS = 5000;
-const LOOK_MS = 50;
+const POLL_MS = 50;
 
 /** What GET /admin/v1/rules answers. */
 interface Stored {
@@ -15,28 +15,15 @@ interface Stored {
   readonly rules: unknown;
 }
 
-export interface RulesAdminOptions {
-  /** What the tokens of the instance are signed with. */
-  readonly secret: string;
-  /** Of the running api. */
-  readonly port: () => number;
-}
-
 /** The rules of admission, through the admin address of the running api. */
 export class RulesAdmin {
   readonly #port: () => number;
   readonly #token: string;
 
-  constructor({ secret, port }: RulesAdminOptions) {
+  /** @param secret signs the tokens of the instance @param port of the running api */
+  constructor(secret: string, port: () => number) {
     this.#port = port;
     this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });
-  }
-
-  /** Whether the running api has a layer of this name: asked, because nothing is published for it. */
-  async knows(layer: string): Promise<boolean> {
-    const body = { rules: { [layer]: {} } };
-    const { valid } = (await this.#ask('POST', '/admin/v1/rules/check', body)) as { valid: boolean };
-    return valid;
   }
 
   /** Runs the work under these rules, and puts those that were in force before back, however it ends. */
@@ -58,7 +45,7 @@ export class RulesAdmin {
       if (performance.now() > deadlineMs) {
         throw new BenchError(`rules version ${published.version} is not in force after ${IN_FORCE_TIMEOUT_MS} ms`);
       }
-      await sleep(LOOK_MS);
+      await sleep(POLL_MS);
     }
   }
 

@@ -1,18 +1,24 @@
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { migrate } from '../../src/mysql/migrate.js';
-import type { OnProgress } from '../../deploy/local/stack/progress.js';
+import type { RedisConnection } from '../../src/redis/connection.js';
+import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
+import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { tryLock } from '../../deploy/local/stack/processes.js';
+import type { OnProgress } from '../../deploy/local/stack/progress.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
+import { toolsOnce } from '../../deploy/local/stack/tools.js';
 import { BenchError } from '../bench-error.js';
-import type { AdmissionKeys } from '../load/dressed-buyers.js';
+import type { AdmissionKeys } from '../load/credentials.js';
 import type { BenchOptions } from '../options.js';
-import { Books } from './books.js';
-import { build } from './build.js';
-import { Program, type ProgramName } from './programs.js';
-import { RedisReplicas } from './redis-replicas.js';
+import { build, Program, type ProgramName } from './programs.js';
+import { Stores } from './stores.js';
 
-export type Say = (line: string) => void;
+export type Progress = (line: string) => void;
 
 /** Whose CPU is counted, by the names of the report. */
 export type ProcessName = ProgramName | 'redis' | 'mariadb' | 'broker';
@@ -31,7 +37,7 @@ const ADMISSION_KEYS = {
 /** A running system to measure: the stack instance of the bench, and api, worker and keeper of this checkout on it. */
 export interface Session {
   readonly stack: Stack;
-  readonly books: Books;
+  readonly stores: Stores;
   /** Environment of the programs, without what single scenarios change. */
   readonly env: NodeJS.ProcessEnv;
   /** What the api signs and seals with. */
@@ -41,7 +47,7 @@ export interface Session {
   /** This run started the broker: its JIT has everything before it. */
   readonly brokerIsFresh: boolean;
   readonly signal: AbortSignal;
-  readonly say: Say;
+  readonly progress: Progress;
   program(name: ProgramName): Program;
   /** Ends the programs and starts them with other settings; used ones are cold again. */
   restart(changes: NodeJS.ProcessEnv, names?: readonly ProgramName[]): Promise<void>;
@@ -55,7 +61,7 @@ export type SessionOptions = Pick<BenchOptions, 'dir' | 'keepStack' | 'durabilit
 /** Boots everything, runs the work, and ends all that it started, however the work ends. */
 export async function withSession<T>(
   options: SessionOptions,
-  { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
+  { progress, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   const lock = tryLock(join(resolve(options.dir), 'run', 'bench.lock'));
@@ -63,7 +69,7 @@ export async function withSession<T>(
     throw new BenchError(`process ${lock.heldBy} measures on this stack; wait for its end or choose another --dir`);
   }
   try {
-    return await withLockedSession(options, { say, signal }, work);
+    return await withLockedSession(options, { progress, signal }, work);
   } finally {
     lock.release();
   }
@@ -71,21 +77,21 @@ export async function withSession<T>(
 
 async function withLockedSession<T>(
   options: SessionOptions,
-  { say, signal }: { readonly say: Say; readonly signal: AbortSignal },
+  { progress, signal }: { readonly progress: Progress; readonly signal: AbortSignal },
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
-  say('building');
+  progress('building');
   await build(signal);
   const stack = openStack({
     dir: options.dir,
     ports: 'free',
     durability: options.durability,
-    onProgress: stepLines(say),
+    onProgress: stepLines(progress),
   });
   const { started } = await stack.up({ signal });
   const programs = new Map<ProgramName, Program>();
   const replicas = new RedisReplicas();
-  let books: Books | null = null;
+  let stores: Stores | null = null;
   try {
     const waiting = options.replicas > 0 ? { REDIS_WAIT_REPLICAS: String(options.replicas) } : {};
     const env = {
@@ -97,27 +103,35 @@ async function withLockedSession<T>(
       ...waiting,
     };
     await migrate({ url: stack.env().MYSQL_URL });
-    books = await Books.open(env);
-    await books.empty();
-    await replicas.start(options.replicas, stack.ports.redis, books.redis);
-    const session = makeSession({ stack, books, programs, env, signal, say, brokerIsFresh: started.includes('proxy') });
+    stores = await Stores.open(env);
+    await stores.empty();
+    await replicas.start(options.replicas, stack.ports.redis, stores.redis);
+    const session = makeSession({
+      stack,
+      stores,
+      programs,
+      env,
+      signal,
+      progress,
+      brokerIsFresh: started.includes('proxy'),
+    });
     await session.restart({});
     return await work(session);
   } finally {
-    say('stopping what was started');
+    progress('stopping what was started');
     await Promise.all([...programs.values()].map((program) => program.stop()));
-    await books?.close();
+    await stores?.close();
     await replicas.stop();
     if (!options.keepStack && started.length > 0) await stack.down();
   }
 }
 
-type Parts = Pick<Session, 'stack' | 'books' | 'env' | 'signal' | 'say' | 'brokerIsFresh'> & {
+type Parts = Pick<Session, 'stack' | 'stores' | 'env' | 'signal' | 'progress' | 'brokerIsFresh'> & {
   readonly programs: Map<ProgramName, Program>;
 };
 
 function makeSession({ programs, ...parts }: Parts): Session {
-  const { stack, env, signal, say } = parts;
+  const { stack, env, signal, progress } = parts;
   const program = (name: ProgramName): Program => programs.get(name) as Program;
   return {
     ...parts,
@@ -127,14 +141,14 @@ function makeSession({ programs, ...parts }: Parts): Session {
 
     async restart(changes, names = PROGRAMS): Promise<void> {
       await Promise.all(names.map((name) => programs.get(name)?.stop()));
-      say(`starting ${names.join(', ')}${settingsOf(changes)}`);
+      progress(`starting ${names.join(', ')}${settingsOf(changes)}`);
       const start = async (name: ProgramName): Promise<void> => {
         const logFile = join(stack.dir, 'log', `${name}.log`);
         programs.set(name, await Program.start(name, { env: { ...env, ...changes }, logFile, signal }));
       };
       const failed = (await Promise.allSettled(names.map(start))).find((result) => result.status === 'rejected');
       if (failed !== undefined) throw failed.reason;
-      say(`ready: ${names.map((name) => `${name} (pid ${program(name).pid})`).join(', ')}`);
+      progress(`ready: ${names.map((name) => `${name} (pid ${program(name).pid})`).join(', ')}`);
     },
 
     pids: () => ({
@@ -157,8 +171,47 @@ function settingsOf(changes: NodeJS.ProcessEnv): string {
 
 /** The steps of the stack as they end; a long one (a download) says more on its way. */
 const stepLines =
-  (say: Say): OnProgress =>
+  (progress: Progress): OnProgress =>
   ({ step, state, text }) => {
     if (state === 'done' || state === 'failed' || (state === 'working' && step === 'artifacts'))
-      say(`${step}: ${text}`);
+      progress(`${step}: ${text}`);
   };
+
+const SYNC_TIMEOUT_MS = 30_000;
+const POLL_MS = 50;
+
+/** Replicas of the Redis that is measured, on this machine: they take their share of its cores. */
+class RedisReplicas {
+  readonly #children: ChildProcess[] = [];
+  readonly #dir = mkdtempSync(join(tmpdir(), 'seckill-replicas-'));
+
+  /** @throws BenchError when they do not follow in time */
+  async start(count: number, masterPort: number, master: RedisConnection): Promise<void> {
+    if (count === 0) return;
+    const { artifacts } = await toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, () => undefined)();
+    for (let index = 0; index < count; index++) {
+      const port = pickFreePorts(listeningPorts()).redis;
+      const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', this.#dir];
+      const what = ['--save', '', '--appendonly', 'no', '--dbfilename', `${port}.rdb`];
+      const args = [...where, ...what, '--replicaof', '127.0.0.1', String(masterPort)];
+      this.#children.push(spawn(artifacts.redisServer, args, { stdio: 'ignore' }));
+    }
+    const untilMs = Date.now() + SYNC_TIMEOUT_MS;
+    const online = async (): Promise<number> =>
+      ((await master.redis.info('replication')).match(/state=online/g) ?? []).length;
+    while ((await online()) < count) {
+      if (Date.now() > untilMs) throw new BenchError(`the replicas of Redis do not follow after ${SYNC_TIMEOUT_MS} ms`);
+      await sleep(POLL_MS);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.#children.map(async (child) => {
+        const ended = new Promise((resolve) => child.once('exit', resolve));
+        if (child.exitCode === null && child.signalCode === null && child.kill('SIGKILL')) await ended;
+      }),
+    );
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
 
 const seckill = new Command('seckill')
   .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
-  .version(process.env.npm_package_version ?? '0.1.0')
+  .version(process.env.npm_package_version ?? '1.0.0')
   .addHelpText(
     'after',
     `

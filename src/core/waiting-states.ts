@@ -31,7 +31,7 @@ export type WatchedState = (typeof WATCHED_STATES)[number];
  */
 export const WAITING_STATES = {
   half_open: {
-    waits: 'a half message that nobody committed or rolled back',
+    waits: 'a half message that was neither committed nor rolled back',
     deadline: 'check interval of the broker, 10 s',
     endedBy: 'check-back by any api; where units are held, also the re-drive',
     watchedAs: 'batch_pending',
@@ -85,27 +85,27 @@ export const WAITING_STATES = {
     watchedAs: 'reconcile',
   },
   books_apart: {
-    waits: 'what reconcile only tells: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
+    waits: 'what reconcile only reports: `order_lost`, `unheld`, `oversell`, `miscount`, `not_loaded`, `overdue`',
     deadline: 'RECONCILE_EVERY_MS',
-    endedBy: 'a person: `seckill reconcile` and `seckill trace` say what is apart',
+    endedBy: 'a person: `seckill reconcile` and `seckill trace` show the difference',
     watchedAs: 'reconcile',
   },
   sale_shut: {
-    waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt: nobody can buy',
+    waits: 'a live sale whose data in Redis is lost, may be, or is being rebuilt; buyers get 503',
     deadline: 'OVERDUE_SHUT_MS',
     endedBy: 'the repair of the keeper, which never gives up',
     watchedAs: 'sale_shut',
   },
   sale_over: {
-    waits: 'a sale whose window has ended and that nobody has closed',
+    waits: 'a sale whose window has ended and that is not closed',
     deadline: 'OVERDUE_SALE_MS',
     endedBy: 'a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
   },
   units_lent: {
     waits: 'units that have left one bucket of a sale and not reached the other',
-    deadline: 'some seconds, then whoever finds them',
-    endedBy: 'a purchase that needs them, or the keeper; in a sale that is in repair its repair',
+    deadline: 'some seconds',
+    endedBy: 'a purchase that needs them, or the keeper; in a sale that is in repair, the repair',
     watchedAs: 'units_lent',
   },
 } as const satisfies Record<string, WaitingState>;

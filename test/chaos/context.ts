@@ -3,7 +3,7 @@ import type { FailureReason } from '../../src/core/order.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { SaleFigures } from '../invariants/check-sale.js';
 import type { Buyers } from './harness/buyers.js';
-import { expectEqual } from './harness/expect.js';
+import { expectEqual, expectFields } from './harness/expect.js';
 import {
   Programs,
   startHealthyPrograms,
@@ -202,6 +202,16 @@ export class ScenarioContext {
    */
   expectInvariants(saleId: string, restTimeoutMs = this.#healMaxMs): Promise<SaleFigures> {
     return this.#sales.expectInvariants(saleId, restTimeoutMs);
+  }
+
+  /** The same, and asserts some of the figures. @param what said when they differ */
+  async expectFigures(
+    saleId: string,
+    expected: Partial<SaleFigures>,
+    what: string,
+    restTimeoutMs = this.#healMaxMs,
+  ): Promise<void> {
+    expectFields(await this.expectInvariants(saleId, restTimeoutMs), expected, what);
   }
 
   /** Asserts that exactly these programs of the scenario run, in the order of their start. */

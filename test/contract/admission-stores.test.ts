@@ -3,18 +3,18 @@ import { expect } from 'chai';
 import type { TokenIssue } from '../../src/core/ports/admission-stores.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { ADMISSION_WORLDS, type AdmissionWorld } from './admission-worlds.js';
+import { STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
-for (const [name, createWorld] of ADMISSION_WORLDS) {
+for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract NonceStore on ${name}`, () => {
-    let world: AdmissionWorld;
+    let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
     });
     after(() => world?.close());
 
-    it('of many who take a nonce at once, one has it', async () => {
+    it('of many calls that take one nonce at once, one gets it', async () => {
       const nonce = randomUUID();
       const answers = await Promise.all(Array.from({ length: 20 }, () => world.nonces.take('k1', nonce, 60_000)));
       expect(answers.filter((answer) => answer === 'fresh')).to.have.length(1);
@@ -41,7 +41,7 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
   });
 
   describe(`contract PurchaseTokenStore on ${name}`, () => {
-    let world: AdmissionWorld;
+    let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);
       world = await createWorld();
@@ -62,7 +62,7 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
       expect(words).to.deep.equal(['handed', 'handed', 'handed_before', 'handed', 'none_left', 'handed_before']);
     });
 
-    it('hands out exactly as many as there are, however many ask at once', async () => {
+    it('issues exactly as many as there are, however many buyers call at once', async () => {
       const issue = await issueOf({ tokensMax: 10 });
       const words = await Promise.all(Array.from({ length: 50 }, (_, index) => issueTo(issue, `u${index}`)));
       expect(words.filter((word) => word === 'handed')).to.have.length(10);
@@ -93,10 +93,10 @@ for (const [name, createWorld] of ADMISSION_WORLDS) {
       expect(await redeem('r2', false)).to.equal('spent_otherwise');
       expect(await issueTo(issue, 'a')).to.equal('handed_before');
       expect(await redeem('r2', true)).to.equal('spent_otherwise');
-      expect(await redeem('r2', true, 'b')).to.equal('spent'); // not known: the list was lost
+      expect(await redeem('r2', true, 'b')).to.equal('spent'); // not in the list: it may have been lost
     });
 
-    it('of many purchases that show a token at once, one has it', async () => {
+    it('of many purchases that redeem one token at once, one does', async () => {
       const saleId = freshSaleId();
       const words = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>

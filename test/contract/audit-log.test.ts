@@ -1,18 +1,17 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createAuditLog, insertAudit } from '../../src/mysql/audit-log.js';
-import { migrate } from '../../src/mysql/migrate.js';
-import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { stackEnv } from '../helpers/stack-env.js';
+import type { MysqlPool } from '../../src/mysql/pool.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 describe('audit log', () => {
+  let world: MysqlWorld;
   let pool: MysqlPool;
   before(async () => {
-    const url = stackEnv().MYSQL_URL;
-    await migrate({ url });
-    pool = openMysqlPool({ url, poolMax: 2, queryTimeoutMs: 5000 });
+    world = await mysqlWorld(2);
+    ({ pool } = world);
   });
-  after(() => pool?.close());
+  after(() => world?.close());
 
   it('lists the newest first, by every condition, page by page; what came in comes out', async () => {
     const actor = `ann-${randomBytes(6).toString('hex')}`;
@@ -46,7 +45,7 @@ describe('audit log', () => {
     expect([first, ...rest]).to.deep.equal(all);
   });
 
-  it('a row that somebody wrote by hand is shown as it is', async () => {
+  it('a row that was written by hand is shown as it is', async () => {
     const actor = `bob-${randomBytes(6).toString('hex')}`;
     const sql = 'INSERT INTO audit_log (actor, action, subject, before_json, after_json) VALUES (?, ?, ?, ?, NULL)';
     await pool.execute(sql, [actor, 'by.hand', 'x', 'no json']);

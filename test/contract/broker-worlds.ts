@@ -21,13 +21,12 @@ import {
 } from '../../src/rocketmq/plain-channels.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
-import { memoryOrderChannels } from '../helpers/memory/memory-order-channels.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
 
-/** A broker as the contract suites see it: the real one and the one in memory look the same from here. */
+/** A broker that the contract suites run on: RocketMQ and the one in memory. */
 export interface BrokerWorld {
   purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
   redriveChannel(): Promise<RedriveChannel & Closeable>;
@@ -38,7 +37,7 @@ export interface BrokerWorld {
   nowMs(): number;
   /** Lets time pass. */
   elapse(ms: number): Promise<void>;
-  /** Ends every client that was handed out. */
+  /** Closes every client that was opened. */
   close(): Promise<void>;
 }
 
@@ -53,15 +52,15 @@ export async function memoryWorld(): Promise<BrokerWorld> {
   return {
     purchaseChannel: async (checkBack) => broker.purchaseChannel(checkBack),
     redriveChannel: async () => broker.redriveChannel(),
-    deadlineChannel: async () => memoryOrderChannels(broker).deadlines,
-    orderEventChannel: async () => memoryOrderChannels(broker).events,
+    deadlineChannel: async () => broker.orderChannels().deadlines,
+    orderEventChannel: async () => broker.orderChannels().events,
     async source(topic, group, invisibleMs = INVISIBLE_MS) {
       const source = broker.source(topic, group, invisibleMs, AWAIT_MS);
       return {
         close: () => source.close(),
         async receive(max) {
           const deliveries = await source.receive(max);
-          if (deliveries.length === 0) await broker.runChecks(); // the real one asks while time passes
+          if (deliveries.length === 0) await broker.runChecks(); // the real one checks back while time passes
           return deliveries;
         },
       };
@@ -74,7 +73,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
 
 export async function rocketmqWorld(): Promise<BrokerWorld> {
   const opened: Closeable[] = [];
-  const keep = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
+  const open = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
     const client = await opening;
     opened.push(client);
     return client;
@@ -82,7 +81,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   const options = { endpoint: stackEnv().ROCKETMQ_ENDPOINT, log: silentLog, requestTimeoutMs: REQUEST_TIMEOUT_MS };
   return {
     purchaseChannel: (checkBack) =>
-      keep(
+      open(
         createPurchaseChannel({
           ...options,
           checkBack,
@@ -90,11 +89,19 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
           metrics: createChannelMetrics(new Registry()),
         }),
       ),
+<<<<<<< HEAD
     redriveChannel: () => keep(createRedriveChannel(options)),
     deadlineChannel: () => keep(createDeadlineChannel(options)),
     orderEventChannel: () => keep(createOrderEventChannel(options)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       keep(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
+=======
+    redriveChannel: () => open(createRedriveChannel({ endpoint, log })),
+    deadlineChannel: () => open(createDeadlineChannel({ endpoint, log })),
+    orderEventChannel: () => open(createOrderEventChannel({ endpoint, log })),
+    source: (topic, group, invisibleMs = INVISIBLE_MS) =>
+      open(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
+>>>>>>> main
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {
@@ -103,7 +110,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   };
 }
 
-/** A batch of one purchase with names of its own, so that tests that share a broker do not meet. */
+/** A batch of one purchase with ids of its own, so that tests can share a broker. */
 export function freshBatch(): Batch {
   return sealBatch({
     batchId: newBatchId(),
@@ -132,7 +139,7 @@ export async function nextDelivery(
   return null;
 }
 
-/** Suites run at the same time and members of a group share its messages, so each suite reads as a group of its own. */
+/** Suites run at the same time, and members of a group share its messages: each suite uses a group of its own. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;

@@ -1,25 +1,23 @@
 import { expect } from 'chai';
 import type { OrderState } from '../../src/core/order.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
-import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
-import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import type { MysqlPool } from '../../src/mysql/pool.js';
 import { draftSale } from '../chaos/harness/sales.js';
-import { stackEnv } from '../helpers/stack-env.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 describe('coupons and states of orders, in MySQL', () => {
+  let world: MysqlWorld;
   let pool: MysqlPool;
   before(async () => {
-    const url = stackEnv().MYSQL_URL;
-    await migrate({ url });
-    pool = openMysqlPool({ url, poolMax: 4, queryTimeoutMs: 5000 });
+    world = await mysqlWorld(4);
+    ({ pool } = world);
   });
-  after(() => pool.close());
+  after(() => world?.close());
 
   /** Orders of a sale of their own, one per state. @returns their ids, in the same order */
   async function ordersIn(...states: OrderState[]): Promise<string[]> {
-    const { saleId } = await draftSale({ admin: createSaleRepository(pool) });
+    const { saleId } = await draftSale({ admin: world.sales });
     const base = BigInt(saleId) * 1000n + (1n << 61n); // unique by the sale, and beyond what a double can tell apart
     for (const [index, state] of states.entries()) {
       const sql =
@@ -35,7 +33,7 @@ describe('coupons and states of orders, in MySQL', () => {
       [orderIds],
     );
 
-  it('a coupon for each order that is paid, in the name of its buyer; the others are returned', async () => {
+  it('issues a coupon to the buyer of each paid order, and returns the other orders', async () => {
     const orderIds = await ordersIn('paid', 'pending_payment', 'paid', 'cancelled');
     const missing = '1';
     const result = await createCouponRepository(pool).issue([...orderIds, missing]);
@@ -56,7 +54,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await coupons(orderIds)).to.have.length(3);
   });
 
-  it('which of some orders have no coupon, whatever the reason', async () => {
+  it('names the orders without a coupon, whatever the reason', async () => {
     const [paid, unpaid, late] = (await ordersIn('paid', 'cancelled', 'paid')) as [string, string, string];
     const repository = createCouponRepository(pool);
     await repository.issue([paid, unpaid]);
@@ -64,7 +62,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await repository.withoutCoupon([])).to.deep.equal([]);
   });
 
-  it('which of some orders are unpaid and past their deadline', async () => {
+  it('names the orders that are unpaid and past their deadline', async () => {
     const [due, paid, later, open] = (await ordersIn(
       'pending_payment',
       'paid',
@@ -76,13 +74,13 @@ describe('coupons and states of orders, in MySQL', () => {
     await setDeadline([due, paid], '- INTERVAL 1 SECOND');
     await setDeadline([later], '+ INTERVAL 1 HOUR');
     const found = await createOrderStates(pool).dueOf([due, paid, later, open, '1']);
-    // the keepers of later tests would trip over it: its sale counts nothing as sold
+    // or keepers of later tests could not expire it: `sold` of its sale is 0
     await pool.execute("UPDATE orders SET state = 'cancelled' WHERE id IN (?)", [[due, later, open]]);
     expect(found).to.deep.equal([due]);
     expect(await createOrderStates(pool).dueOf([])).to.deep.equal([]);
   });
 
-  it('how the orders stand that are there, with their buyers', async () => {
+  it('the states of existing orders, with their buyers', async () => {
     const [paid, expired] = (await ordersIn('paid', 'expired')) as [string, string];
     const rows = await createOrderStates(pool).notificationsOf([expired, paid, '1']);
     expect(rows).to.have.deep.members([
@@ -92,7 +90,7 @@ describe('coupons and states of orders, in MySQL', () => {
     expect(await createOrderStates(pool).notificationsOf([])).to.deep.equal([]);
   });
 
-  it('states of the orders that are there', async () => {
+  it('the states of existing orders', async () => {
     const [paid, expired] = await ordersIn('paid', 'expired');
     const states = await createOrderStates(pool).statesOf([paid as string, expired as string, '1']);
     expect([...states]).to.have.deep.members([

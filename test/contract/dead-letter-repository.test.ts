@@ -18,29 +18,42 @@ for (const [name, createWorld] of WORLDS) {
     });
     after(() => world?.close());
 
-    /** Parks a batch of these purchases for a sale of its own and returns the letter. */
+    const deadLetterOf = (parts: Partial<DeadLetter> = {}): DeadLetter => ({
+      messageId: unique(),
+      group: 'seckill-order-writer',
+      originTopic: 'seckill-purchase',
+      saleId,
+      batchId: null,
+      body: '{',
+      reason: 'retries_exhausted',
+      detail: 'the consumer group gave up on it',
+      attempts: 8,
+      ...parts,
+    });
+    /** Parks a batch of these purchases. @returns the dead letter as it is stored */
     async function parked(texts: readonly string[], parts: Partial<DeadLetter> = {}): Promise<StoredDeadLetter> {
       const { batchId, body } = batchOf({ saleId }, purchasesOf(...texts));
-      const messageId = unique();
-      const deadLetter: DeadLetter = {
-        messageId,
-        group: 'seckill-order-writer',
-        originTopic: 'seckill-purchase',
-        saleId,
-        batchId,
-        body,
-        reason: 'retries_exhausted',
-        detail: 'the consumer group gave up on it',
-        attempts: 8,
-        ...parts,
-      };
+      const deadLetter = deadLetterOf({ batchId, body, ...parts });
       expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
       const found = (await world.deadLetters.list({ saleId: deadLetter.saleId as string }, { max: 100 })).at(-1);
-      expect(found).to.include({ messageId });
+      expect(found).to.include({ messageId: deadLetter.messageId });
       return (await world.deadLetters.find(found?.deadLetterId ?? '')) as StoredDeadLetter;
     }
     const idsOf = async (filter: DeadLetterFilter, max = 100): Promise<string[]> =>
       (await world.deadLetters.list({ saleId, ...filter }, { max })).map(({ deadLetterId }) => deadLetterId);
+
+    it('park: once per message and group [M8]', async () => {
+      const deadLetter = deadLetterOf();
+      expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
+      expect(await world.deadLetters.park({ ...deadLetter, attempts: 2 })).to.equal('already_parked');
+      expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
+    });
+
+    it('park: whatever a message contains, or it would be delivered for ever [M7]', async () => {
+      const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
+      const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });
+      expect(await world.deadLetters.park(deadLetter)).to.equal('parked');
+    });
 
     it('a dead letter is found as it was parked, with its body', async () => {
       const beforeMs = world.clock.nowMs();
@@ -93,7 +106,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ untilMs: parkedAtMs + 1 })).to.deep.equal([deadLetterId]);
     });
 
-    it('pages go on behind a dead letter, and miss none when those before it have moved', async () => {
+    it('a page starts after a dead letter, and misses none when those before it have changed', async () => {
       const deadLetters = [await parked(['u1']), await parked(['u2']), await parked(['u3'])];
       const filter: DeadLetterFilter = { saleId, state: 'parked' };
       const first = await world.deadLetters.list(filter, { max: 2 });
@@ -116,9 +129,9 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ replayBegun: true })).to.deep.equal([deadLetterId]);
       expect(await idsOf({ replayBegun: false })).to.deep.equal([]);
       expect(await world.deadLetters.keepParked(deadLetterId, 'ann', 'not recorded yet')).to.equal('done');
-      const kept = await world.deadLetters.find(deadLetterId);
-      expect(kept).to.include({ state: 'parked', replays: 1, note: 'not recorded yet' });
-      expect(kept?.replayStartedAtMs).to.be.a('number');
+      const stored = await world.deadLetters.find(deadLetterId);
+      expect(stored).to.include({ state: 'parked', replays: 1, note: 'not recorded yet' });
+      expect(stored?.replayStartedAtMs).to.be.a('number');
       await world.deadLetters.beginReplay(deadLetterId, 'bob');
       expect(await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'recorded')).to.equal('done');
       expect(await world.deadLetters.find(deadLetterId)).to.include({
@@ -145,7 +158,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('an end is final: whatever comes later changes nothing and is not in the audit log', async () => {
+    it('an end is final: later calls change nothing and are not in the audit log', async () => {
       const { deadLetterId } = await parked(['u1']);
       expect(await world.deadLetters.close(deadLetterId, 'ann', 'discarded', 'given up')).to.equal('done');
       expect(await world.deadLetters.close(deadLetterId, 'bob', 'replayed', 'no')).to.equal('not_parked');

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { composeOrderId } from '../../src/core/order-id.js';
@@ -11,13 +11,13 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../src/orders/order-
 import { recordBatches } from '../../src/orders/record-batches.js';
 import { silentLog } from '../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../src/core/ports/order-repository.js';
-import { grantingStore as store } from '../helpers/claims.js';
+import { reacquiringStore as store } from '../helpers/memory/memory-redis.js';
 import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { openLostCommitProxy } from './lost-commit-proxy.js';
 import { mysqlWorld, newSale, systemClock } from './repository-worlds.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('mysql adapters under faults', () => {
   let world: Awaited<ReturnType<typeof mysqlWorld>>;
@@ -57,8 +57,8 @@ describe('mysql adapters under faults', () => {
     return { terms: await world.orders.termsOf([saleId]), orders, releases: [], oneByOne: new Set(), ...OPTIONS };
   }
 
-  /** Runs `meanwhile` while a transaction of somebody else holds the row of the sale. */
-  async function whileHeld(saleId: string, meanwhile: (tx: Transaction) => Promise<void>): Promise<void> {
+  /** Runs `meanwhile` while another transaction holds a lock on the row of the sale. */
+  async function whileLocked(saleId: string, meanwhile: (tx: Transaction) => Promise<void>): Promise<void> {
     await world.pool.transaction(async (tx) => {
       await tx.query('SELECT id FROM sales WHERE id = ? FOR UPDATE', [saleId]);
       await meanwhile(tx);
@@ -76,18 +76,18 @@ describe('mysql adapters under faults', () => {
   };
   const rowsOf = (saleId: string, ...names: string[]) => world.orders.findByPurchases(saleId, purchasesOf(...names));
 
-  it('lock wait 1205: again, and the statements before it are rolled back, not left for the next transaction [D3]', async () => {
+  it('lock wait 1205: `again`; earlier statements are rolled back, not left for the next transaction [D3]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const writer = loneWriter();
     const repository = createOrderRepository(writer);
 
-    await whileHeld(saleId, async () => {
+    await whileLocked(saleId, async () => {
       expect(await repository.write(await planFor(saleId, 'ann'))).to.deep.equal({ outcome: 'again' });
     });
 
     expect((await repository.write(await planFor(saleId, 'bob'))).outcome).to.equal('written');
     expect((await rowsOf(saleId, 'ann', 'bob')).map(({ userId }) => userId)).to.deep.equal(['bob']);
-    expect(await world.broken(saleId)).to.deep.equal([]);
+    expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
   it('deadlock 1213: the whole transaction is tried again and recorded once [D3]', async () => {
@@ -105,7 +105,7 @@ describe('mysql adapters under faults', () => {
     };
     let recording: ReturnType<typeof recordBatches> | undefined;
 
-    await whileHeld(saleId, async (tx) => {
+    await whileLocked(saleId, async (tx) => {
       // The victim is the transaction that has changed less, so we change more than the writer will.
       const ballast = Array.from({ length: 60 }, (_, i) => {
         const id = composeOrderId(Date.now() - 86_400_000 - i, 7, 'ballast', Math.floor(Math.random() * 256));
@@ -115,14 +115,14 @@ describe('mysql adapters under faults', () => {
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
       await tx.execute(insert + ballast.join());
       recording = recordBatches([batch], { repository, clock: systemClock, minter, store }, OPTIONS);
-      await pause(300); // the writer has inserted its row and waits for the sale
+      await pause(300); // by now the writer has inserted its row and waits for the sale
       await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
     });
 
     expect((await recording)?.map(({ outcome }) => outcome)).to.deep.equal(['recorded']);
     expect(outcomes[0], 'the fault happened').to.deep.equal({ outcome: 'again' });
     expect(await rowsOf(saleId, 'ann')).to.have.length(1);
-    expect(await world.broken(saleId)).to.deep.equal([]);
+    expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
   it('connection killed before COMMIT: nothing is there, and the same batch is recorded later [D4]', async () => {
@@ -132,7 +132,7 @@ describe('mysql adapters under faults', () => {
     const batch = batchOf({ saleId }, purchasesOf('ann'));
     const ports = { repository: createOrderRepository(writer), clock: systemClock, minter, store };
 
-    await whileHeld(saleId, async () => {
+    await whileLocked(saleId, async () => {
       const recording = recordBatches([batch], ports, OPTIONS);
       await pause(200);
       await world.pool.execute(`KILL CONNECTION ${row?.id}`);
@@ -143,45 +143,29 @@ describe('mysql adapters under faults', () => {
 
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
     expect((await recordBatches([batch], ports, OPTIONS)).map(({ outcome }) => outcome)).to.deep.equal(['recorded']);
-    expect(await world.broken(saleId)).to.deep.equal([]);
+    expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
   it('reply to COMMIT lost: the error says retry, the second delivery finds the rows, sold is counted once [D4]', async () => {
     const { saleId } = await world.sales.create(newSale());
-    const target = new URL(stackEnv().MYSQL_URL);
-    let dropped = 0;
-    const proxy = createServer((near) => {
-      const far = connect(Number(target.port), target.hostname);
-      near.on('error', () => far.destroy()).on('close', () => far.destroy());
-      far.on('error', () => near.destroy()).on('data', (data) => void (dropped === 0 && near.write(data)));
-      near.on('data', (data) => {
-        if (data.toString('latin1').endsWith('COMMIT')) {
-          dropped++;
-          setTimeout(() => near.destroy(), 300); // time for the server to commit and answer into the void
-        }
-        far.write(data);
-      });
-    });
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    const through = new URL(target);
-    through.port = String((proxy.address() as AddressInfo).port);
+    const proxy = await openLostCommitProxy(stackEnv().MYSQL_URL);
     const batch = batchOf({ saleId }, purchasesOf('ann*2'));
-    const lossy = { repository: createOrderRepository(loneWriter(through.href)), clock: systemClock, minter, store };
+    const lossy = { repository: createOrderRepository(loneWriter(proxy.url)), clock: systemClock, minter, store };
 
     const [first] = await recordBatches([batch], lossy, OPTIONS);
-    await new Promise((resolve) => proxy.close(resolve));
+    await proxy.close();
 
-    expect(dropped, 'the fault happened').to.equal(1);
+    expect(proxy.lostReplies, 'the fault happened').to.equal(1);
     expect(first).to.include({ outcome: 'retry', reason: 'unavailable' });
     expect(await rowsOf(saleId, 'ann*2'), 'committed all the same').to.have.length(1);
     const [second] = await recordBatches([batch], { ...lossy, repository: world.orders }, OPTIONS);
     expect(second?.outcome).to.equal('already_recorded');
     expect((await world.sales.find(saleId))?.sold).to.equal(2);
-    expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
-    expect(await world.broken(saleId)).to.deep.equal([]);
+    expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
+    expect(await world.violations(saleId)).to.deep.equal([]);
   });
 
-  it('a writer that stands still in its transaction loses the rows to others; its late COMMIT does no harm [M10]', async () => {
+  it('a writer that stalls in its transaction loses its locks to others; its late COMMIT does no harm [M10]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const frozen = loneWriter(undefined, { silentSeconds: 1 });
 
@@ -207,7 +191,7 @@ describe('mysql adapters under faults', () => {
     expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
   });
 
-  it('after an error that nobody knows, or of a server turned read-only, the connection is not used again [D1]', async () => {
+  it('after an unknown error, or one of a read-only server, the connection is not used again [D1]', async () => {
     const pool = loneWriter();
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
@@ -247,12 +231,12 @@ describe('mysql adapters under faults', () => {
     const plan = await planFor(saleId, 'ann');
     const orders = plan.orders.map((order) => ({ ...order, purchase: clipped }));
     expect(await world.orders.write({ ...plan, orders })).to.deep.equal({ outcome: 'value_refused' });
-    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // nobody beside it stands
+    const refused = await failureOf(world.orders.write({ ...plan, orders, singleOut: true })); // it has no neighbours that are accepted
     expect(refused).to.include({ kind: 'bad_value', retryable: false });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });
 
-  it('what is no id is escaped all the same [S6]', async () => {
+  it('a user id that is no valid id is escaped too [S6]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const userId = "x'),(1,2) -- \\";
     const plan = await planFor(saleId, 'ann');
@@ -273,7 +257,7 @@ describe('mysql adapters under faults', () => {
     await Promise.all([slots.free(ann), slots.free(bob)]);
   });
 
-  it('a sale that does not exist has no guard to pass', async () => {
+  it('a sale that does not exist: epoch_changed, and nothing is written', async () => {
     const saleId = freshSaleId();
     const plan = await planFor(saleId, 'ann');
     const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1 }]]);

@@ -1,22 +1,20 @@
 import { expect } from 'chai';
-import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
-import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import type { MysqlPool } from '../../src/mysql/pool.js';
 import type { AuditedRow } from '../../src/core/ports/reconcile-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
-import { stackEnv } from '../helpers/stack-env.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 describe('order audit in MySQL', () => {
+  let world: MysqlWorld;
   let pool: MysqlPool;
   before(async () => {
-    const url = stackEnv().MYSQL_URL;
-    await migrate({ url });
-    pool = openMysqlPool({ url, poolMax: 2, queryTimeoutMs: 5000 });
+    world = await mysqlWorld(2);
+    ({ pool } = world);
   });
-  after(() => pool.close());
+  after(() => world?.close());
 
-  const newSale = async (): Promise<string> => (await draftSale({ admin: createSaleRepository(pool) })).saleId;
+  const newSale = async (): Promise<string> => (await draftSale({ admin: world.sales })).saleId;
   const insert = (orderId: string, saleId: string, userId: string): Promise<unknown> =>
     pool.execute(
       'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer)' +
@@ -31,7 +29,7 @@ describe('order audit in MySQL', () => {
 
   it('reads every row of the sale once, across windows, beside other sales and beyond 2^53', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
-    // neighbours that a double cannot tell apart; unique to this run by the sale
+    // ids that a double cannot tell apart; unique to this run by the sale
     const base = BigInt(saleId) * 1000n + (1n << 60n);
     for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
 

@@ -13,7 +13,7 @@ let minted = 0;
 const slot = Math.floor(Math.random() * 256);
 function orderId(): string {
   minted++;
-  return composeOrderId(Date.now() + (minted >> 8), slot, 'anybody', minted & 255);
+  return composeOrderId(Date.now() + (minted >> 8), slot, 'any buyer', minted & 255);
 }
 
 for (const [name, createWorld] of WORLDS) {
@@ -39,7 +39,7 @@ for (const [name, createWorld] of WORLDS) {
     async function expectNothingOf(sale: Sale, batch: Batch): Promise<void> {
       expect(await world.orders.findByPurchases(sale.saleId, batch.purchases)).to.deep.equal([]);
       expect((await world.sales.find(sale.saleId))?.sold).to.equal(sale.sold);
-      expect(await world.promisesOf(batch.batchId)).to.deep.equal({ recorded: [], releases: [] });
+      expect(await world.outboxOf(batch.batchId)).to.deep.equal({ recorded: [], releases: [] });
     }
 
     const sold = async (sale: Sale): Promise<number | undefined> => (await world.sales.find(sale.saleId))?.sold;
@@ -78,12 +78,12 @@ for (const [name, createWorld] of WORLDS) {
       expect(createdAtMs).to.be.within(beforeMs - 2000, world.clock.nowMs() + 2000);
       expect(expiresAtMs).to.be.within(createdAtMs + WINDOW_MS - 1000, createdAtMs + WINDOW_MS + 1000);
       expect(await sold(sale)).to.equal(3);
-      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      const { recorded, releases } = await world.outboxOf(batch.batchId);
       const { batchId, saleId } = batch;
       const orders = rows.map((row) => row.orderId);
       expect(recorded).to.deep.equal([{ batchId, saleId, orders, failed: [], paymentWindowMs: WINDOW_MS }]);
       expect(releases).to.deep.equal([]);
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
     it('written: a failed row counts nothing and its units go back', async () => {
@@ -96,7 +96,7 @@ for (const [name, createWorld] of WORLDS) {
       const [row] = await world.orders.findByPurchases(sale.saleId, batch.purchases);
       expect(row).to.include({ state: 'failed', reason: 'limit_reached', expiresAtMs: null });
       expect(await sold(sale)).to.equal(0);
-      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      const { recorded, releases } = await world.outboxOf(batch.batchId);
       expect(recorded[0]).to.deep.include({ orders: [], failed: [rows[0]?.orderId] });
       expect(releases).to.deep.equal([
         {
@@ -118,7 +118,7 @@ for (const [name, createWorld] of WORLDS) {
       expect((await write(batches.flatMap((batch) => rowsOf(batch)))).outcome).to.equal('written');
 
       expect(await Promise.all(sales.map(sold))).to.deep.equal([1, 2]);
-      for (const batch of batches) expect((await world.promisesOf(batch.batchId)).recorded).to.have.length(1);
+      for (const batch of batches) expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
     });
 
     it('row_exists: a request has one row, whatever batch brings it; the rest of the plan is not written', async () => {
@@ -130,7 +130,7 @@ for (const [name, createWorld] of WORLDS) {
 
       expect(await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')])).to.deep.equal([]);
       expect(await sold(sale)).to.equal(1);
-      expect((await world.promisesOf(other.batchId)).recorded).to.deep.equal([]);
+      expect((await world.outboxOf(other.batchId)).recorded).to.deep.equal([]);
     });
 
     it('row_exists: ids that differ by case only are two buyers and two requests', async () => {
@@ -152,13 +152,11 @@ for (const [name, createWorld] of WORLDS) {
       expect(await write(rowsOf(second))).to.deep.equal({ outcome: 'row_exists' });
       expect([...(await world.orders.liveBuyers(sale.saleId, ['ann', 'bob']))]).to.deep.equal(['ann']);
 
-      expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row may stand beside').to.equal(
-        'written',
-      );
+      expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row does not count').to.equal('written');
       await world.cancelOrder((row as NewOrder).orderId);
       expect((await world.orders.liveBuyers(sale.saleId, ['ann'])).size).to.equal(0);
       expect((await write(rowsOf(batchOf(sale, purchasesOf('ann/k3'))))).outcome, 'free again').to.equal('written');
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
     it('row_exists: not where the limit is higher [D7]', async () => {
@@ -207,12 +205,12 @@ for (const [name, createWorld] of WORLDS) {
       const failed = found.filter(({ state }) => state === 'failed');
       expect(failed.map(({ orderId: id }) => id)).to.have.members(refused);
       for (const row of failed) expect(row).to.include({ reason: 'oversold_guard', expiresAtMs: null });
-      const { recorded, releases } = await world.promisesOf(batch.batchId);
+      const { recorded, releases } = await world.outboxOf(batch.batchId);
       expect(recorded[0]?.failed).to.deep.equal(refused);
       expect(releases.map(({ orderId: id, withUnits }) => [id, withUnits])).to.have.deep.members(
         refused.map((id) => [id, false]),
       );
-      expect(await world.broken(sale.saleId)).to.deep.equal([]);
+      expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
     it('one by one: without a surplus it is an ordinary write, also beside another sale', async () => {
@@ -252,7 +250,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf(sale, batch);
     });
 
-    it('releases of a plan are promised with it, also when it has no rows', async () => {
+    it('releases of a plan are in the outbox with it, also when it has no rows', async () => {
       const sale = await world.sales.create(newSale());
       const { saleId } = sale;
       const batch = batchOf(sale, purchasesOf('ann'));
@@ -270,7 +268,7 @@ for (const [name, createWorld] of WORLDS) {
       const plan = await planOf([], { releases: [release], terms: await world.orders.termsOf([saleId]) });
       expect((await world.orders.write(plan)).outcome).to.equal('written');
 
-      expect((await world.promisesOf(batchId)).releases).to.deep.equal([release]);
+      expect((await world.outboxOf(batchId)).releases).to.deep.equal([release]);
     });
 
     it('a look-up finds a row under any batch, and only in its own sale', async () => {

@@ -1,4 +1,3 @@
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
 import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import type { Order } from '../../src/core/order.js';
@@ -8,23 +7,22 @@ import type { Clock } from '../../src/core/ports/clock.js';
 import type { Log } from '../../src/core/ports/log.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { until } from '../chaos/harness/wait.js';
-import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
-import { mysqlWorld, systemClock } from './repository-worlds.js';
+import { openLostCommitProxy, type LostCommitProxy } from './lost-commit-proxy.js';
+import { ownMysqlWorld, systemClock } from './repository-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 describe('OrderTransitions on mysql under faults', function () {
   this.timeout(30_000);
-  let database: OwnDatabase;
-  let world: Awaited<ReturnType<typeof mysqlWorld>>;
-  /** How often a move went again; each goes again after a pause. */
+  let world: Awaited<ReturnType<typeof ownMysqlWorld>>;
+  /** How often a move was tried again; each retry follows a pause. */
   let pauses = 0;
-  /** No pause ends before this has come to pass. */
-  let letGo: Promise<void> = Promise.resolve();
+  /** No pause ends before this is resolved. */
+  let lockReleased: Promise<void> = Promise.resolve();
   const clock: Clock = {
     ...systemClock,
     async sleep(ms) {
       pauses++;
-      await Promise.all([systemClock.sleep(ms), letGo]);
+      await Promise.all([systemClock.sleep(ms), lockReleased]);
     },
   };
   const errors: object[] = [];
@@ -32,22 +30,18 @@ describe('OrderTransitions on mysql under faults', function () {
   const moves = () => createOrderTransitions(world.pool, { clock, log });
 
   before(async () => {
-    database = await ownDatabase();
-    world = await mysqlWorld(4, database.url); // a lock wait ends after one second
+    world = await ownMysqlWorld(4); // a lock wait ends after one second
   });
   beforeEach(() => {
     pauses = 0;
   });
-  after(async () => {
-    await world?.close();
-    await database?.drop();
-  });
+  after(() => world?.close());
 
   const orderIn = async (paymentWindowMs = LATER_MS): Promise<Order> => {
     const { orders } = await ordersIn(world as unknown as MovesWorld, ['ann/k*2'], { paymentWindowMs });
     return orders[0] as Order;
   };
-  /** Until a move has its order and asks for the sale, which somebody else holds. */
+  /** Waits until a move has locked its order and waits for the sale, which is locked here. */
   const blocked = (): Promise<void> =>
     until('a move waits for the sale', async () => {
       const [row] = await world.pool.query<{ waiting: string }>(
@@ -65,20 +59,20 @@ describe('OrderTransitions on mysql under faults', function () {
     expect(rows.map(({ kind }) => kind)).to.deep.equal(['orders_moved', 'release']);
   }
 
-  it('lock wait 1205 on the sale: the whole move goes again, nothing of the first try is left [D3]', async () => {
+  it('lock wait 1205 on the sale: the whole move is tried again, nothing of the first try is left [D3]', async () => {
     const order = await orderIn();
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
       cancelling = moves().cancel(order.orderId);
-      await until('the move goes again', () => pauses > 0);
+      await until('the move is tried again', () => pauses > 0);
     });
     expect(pauses, 'the fault happened').to.equal(1);
     expect(await cancelling).to.equal('cancelled');
     await expectCancelledOnce(order);
   });
 
-  it('a lock that is never let go is a fault of mysql within seconds, and nothing has changed [D3]', async () => {
+  it('a lock that is never released is a fault of mysql within seconds, and nothing has changed [D3]', async () => {
     const order = await orderIn();
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
@@ -103,20 +97,20 @@ describe('OrderTransitions on mysql under faults', function () {
       await tx.query('SELECT id FROM orders WHERE id = ? FOR UPDATE', [order.orderId]);
       await tx.rollback();
     });
-    // A sweep that goes again earlier passes over the order, as it should.
-    letGo = holding.catch(() => undefined);
+    // A sweep that tries again before that skips the locked order, as it should.
+    lockReleased = holding.catch(() => undefined);
     await holding;
     return moving as Promise<T>;
   }
 
-  it('deadlock 1213: a cancel that loses its locks goes again and ends the order once [D3]', async () => {
+  it('deadlock 1213: a cancel that loses its locks is tried again and ends the order once [D3]', async () => {
     const order = await orderIn();
     expect(await deadlocked(order, () => moves().cancel(order.orderId))).to.equal('cancelled');
     expect(pauses, 'the fault happened').to.equal(1);
     await expectCancelledOnce(order);
   });
 
-  it('deadlock 1213: a sweep that loses its locks goes again [D3]', async () => {
+  it('deadlock 1213: a sweep that loses its locks is tried again [D3]', async () => {
     const order = await orderIn(DUE_MS);
     expect(await deadlocked(order, () => moves().expireDue(10))).to.equal(1);
     expect(pauses, 'the fault happened').to.equal(1);
@@ -124,7 +118,7 @@ describe('OrderTransitions on mysql under faults', function () {
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
-  it("C4 a sale that counts too few units keeps its own orders from expiring, reported, and nobody else's", async () => {
+  it('a sale whose `sold` is too low stops its own orders from expiring, reports it, and stops no others [C4]', async () => {
     await moves().expireDue(1000);
     const broken = await orderIn(2 * DUE_MS); // the oldest: it is met first
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];
@@ -148,31 +142,15 @@ describe('OrderTransitions on mysql under faults', function () {
   });
 
   describe('a lost reply to COMMIT', () => {
-    let server: Server;
+    let proxy: LostCommitProxy;
     let lossy: MysqlPool;
-    let dropped = 0;
     before(async () => {
-      const target = new URL(database.url);
-      server = createServer((near) => {
-        const far = connect(Number(target.port), target.hostname);
-        near.on('error', () => far.destroy()).on('close', () => far.destroy());
-        far.on('error', () => near.destroy()).on('data', (data) => void (dropped === 0 && near.write(data)));
-        near.on('data', (data) => {
-          if (dropped === 0 && data.toString('latin1').endsWith('COMMIT')) {
-            dropped++;
-            setTimeout(() => near.destroy(), 300); // time for the server to commit and answer into the void
-          }
-          far.write(data);
-        });
-      });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const url = new URL(database.url);
-      url.port = String((server.address() as AddressInfo).port);
-      lossy = openMysqlPool({ url: url.href, poolMax: 1, queryTimeoutMs: 4000 });
+      proxy = await openLostCommitProxy(world.url);
+      lossy = openMysqlPool({ url: proxy.url, poolMax: 1, queryTimeoutMs: 4000 });
     });
     after(async () => {
       await lossy.close();
-      await new Promise((resolve) => server.close(resolve));
+      await proxy.close();
     });
 
     it('a payment rejects as a fault, and reported again it is the one that was recorded [D4]', async () => {
@@ -181,7 +159,7 @@ describe('OrderTransitions on mysql under faults', function () {
       const error = await createOrderTransitions(lossy, { clock, log })
         .pay(order.orderId, payment)
         .catch((cause: unknown) => cause);
-      expect(dropped, 'the fault happened').to.equal(1);
+      expect(proxy.lostReplies, 'the fault happened').to.equal(1);
       expect(error).to.be.instanceOf(OperationalError).and.include({ retryable: true });
       expect((await world.orders.findOrder(order.orderId))?.state, 'committed all the same').to.equal('paid');
       expect(await moves().pay(order.orderId, payment)).to.equal('paid');

@@ -11,13 +11,12 @@ import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
-import { ownDatabase } from '../helpers/own-database.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
-import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
+import { memoryWorld, newSale, ownMysqlWorld, systemClock, type RepositoryWorld } from './repository-worlds.js';
 
-interface ToldPayment {
+interface StoredPayment {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;
@@ -25,21 +24,20 @@ interface ToldPayment {
   readonly refund: string | null;
 }
 
-/** The books with the moves of orders, and what these wrote. */
+/** The repositories with the state changes of orders, and what these wrote. */
 export interface MovesWorld extends RepositoryWorld {
   readonly moves: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
-  /** What refunds have in the audit log, oldest first. */
+  /** The audit log of refunds, oldest first. */
   audited(): Promise<AuditEntry[]>;
-  payments(): Promise<ToldPayment[]>;
+  payments(): Promise<StoredPayment[]>;
   moved(): Promise<OrdersMoved[]>;
   releases(): Promise<Release[]>;
 }
 
-/** A database of its own: a sweep ends whatever is due, also what another test file has there. */
+/** In a database of its own: a sweep expires whatever is due, also orders of other test files. */
 async function mysqlMoves(): Promise<MovesWorld> {
-  const database = await ownDatabase();
-  const world = await mysqlWorld(8, database.url);
+  const world = await ownMysqlWorld(8);
   const { pool } = world;
   const payloads = async (kind: string): Promise<unknown[]> =>
     (await pool.query<{ payload: string }>('SELECT payload FROM outbox WHERE kind = ? ORDER BY id', [kind])).map(
@@ -70,18 +68,14 @@ async function mysqlMoves(): Promise<MovesWorld> {
     },
     moved: async () => (await payloads('orders_moved')) as OrdersMoved[],
     releases: async () => (await payloads('release')).flat() as Release[],
-    async close() {
-      await world.close();
-      await database.drop();
-    },
   };
 }
 
 async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
-  const moves = new MemoryOrderMoves(world.books);
+  const moves = new MemoryOrderTransitions(world.repositories);
   const refunds = new MemoryRefundRepository(moves, world.clock);
-  const rows = () => world.books.outboxRows;
+  const rows = () => world.repositories.outboxRows;
   return {
     ...world,
     moves,
@@ -98,9 +92,9 @@ export const MOVES_WORLDS = [
   ['mysql', mysqlMoves],
 ] as const;
 
-/** Long enough that no test meets it. */
+/** A payment window that ends after every test. */
 export const LATER_MS = 900_000;
-/** The deadline was a minute ago. */
+/** A payment window that ended a minute ago. */
 export const DUE_MS = -60_000;
 
 export interface OrdersParts {

@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { migrate } from '../../src/mysql/migrate.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
-import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import type { AgedState } from '../../src/core/waiting-states.js';
-import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
+import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 const AGO = 'UTC_TIMESTAMP(3) - INTERVAL 100 SECOND';
 
@@ -36,25 +34,19 @@ const ROWS: Record<AgedState, readonly string[]> = {
   ),
 };
 
-/** A database of its own: whole tables are counted. */
+/** In a database of its own: whole tables are counted. */
 describe('OverdueRepository on mysql', () => {
-  let database: OwnDatabase;
-  let pool: MysqlPool;
+  let world: MysqlWorld;
   before(async () => {
-    database = await ownDatabase();
-    await migrate({ url: database.url });
-    pool = openMysqlPool({ url: database.url, poolMax: 2, queryTimeoutMs: 5000 });
+    world = await ownMysqlWorld();
   });
-  after(async () => {
-    await pool?.close();
-    await database?.drop();
-  });
+  after(() => world?.close());
 
   for (const [state, inserts] of Object.entries(ROWS) as [AgedState, readonly string[]][]) {
     it(`${state}: what waits too long, by how much, and nothing that ended`, async () => {
-      const repository = createOverdueRepository(pool);
+      const repository = createOverdueRepository(world.pool);
       expect(await repository.overdue(state, 0)).to.deep.equal({ count: 0, oldestMs: 0 });
-      for (const sql of inserts) await pool.execute(sql);
+      for (const sql of inserts) await world.pool.execute(sql);
       const { count, oldestMs } = await repository.overdue(state, 60_000);
       expect(count).to.equal(2);
       expect(oldestMs).to.be.within(39_000, 100_000);

@@ -21,7 +21,7 @@ import { MemoryRepairRepository } from '../helpers/memory/memory-repair-reposito
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
-/** The books as the contract suites see them: the real ones and those in memory look the same from here. */
+/** The repositories that the contract suites run on MySQL and in memory. */
 export interface RepositoryWorld {
   readonly orders: OrderRepository;
   readonly sales: SaleRepository;
@@ -29,18 +29,18 @@ export interface RepositoryWorld {
   readonly repair: RepairRepository;
   readonly slots: WorkerSlots;
   readonly clock: Clock;
-  /** As a repair does. */
+  /** As a repair does it. */
   raiseEpoch(saleId: string): Promise<void>;
-  /** As a cancel does: the row ends and `sold` is lowered. */
+  /** As a cancel does it: the row ends and `sold` is lowered. */
   cancelOrder(orderId: string): Promise<void>;
-  /** What the outbox promises for a batch. */
-  promisesOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
-  /** What the audit log has of a subject, oldest first. */
+  /** What the outbox has for a batch. */
+  outboxOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
+  /** The audit log of a subject, oldest first. */
   auditOf(subject: string): Promise<Audited[]>;
-  /** From now on the book refuses the orders of this buyer, as a constraint would; a failed row of theirs it takes. */
+  /** From now on MySQL refuses the orders of this buyer, as by a constraint; rows in state `failed` are accepted. */
   refuseOrdersOf(userId: string): Promise<void>;
-  /** What breaks I1 or I2 in this sale; empty when nothing does. */
-  broken(saleId: string): Promise<string[]>;
+  /** Violations of I1 and I2 in this sale. */
+  violations(saleId: string): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -64,10 +64,11 @@ const INVARIANTS = [
      GROUP BY user_id, request_id HAVING COUNT(*) > 1`,
 ];
 
-export async function mysqlWorld(
-  poolMax = 6,
-  url = stackEnv().MYSQL_URL,
-): Promise<RepositoryWorld & { readonly pool: MysqlPool }> {
+export interface MysqlWorld extends RepositoryWorld {
+  readonly pool: MysqlPool;
+}
+
+export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promise<MysqlWorld> {
   await migrate({ url });
   // hundreds of calls wait for few connections here, and other suites take their share of the disk
   const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
@@ -90,7 +91,7 @@ export async function mysqlWorld(
         await tx.execute(sql, [orderId]);
       });
     },
-    async promisesOf(batchId) {
+    async outboxOf(batchId) {
       const rows = await pool.query<{ kind: string; payload: string }>('SELECT * FROM outbox WHERE `key` = ?', [
         batchId,
       ]);
@@ -122,7 +123,7 @@ export async function mysqlWorld(
       );
       triggers.push(name);
     },
-    async broken(saleId) {
+    async violations(saleId) {
       const found: string[] = [];
       for (const sql of INVARIANTS) {
         const rows = await pool.query<{ broken: string }>(sql.replaceAll(':sale', saleId));
@@ -137,36 +138,57 @@ export async function mysqlWorld(
   };
 }
 
+/** The same in a database of its own, for tests that act on whole tables. The user of the tests may create `seckill_…`. */
+export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
+  const server = openMysqlPool({ url: stackEnv().MYSQL_URL, poolMax: 1, queryTimeoutMs: 20_000 });
+  const name = `seckill_own_${randomBytes(6).toString('hex')}`;
+  await server.execute(`CREATE DATABASE ${name}`);
+  const { href: url } = Object.assign(new URL(stackEnv().MYSQL_URL), { pathname: `/${name}` });
+  const world = await mysqlWorld(poolMax, url);
+  return {
+    ...world,
+    url,
+    async close() {
+      await world.close();
+      await server.execute(`DROP DATABASE ${name}`);
+      await server.close();
+    },
+  };
+}
+
 export async function memoryWorld(
   clock: Clock = new ManualClock(),
-): Promise<RepositoryWorld & { readonly books: MemoryRepositories }> {
-  const books = new MemoryRepositories({ clock });
+): Promise<RepositoryWorld & { readonly repositories: MemoryRepositories }> {
+  const repositories = new MemoryRepositories({ clock });
   const deadLetters = new MemoryDeadLetterRepository(clock);
   return {
-    books,
-    orders: books,
-    sales: books,
+    repositories,
+    orders: repositories,
+    sales: repositories,
     deadLetters,
-    repair: new MemoryRepairRepository(books, deadLetters),
+    repair: new MemoryRepairRepository(repositories, deadLetters),
     slots: new MemoryWorkerSlots(clock),
     clock,
     async raiseEpoch(saleId) {
-      const sale = (await books.find(saleId)) as Sale;
-      books.putSale({ ...sale, epoch: sale.epoch + 1 });
+      const sale = (await repositories.find(saleId)) as Sale;
+      repositories.putSale({ ...sale, epoch: sale.epoch + 1 });
     },
-    cancelOrder: async (orderId) => books.endOrder(orderId, 'cancelled'),
-    async promisesOf(batchId) {
-      const rows = books.outboxRows.filter(({ key }) => key === batchId);
+    cancelOrder: async (orderId) => repositories.endOrder(orderId, 'cancelled'),
+    async outboxOf(batchId) {
+      const rows = repositories.outboxRows.filter(({ key }) => key === batchId);
       return {
         recorded: rows.flatMap((row) => (row.kind === 'batch_recorded' && row.payload ? [row.payload] : [])),
         releases: rows.flatMap((row) => (row.kind === 'release' && row.payload ? row.payload : [])),
       };
     },
-    refuseOrdersOf: async (userId) => void books.refusedBuyers.add(userId),
-    auditOf: async (subject) => [...books.audited, ...deadLetters.audited].filter((entry) => entry.subject === subject),
-    async broken(saleId) {
-      const sale = (await books.find(saleId)) as Sale;
-      const live = books.allOrders.filter((o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state));
+    refuseOrdersOf: async (userId) => void repositories.refusedBuyers.add(userId),
+    auditOf: async (subject) =>
+      [...repositories.audited, ...deadLetters.audited].filter((entry) => entry.subject === subject),
+    async violations(saleId) {
+      const sale = (await repositories.find(saleId)) as Sale;
+      const live = repositories.allOrders.filter(
+        (o) => o.saleId === saleId && ['pending_payment', 'paid'].includes(o.state),
+      );
       const units = live.reduce((sum, { quantity }) => sum + quantity, 0);
       return sale.sold === units && units <= sale.stock ? [] : [`I1 sold ${sale.sold} of ${sale.stock}, live ${units}`];
     },
@@ -176,7 +198,7 @@ export async function memoryWorld(
 
 export const WORLDS = [
   ['memory', () => memoryWorld()],
-  ['mysql', mysqlWorld],
+  ['mysql', () => mysqlWorld()],
 ] as const;
 
 /** A sale of its own for one test: ten units at 19.99, two a buyer. */

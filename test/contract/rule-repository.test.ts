@@ -1,12 +1,10 @@
 import { expect } from 'chai';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
-import { migrate } from '../../src/mysql/migrate.js';
-import { openMysqlPool } from '../../src/mysql/pool.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
 import type { RuleRepository } from '../../src/core/ports/rules.js';
 import { MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
-import { ownDatabase } from '../helpers/own-database.js';
+import { ownMysqlWorld } from './repository-worlds.js';
 
 interface World {
   readonly store: RuleRepository;
@@ -20,11 +18,9 @@ async function memoryWorld(): Promise<World> {
   return { store, audited: async () => store.audited, close: async () => undefined };
 }
 
-/** A database of its own: the rules are one for all, and an api beside the tests would take theirs. */
+/** In a database of its own: there is one version of the rules for all, and an api of another test would use it. */
 async function mysqlWorld(): Promise<World> {
-  const database = await ownDatabase();
-  await migrate({ url: database.url });
-  const pool = openMysqlPool({ url: database.url, poolMax: 6, queryTimeoutMs: 5000 });
+  const { pool, close } = await ownMysqlWorld();
   return {
     store: createRuleRepository(pool),
     async audited() {
@@ -33,10 +29,7 @@ async function mysqlWorld(): Promise<World> {
         .toReversed()
         .map(({ actor, action, subject, before, after }) => ({ actor, action, subject, before, after }));
     },
-    async close() {
-      await pool.close();
-      await database.drop();
-    },
+    close,
   };
 }
 
@@ -58,13 +51,13 @@ for (const [name, createWorld] of WORLDS) {
     });
     afterEach(() => world?.close());
 
-    it('before anybody has stored any, there are none, as version 0', async () => {
+    it('before any are stored, there are none, as version 0', async () => {
       expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
       expect(await store.find(0)).to.equal(null);
       expect(await store.history(10)).to.deep.equal([]);
     });
 
-    it('keeps every version as it was written, and who wrote it', async () => {
+    it('keeps every version as it was written, and its author', async () => {
       const startMs = Date.now() - 60_000;
       const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
       expect(await store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
@@ -88,7 +81,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
     });
 
-    it('of many who start from the same version one wins, and the others get the newest version', async () => {
+    it('of many changes of the same version one wins, and the others get the newest version', async () => {
       for (const known of [0, 1]) {
         const answers = await Promise.all(
           Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),
@@ -97,10 +90,10 @@ for (const [name, createWorld] of WORLDS) {
         expect(new Set(answers.map(({ version }) => version))).to.deep.equal(new Set([known + 1]));
       }
       expect(await store.history(10)).to.have.length(2);
-      expect(await world.audited(), 'who lost is not in the audit').to.have.length(2);
+      expect(await world.audited(), 'the others are not in the audit log').to.have.length(2);
     });
 
-    it('the audit says who changed which layer from which version to which', async () => {
+    it('the audit log says who changed which layer, from which version to which', async () => {
       await store.store(denying('eve'), 0, 'ann');
       await store.store({ ...denying('eve'), other: { mode: 'off' } }, 1, 'bob');
       await store.store(denying('eve'), 9, 'eve');

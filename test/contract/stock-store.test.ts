@@ -4,12 +4,11 @@ import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
 import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
-import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
+import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[] =>
   answers.map((answer) => answer?.outcome ?? null);
-const at = ({ saleId }: Sale): { saleId: string; bucket: number } => ({ saleId, bucket: 0 });
 
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract StockStore on ${name}`, () => {
@@ -21,23 +20,23 @@ for (const [name, createWorld] of STORE_WORLDS) {
     after(() => world?.close());
 
     const unitsLeft = async (sale: Sale): Promise<number | undefined> =>
-      (await world.stock.readSale(at(sale)))?.unitsLeft;
+      (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
     const deduct = (sale: Sale, ...texts: string[]) => world.stock.deduct(batchOf(sale, purchasesOf(...texts)));
 
     describe('precheck', () => {
-      it('lets everybody in who fits, names epoch and units left, and changes nothing', async () => {
+      it('accepts every purchase that fits, answers epoch and units left, and changes nothing', async () => {
         const sale = await openSale(world, { stock: 3, epoch: 4 });
         for (const time of ['first', 'second']) {
-          const verdict = await world.stock.precheck(at(sale), purchasesOf('u1*2', 'u2'));
+          const verdict = await world.stock.precheck(firstBucket(sale), purchasesOf('u1*2', 'u2'));
           expect(verdict, time).to.deep.equal({ epoch: 4, unitsLeft: 3, buckets: 1, answers: [null, null] });
         }
-        expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
+        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
       });
 
       it('counts purchases in order: what an earlier one would take, a later one does not find', async () => {
         const sale = await openSale(world, { stock: 3, limitPerBuyer: 2 });
         const purchases = purchasesOf('u1/a*2', 'u1/b', 'u2*2', 'u3', 'u4');
-        const { answers } = await world.stock.precheck(at(sale), purchases);
+        const { answers } = await world.stock.precheck(firstBucket(sale), purchases);
         expect(wordsOf(answers)).to.deep.equal([null, 'limit_reached', 'sold_out', null, 'sold_out']);
       });
 
@@ -45,7 +44,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1/k*2'));
         await world.stock.deduct(batch);
-        const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1/k*2', 'u1/k*1', 'u2/k*2'));
+        const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/k*2', 'u1/k*1', 'u2/k*2'));
         expect(answers).to.deep.equal([
           { outcome: 'replayed', entry: { state: 'held', batchId: batch.batchId, quantity: 2 } },
           { outcome: 'request_conflict' },
@@ -54,7 +53,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('a sale that is not loaded is `loading`, with epoch 0 and units left unknown (LOADING)', async () => {
-        const verdict = await world.stock.precheck(at(saleOf()), purchasesOf('u1'));
+        const verdict = await world.stock.precheck(firstBucket(saleOf()), purchasesOf('u1'));
         expect(verdict).to.deep.equal({ epoch: 0, unitsLeft: null, buckets: null, answers: [{ outcome: 'loading' }] });
       });
 
@@ -67,12 +66,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
         ] as const;
         for (const [word, window] of cases) {
           const sale = await openSale(world, window);
-          const { answers } = await world.stock.precheck(at(sale), purchasesOf('u1'));
+          const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1'));
           expect(wordsOf(answers)).to.deep.equal([word]);
         }
       });
 
-      it('the switch of the owner is `not_open`, `paused` or `closed`', async () => {
+      it('the state of the sale answers `not_open`, `paused` or `closed`', async () => {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['warm', 'not_open'],
@@ -81,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ['closed', 'closed'],
         ] as const) {
           await world.sales.setState(sale, state);
-          const { answers, unitsLeft } = await world.stock.precheck(at(sale), purchasesOf('u1'));
+          const { answers, unitsLeft } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1'));
           expect(wordsOf(answers), state).to.deep.equal([word]);
           expect(unitsLeft, 'known only of a sale that sells').to.equal(word === null ? 10 : null);
         }
@@ -94,11 +93,11 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const batch = batchOf(sale, purchasesOf('u1*2', 'u2', 'u3'));
         expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
         expect(await unitsLeft(sale)).to.equal(1);
-        const entry = await world.stock.findRequest(at(sale), 'u1', 'k1');
+        const entry = await world.stock.findRequest(firstBucket(sale), 'u1', 'k1');
         expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
       });
 
-      it('the retry of the batch that took the last unit gets `already_deducted`, never `sold_out` [T8]', async () => {
+      it('the retry of the batch that took the last unit is answered `already_deducted`, never `sold_out` [T8]', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -112,7 +111,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(verdict.outcome).to.equal('refused');
         expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : [])).to.deep.equal([null, 'sold_out', null]);
         expect(await unitsLeft(sale)).to.equal(3);
-        expect(await world.stock.acceptedCount(at(sale))).to.equal(0);
+        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
       });
 
       it('one purchase refused late: key or limit used up since the precheck [G2]', async () => {
@@ -131,7 +130,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('the limit counts inside the batch, and a key stands in it once [G5]', async () => {
+      it('the limit counts inside the batch, and a key may be in it once [G5]', async () => {
         const sale = await openSale(world, { limitPerBuyer: 1 });
         const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
         expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
@@ -140,8 +139,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
           null,
         ]);
         const roomy = await openSale(world, { limitPerBuyer: 5 });
-        const byTwin = await deduct(roomy, 'u1/a', 'u1/a', 'u2');
-        expect(wordsOf(byTwin.outcome === 'refused' ? byTwin.answers : [])).to.deep.equal([
+        const byDuplicate = await deduct(roomy, 'u1/a', 'u1/a', 'u2');
+        expect(wordsOf(byDuplicate.outcome === 'refused' ? byDuplicate.answers : [])).to.deep.equal([
           null,
           'request_conflict',
           null,
@@ -191,7 +190,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
 
-      it('aborts a batch nobody knows, and a late deduct is refused [T2, T7]', async () => {
+      it('aborts an unknown batch, and a late deduct is refused [T2, T7]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         expect(await world.stock.resolve(batch)).to.equal('aborted');
@@ -220,18 +219,22 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('on another server than it was loaded on [R1]', () => {
+    describe('of a bucket that was loaded on another server [R1]', () => {
       let sale: Sale;
       let held: Batch;
       beforeEach(async () => {
         sale = await openSale(world, { stock: 5 });
         held = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(held);
-        await world.restart(at(sale));
+        await world.restart(firstBucket(sale));
       });
 
-      it('nobody may buy, and entries that may be old are not shown: `loading`', async () => {
-        const { epoch, unitsLeft: left, answers } = await world.stock.precheck(at(sale), purchasesOf('u1', 'u2'));
+      it('precheck answers `loading`, and shows no entries, which may be old', async () => {
+        const {
+          epoch,
+          unitsLeft: left,
+          answers,
+        } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1', 'u2'));
         expect({ epoch, left }).to.deep.equal({ epoch: 1, left: null });
         expect(wordsOf(answers)).to.deep.equal(['loading', 'loading']);
       });
@@ -247,25 +250,32 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('reads are `unsure`, and the sale shows `repair`', async () => {
-        expect(await world.stock.findRequest(at(sale), 'u1', 'k1')).to.equal('unsure');
-        expect(await world.stock.findRequest(at(sale), 'u2', 'k1')).to.equal('unsure');
+        expect(await world.stock.findRequest(firstBucket(sale), 'u1', 'k1')).to.equal('unsure');
+        expect(await world.stock.findRequest(firstBucket(sale), 'u2', 'k1')).to.equal('unsure');
         const { opensAtMs, closesAtMs } = sale;
-        expect(await world.stock.readSale(at(sale))).to.include({ state: 'repair', epoch: 1, opensAtMs, closesAtMs });
+        expect(await world.stock.readSale(firstBucket(sale))).to.include({
+          state: 'repair',
+          epoch: 1,
+          opensAtMs,
+          closesAtMs,
+        });
       });
 
       it('the state can be set, so that a sale that is closed stays so', async () => {
         expect(await world.sales.setState(sale, 'closed')).to.equal('set');
         expect(await world.sales.setState(sale, 'open')).to.equal('closed');
-        expect(wordsOf((await world.stock.precheck(at(sale), purchasesOf('u2'))).answers)).to.deep.equal(['loading']);
+        expect(wordsOf((await world.stock.precheck(firstBucket(sale), purchasesOf('u2'))).answers)).to.deep.equal([
+          'loading',
+        ]);
       });
     });
 
     describe('reads', () => {
-      it('finds nothing where nothing is', async () => {
-        const ref = at(saleOf());
+      it('finds nothing in a bucket that is not loaded', async () => {
+        const ref = firstBucket(saleOf());
         expect(await world.stock.readSale(ref)).to.equal(null);
         expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
-        const loaded = at(await openSale(world));
+        const loaded = firstBucket(await openSale(world));
         expect(await world.stock.findRequest(loaded, 'u1', 'k1')).to.equal(null);
         expect(await world.stock.acceptedCount(ref)).to.equal(0);
         for await (const keys of world.stock.acceptedKeys(ref)) expect(keys).to.deep.equal([]);
@@ -274,25 +284,32 @@ for (const [name, createWorld] of STORE_WORLDS) {
       it('reads state, epoch, window and units of a bucket, and its own time', async () => {
         const sale = await openSale(world, { stock: 7, epoch: 3 });
         const before = await world.nowMs();
-        const found = await world.stock.readSale(at(sale));
+        const found = await world.stock.readSale(firstBucket(sale));
         const { opensAtMs, closesAtMs } = sale;
         expect(found).to.include({ state: 'open', epoch: 3, unitsLeft: 7, opensAtMs, closesAtMs });
         expect(found?.nowMs).to.be.within(before, await world.nowMs());
       });
 
-      it('lists every key that was ever let in, each once, also those released', async () => {
+      it('lists every key that was ever accepted, each once, also those released', async () => {
         const sale = await openSale(world, { stock: 1500, limitPerBuyer: 1 });
         const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
         for (let from = 0; from < crowd.length; from += 400) {
           await world.stock.deduct(batchOf(sale, crowd.slice(from, from + 400)));
         }
-        const gone = { ...at(sale), userId: 'buyer-7', requestId: 'k1', orderId: '9', batchId: '', withUnits: true };
-        expect(await world.settlement.release([gone])).to.deep.equal(['released']);
+        const gone = {
+          ...firstBucket(sale),
+          userId: 'buyer-7',
+          requestId: 'k1',
+          orderId: '9',
+          batchId: '',
+          withUnits: true,
+        };
+        expect(await world.batches.release([gone])).to.deep.equal(['released']);
 
         const keys: string[] = [];
-        for await (const chunk of world.stock.acceptedKeys(at(sale))) keys.push(...chunk);
+        for await (const chunk of world.stock.acceptedKeys(firstBucket(sale))) keys.push(...chunk);
         expect(new Set(keys)).to.deep.equal(new Set(crowd.map(purchaseKey)));
-        expect(await world.stock.acceptedCount(at(sale))).to.equal(1200);
+        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(1200);
       });
     });
   });

@@ -8,22 +8,21 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { waitUntil } from '../../deploy/local/stack/probes.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
-import type { StoreFault } from '../helpers/memory/memory-server.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
+import type { RedisFault } from '../helpers/memory/memory-redis-server.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
-import { sureEntry } from '../helpers/sure-entry.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 
 type Store = StockStore & SaleStore & BatchStore;
 
-/** A ledger whose replies can be lost on the way, and a second way to it that always works. */
+/** The stores, with a way to lose single replies and a way to cut them off. */
 interface FaultyWorld {
   readonly store: Store;
   /** Runs one call, whose request arrives and whose reply does not. */
-  losingReply<T>(fault: StoreFault, call: () => Promise<T>): Promise<T>;
+  losingReply<T>(fault: RedisFault, call: () => Promise<T>): Promise<T>;
   /** Runs one call that finds no server. */
-  cutOff<T>(fault: StoreFault, call: () => Promise<T>): Promise<T>;
+  cutOff<T>(fault: RedisFault, call: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -31,8 +30,8 @@ interface FaultyWorld {
 const REPLY_TIMEOUT_MS = 1000;
 
 async function memoryWorld(): Promise<FaultyWorld> {
-  const store = new MemoryStore();
-  const broken = <T>(fault: StoreFault, call: () => Promise<T>): Promise<T> => {
+  const store = new MemoryRedis();
+  const broken = <T>(fault: RedisFault, call: () => Promise<T>): Promise<T> => {
     store.breakNext(fault);
     return call();
   };
@@ -105,7 +104,7 @@ for (const [name, createWorld] of [
     after(() => world?.close());
 
     const openSale = async () => {
-      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
+      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the clock in memory shows another time
       await store.warm(sale);
       await store.setState(sale, 'open');
       return { sale, at: { saleId: sale.saleId, bucket: 0 } };
@@ -141,7 +140,7 @@ for (const [name, createWorld] of [
     it('a lost reply of resolve is `outcome_unknown`, never a verdict [T10]', async () => {
       const { sale } = await openSale();
       const batch = batchOf(sale, purchasesOf('u1'));
-      expect(await world.losingReply('decide_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
+      expect(await world.losingReply('resolve_reply_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
       expect(await store.resolve(batch)).to.equal('aborted');
     });
 
@@ -152,7 +151,7 @@ for (const [name, createWorld] of [
       const verdict = await world.cutOff('deduct_lost', () => store.deduct(batch));
       expect(verdict).to.deep.equal({ outcome: 'outcome_unknown' });
       expect(performance.now() - startedMs).to.be.below(2000);
-      expect(await world.cutOff('decide_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
+      expect(await world.cutOff('resolve_lost', () => store.resolve(batch))).to.equal('outcome_unknown');
       expect((await store.readSale(at))?.unitsLeft, 'no deduct was sent later').to.equal(5);
       expect(await store.resolve(batch)).to.equal('aborted');
     });
@@ -166,9 +165,11 @@ for (const [name, createWorld] of [
       expectFault(await faultOf(world.cutOff('read_fails', () => store.readSale(at))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.findRequest(at, 'u1', 'k1'))));
       expectFault(await faultOf(world.cutOff('read_fails', () => store.stalePending(at, 0, 1))));
-      expectFault(await faultOf(world.cutOff('settle_fails', () => store.markRecorded([{ batch, orders: [] }]))));
+      expectFault(
+        await faultOf(world.cutOff('mark_recorded_fails', () => store.markRecorded([{ batch, orders: [] }]))),
+      );
       expectFault(await faultOf(world.cutOff('release_fails', () => store.release([release]))));
-      expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
+      expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state, 'nothing of it happened').to.equal('held');
     });
 
     it('markRecorded or release is done when its reply was lost, and doing it again changes nothing', async () => {
@@ -176,13 +177,15 @@ for (const [name, createWorld] of [
       const batch = batchOf(sale, purchasesOf('u1*2'));
       await store.deduct(batch);
       const orders = [liveOrderOf('u1', '101')];
-      expectFault(await faultOf(world.losingReply('settle_reply_lost', () => store.markRecorded([{ batch, orders }]))));
-      expect((await sureEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
+      expectFault(
+        await faultOf(world.losingReply('mark_recorded_reply_lost', () => store.markRecorded([{ batch, orders }]))),
+      );
+      expect((await certainEntry(store.findRequest(at, 'u1', 'k1')))?.state).to.equal('ordered');
       await store.markRecorded([{ batch, orders }]);
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
       expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-      // A reply that is lost may be that of the look before it: then it is done now.
+      // The lost reply may be that of the read before the script: then the release is done now.
       await store.release([release]);
       expect(await store.release([release])).to.deep.equal(['nothing']);
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);

@@ -1,3 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Batch } from '../../src/core/batch.js';
+import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
+import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleSnapshotCache } from '../../src/core/ports/sale-repository.js';
@@ -9,55 +13,67 @@ import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, serverNowMs } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';
+import { createNonceStore } from '../../src/redis/nonce-store.js';
+import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
+import { createReconcileStore } from '../../src/redis/reconcile-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTransferStore } from '../../src/redis/transfer-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryNonceStore, MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { Sale } from '../../src/core/sale.js';
 
-/** A ledger as the contract suites see it: Redis and the one in memory look the same from here. */
+/** All stores in Redis, which the contract suites run on a server, on a cluster and in memory. */
 export interface StoreWorld {
   readonly stock: StockStore;
   readonly sales: SaleStore;
-  readonly settlement: BatchStore;
+  readonly batches: BatchStore;
   readonly snapshots: SaleSnapshotCache;
   readonly repair: RepairStore;
   readonly transfers: TransferStore;
-  /** What buyers who wait receive. */
+  readonly reconcile: ReconcileStore;
+  readonly nonces: NonceStore;
+  readonly tokens: PurchaseTokenStore;
   readonly notifications: PurchaseNotifications;
-  /** Now on the clock of the ledger, ms. */
+  /** Now on the clock of the stores, ms. */
   nowMs(): Promise<number>;
   /** Lets time pass. */
   elapse(ms: number): Promise<void>;
-  /** From now on the bucket is on another server than before, with all its data. */
+  /** From now on the bucket was loaded on another server than the present one, as after a restart. */
   restart(ref: BucketRef): Promise<void>;
-  /** The repair of the bucket has let its lease run out. */
+  /** Ends the lease of the repair of this bucket. */
   endLease(ref: BucketRef): Promise<void>;
+  /** Removes the marker of a batch. */
+  removeMarker(batch: Batch): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Life of a card in these worlds; short, so that a test can see its end; long enough for a busy machine. */
+/** Life of a sale snapshot; short, so that a test can wait for its end; long enough for a busy machine. */
 export const SNAPSHOT_TTL_MS = 600;
 
 async function memoryWorld(): Promise<StoreWorld> {
   const clock = new ManualClock();
-  const store = new MemoryStore({ clock });
+  const store = new MemoryRedis({ clock });
   return {
     stock: store,
     sales: store,
-    settlement: store,
+    batches: store,
     snapshots: new MemorySaleSnapshotCache(clock, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: new MemoryRepairStore(store),
-    transfers: new MemoryTransfers(store),
+    transfers: new MemoryTransferStore(store),
+    reconcile: new MemoryReconcileStore(store),
+    nonces: new MemoryNonceStore(clock),
+    tokens: new MemoryPurchaseTokenStore(clock),
     notifications: store.notifications,
     nowMs: async () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
@@ -66,6 +82,7 @@ async function memoryWorld(): Promise<StoreWorld> {
       const { repair } = store.bucket(ref);
       if (repair) repair.untilMs = clock.nowMs();
     },
+    removeMarker: async (batch) => void store.bucket(batch).markers.delete(batch.batchId),
     close: async () => undefined,
   };
 }
@@ -77,20 +94,24 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
   return {
     stock: createStockStore(connection, silentLog),
     sales: createSaleStore(connection),
-    settlement: createBatchStore(connection),
+    batches: createBatchStore(connection),
     snapshots: createSaleSnapshotCache(connection, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: createRepairStore(connection),
     transfers: createTransferStore(connection),
+    reconcile: createReconcileStore(connection),
+    nonces: createNonceStore(connection),
+    tokens: createPurchaseTokenStore(connection),
     notifications,
     nowMs: () => serverNowMs(connection.redis, 'any'), // all servers of a test are on this host
-    elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    elapse: (ms) => sleep(ms),
     restart: async (ref) => {
-      const { sale } = bucketKeys(ref); // the server cannot get another name here, so the bucket remembers another one
+      const { sale } = bucketKeys(ref); // the run id of the server cannot be changed, so that of the bucket is
       for (const stamp of ['run_id', 'repair_run']) {
         if (await connection.redis.hexists(sale, stamp)) await connection.redis.hset(sale, stamp, 'another');
       }
     },
     endLease: async (ref) => void (await connection.redis.hset(bucketKeys(ref).sale, 'repair_until', 1)),
+    removeMarker: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
     async close() {
       await notifications.close();
       await connection.close();
@@ -104,7 +125,10 @@ export const STORE_WORLDS = [
   ['a Redis cluster', () => onRedisCluster(redisWorld)],
 ] as const;
 
-/** Warms a fresh sale and opens it; its window lies wide around now on the ledger's clock. */
+/** Bucket 0, the only one of most sales here. */
+export const firstBucket = ({ saleId }: Sale): BucketRef => ({ saleId, bucket: 0 });
+
+/** Warms a new sale and opens it; its window lies wide around now on the clock of the stores. */
 export async function openSale(world: StoreWorld, parts: Partial<Sale> = {}): Promise<Sale> {
   const sale = saleOf(parts, await world.nowMs());
   await world.sales.warm(sale);

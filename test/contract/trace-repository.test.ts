@@ -1,27 +1,21 @@
 import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createTraceRepository } from '../../src/mysql/trace-repository.js';
-import { createSaleRepository } from '../../src/mysql/sale-repository.js';
-import { migrate } from '../../src/mysql/migrate.js';
-import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import type { MysqlPool } from '../../src/mysql/pool.js';
 import { draftSale } from '../chaos/harness/sales.js';
-import { ownDatabase, type OwnDatabase } from '../helpers/own-database.js';
+import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-/** A database of its own: the walk reads the whole table. */
+/** In a database of its own: a search without index reads the whole table. */
 describe('TraceRepository on mysql', () => {
-  let database: OwnDatabase;
+  let world: MysqlWorld;
   let pool: MysqlPool;
   let saleId: string;
   before(async () => {
-    database = await ownDatabase();
-    await migrate({ url: database.url });
-    pool = openMysqlPool({ url: database.url, poolMax: 2, queryTimeoutMs: 5000 });
-    ({ saleId } = await draftSale({ admin: createSaleRepository(pool) }));
+    world = await ownMysqlWorld();
+    ({ pool } = world);
+    ({ saleId } = await draftSale({ admin: world.sales }));
   });
-  after(async () => {
-    await pool?.close();
-    await database?.drop();
-  });
+  after(() => world?.close());
 
   let lastId = 1n << 60n; // beyond what a double can tell apart
   /** @returns order id and batch id */
@@ -49,7 +43,7 @@ describe('TraceRepository on mysql', () => {
     expect(await users(batchId, { userId: 'bob' })).to.deep.equal(['bob']);
     expect(await users(batchId, { saleId: '999' })).to.deep.equal([]);
     expect(await users('f1', { userId: 'bob' })).to.deep.equal(['bob']);
-    expect(await users('f1'), 'without the buyer that is a walk').to.deep.equal([]);
+    expect(await users('f1'), 'without the buyer it would take a walk of the table').to.deep.equal([]);
     await insert(orderId, orderId, orderId);
     expect(await users(orderId, { userId: orderId }), 'one id that means a purchase twice').to.deep.equal([orderId]);
   });
@@ -70,7 +64,7 @@ describe('TraceRepository on mysql', () => {
     }
   });
 
-  it('reads the row, the money, the coupon and the promises that concern it, and no others', async () => {
+  it('reads the row with its payments, refunds, coupon and outbox rows, and no others', async () => {
     const repository = createTraceRepository(pool);
     const { orderId, batchId } = await insert('eve', 'r1');
     const other = await insert('fay', 'r1');
@@ -79,17 +73,19 @@ describe('TraceRepository on mysql', () => {
       "INSERT INTO refunds (payment_id, order_id, amount_cents, reason) VALUES ('p1', ?, 100, 'wrong_amount')";
     await pool.execute(refund, [orderId]);
     await pool.execute("INSERT INTO coupons (order_id, sale_id, user_id) VALUES (?, ?, 'eve')", [orderId, saleId]);
-    const promise = async (kind: string, key: string, payload: unknown): Promise<string> => {
+    const addOutboxRow = async (kind: string, key: string, payload: unknown): Promise<string> => {
       const sql = 'INSERT INTO outbox (kind, `key`, payload) VALUES (?, ?, ?)';
       return (await pool.execute(sql, [kind, key, JSON.stringify(payload)])).insertId;
     };
-    const mine = [
-      await promise('batch_recorded', batchId, { orders: [orderId] }),
-      await promise('orders_moved', other.orderId, { orders: [other.orderId, orderId] }),
+    const ofOrder = [
+      await addOutboxRow('batch_recorded', batchId, { orders: [orderId] }),
+      await addOutboxRow('orders_moved', other.orderId, { orders: [other.orderId, orderId] }),
     ];
-    await promise('batch_recorded', other.batchId, { orders: [other.orderId] });
-    await promise('orders_moved', other.orderId, { orders: [`${orderId}0`] });
-    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [mine[0] as string]);
+    await addOutboxRow('batch_recorded', other.batchId, { orders: [other.orderId] });
+    await addOutboxRow('orders_moved', other.orderId, { orders: [`${orderId}0`] });
+    await pool.execute('UPDATE outbox SET done_at = UTC_TIMESTAMP(3), attempts = 2 WHERE id = ?', [
+      ofOrder[0] as string,
+    ]);
 
     const found = await repository.read({ userId: 'eve', saleId, requestId: 'r1' });
     expect(found.order).to.include({ orderId, batchId, userId: 'eve', state: 'pending_payment' });
@@ -97,11 +93,11 @@ describe('TraceRepository on mysql', () => {
     expect(found.payments.map(({ paymentId, amountCents }) => [paymentId, amountCents])).to.deep.equal([['p1', 100]]);
     expect(found.refunds[0]).to.include({ paymentId: 'p1', reason: 'wrong_amount', state: 'due' });
     expect(found.couponAtMs).to.be.within(found.nowMs - 60_000, found.nowMs);
-    expect(found.outboxRows.map(({ outboxId }) => outboxId)).to.deep.equal(mine);
+    expect(found.outboxRows.map(({ outboxId }) => outboxId)).to.deep.equal(ofOrder);
     expect(found.outboxRows[0]).to.include({ kind: 'batch_recorded', attempts: 2 });
     expect([found.outboxRows[0]?.doneAtMs === null, found.outboxRows[1]?.doneAtMs]).to.deep.equal([false, null]);
 
-    const none = await repository.read({ userId: 'nobody', saleId, requestId: 'r1' });
+    const none = await repository.read({ userId: 'unknown', saleId, requestId: 'r1' });
     expect([none.order, none.outboxRows, none.couponAtMs]).to.deep.equal([null, [], null]);
   });
 });

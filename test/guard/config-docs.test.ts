@@ -8,7 +8,7 @@ const page = (): string => readFileSync(new URL('../../docs/configuration.md', i
 const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
 
 describe('guard: the configuration is documented', () => {
-  it('docs/configuration.md is what src/core/config/schema.ts says', () => {
+  it('docs/configuration.md is what src/core/config/schema.ts generates', () => {
     expect(page() === renderConfigDocs(), `docs/configuration.md is out of date, run: ${RENDER_COMMAND}`).to.equal(
       true,
     );

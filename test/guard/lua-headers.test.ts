@@ -245,7 +245,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(wordsListed(script)).to.deep.equal(WORDS[name as ScriptName]);
       });
 
-      it('says no other words, and each of them', () => {
+      it('returns no other words, and each of them', () => {
         const blames = name === 'deduct' ? ANSWERS.filter((word) => word !== 'loading') : [];
         const allowed = [...wordsListed(script), ...blames];
         const said = wordsInCode(script);
@@ -260,7 +260,7 @@ describe('guard: the header of a script is its contract', () => {
         expect(lines.length).to.be.at.most(CODE_LINES_MAX);
       });
 
-      it('calls nothing that looks at all keys or blocks the server', () => {
+      it('calls nothing that reads all keys or blocks the server', () => {
         expect(code).not.to.match(/'(KEYS|SCAN|[HSZ]SCAN|FLUSHALL|FLUSHDB|SMEMBERS|HGETALL)'/i);
         expect(code).not.to.match(/os\.|math\.random|loadstring/);
       });
@@ -303,7 +303,7 @@ describe('guard: the header of a script is its contract', () => {
     });
   });
 
-  it('deduct blames with the words of precheck, and says so', () => {
+  it('deduct refuses with the words of precheck, and its header names them', () => {
     expect(named('deduct').header).to.include('the words of precheck');
   });
 

@@ -42,14 +42,14 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     for (const name of named) expect([...known], name).to.include(name);
   });
 
-  it('every watched state has an alert, and no alert is for another', () => {
+  it('every waiting state has an alert, and no alert is for another', () => {
     const labels = [...read('deploy/prometheus/alerts.yml').matchAll(/seckill_overdue\{state="(\w+)"\}/g)];
     expect(labels.map(([, state]) => state)).to.have.members([...WATCHED_STATES]);
   });
 
   it('what reconcile watches has an alert: what it finds, what it gives up, and whether it runs', () => {
-    const watched = Object.values(WAITING_STATES).map(({ watchedAs }) => watchedAs);
-    expect(watched).to.include('reconcile');
+    const sources = Object.values(WAITING_STATES).map(({ watchedAs }) => watchedAs);
+    expect(sources).to.include('reconcile');
     const rules = read('deploy/prometheus/alerts.yml');
     for (const metric of [
       'reconcile_findings',
@@ -73,8 +73,8 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     expect(text, 'seen before it moves').to.match(/^seckill_admission_breaker\{dependency="redis"\} 0$/m);
   });
 
-  it('docs/architecture.md has the table of src/core/waiting-states.ts', () => {
-    const page = read('docs/architecture.md');
+  it('docs/waiting-states.md has the table of src/core/waiting-states.ts', () => {
+    const page = read('docs/waiting-states.md');
     for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
       expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);
     }

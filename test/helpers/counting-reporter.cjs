@@ -1,4 +1,4 @@
-// The spec reporter, which also leaves its counts and what failed in a file for test/run.ts.
+// The spec reporter of mocha, which also writes its counts and failures into a file for test/run.ts.
 const { writeFileSync } = require('node:fs');
 const Mocha = require('mocha');
 

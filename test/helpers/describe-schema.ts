@@ -52,7 +52,7 @@ function columnText({ col, type, nullable, def, extra, expression, collation }: 
   return parts.join(' ');
 }
 
-/** The servers differ in quotes, brackets, character set marks and case when they print an expression. */
+/** MySQL and MariaDB print expressions with different quotes, brackets, character sets and case. */
 const plain = (expression: string): string =>
   expression
     .toLowerCase()

@@ -1,21 +1,21 @@
 import { request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { until } from '../chaos/harness/wait.js';
 
-export interface HeardEvent {
+export interface ReceivedEvent {
   readonly id: string;
   readonly event: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** A client of one `text/event-stream`. It does not come again by itself. */
+/** A client of one `text/event-stream`. It does not reconnect by itself. */
 export class EventStreamClient {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
-  readonly events: HeardEvent[] = [];
+  readonly events: ReceivedEvent[] = [];
   comments = 0;
   retryMs: number | null = null;
   ended = false;
-  /** What came as an answer that is no stream. */
+  /** Everything that was received; the body, when the answer is no stream. */
   text = '';
   readonly #response: IncomingMessage;
 
@@ -29,7 +29,7 @@ export class EventStreamClient {
       this.text += chunk;
       const blocks = (rest + chunk).split('\n\n');
       rest = blocks.pop() ?? '';
-      for (const block of blocks) this.#take(block);
+      for (const block of blocks) this.#readBlock(block);
     });
     response.on('error', () => undefined);
     response.on('close', () => (this.ended = true));
@@ -43,44 +43,44 @@ export class EventStreamClient {
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
-        Connection: 'keep-alive', // as browsers ask: whether it closes is for the server to say
+        Connection: 'keep-alive', // as browsers send it: the server decides whether the connection closes
         ...(token === undefined ? {} : { Authorization: token.startsWith('Bearer ') ? token : `Bearer ${token}` }),
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };
-      const asked = request(url, { headers, agent: false });
-      const timer = setTimeout(() => asked.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-      asked.on('error', reject);
-      asked.on('response', (response) => {
+      const sent = request(url, { headers, agent: false });
+      const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+      sent.on('error', reject);
+      sent.on('response', (response) => {
         clearTimeout(timer);
         resolve(new EventStreamClient(response));
       });
-      asked.end();
+      sent.end();
     });
   }
 
-  get words(): string[] {
+  get eventNames(): string[] {
     return this.events.map(({ event }) => event);
   }
 
-  /** Waits until this word was heard. */
-  heard(word: string, timeoutMs = 20_000): Promise<void> {
+  /** Waits until an event of this name was received. */
+  received(name: string, timeoutMs = 20_000): Promise<void> {
     return until(
-      `the stream says ${word} (it said ${this.words.join()})`,
-      () => this.words.includes(word),
+      `event ${name} (received: ${this.eventNames.join()})`,
+      () => this.eventNames.includes(name),
       timeoutMs,
       10,
     );
   }
 
   end(timeoutMs = 20_000): Promise<void> {
-    return until(`the stream ends (it said ${this.words.join()})`, () => this.ended, timeoutMs, 10);
+    return until(`the end of the stream (received: ${this.eventNames.join()})`, () => this.ended, timeoutMs, 10);
   }
 
   close(): void {
     this.#response.destroy();
   }
 
-  #take(block: string): void {
+  #readBlock(block: string): void {
     const fields = new Map(
       block.split('\n').map((line): [string, string] => {
         const colon = line.indexOf(':');

@@ -4,8 +4,8 @@ import { takeCoverage } from 'node:v8';
 const rejections: unknown[] = [];
 
 /**
- * One place that restores every fake, fails a run in which a promise was dropped, and writes the coverage of a worker of
- * `--parallel`, which is killed before it could do so itself.
+ * After each test: restores every fake, and fails when a promise was rejected without a handler. After each file: writes
+ * the coverage of a worker of `--parallel`, which is killed before it could do so at its end.
  */
 export const mochaHooks = {
   beforeAll(): void {
@@ -17,6 +17,6 @@ export const mochaHooks = {
   afterEach(): void {
     sinon.restore();
     const [first] = rejections.splice(0);
-    if (first !== undefined) throw new Error('a promise was rejected and nobody listened', { cause: first });
+    if (first !== undefined) throw new Error('unhandled rejection', { cause: first });
   },
 };

@@ -4,12 +4,12 @@ import { checkSale, waitUntilAtRest, type SaleFigures } from '../invariants/chec
 import type { OpLog } from '../chaos/harness/op-log.js';
 import type { TestStack } from './stack.js';
 
-/** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
+/** A sale recovers within 30 s after the end of a fault; ten more for a busy machine. */
 const REST_TIMEOUT_MS = 40_000;
 
 /**
- * Waits until the sale is at rest and asserts I1 to I8 on Redis, MySQL and what the buyers heard.
- * @returns its figures, for what a test wants to know beyond that
+ * Waits until the sale is at rest and asserts I1 to I8 on Redis, MySQL and the answers that buyers got.
+ * @returns its figures, for further assertions
  */
 export async function expectInvariants(
   stack: TestStack,
@@ -26,11 +26,11 @@ export async function expectInvariants(
   return figures;
 }
 
-/** What the test ended on, for its reader. */
+/** Shows the figures on which the test ended. */
 function print(figures: SaleFigures, opLog: OpLog | undefined, restMs: number): void {
   const { stock, unitsLeft, sold, rows, oversold, duplicates, lost, pendingBatches } = figures;
-  const heard = opLog === undefined ? '' : `heard yes ${opLog.count('ok')}, `;
-  const books = `deducted ${stock - unitsLeft}, sold ${sold}, rows ${rows}, pending ${pendingBatches}`;
+  const answers = opLog === undefined ? '' : `accepted ${opLog.count('ok')}, `;
+  const figuresText = `deducted ${stock - unitsLeft}, sold ${sold}, rows ${rows}, pending ${pendingBatches}`;
   const broken = `oversold ${oversold}, duplicate ${duplicates}, lost ${lost}`;
-  console.log(`      · ${heard}${books}, ${broken}; at rest after ${(restMs / 1000).toFixed(1)} s`);
+  console.log(`      · ${answers}${figuresText}, ${broken}; at rest after ${(restMs / 1000).toFixed(1)} s`);
 }

@@ -1,6 +1,6 @@
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
 
-/** Counts nothing. */
+/** Metrics of admission that count nothing. */
 export const noAdmissionMetrics: AdmissionMetrics = {
   refused: () => undefined,
   rulesTaken: () => undefined,

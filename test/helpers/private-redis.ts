@@ -7,12 +7,13 @@ import { BUNDLED } from '../../deploy/local/stack/artifacts.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { probeRedis, waitUntil } from '../../deploy/local/stack/probes.js';
 
+/** A Redis server that only one test file uses. */
 export interface PrivateRedis {
   readonly url: string;
   readonly port: number;
-  /** Its folder, removed with it. */
+  /** Its folder, removed when it stops. */
   readonly dir: string;
-  /** SIGSTOP lets it stall, SIGCONT lets it go on. */
+  /** SIGSTOP stalls it, SIGCONT lets it go on. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   /** Kills it. Safe to call twice. */
   stop(): Promise<void>;
@@ -21,8 +22,8 @@ export interface PrivateRedis {
 export interface PrivateRedisOptions {
   /** Further arguments. */
   readonly args?: readonly string[];
-  /** Of a settings file that it may write to, in its folder; a sentinel needs one. */
-  readonly settings?: string;
+  /** Content of its configuration file, which it may rewrite; a sentinel needs one. */
+  readonly config?: string;
 }
 
 const START_TIMEOUT_MS = 15_000;
@@ -44,8 +45,8 @@ export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
   return suite.skip();
 }
 
-const KEEPS_NOTHING = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
-const KEEPS_A_LOG = [
+const WITHOUT_PERSISTENCE = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'];
+const APPEND_ONLY = [
   '--save',
   '',
   '--appendonly',
@@ -56,36 +57,36 @@ const KEEPS_A_LOG = [
   'noeviction',
 ];
 
-/** A Redis of the test's own, on a free port, keeping nothing: for faults that would hurt the tests beside it. */
+/** Starts one on a free port, without persistence: for faults that would disturb other tests. */
 export async function startPrivateRedis(
   binary: string,
-  { args = [], settings }: PrivateRedisOptions = {},
+  { args = [], config }: PrivateRedisOptions = {},
 ): Promise<PrivateRedis> {
-  const place = await freePlace();
+  const place = await newPlace();
   const file = join(place.dir, 'own.conf');
-  if (settings !== undefined) writeFileSync(file, settings);
-  const server = await startServer(binary, place, [...(settings === undefined ? KEEPS_NOTHING : [file]), ...args]);
-  return { ...handsOf(place, () => server) };
+  if (config !== undefined) writeFileSync(file, config);
+  const server = await startServer(binary, place, [...(config === undefined ? WITHOUT_PERSISTENCE : [file]), ...args]);
+  return controlsOf(place, () => server);
 }
 
-export interface KeptRedis extends PrivateRedis {
+export interface DurableRedis extends PrivateRedis {
   /**
-   * Killed, and started again on its log.
-   * @param cutBytes so much of the end of the log is lost
+   * Kills it and starts it again on its append-only log.
+   * @param cutBytes how much of the end of the log is lost
    */
   restart(cutBytes?: number): Promise<void>;
 }
 
-/** The same with an append-only log, which outlives it until it is stopped. */
-export async function startKeptRedis(binary: string): Promise<KeptRedis> {
-  const place = await freePlace();
-  let server = await startServer(binary, place, KEEPS_A_LOG);
+/** Starts one with an append-only log, which survives a restart. */
+export async function startDurableRedis(binary: string): Promise<DurableRedis> {
+  const place = await newPlace();
+  let server = await startServer(binary, place, APPEND_ONLY);
   return {
-    ...handsOf(place, () => server),
+    ...controlsOf(place, () => server),
     async restart(cutBytes = 0): Promise<void> {
       await kill(server);
       if (cutBytes > 0) cutLog(place.dir, cutBytes);
-      server = await startServer(binary, place, KEEPS_A_LOG);
+      server = await startServer(binary, place, APPEND_ONLY);
     },
   };
 }
@@ -95,24 +96,24 @@ interface Place {
   readonly dir: string;
 }
 
-async function freePlace(): Promise<Place> {
+async function newPlace(): Promise<Place> {
   return { port: await freePort(), dir: mkdtempSync(join(tmpdir(), 'seckill-redis-')) };
 }
 
-const handsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
+const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
   ...place,
   url: `redis://127.0.0.1:${place.port}`,
   signal: (name) => void server().kill(name),
   stop: () => end(server(), place),
 });
 
-async function startServer(binary: string, place: Place, settings: readonly string[]): Promise<ChildProcess> {
+async function startServer(binary: string, place: Place, options: readonly string[]): Promise<ChildProcess> {
   const { port, dir } = place;
   const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir];
-  // a settings file comes first
-  const args = settings[0]?.startsWith('--')
-    ? [...where, ...settings]
-    : [settings[0] ?? '', ...where, ...settings.slice(1)];
+  // a configuration file must be the first argument
+  const args = options[0]?.startsWith('--')
+    ? [...where, ...options]
+    : [options[0] ?? '', ...where, ...options.slice(1)];
   const server = spawn(binary, args, { stdio: 'ignore' });
   const isUp = async (): Promise<boolean> => (await probeRedis(port)) === null;
   if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) return server;
@@ -140,14 +141,14 @@ function cutLog(dir: string, bytes: number): void {
   truncateSync(join(dir, log), statSync(join(dir, log)).size - bytes);
 }
 
-/** The bus of a cluster takes the port this far above, so both have to exist. */
-const BUS_ABOVE = 10_000;
+/** The cluster bus uses the port this far above, so both must be free. */
+const BUS_OFFSET = 10_000;
 const PORT_MAX = 65_535;
 
 async function freePort(): Promise<number> {
   for (;;) {
     const port = await listenOnce(0);
-    if (port + BUS_ABOVE <= PORT_MAX && (await listenOnce(port + BUS_ABOVE).catch(() => null)) !== null) return port;
+    if (port + BUS_OFFSET <= PORT_MAX && (await listenOnce(port + BUS_OFFSET).catch(() => null)) !== null) return port;
   }
 }
 

@@ -4,12 +4,12 @@ import { until } from '../chaos/harness/wait.js';
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-/** A master waits two seconds before it takes writes; the rest is for a machine that is busy. */
+/** A master waits two seconds before it takes writes; the rest is for a busy machine. */
 const FORM_TIMEOUT_MS = 60_000;
-/** For the `before` of a test that opens one. */
+/** Time-out for a `before` that starts a cluster. */
 export const WORLD_TIMEOUT_MS = FORM_TIMEOUT_MS + 15_000;
 
-/** A cluster of the test's own. */
+/** A Redis cluster that only one test file uses. */
 export interface RedisCluster {
   /** As REDIS_URL. */
   readonly url: string;
@@ -18,14 +18,14 @@ export interface RedisCluster {
   readonly admin: readonly Redis[];
   /** Which server has the slot of a key, by its place in `servers`. */
   ownerOf(key: string): Promise<number>;
-  /** Kills all of it. */
+  /** Kills all servers. */
   stop(): Promise<void>;
 }
 
-/** Starts three masters and makes a cluster of them, without redis-cli. @throws when it is not formed in time */
+/** Starts three masters and joins them to a cluster. @throws when it is not formed in time */
 export async function startRedisCluster(): Promise<RedisCluster> {
   const binary = redisServerBinary();
-  if (binary === null) throw new Error('no Redis is there to make a cluster of: run `npm start` once');
+  if (binary === null) throw new Error('no redis-server to start: run `npm start` once');
   const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000'];
   const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, { args })));
   const admin = servers.map(({ port }) => {
@@ -57,7 +57,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   };
 }
 
-/** What a contract is proven on, on a cluster of its own, which ends with it. */
+/** Opens a test world on a cluster of its own, which ends with it. */
 export async function onRedisCluster<World extends { close(): Promise<void> }>(
   open: (url: string) => Promise<World>,
 ): Promise<World> {

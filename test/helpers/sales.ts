@@ -1,12 +1,14 @@
-import type { LiveOrder } from '../../src/core/ports/batch-store.js';
 import { randomInt } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
+import type { RequestEntry } from '../../src/core/outcome.js';
+import type { LiveOrder } from '../../src/core/ports/batch-store.js';
+import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 
 let made = 0;
 
-/** A sale id that no other test and no other run has: time, counter, chance; 18 digits as MySQL would allow. */
+/** A sale id that no other test and no other run has: time, counter, random digits; 18 digits, as MySQL allows. */
 export function freshSaleId(): string {
   made = (made + 1) % 100;
   return `${Date.now()}${String(made).padStart(2, '0')}${String(randomInt(1000)).padStart(3, '0')}`;
@@ -31,7 +33,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
   };
 }
 
-/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 where they are not named. */
+/** `buyer`, `buyer/key` or `buyer/key*quantity`; the key is `k1` and the quantity 1 by default. */
 export function purchaseOf(text: string): Purchase {
   const [, userId, requestId, quantity] = /^([^/*]+)(?:\/([^*]+))?(?:\*(\d+))?$/.exec(text) ?? [];
   if (userId === undefined) throw new Error(`not a purchase: ${text}`);
@@ -57,3 +59,10 @@ export const liveOrderOf = (userId: string, orderId: string, requestId = 'k1'): 
   orderId,
   state: 'pending_payment',
 });
+
+/** What `findRequest` answers, which must not be `unsure`: nothing has happened to the bucket. */
+export async function certainEntry(answer: ReturnType<StockStore['findRequest']>): Promise<RequestEntry | null> {
+  const entry = await answer;
+  if (entry === 'unsure') throw new Error('the bucket may have lost the entry');
+  return entry;
+}

@@ -1,11 +1,11 @@
 import { openControls, type StackControls } from '../chaos/harness/stack-controls.js';
 import { stackEnv } from './stack-env.js';
 
-/** The servers of this test run, with the hands a test needs in them. */
+/** The servers of this test run, with what a test needs to read and break them. */
 export type TestStack = StackControls;
 
 /**
- * Opens the stack that `npm test` started. What an earlier test stopped and left stopped runs again afterwards.
+ * Opens the stack that `npm test` started. Starts servers again that an earlier test left stopped.
  * @throws when the run has no stack of its own
  */
 export async function openTestStack(): Promise<TestStack> {

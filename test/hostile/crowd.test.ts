@@ -12,7 +12,7 @@ const TRICKLE_EVERY_MS = 100;
 const PURCHASE_MAX_MS = 1000;
 const TIMEOUT_MS = 120_000;
 
-describe('a crowd of slow clients', () => {
+describe('many slow clients', () => {
   let server: Started;
   let polls = 0;
   const fake = new FakeServices({
@@ -38,7 +38,7 @@ describe('a crowd of slow clients', () => {
   const connected = (count: number): Promise<RawClient[]> =>
     Promise.all(Array.from({ length: count }, () => RawClient.to(server.port)));
 
-  it('silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and those who are too slow are closed [S7]', async function () {
+  it('silent, slow headers, slow bodies, long polls: buyers are served meanwhile, and connections that are too slow are closed [S7]', async function () {
     this.timeout(TIMEOUT_MS);
     const startedMs = Date.now();
     const idle = await connected(IDLE);
@@ -78,7 +78,7 @@ describe('a crowd of slow clients', () => {
       clearInterval(trickle);
     }
     await server.stop();
-    const told = await Promise.all(waiting.map(async (client) => (await client.answer())?.body));
-    expect(told.filter((body) => body?.includes('pending')).length).to.equal(SLOW);
+    const statuses = await Promise.all(waiting.map(async (client) => (await client.answer())?.body));
+    expect(statuses.filter((body) => body?.includes('pending')).length).to.equal(SLOW);
   });
 });

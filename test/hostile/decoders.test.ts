@@ -66,7 +66,7 @@ describe('hostile bodies', function () {
   const run = fuzz();
   before(() => console.log(`    ${run.repeat}`));
 
-  it('whatever a message holds, its reader has an answer, and what it reads is read again from its own words [M7, S6]', () => {
+  it('every message gets an answer of its reader, and what is read survives encoding and reading again [M7, S6]', () => {
     forAll(
       anyBody,
       (body) => {
@@ -80,9 +80,9 @@ describe('hostile bodies', function () {
         if (events.outcome === 'decoded') {
           expect(decodeOrderEvents(encodeOrderEvents(events.events))).to.deep.equal(events);
         }
-        const news = decodeOrderNotifications(body);
-        if (news.outcome === 'decoded')
-          expect(decodeOrderNotifications(encodeOrderNotifications(news.notifications))).to.deep.equal(news);
+        const decoded = decodeOrderNotifications(body);
+        if (decoded.outcome === 'decoded')
+          expect(decodeOrderNotifications(encodeOrderNotifications(decoded.notifications))).to.deep.equal(decoded);
         const deadline = decodePaymentDeadline(body);
         if (deadline.outcome === 'decoded') {
           expect(decodePaymentDeadline(encodePaymentDeadline(deadline.deadline))).to.deep.equal(deadline);
@@ -110,7 +110,7 @@ describe('hostile bodies', function () {
     forAll(anyBody, (body) => void JSON.stringify(deadLetterBody({ ...deadLetter, body })), run);
   });
 
-  it('whatever a request says, its reader has an answer [S6]', () => {
+  it('every request gets an answer of its reader [S6]', () => {
     forAll(
       anyBody,
       (body) => {

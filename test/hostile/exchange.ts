@@ -32,7 +32,7 @@ const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** Says it over a connection of its own and hears until the end, or until what was asked is answered. */
+/** Sends it over a connection of its own and reads to its end, or to the end of the answer. */
 export function exchange(port: number, { method, head, body, then }: Said): Promise<Heard> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');

@@ -83,7 +83,7 @@ describe('hostile requests', () => {
     }
   });
 
-  it('no secret, no token and no buyer stands in logs or labels [S9]', async () => {
+  it('logs and labels contain no secret, no token and no buyer [S9]', async () => {
     const logged = world.logged.join('\n');
     for (const secret of [SECRET, WEBHOOK_SECRET, 'eyJ']) expect(logged.includes(secret), secret).to.equal(false);
     const metrics = await world.registry.metrics();
@@ -125,6 +125,6 @@ function codeOf(body: string): string {
   }
 }
 
-/** As it can be said again by hand. */
+/** As it can be repeated by hand. */
 const shown = ({ head, body, then }: Said): string =>
   `${JSON.stringify(head.slice(0, 1500))} + ${JSON.stringify(typeof body === 'string' ? body.slice(0, 300) : body)}, then ${then}`;

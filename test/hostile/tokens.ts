@@ -11,7 +11,7 @@ export const SMUGGLED = 'smuggled';
 const base64 = (value: unknown): string =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 
-/** Authorization headers: good ones of two buyers and an admin, and everything that only looks like one. */
+/** Authorization headers: good ones of two buyers and an admin, and everything that only resembles one. */
 export function authorizations(secret: string): fc.Arbitrary<string> {
   const signer = createTokenSigner(secret);
   const nowSeconds = Math.floor(Date.now() / 1000);

@@ -35,8 +35,8 @@ import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/k
 import { GetSale } from '../../src/sales/get-sale.js';
 import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
-import { MemoryNonceStore } from '../helpers/memory/memory-nonce-store.js';
-import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-purchase-token-store.js';
+import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
@@ -76,7 +76,7 @@ const LISTS = listsRules.parse({
   agents: { deny: ['nobody-has-this'] },
   users: { deny: ['nobody'] },
 });
-/** Everything that buyers may be asked for is looked at, and nobody is refused. */
+/** Every layer that buyers meet checks, and refuses no request. */
 const SIGN = signRules.parse({ mode: 'dry_run', keys: ['app'], tokens: { mode: 'dry_run' } });
 const QUEUE = queueRules.parse({ mode: 'dry_run' });
 const ADMISSION_KEY = 'app:a-key-of-hostile-tests-of-forty-bytes-long';
@@ -128,15 +128,15 @@ export class HostileWorld extends ReconcileWorld {
 
   /** The newest order there is; 1 while there is none. */
   get lastOrderId(): string {
-    return this.books.allOrders.at(-1)?.orderId ?? '1';
+    return this.mysql.allOrders.at(-1)?.orderId ?? '1';
   }
 
   #services(): HttpServices {
     const store = this.#seen(this.store);
-    const books = this.#seen(this.books);
+    const mysql = this.#seen(this.mysql);
     const moves = this.#seen(this.moves);
     const cache = this.#seen(this.cache);
-    const snapshots = new SaleSnapshots({ repository: books, cache, clock }, LIMITS);
+    const snapshots = new SaleSnapshots({ repository: mysql, cache, clock }, LIMITS);
     // these sales have one bucket each
     const units = { count: async () => null };
     const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
@@ -145,7 +145,7 @@ export class HostileWorld extends ReconcileWorld {
     const waiting = {
       snapshots,
       store,
-      repository: books,
+      repository: mysql,
       notifications: this.store.notifications,
       clock,
       random: Math.random,
@@ -177,13 +177,13 @@ export class HostileWorld extends ReconcileWorld {
     };
     return {
       auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
-      // Every address is looked at, and whom a header names is believed; nobody is refused.
+      // Every address is checked, the one that a header names counts, and no request is refused.
       admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
       degrade,
       reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
-      ...this.#front(snapshots, flags),
+      ...this.#admission(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
@@ -192,13 +192,13 @@ export class HostileWorld extends ReconcileWorld {
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
-      getOrder: (orderId, userId) => getOrder(orderId, userId, books),
+      getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
-        payOrder(request, { repository: books, moves, provider: createPaymentSimulator(), log: this.log }),
-      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: books, moves }),
+        payOrder(request, { repository: mysql, moves, provider: createPaymentSimulator(), log: this.log }),
+      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
       webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
-      sales: new SaleAdmin({ repository: books, store, cache }),
+      sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),
       refunds,
@@ -214,7 +214,7 @@ export class HostileWorld extends ReconcileWorld {
     };
   }
 
-  #front(
+  #admission(
     snapshots: SaleSnapshots,
     flags: SoldOutFlags,
   ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'snapshots' | 'clock'> {
@@ -233,7 +233,7 @@ export class HostileWorld extends ReconcileWorld {
     };
   }
 
-  /** A batch is in the books as soon as it is committed, so that buyers who wait are not kept. */
+  /** A batch is recorded as soon as it is committed, so that no buyer waits. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
     const channel = this.broker.purchaseChannel(createCheckBack(store, this.log));
     const recorded = (batch: Batch): Promise<void> =>
@@ -247,21 +247,21 @@ export class HostileWorld extends ReconcileWorld {
     };
   }
 
-  /** The same port; whatever goes into it is looked at. */
+  /** The same port; every argument is checked. */
   #seen<T extends object>(port: T): T {
     return new Proxy(port, {
       get: (target, name) => {
         const member: unknown = Reflect.get(target, name, target);
         if (typeof member !== 'function') return member;
         return (...args: unknown[]): unknown => {
-          this.#look(String(name), args);
+          this.#inspect(String(name), args);
           return Reflect.apply(member, target, args);
         };
       },
     });
   }
 
-  #look(call: string, args: readonly unknown[]): void {
+  #inspect(call: string, args: readonly unknown[]): void {
     const text = JSON.stringify(args) ?? '';
     if (text.includes(FORGER) || text.includes(SMUGGLED)) this.#wrong(call, `reached by a forger: ${text}`);
     for (const arg of args) {

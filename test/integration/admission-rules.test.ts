@@ -64,7 +64,7 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('a limit holds for both together, and says when to come again', async () => {
+  it('a limit holds for both together, with Retry-After', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);
     const [ann = '', bob = ''] = userIds(2);

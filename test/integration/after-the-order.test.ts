@@ -80,7 +80,7 @@ describe('what follows from an order, with two keepers at once', () => {
     expect(figures).to.include({ rows: 5, sold: 1, unitsLeft: 19 });
     expect((await statesOf([paidOrder])).get(paidOrder)).to.equal('paid');
 
-    await until('all is told', () => ear.ordersOf(saleId, 'order.expired').length === 4, ENDS_WITHIN_MS);
+    await until('all events are published', () => ear.ordersOf(saleId, 'order.expired').length === 4, ENDS_WITHIN_MS);
     expect(ear.ordersOf(saleId, 'order.created')).to.deep.equal([...orderIds].sort());
     expect(ear.ordersOf(saleId, 'order.expired')).to.deep.equal([...unpaid].sort());
     expect(ear.ordersOf(saleId, 'order.paid')).to.deep.equal([paidOrder]);
@@ -95,7 +95,7 @@ describe('what follows from an order, with two keepers at once', () => {
     for (let batches = 0; batches < 150; batches++) {
       orderIds.push(...(await recordBatch(system.stack, saleId, 2)).orderIds);
     }
-    await until('all are told', () => ear.ordersOf(saleId, 'order.created').length >= 300, ENDS_WITHIN_MS);
+    await until('all events are published', () => ear.ordersOf(saleId, 'order.created').length >= 300, ENDS_WITHIN_MS);
     expect(ear.ordersOf(saleId, 'order.created')).to.deep.equal([...orderIds].sort());
     const ids = ear.eventsOf(saleId).map(({ eventId }) => eventId);
     expect(new Set(ids).size).to.equal(ids.length);

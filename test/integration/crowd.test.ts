@@ -5,7 +5,7 @@ import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 
-describe('load, then a full comparison: a crowd on several api processes', () => {
+describe('load on several api processes, then a full comparison', () => {
   let apis: Program[];
   const system = useSystem(async ({ programs }) => {
     const worker = programs.start('worker');
@@ -29,7 +29,7 @@ describe('load, then a full comparison: a crowd on several api processes', () =>
     expect(figures).to.include({ rows: 1, sold: 1, unitsLeft: 49 });
   });
 
-  it('2,000 buyers, 500 units, 2 api processes: exactly 500 orders, everybody else is answered sold_out [G1]', async () => {
+  it('2,000 buyers, 500 units, 2 api processes: exactly 500 orders, every other buyer is answered sold_out [G1]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 500 });
     const buyers = buyersOf(saleId, apis.slice(0, 2));
     const answers = await buyers.rush(userIds(2000), 128, { tries: 5 });

@@ -19,7 +19,7 @@ import { useSystem } from '../helpers/system.js';
 import { found, until } from '../chaos/harness/wait.js';
 
 const DEAD_LETTERS = 1000;
-/** A batch in pending leaves it when it is settled; releases and the last settles follow within the heal time. */
+/** A batch in pending leaves it when it is marked recorded; releases and the last marks follow within the heal time. */
 const RUN_TIMEOUT_MS = 180_000;
 
 describe('compensation: dead letters, replayed and discarded', () => {
@@ -84,7 +84,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const [ann, bob] = [buyersOf(first.saleId), buyersOf(second.saleId)];
     await Promise.all([parkBatches(first.saleId, ['ann']), parkBatches(second.saleId, ['bob'])]);
     const parkedOf = async (saleId: string) => (await dlq('list', '--sale', saleId, '--json')).lines[0];
-    const toReplay = await found('the letter of ann', () => parkedOf(first.saleId));
+    const toReplay = await found('the dead letter of ann', () => parkedOf(first.saleId));
     expect(toReplay).to.include({ reason: 'retries_exhausted', state: 'parked', replays: 0 });
     const shown = await dlq('show', String(toReplay.deadLetterId), '--json');
     expect(shown.lines[0]?.batch).to.deep.include({ saleId: first.saleId, purchases: [['ann', 'k1', 1]] });
@@ -138,7 +138,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(await count("audit_log WHERE actor = 'root' AND subject = ?", `dead_letter:${discardId}`)).to.equal(1);
   });
 
-  it('dead letters of a deadline and of an event are replayed: the order ends, the coupon is given [M8]', async () => {
+  it('dead letters of a deadline and of an event are replayed: the order ends, the coupon is issued [M8]', async () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 10 });
     const buyers = buyersOf(saleId);
@@ -229,7 +229,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     const begins = await begun();
     expect(begins, 'what was under way may be published again, the others not').to.be.at.most(DEAD_LETTERS + 2 * 32);
     console.log(
-      `      ${DEAD_LETTERS} letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
+      `      ${DEAD_LETTERS} dead letters in ${(tookMs / 1000).toFixed(1)} s over three runs: killed with ${begunByThen} begun` +
         ` (${halfWay} half way), stopped with ${afterStop} left; ${begins} begun in all, ${figures.rows} orders, 0 twice`,
     );
     expect((await dlq(...args, '--yes')).lines, 'nothing is left').to.deep.equal([]);

@@ -58,7 +58,7 @@ describe('the keeper mends what a death left behind', () => {
       failure: null,
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    expect((await repository.write(plan)).outcome).to.equal('written'); // and nobody settles
+    expect((await repository.write(plan)).outcome).to.equal('written'); // and nothing marks the batch recorded
 
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 3, rows: 3, unitsLeft: 17 });
@@ -78,7 +78,7 @@ describe('the keeper mends what a death left behind', () => {
     await until('it counts the batch', async () => (await metric('seckill_redriven_batches_total')) > before);
   });
 
-  it('gives units back once, however often the promise is repeated [C3]', async () => {
+  it('gives units back once, however often the outbox row is published [C3]', async () => {
     const { saleId } = await openSale(system.stack, { stock: 20 });
     const batch = await deducted(saleId, 2);
     const figuresBefore = await expectInvariants(system.stack, saleId);

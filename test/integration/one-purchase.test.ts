@@ -164,7 +164,7 @@ describe('one purchase, from click to order', () => {
     await until('they are sold again', async () => (await buyers.buy('bob'))?.status === 202, 5000);
     expect(performance.now() - backMs).to.be.lessThan(1000);
     const again = await buyers.buy('ann');
-    expect(again?.json, 'the end of her order').to.include({ status: 'ordered', orderId, orderState: 'cancelled' });
+    expect(again?.json, 'the end of the order').to.include({ status: 'ordered', orderId, orderState: 'cancelled' });
     const figures = await expectInvariants(system.stack, sale.saleId, buyers.opLog);
     expect(figures).to.include({ rows: 2, liveRows: 1, sold: 1 });
   });

@@ -9,7 +9,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-describe('what operators ask', () => {
+describe('questions of operators', () => {
   let all: Program[];
   const system = useSystem(async ({ programs }) => {
     const env = { MYSQL_QUERY_TIMEOUT_MS: '1000', REDIS_REPLY_TIMEOUT_MS: '500' };
@@ -62,7 +62,7 @@ describe('what operators ask', () => {
     expect(sum(apiMetrics, 'seckill_half_send_seconds_count', /outcome="stored"/)).to.be.within(1, 5);
     expect(sum(apiMetrics, 'seckill_http_answers_total', /route="purchase",code="accepted"/)).to.equal(5);
     expect(sum(await read(worker), 'seckill_recorded_purchases_total', /verdict="recorded"/)).to.equal(5);
-    await until('the keeper has looked', async () => /seckill_pending_batches\S* 0/.test(await read(keeper)));
+    await until('the keeper has counted', async () => /seckill_pending_batches\S* 0/.test(await read(keeper)));
     for (const program of all) {
       const text = await read(program);
       for (const secret of ['metrics-buyer', 'metrics-key', system.stack.env.JWT_SECRET]) {

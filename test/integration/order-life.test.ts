@@ -37,7 +37,7 @@ describe('the life of an order', () => {
     const headers: Record<string, string> = key === undefined ? {} : { 'Idempotency-Key': key };
     return ask(`${api.url}/v1/orders/${orderId}/${verb}`, { method: 'POST', token: buyers.token(userId), headers });
   };
-  const tell = (event: object): Promise<Answer> =>
+  const report = (event: object): Promise<Answer> =>
     ask(`${api.url}/v1/payments/webhook`, {
       method: 'POST' as const,
       body: event,
@@ -45,7 +45,7 @@ describe('the life of an order', () => {
     });
   const brief = ({ status, json }: Answer): string => `${status} ${String(json.code ?? json.state ?? json.outcome)}`;
 
-  it('is paid once, however often it is asked for; after that it cannot be cancelled', async () => {
+  it('is paid once, however often the request is repeated; after that it cannot be cancelled', async () => {
     const { saleId, buyers } = await saleWith();
     const orderId = await orderOf(buyers, 'ann');
     expect(brief(await move(buyers, 'bob', orderId, 'pay'))).to.equal('404 order_not_found');
@@ -82,14 +82,14 @@ describe('the life of an order', () => {
     const { saleId, buyers } = await saleWith({ priceCents: 1250 });
     const [paid, cancelled] = [await orderOf(buyers, 'ann'), await orderOf(buyers, 'bob')];
     const event = { type: 'payment.succeeded', paymentId: `p-${paid}`, orderId: paid, amountCents: 1250 };
-    const told = await Promise.all([1, 2, 3].map(() => tell(event)));
-    expect(told.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
+    const answers = await Promise.all([1, 2, 3].map(() => report(event)));
+    expect(answers.map(brief)).to.deep.equal(['200 paid', '200 paid', '200 paid']);
     expect((await buyers.order('ann', paid)).json).to.include({ state: 'paid' });
     expect(brief(await move(buyers, 'ann', paid, 'pay'))).to.equal('200 paid');
 
     await move(buyers, 'bob', cancelled, 'cancel');
     const late = { ...event, paymentId: `simulated-${cancelled}`, orderId: cancelled };
-    for (let i = 0; i < 2; i++) expect(brief(await tell(late))).to.equal('200 refund_due');
+    for (let i = 0; i < 2; i++) expect(brief(await report(late))).to.equal('200 refund_due');
     const refundsOf = async (userId: string, orderId: string): Promise<unknown> =>
       (await buyers.order(userId, orderId)).json.refunds;
     const isBack = async (): Promise<boolean> => JSON.stringify(await refundsOf('bob', cancelled)).includes('refunded');
@@ -101,13 +101,13 @@ describe('the life of an order', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
   });
 
-  it('real money that no provider of ours can give back stays due until a person takes it on, once', async () => {
+  it('real money that no configured provider can give back stays due until a person takes it on, once', async () => {
     const { buyers } = await saleWith({ priceCents: 1250 });
     const orderId = await orderOf(buyers, 'ann');
     await move(buyers, 'ann', orderId, 'cancel');
     const paymentId = `pi_${orderId}.1`;
     const event = { type: 'payment.succeeded', paymentId, orderId, amountCents: 1250 };
-    expect(brief(await tell(event))).to.equal('200 refund_due');
+    expect(brief(await report(event))).to.equal('200 refund_due');
     const seckill = (...args: string[]) => runCommand(args, system.stack.env);
     const listed = async (): Promise<Readonly<Record<string, unknown>> | undefined> =>
       (await seckill('refunds', 'list', '--limit', '10000', '--json')).lines.find((one) => one.paymentId === paymentId);

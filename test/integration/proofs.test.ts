@@ -87,11 +87,11 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     const again = await buy(saleId, 'ann', { headers: signed(path, 'POST', JSON.stringify(BODY)), api: other });
     expect(again.status, 'the same purchase, signed anew').to.be.oneOf([200, 202]);
 
-    const look = `${path}/k1?wait=10`;
-    expect(brief(await ask(one.url + look, { token: tokenOf('ann') }))).to.equal('401 bad_signature');
-    const status = await ask(one.url + look, {
+    const statusPath = `${path}/k1?wait=10`;
+    expect(brief(await ask(one.url + statusPath, { token: tokenOf('ann') }))).to.equal('401 bad_signature');
+    const status = await ask(one.url + statusPath, {
       token: tokenOf('ann'),
-      headers: signed(look, 'GET'),
+      headers: signed(statusPath, 'GET'),
       timeoutMs: 15_000,
     });
     expect(brief(status)).to.equal('200 ordered');
@@ -166,13 +166,13 @@ describe('what buyers must show: signature, purchase token, pass', () => {
 
     const cid = await passOf('cid');
     expect(brief(await buy(saleId, 'cid', { headers: cid }))).to.equal('409 sold_out');
-    const look = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
-    await until('the queue is over for who waits', async () => brief(await look()) === '409 sold_out', 2000);
+    const statusPath = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
+    await until('the queue is over for who waits', async () => brief(await statusPath()) === '409 sold_out', 2000);
     expect(brief(await join('eve')), 'and for who comes').to.equal('409 sold_out');
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });
 
-  it('queue: a buyer who stops asking loses the place, even if no other buyer asks', async () => {
+  it('queue: a buyer who stops polling loses the place, even if no other buyer polls', async () => {
     const saleId = await newSale({ stock: 1 });
     await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0, idleMs: 1000 } });
     const waits = await ask(`${one.url}/v1/sales/${saleId}/queue`, { method: 'POST', token: tokenOf('fay') });

@@ -60,17 +60,17 @@ describe('a waiting buyer, at two api processes', () => {
     const poll = here.status('ann', 'k1', 25);
     expect((await listen(here, 'bob', first)).status, 'the purchase of another buyer').to.equal(404);
     await new Promise((resolve) => setTimeout(resolve, FIRST_POLLS_MS));
-    expect(stream.words).to.deep.equal(['pending']);
+    expect(stream.eventNames).to.deep.equal(['pending']);
     const before = await foundByNotification(first);
     worker.signal('SIGCONT');
-    await stream.heard('ordered');
+    await stream.received('ordered');
     expect((await poll).json.status, 'the long poll ends as well').to.equal('ordered');
     expect((await foundByNotification(first)) - before, 'by notification, with the keeper stopped').to.equal(2);
 
     keeper.signal('SIGCONT');
     const { orderId } = stream.events[1]?.data ?? {};
     await pay(there, 'ann', orderId, second);
-    await stream.heard('paid');
+    await stream.received('paid');
     await stream.end();
     expect((await foundByNotification(first)) - before, 'by notification again').to.equal(3);
     expect(stream.events.map(({ id }) => id)).to.deep.equal(['pending', 'ordered', 'paid']);
@@ -83,7 +83,7 @@ describe('a waiting buyer, at two api processes', () => {
     });
     const again = await listen(here, 'ann', first, 'ordered');
     await again.end();
-    expect(again.words, 'only what was not seen').to.deep.equal(['paid']);
+    expect(again.eventNames, 'only what was not seen').to.deep.equal(['paid']);
     expect((await listen(here, 'ann', first, 'paid')).status).to.equal(204);
     expect(await expectInvariants(system.stack, saleId)).to.include({ sold: 1, rows: 1 });
   });
@@ -94,13 +94,13 @@ describe('a waiting buyer, at two api processes', () => {
     const buyers = buyersOf(saleId, second);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const stream = await listen(buyers, 'ann', second);
-    await stream.heard('ordered');
+    await stream.received('ordered');
     await stream.end();
     expect(stream.retryMs).to.equal(100);
     const next = await listen(buyers, 'ann', second, 'ordered');
     await pay(buyers, 'ann', stream.events.at(-1)?.data.orderId, second);
     await next.end();
-    expect(next.words).to.deep.equal(['paid']);
+    expect(next.eventNames).to.deep.equal(['paid']);
   });
 
   it('SIGTERM ends open streams at once [T13]', async () => {
@@ -108,7 +108,7 @@ describe('a waiting buyer, at two api processes', () => {
     const buyers = buyersOf(saleId, first);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     const stream = await listen(buyers, 'ann', first);
-    await until('it has begun', () => stream.words.length > 0); // with `pending`, or with `ordered` if the worker was quick
+    await until('it has begun', () => stream.eventNames.length > 0); // with `pending`, or with `ordered` if the worker was quick
     const streams = async (): Promise<string | undefined> =>
       /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.url}/metrics`)).text)?.[1];
     await until('it is counted', async () => (await streams()) === '1');

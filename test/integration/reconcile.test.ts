@@ -197,7 +197,7 @@ describe('reconcile and compensation', () => {
     const applied = await reconcile(saleId, true);
     expect(applied.jobs).to.deep.equal(['leak compensated']);
     await load.stop();
-    await until('everything is settled', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
+    await until('every batch is marked recorded', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
     const open = await reconcile(saleId, true);
     expect([open.found, open.jobs], 'no script sets the stock of an open sale').to.deep.equal([['drift 3'], []]);
     await system.stack.admin.close(saleId, 'test');
@@ -216,13 +216,13 @@ describe('reconcile and compensation', () => {
 
   it('rows and entries that differ: what can be repaired is, the rest is reported [D5, C7]', async () => {
     const saleId = await newSale();
-    const { batchId } = await recordBatch(system.stack, saleId, 1); // recorded, never settled
+    const { batchId } = await recordBatch(system.stack, saleId, 1); // its rows are written, it is never marked recorded
     await redis().zrem(keysOf(saleId).pending, batchId); // where the keeper would look for it
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });
     const orderOf = async (user: string) => String((await buyers.status(user, 'k1', 10)).json.orderId);
     const [fay, gus] = [await orderOf('fay'), await orderOf('gus')];
-    await until('both are settled', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
+    await until('both are marked recorded', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
     await endByHand(saleId, fay);
     await endByHand(saleId, gus);
     await sql('DELETE FROM orders WHERE id = ?', gus);
@@ -250,7 +250,7 @@ describe('reconcile and compensation', () => {
     expect(last.json.figures).to.include({ unitsLeft: 98, sold: 1 });
   });
 
-  it('one run at a time: the second is answered who runs; two with apply repair a leak once [C1]', async () => {
+  it('one run at a time: the second gets the holder of the first; two with apply repair a leak once [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
     const runs = createReconcileRuns(system.stack.mysql);

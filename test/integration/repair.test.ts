@@ -14,7 +14,7 @@ import { recordBatch } from '../chaos/harness/batches.js';
 import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
-/** The keeper looks often, and waits briefly: no worker is there that it could wait for. */
+/** The keeper polls often, and waits briefly: no worker is there that it could wait for. */
 const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
 
 describe('repair of a sale that Redis has lost', () => {

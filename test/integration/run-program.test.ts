@@ -12,7 +12,7 @@ const CODE = `
 `;
 
 describe('run-program', () => {
-  it('ends when its start fails, whatever was opened before, supervised or not [R9]', async function () {
+  it('ends when its start fails, with anything opened before, supervised or not [R9]', async function () {
     this.timeout(START_TIMEOUT_MS);
     const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', CODE], {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],

@@ -55,7 +55,7 @@ describe('administration of sales over HTTP', () => {
     expect(brief(await post(`/${saleId}/pause`))).to.equal('200 paused');
     expect(brief(await buyers.buy('bob'))).to.equal('503 paused');
     await until('its page says so', async () => (await page()) === 'paused', 5000);
-    expect((await buyers.buy('ann'))?.status, 'who has won is told so').to.be.oneOf([200, 202]);
+    expect((await buyers.buy('ann'))?.status, 'a winner gets the same answer').to.be.oneOf([200, 202]);
     expect(brief(await post(`/${saleId}/resume`))).to.equal('200 open');
     expect((await buyers.buy('bob'))?.status).to.equal(202);
     expect(brief(await post(`/${saleId}/close`))).to.equal('200 closed');
@@ -81,7 +81,7 @@ describe('administration of sales over HTTP', () => {
     await post(`/${saleId}/open`);
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     expect(brief(await post(`/${saleId}/warm`))).to.equal('409 wrong_state');
-    // even a book that says `warm` again must not bring units back
+    // even a row in MySQL that says `warm` again must not bring units back
     await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ?", [saleId]);
     expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
     expect(await unitsLeft()).to.equal(2);

@@ -1,12 +1,10 @@
 import type { BucketRef, BucketTransfers } from '../../src/core/bucket.js';
 import { parseRequestEntry, type RequestEntry } from '../../src/core/outcome.js';
-
 import { asOperationalError, serverNowMs, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { parseTransfers } from '../../src/redis/transfer-store.js';
 import { scanHash } from '../../src/redis/scan-hash.js';
 
-/** Reads a bucket whole, for audits. */
 export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
   return {
     async snapshot(ref): Promise<BucketSnapshot | null> {
@@ -43,18 +41,18 @@ export interface BucketSnapshot {
   readonly requests: ReadonlyMap<string, RequestEntry>;
   /** userId → units held or ordered. */
   readonly buyers: ReadonlyMap<string, number>;
-  /** Ids of batches that are deducted and not settled. */
+  /** Ids of batches that are deducted and not marked recorded. */
   readonly pending: readonly string[];
-  /** Units that it lent to other buckets and borrowed from them. */
+  /** Transfers to and from other buckets. */
   readonly transfers: BucketTransfers;
 }
 
-/** The ledger as an auditor reads it: whole, and in no hurry. */
+/** Reads the buckets of Redis whole, for a check of the invariants. */
 export interface BucketAudit {
   /** @throws OperationalError redis; null: the bucket is not loaded */
   snapshot(ref: BucketRef): Promise<BucketSnapshot | null>;
-  /** Batches deducted and not settled. @throws OperationalError redis */
+  /** Batches that are deducted and not marked recorded. @throws OperationalError redis */
   pendingCount(ref: BucketRef): Promise<number>;
-  /** Units that the bucket lent to others and borrowed from them. @throws OperationalError redis */
+  /** Transfers to and from other buckets. @throws OperationalError redis */
   transfers(ref: BucketRef): Promise<BucketTransfers>;
 }

@@ -1,20 +1,20 @@
 import { expect } from 'chai';
 import type { StoredSaleState } from '../../src/core/sale.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptRunner, type SaleScripts } from './script-runner.js';
 
 describe('lua/adjust-2.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
-  const adjust = ({ keys }: SaleBench, read: number, wanted: number, epoch = 1): Promise<unknown> =>
-    bench.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
+  const adjust = ({ keys }: SaleScripts, read: number, wanted: number, epoch = 1): Promise<unknown> =>
+    runner.connection.run('adjust', [keys.stock, keys.sale], [read, wanted, epoch]);
 
   for (const state of ['warm', 'paused', 'closed'] satisfies StoredSaleState[]) {
     it(`adjusted: a sale that is ${state} gets the units it should have, and nothing else moves [C5]`, async () => {
-      const sale = await bench.sale({ stock: 10 }, state);
+      const sale = await runner.sale({ stock: 10 }, state);
       const before = await sale.snapshot();
       expect(await adjust(sale, 10, 12)).to.equal('adjusted');
       expect(await sale.snapshot()).to.deep.equal({ ...before, unitsLeft: 12 });
@@ -24,7 +24,7 @@ describe('lua/adjust-2.lua', () => {
   }
 
   it('moved: a stock that is not as it was read stays, so a repeat changes nothing', async () => {
-    const sale = await bench.sale({ stock: 10 }, 'closed');
+    const sale = await runner.sale({ stock: 10 }, 'closed');
     expect(await adjust(sale, 9, 12)).to.equal('moved');
     expect(await adjust(sale, 10, 12)).to.equal('adjusted');
     expect(await adjust(sale, 10, 12)).to.equal('moved');
@@ -32,29 +32,29 @@ describe('lua/adjust-2.lua', () => {
   });
 
   it('moved: a value read before the sale was rebuilt or resharded is not used, whatever the stock is', async () => {
-    const sale = await bench.sale({ stock: 10 }, 'paused');
+    const sale = await runner.sale({ stock: 10 }, 'paused');
     for (const epoch of [0, 2]) expect(await adjust(sale, 10, 12, epoch)).to.equal('moved');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
   for (const state of ['open', 'repair'] satisfies StoredSaleState[]) {
     it(`selling: never while the sale is in ${state}, whether the stock is as it was read or not [C5]`, async () => {
-      const sale = await bench.sale({ stock: 10 }, state);
+      const sale = await runner.sale({ stock: 10 }, state);
       expect(await adjust(sale, 10, 12)).to.equal('selling');
       expect(await adjust(sale, 9, 12)).to.equal('selling');
       expect((await sale.snapshot()).unitsLeft).to.equal(10);
     });
   }
 
-  it('selling: on another server than it was loaded on it may have lost data, and waits for its repair [R1]', async () => {
-    const sale = await bench.sale({ stock: 10 }, 'closed');
+  it('selling: a bucket that was loaded on another server may have lost data, and waits for its repair [R1]', async () => {
+    const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.restart();
     expect(await adjust(sale, 10, 12)).to.equal('selling');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
 
   it('not_warmed: without stock or without sale nothing is made', async () => {
-    const sale = await bench.sale({ stock: 10 }, 'closed');
+    const sale = await runner.sale({ stock: 10 }, 'closed');
     await sale.redis.del(sale.keys.stock);
     expect(await adjust(sale, 0, 12)).to.equal('not_warmed');
     expect(await sale.redis.exists(sale.keys.stock)).to.equal(0);

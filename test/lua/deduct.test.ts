@@ -1,11 +1,19 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
-import { clashesOf, describeSetting, uncoveredPairs, type Condition, type Setting } from './precedence.js';
-import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';
+import {
+  BATCH_EPOCH,
+  LIMIT,
+  saleIn,
+  clashesOf,
+  describeSetting,
+  uncoveredPairs,
+  type Condition,
+  type Setting,
+} from './precedence.js';
 
-/** In the order of the header, then in that of the words of precheck; the batch is always `u1/k1*1` of `BATCH_EPOCH`. */
+/** In the order of the script's header, then of the words of precheck; the batch is always `u1/k1*1` of `BATCH_EPOCH`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'already_deducted', setting: { marker: 'deducted' } },
   { word: 'already_deducted', setting: { marker: 'deducted{"v":1}' } },
@@ -27,39 +35,39 @@ const CONDITIONS: readonly Condition[] = [
   { word: 'sold_out', setting: { stock: 0 } },
 ];
 
-/** Words that the reply names per purchase, behind `refused`. */
-const BLAMES = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
+/** Words that the reply has for each purchase, after `refused`. */
+const REFUSALS = ['replayed', 'request_conflict', 'paused', 'closed', 'not_open', 'limit_reached', 'sold_out'];
 
 describe('lua/deduct-6.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   const expectWord = async (word: string, setting: Setting): Promise<void> => {
     const batchId = newBatchId();
-    const sale = await saleIn(setting, bench, batchId);
+    const sale = await saleIn(setting, runner, batchId);
     const before = await sale.snapshot([batchId]);
     const reply = await sale.deduct(batchOf({ ...sale.sale, epoch: BATCH_EPOCH }, purchasesOf('u1/k1'), batchId));
     const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
-    expect(reply).to.deep.equal(BLAMES.includes(word) ? ['refused', 0, word, entry] : [word]);
-    const markers = BLAMES.includes(word) ? { [batchId]: 'aborted' } : before.markers;
+    expect(reply).to.deep.equal(REFUSALS.includes(word) ? ['refused', 0, word, entry] : [word]);
+    const markers = REFUSALS.includes(word) ? { [batchId]: 'aborted' } : before.markers;
     expect(await sale.snapshot([batchId]), 'nothing was taken').to.deep.equal({ ...before, markers });
   };
 
-  describe('says each word for its reason, and takes nothing', () => {
+  describe('answers each word for its reason, and takes nothing', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`${word}: ${describeSetting(setting)}`, () => expectWord(word, setting));
     }
   });
 
-  describe('says the earlier word when two reasons hold', () => {
+  describe('answers the earlier word when two reasons hold', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, () => expectWord(first.word, both));
     }
 
-    it('and no other two words can meet', () => {
+    it('no other two reasons can hold at once', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
         'already_deducted > aborted',
         'already_deducted > claimed',
@@ -70,13 +78,13 @@ describe('lua/deduct-6.lua', () => {
     });
   });
 
-  it('takes every unit of the batch and leaves marker, entries and pending behind', async () => {
-    const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
+  it('takes every unit of the batch and writes marker, entries and pending', async () => {
+    const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u2/a', 'u1/b'));
-    const before = await bench.nowMs();
+    const before = await runner.nowMs();
     const [word, left, atMs] = (await sale.deduct(batch)) as [string, number, number];
     expect([word, left]).to.deep.equal(['deducted', 1]);
-    expect(atMs).to.be.within(before, await bench.nowMs());
+    expect(atMs).to.be.within(before, await runner.nowMs());
     const held = (quantity: number): string => `held:${batch.batchId}:${quantity}`;
     expect(await sale.snapshot([batch.batchId])).to.deep.equal({
       state: 'open',
@@ -90,7 +98,7 @@ describe('lua/deduct-6.lua', () => {
   });
 
   it('the marker is read first: the retry of the batch that took the last unit is `already_deducted` [T8]', async () => {
-    const sale = await bench.sale({ stock: 1, limitPerBuyer: 1 });
+    const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
     for (const state of ['open', 'paused', 'closed', 'repair']) {
@@ -102,8 +110,8 @@ describe('lua/deduct-6.lua', () => {
     expect((await sale.snapshot()).unitsLeft).to.equal(0);
   });
 
-  it('a batch that does not fit takes nothing: every loser is named, and an aborted marker stands [G1]', async () => {
-    const sale = await bench.sale({ stock: 3 });
+  it('a batch that does not fit takes nothing, names every refused purchase and leaves an aborted marker [G1]', async () => {
+    const sale = await runner.sale({ stock: 3 });
     const batch = batchOf(sale.sale, purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     const before = await sale.snapshot();
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'sold_out', '', 3, 'sold_out', '']);
@@ -112,7 +120,7 @@ describe('lua/deduct-6.lua', () => {
   });
 
   it('one buyer with two keys at limit 1: the second is `limit_reached` [G5]', async () => {
-    const sale = await bench.sale({ limitPerBuyer: 1 });
+    const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a', 'u1/b'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'limit_reached', '']);
     const alone = batchOf(sale.sale, purchasesOf('u1/a'));
@@ -120,20 +128,20 @@ describe('lua/deduct-6.lua', () => {
   });
 
   it('a duplicate in the batch is `request_conflict`, with the same quantity too; its units are not counted twice', async () => {
-    const sale = await bench.sale({ stock: 3, limitPerBuyer: 9 });
+    const sale = await runner.sale({ stock: 3, limitPerBuyer: 9 });
     const batch = batchOf(sale.sale, purchasesOf('u1/a*2', 'u1/a*2', 'u1/a', 'u2'));
     expect(await sale.deduct(batch)).to.deep.equal(['refused', 1, 'request_conflict', '', 2, 'request_conflict', '']);
     expect((await sale.snapshot()).unitsLeft).to.equal(3);
   });
 
   it('equal request ids of two buyers, and look-alike keys, are different requests', async () => {
-    const sale = await bench.sale({ limitPerBuyer: 1 });
+    const sale = await runner.sale({ limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1/k', 'u2/k', 'u/1-k', 'u_1/k', 'u-1/k'));
     expect(((await sale.deduct(batch)) as unknown[])[0]).to.equal('deducted');
   });
 
   it('an aborted marker expires, a deducted one does not', async () => {
-    const sale = await bench.sale({ stock: 1 });
+    const sale = await runner.sale({ stock: 1 });
     const refused = batchOf(sale.sale, purchasesOf('u1*2'));
     await sale.deduct(refused);
     expect(await sale.redis.pttl(sale.marker(refused.batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);
@@ -142,15 +150,15 @@ describe('lua/deduct-6.lua', () => {
     expect(await sale.redis.pttl(sale.marker(taken.batchId))).to.equal(-1);
   });
 
-  it('losers leave nothing behind but the marker that expires', async () => {
-    const sale = await bench.sale({ stock: 0 });
+  it('a refused batch leaves nothing but a marker that expires', async () => {
+    const sale = await runner.sale({ stock: 0 });
     for (let i = 0; i < 5; i++) await sale.deduct(batchOf(sale.sale, purchasesOf(`u${i}`)));
     const { buyers, requests, pending } = await sale.snapshot();
     expect({ buyers, requests, pending }).to.deep.equal({ buyers: {}, requests: {}, pending: [] });
   });
 
-  it('keeps its numbers whole: large stock, large quantities', async () => {
-    const sale = await bench.sale({ stock: 900_000_000, limitPerBuyer: 1000 });
+  it('counts exactly: large stock, large quantities', async () => {
+    const sale = await runner.sale({ stock: 900_000_000, limitPerBuyer: 1000 });
     const batch = batchOf(sale.sale, purchasesOf('u1*1000', 'u2*999'));
     expect(((await sale.deduct(batch)) as unknown[]).slice(0, 2)).to.deep.equal(['deducted', 899_998_001]);
     expect(await sale.redis.get(sale.keys.stock)).to.equal('899998001');
@@ -159,7 +167,7 @@ describe('lua/deduct-6.lua', () => {
   });
 
   it('takes a batch of the greatest size', async () => {
-    const sale = await bench.sale({ stock: BATCH_SIZE_CEILING });
+    const sale = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const [word, left] = (await sale.deduct(batchOf(sale.sale, crowd))) as unknown[];
     expect([word, left]).to.deep.equal(['deducted', 0]);
@@ -167,14 +175,14 @@ describe('lua/deduct-6.lua', () => {
   });
 
   it('the window is that of Redis time: before it `not_open`, from its end on `closed` [S8]', async () => {
-    const sale = await bench.sale();
+    const sale = await runner.sale();
     const set = (field: string, atMs: number) => sale.redis.hset(sale.keys.sale, field, atMs);
-    const blame = async (): Promise<unknown> =>
+    const word = async (): Promise<unknown> =>
       ((await sale.deduct(batchOf(sale.sale, purchasesOf('u1')))) as unknown[])[2];
-    await set('opens_at', (await bench.nowMs()) + 60_000);
-    expect(await blame()).to.equal('not_open');
-    await set('opens_at', await bench.nowMs());
-    await set('closes_at', await bench.nowMs());
-    expect(await blame()).to.equal('closed');
+    await set('opens_at', (await runner.nowMs()) + 60_000);
+    expect(await word()).to.equal('not_open');
+    await set('opens_at', await runner.nowMs());
+    await set('closes_at', await runner.nowMs());
+    expect(await word()).to.equal('closed');
   });
 });

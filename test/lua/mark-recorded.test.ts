@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/mark-recorded-4.lua', () => {
-  let bench: ScriptBench;
-  let sale: SaleBench;
+  let runner: ScriptRunner;
+  let sale: SaleScripts;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
   beforeEach(async () => {
-    sale = await bench.sale({ limitPerBuyer: 5 });
+    sale = await runner.sale({ limitPerBuyer: 5 });
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   const deducted = async (...texts: string[]): Promise<Batch> => {
     const batch = batchOf(sale.sale, purchasesOf(...texts));
@@ -23,7 +23,7 @@ describe('lua/mark-recorded-4.lua', () => {
 
   it('returns how many requests moved from held to ordered, and moves them', async () => {
     const { batchId } = await deducted('u1*2', 'u2');
-    expect(await sale.settle(batchId, [order('u1', '101'), order('u2', '102')])).to.equal(2);
+    expect(await sale.markRecorded(batchId, [order('u1', '101'), order('u2', '102')])).to.equal(2);
     const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
     expect(requests).to.deep.equal({ 'u1/k1': 'ordered:101:2', 'u2/k1': 'ordered:102:1' });
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
@@ -33,52 +33,52 @@ describe('lua/mark-recorded-4.lua', () => {
     const { batchId } = await deducted('u1');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot([batchId]);
-    expect(await sale.settle(batchId, [order('u1', '101')])).to.equal('repairing');
-    expect(await sale.settle(batchId, []), 'nothing to move').to.equal('repairing');
+    expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal('repairing');
+    expect(await sale.markRecorded(batchId, []), 'nothing to move').to.equal('repairing');
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
   it('returns 0 when it was marked before, and changes nothing [M9]', async () => {
     const { batchId } = await deducted('u1');
-    await sale.settle(batchId, [order('u1', '101')]);
+    await sale.markRecorded(batchId, [order('u1', '101')]);
     const before = await sale.snapshot([batchId]);
-    expect(await sale.settle(batchId, [order('u1', '999')])).to.equal(0);
+    expect(await sale.markRecorded(batchId, [order('u1', '999')])).to.equal(0);
     expect(await sale.snapshot([batchId])).to.deep.equal(before);
   });
 
   it('moves only what is `held` by this batch: not released, not ordered, not of another batch, not unknown [C6]', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
-    const foreign = await deducted('u4');
+    const other = await deducted('u4');
     await sale.release('u1', '101', { batchId });
-    await sale.settle(batchId, [order('u2', '102')]);
+    await sale.markRecorded(batchId, [order('u2', '102')]);
     const orders = [order('u1', '201'), order('u2', '202'), order('u3', '203'), order('u4', '204'), order('u5', '205')];
-    expect(await sale.settle(batchId, orders)).to.equal(1);
+    expect(await sale.markRecorded(batchId, orders)).to.equal(1);
     expect((await sale.snapshot()).requests).to.deep.equal({
       'u1/k1': 'released:101:1',
       'u2/k1': 'ordered:102:1',
       'u3/k1': 'ordered:203:1',
-      'u4/k1': `held:${foreign.batchId}:1`,
+      'u4/k1': `held:${other.batchId}:1`,
     });
   });
 
   it('a batch id that begins like another one holds nothing of it', async () => {
     const batch = batchOf(sale.sale, purchasesOf('u1'), 'batch-12');
     await sale.deduct(batch);
-    expect(await sale.settle('batch-1', [order('u1', '101')])).to.equal(0);
+    expect(await sale.markRecorded('batch-1', [order('u1', '101')])).to.equal(0);
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
   it('the body stays with the marker from deduct to mark-recorded and is removed then; the marker never expires', async () => {
     const batch = await deducted('u1', 'u2');
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
-    await sale.settle(batch.batchId, [order('u1', '101')]);
+    await sale.markRecorded(batch.batchId, [order('u1', '101')]);
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: 'deducted' });
     expect(await sale.redis.pttl(sale.marker(batch.batchId))).to.equal(-1);
   });
 
   it('a batch of which nothing became an order leaves `pending` too', async () => {
     const { batchId } = await deducted('u1');
-    expect(await sale.settle(batchId, [])).to.equal(0);
+    expect(await sale.markRecorded(batchId, [])).to.equal(0);
     const { requests, pending, markers } = await sale.snapshot([batchId]);
     expect({ requests, pending, markers }).to.deep.equal({
       requests: { 'u1/k1': `held:${batchId}:1` },
@@ -87,12 +87,12 @@ describe('lua/mark-recorded-4.lua', () => {
     });
   });
 
-  it('keeps a claimed marker claimed, and lets an aborted one expire as it would', async () => {
+  it('a claimed marker stays claimed, and an aborted one still expires', async () => {
     const [claimed, aborted] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(claimed), 'claimed{"v":1}');
-    await sale.decide(aborted);
-    await sale.settle(claimed, []);
-    await sale.settle(aborted, []);
+    await sale.resolve(aborted);
+    await sale.markRecorded(claimed, []);
+    await sale.markRecorded(aborted, []);
     expect((await sale.snapshot([claimed, aborted])).markers).to.deep.equal({
       [claimed]: 'claimed',
       [aborted]: 'aborted',
@@ -100,15 +100,15 @@ describe('lua/mark-recorded-4.lua', () => {
     expect(await sale.redis.pttl(sale.marker(aborted))).to.be.within(1, ABORTED_LIFE_MS);
   });
 
-  it('makes no marker where none is [C7]', async () => {
+  it('makes no marker where there is none [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
-    expect(await sale.settle(batchId, [order('u1', '101')])).to.equal(1);
+    expect(await sale.markRecorded(batchId, [order('u1', '101')])).to.equal(1);
     expect((await sale.snapshot([batchId])).markers).to.deep.equal({});
   });
 
   it('takes a batch of the greatest size', async () => {
-    const large = await bench.sale({ stock: BATCH_SIZE_CEILING });
+    const large = await runner.sale({ stock: BATCH_SIZE_CEILING });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const batch = batchOf(large.sale, crowd);
     await large.deduct(batch);
@@ -117,7 +117,7 @@ describe('lua/mark-recorded-4.lua', () => {
       orderId: `9223372036854770${index}`,
       state: 'pending_payment' as const,
     }));
-    expect(await large.settle(batch.batchId, orders)).to.equal(BATCH_SIZE_CEILING);
+    expect(await large.markRecorded(batch.batchId, orders)).to.equal(BATCH_SIZE_CEILING);
     expect(await large.redis.hget(large.keys.requests, 'buyer-3/k1')).to.equal('ordered:92233720368547703:1');
   });
 });

@@ -12,12 +12,12 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { batchOf, saleOf } from '../helpers/sales.js';
 
-/** Few names, so that purchases meet: three buyers, three keys each, twelve batches. */
+/** Few names, so that purchases collide: three buyers, three keys each, twelve batches. */
 const BUYERS = ['u1', 'u2', 'u3'];
 const KEYS = ['a', 'b', 'c'];
 const BATCHES = 12;
@@ -29,13 +29,13 @@ type Step =
   | { readonly do: 'precheck'; readonly purchases: Purchase[] }
   | { readonly do: 'deduct'; readonly batch: number; readonly purchases: Purchase[]; readonly epoch: number }
   | { readonly do: 'resolve'; readonly batch: number; readonly epoch: number }
-  | { readonly do: 'settle'; readonly batch: number; readonly of: Purchase[] }
+  | { readonly do: 'markRecorded'; readonly batch: number; readonly of: Purchase[] }
   | { readonly do: 'release'; readonly release: Omit<Release, 'saleId' | 'bucket' | 'batchId'>; readonly batch: number }
   | { readonly do: 'park'; readonly batch: number }
   | { readonly do: 'setState'; readonly state: 'warm' | 'open' | 'paused' | 'closed' }
   | { readonly do: 'restart' }
-  | { readonly do: 'look'; readonly of: Purchase }
-  | { readonly do: 'stand' }
+  | { readonly do: 'findRequest'; readonly of: Purchase }
+  | { readonly do: 'statusOf' }
   | { readonly do: 'reacquire'; readonly batch: number; readonly purchases: Purchase[]; readonly recorded: Purchase[] }
   | {
       readonly do: 'lock' | 'restoreMarker';
@@ -56,9 +56,9 @@ const purchases = fc.array(purchase, { minLength: 1, maxLength: 3 });
 const batch = fc.integer({ min: 0, max: BATCHES - 1 });
 /** Added to the epoch that the sale has by then. */
 const epoch = fc.constantFrom(0, 0, 0, 0, 0, -1, 1);
-/** Of two keepers; one that has lost its lease goes on. */
+/** Tokens of two keepers, of whom one goes on without its lease. */
 const token = fc.constantFrom('one', 'one', 'one', 'two');
-/** The order of a request has always the same id, but for a few that lie. */
+/** A request always has the same order id; some releases use a wrong one. */
 const orderIdOf = ({ userId, requestId }: { userId: string; requestId: string }): string =>
   `${BUYERS.indexOf(userId) + 1}0${KEYS.indexOf(requestId) + 1}`;
 
@@ -79,7 +79,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('precheck' as const), purchases }) },
   { weight: 12, arbitrary: fc.record({ do: fc.constant('deduct' as const), batch, purchases, epoch }) },
   { weight: 5, arbitrary: fc.record({ do: fc.constant('resolve' as const), batch, epoch }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('settle' as const), batch, of: purchases }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('markRecorded' as const), batch, of: purchases }) },
   {
     weight: 4,
     arbitrary: fc
@@ -87,10 +87,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
         purchase,
         batch: fc.integer({ min: -1, max: BATCHES - 1 }),
         withUnits: fc.boolean(),
-        lie: fc.boolean(),
+        hasWrongOrder: fc.boolean(),
       })
-      .map(({ purchase: { userId, requestId }, batch: number, withUnits, lie }) => {
-        const orderId = lie ? '999' : orderIdOf({ userId, requestId });
+      .map(({ purchase: { userId, requestId }, batch: number, withUnits, hasWrongOrder }) => {
+        const orderId = hasWrongOrder ? '999' : orderIdOf({ userId, requestId });
         return { do: 'release' as const, release: { userId, requestId, orderId, withUnits }, batch: number };
       }),
   },
@@ -103,8 +103,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     })),
   },
   { weight: 1, arbitrary: fc.constant<Step>({ do: 'warm', stock: 99 }) },
-  { weight: 1, arbitrary: fc.constantFrom<Step>({ do: 'restart' }, { do: 'stand' }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant('look' as const), of: purchase }) },
+  { weight: 1, arbitrary: fc.constantFrom<Step>({ do: 'restart' }, { do: 'statusOf' }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('findRequest' as const), of: purchase }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant('reacquire' as const), batch, purchases, recorded: purchases }) },
   {
     weight: 2,
@@ -121,7 +121,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** A repair whose steps follow each other: chance alone would seldom end one. */
+/** A repair with its steps in order: random steps alone would seldom complete one. */
 const wholeRepair: fc.Arbitrary<Step[]> = fc
   .record({ token, batch, isPending: fc.boolean(), entries, epoch: fc.constantFrom(1, 1, 1, 2, 0), unitsLeft })
   .map(({ token: own, ...parts }) => [
@@ -142,15 +142,15 @@ const history = fc
   })
   .map((parts) => parts.flat());
 
-describe('lua: random histories against a plain model', function () {
+describe('lua: random histories against the stores in memory', function () {
   this.timeout(60_000);
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
-  /** Words that the histories have met, so that a model test that meets nothing does not pass. */
+  /** Words that were answered, so that histories which reach nothing do not pass. */
   const met = new Set<string>();
 
   const play = async (steps: readonly Step[], stock: number, limitPerBuyer: number): Promise<void> => {
@@ -158,71 +158,71 @@ describe('lua: random histories against a plain model', function () {
     const ref = { saleId: sale.saleId, bucket: 0 };
     const batches = Array.from({ length: BATCHES }, (_, index) => batchIdOf(index));
     const real = {
-      stock: createStockStore(bench.connection, silentLog),
-      sales: createSaleStore(bench.connection),
-      settlement: createBatchStore(bench.connection),
-      repair: createRepairStore(bench.connection),
-      bucket: new SaleBench(bench, sale),
+      stock: createStockStore(runner.connection, silentLog),
+      sales: createSaleStore(runner.connection),
+      batches: createBatchStore(runner.connection),
+      repair: createRepairStore(runner.connection),
+      bucket: new SaleScripts(runner, sale),
     };
-    const memory = new MemoryStore({ clock: new ManualClock(Date.now()) });
+    const memory = new MemoryRedis({ clock: new ManualClock(Date.now()) });
     const repair = new MemoryRepairStore(memory);
-    const model = { stock: memory, sales: memory, settlement: memory, repair, bucket: memory.bucket(ref) };
+    const model = { stock: memory, sales: memory, batches: memory, repair, bucket: memory.bucket(ref) };
 
-    /** The first body of a batch is its only one: the program never forms two batches of one id. */
+    /** The first body of a batch is its only one: no program seals two batches of one id. */
     const sealed = new Map<number, Batch>();
     const seal = (number: number, list: Purchase[], ofEpoch: number): Batch => {
       const known = sealed.get(number) ?? batchOf({ ...sale, epoch: ofEpoch }, list, batches[number]);
       sealed.set(number, known);
       return known;
     };
-    const take = (world: typeof real | typeof model, { ...next }: Step): Promise<unknown> => {
+    const run = (stores: typeof real | typeof model, { ...next }: Step): Promise<unknown> => {
       switch (next.do) {
         case 'precheck':
-          return world.stock.precheck(ref, next.purchases);
+          return stores.stock.precheck(ref, next.purchases);
         case 'deduct':
-          return world.stock.deduct(seal(next.batch, next.purchases, next.epoch));
+          return stores.stock.deduct(seal(next.batch, next.purchases, next.epoch));
         case 'resolve':
-          return world.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
-        case 'settle': {
+          return stores.stock.resolve({ ...ref, batchId: batches[next.batch] as string, epoch: next.epoch });
+        case 'markRecorded': {
           const of = next.of.filter(isFirst);
           const orders = of.map((one) => ({ ...one, orderId: orderIdOf(one), state: 'pending_payment' as const }));
-          return world.settlement.markRecorded([{ batch: seal(next.batch, next.of, 1), orders }]);
+          return stores.batches.markRecorded([{ batch: seal(next.batch, next.of, 1), orders }]);
         }
         case 'release': {
           const batchId = next.batch < 0 ? '' : (batches[next.batch] as string);
-          return world.settlement.release([{ ...ref, ...next.release, batchId }]);
+          return stores.batches.release([{ ...ref, ...next.release, batchId }]);
         }
         case 'park':
-          return world.settlement.park(batchOf(sale, [], batches[next.batch]));
+          return stores.batches.park(batchOf(sale, [], batches[next.batch]));
         case 'setState':
-          return world.sales.setState(sale, next.state);
+          return stores.sales.setState(sale, next.state);
         case 'warm':
-          return world.sales.warm({ ...sale, stock: next.stock });
-        case 'look':
-          return world.stock.findRequest(ref, next.of.userId, next.of.requestId);
-        case 'stand':
-          return world.repair.statusOf([ref]);
+          return stores.sales.warm({ ...sale, stock: next.stock });
+        case 'findRequest':
+          return stores.stock.findRequest(ref, next.of.userId, next.of.requestId);
+        case 'statusOf':
+          return stores.repair.statusOf([ref]);
         case 'reacquire': {
           const { epoch: ofSale = 0 } = model.bucket.sale ?? {};
           const of = seal(next.batch, next.purchases.filter(isFirst), 1);
           if (!of.purchases.every(isFirst)) return Promise.resolve(); // deduct refuses it, and no worker can read it
-          return world.settlement.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
+          return stores.batches.reacquire(of, ofSale, new Set(next.recorded.map(purchaseKey)));
         }
         case 'lock':
-          return world.repair.lock(ref, next.token, LEASE_MS);
+          return stores.repair.lock(ref, next.token, LEASE_MS);
         case 'restoreMarker':
-          return world.repair.restoreMarker(
+          return stores.repair.restoreMarker(
             seal(next.batch, [{ userId: 'u1', requestId: 'a', quantity: 1 }], 1),
             ref.bucket,
             next.token,
             next.isPending,
           );
         case 'stage':
-          return world.repair.stage(ref, next.token, next.entries);
+          return stores.repair.stage(ref, next.token, next.entries);
         case 'swap': {
           const { opensAtMs, closesAtMs, buckets } = sale;
           const rebuilt = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
-          return world.repair.swap(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
+          return stores.repair.swap(ref, next.token, { ...rebuilt, epoch: next.epoch, unitsLeft: next.unitsLeft });
         }
         case 'restart':
           return Promise.resolve();
@@ -232,7 +232,7 @@ describe('lua: random histories against a plain model', function () {
     expect(await real.sales.warm(sale)).to.equal(await model.sales.warm(sale));
     await Promise.all([real.sales.setState(sale, 'open'), model.sales.setState(sale, 'open')]);
     const initial = stock;
-    let isRebuilt = false; // from inventions, which keep no limit
+    let isRebuilt = false; // from random requests, which respect no limit
     for (const step of steps) {
       const next =
         'epoch' in step ? { ...step, epoch: Math.max(1, step.epoch + (model.bucket.sale?.epoch ?? 1)) } : step;
@@ -242,10 +242,10 @@ describe('lua: random histories against a plain model', function () {
         continue;
       }
       const label = JSON.stringify(next);
-      const expected = await take(model, next).catch(faultOf);
+      const expected = await run(model, next).catch(faultOf);
       for (const [word] of JSON.stringify(expected ?? null).matchAll(/(?<=")[a-z_]+(?=")/g))
         met.add(`${next.do} ${word}`);
-      expect(await take(real, next).catch(faultOf), label).to.deep.equal(expected);
+      expect(await run(real, next).catch(faultOf), label).to.deep.equal(expected);
       isRebuilt ||= expected === 'swapped';
       const [found, wanted] = [await real.bucket.snapshot(batches), model.bucket.snapshot()];
       expect(found, label).to.deep.equal(wanted);
@@ -277,8 +277,8 @@ describe('lua: random histories against a plain model', function () {
       ...['deducted', 'aborted', 'claimed', 'no_answer'].map((word) => `resolve ${word}`),
       'reacquire claimed',
       'reacquire unavailable',
-      'look unsure',
-      'stand open',
+      'findRequest unsure',
+      'statusOf open',
       'lock locked',
       'lock busy',
       'stage staged',
@@ -296,12 +296,12 @@ describe('lua: random histories against a plain model', function () {
   });
 });
 
-/** Some words reach a caller as a fault. */
+/** Some words reach the caller as an error. */
 function faultOf(error: unknown): { fault: string } {
   if (!(error instanceof OperationalError)) throw error;
   return { fault: error.message };
 }
 
-/** The decoder lets no key into a batch twice. */
+/** The decoder refuses a batch that has a key twice. */
 const isFirst = (one: Purchase, index: number, all: readonly Purchase[]): boolean =>
   all.findIndex((other) => purchaseKey(other) === purchaseKey(one)) === index;

@@ -1,11 +1,18 @@
 import { expect } from 'chai';
 import { BATCH_SIZE_CEILING } from '../../src/core/batch.js';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptRunner } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
-import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
-import { BATCH_EPOCH, LIMIT, saleIn } from './setting.js';
+import {
+  BATCH_EPOCH,
+  LIMIT,
+  saleIn,
+  clashesOf,
+  describeSetting,
+  uncoveredPairs,
+  type Condition,
+} from './precedence.js';
 
-/** In the order of the header; the purchase is always `u1/k1*1`. */
+/** In the order of the script's header; the purchase is always `u1/k1*1`. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'loading', setting: { state: 'missing' } },
   { word: 'loading', setting: { state: 'repair' } },
@@ -23,16 +30,16 @@ const CONDITIONS: readonly Condition[] = [
 ];
 
 describe('lua/precheck-4.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
-  describe('says each word for its reason', () => {
+  describe('answers each word for its reason', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`${word}: ${describeSetting(setting)}`, async () => {
-        const sale = await saleIn(setting, bench, 'b1');
+        const sale = await saleIn(setting, runner, 'b1');
         const entry = setting.entry === undefined ? '' : `held:earlier-batch:${setting.entry}`;
         const [epoch, left, , ...answers] = (await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[];
         expect(answers).to.deep.equal([0, word, entry]);
@@ -43,39 +50,39 @@ describe('lua/precheck-4.lua', () => {
     }
   });
 
-  describe('says the earlier word when two reasons hold', () => {
+  describe('answers the earlier word when two reasons hold', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
-        const sale = await saleIn(both, bench, 'b1');
+        const sale = await saleIn(both, runner, 'b1');
         expect(((await sale.precheck(purchasesOf('u1/k1'), 1)) as unknown[])[4]).to.equal(first.word);
       });
     }
 
-    it('and no other two words can meet', () => {
+    it('no other two reasons can hold at once', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal(['replayed > request_conflict']);
     });
   });
 
-  it('says nothing of a purchase that may pass, and names the others by their index', async () => {
-    const sale = await bench.sale({ stock: 3 });
+  it('names refused purchases by their index, and does not name the others', async () => {
+    const sale = await runner.sale({ stock: 3 });
     const reply = await sale.precheck(purchasesOf('u1*2', 'u2*2', 'u3', 'u4'));
     expect(reply).to.deep.equal([1, 3, 1, 1, 'sold_out', '', 3, 'sold_out', '']);
   });
 
   it('the limit counts inside the call; a refused purchase uses none of it [G5]', async () => {
-    const sale = await bench.sale({ stock: 5, limitPerBuyer: 3 });
+    const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
     const reply = await sale.precheck(purchasesOf('u1/a*2', 'u1/b*2', 'u1/c', 'u2*3', 'u2/k2'));
     expect(reply).to.deep.equal([1, 5, 1, 1, 'limit_reached', '', 3, 'sold_out', '']);
   });
 
   it('a buyer may buy up to the limit, not beyond', async () => {
-    const sale = await bench.sale({ stock: 9, limitPerBuyer: 3 });
+    const sale = await runner.sale({ stock: 9, limitPerBuyer: 3 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1*2')));
     expect(await sale.precheck(purchasesOf('u1/k2', 'u1/k3'))).to.deep.equal([1, 7, 1, 1, 'limit_reached', '']);
   });
 
-  it('says how many buckets the sale has; one that was loaded without their number lets everybody in', async () => {
-    const sale = await bench.sale({ stock: 5 });
+  it('says how many buckets the sale has; one that was loaded without their number accepts any number', async () => {
+    const sale = await runner.sale({ stock: 5 });
     await sale.redis.hset(sale.keys.sale, 'buckets', 8);
     expect(await sale.precheck(purchasesOf('u1'), 8)).to.deep.equal([1, 5, 8]);
     expect(await sale.precheck(purchasesOf('u1'), 1)).to.deep.equal([1, -1, 8, 0, 'loading', '']);
@@ -84,7 +91,7 @@ describe('lua/precheck-4.lua', () => {
   });
 
   it('changes nothing', async () => {
-    const sale = await bench.sale({ stock: 5 });
+    const sale = await runner.sale({ stock: 5 });
     const batch = batchOf(sale.sale, purchasesOf('u1', 'u2'));
     await sale.deduct(batch);
     const before = await sale.snapshot([batch.batchId]);
@@ -92,11 +99,11 @@ describe('lua/precheck-4.lua', () => {
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
 
-  it('shows every entry as it stands', async () => {
-    const sale = await bench.sale();
+  it('a replay shows the entry as it is stored', async () => {
+    const sale = await runner.sale();
     const batch = batchOf(sale.sale, purchasesOf('u1', 'u2', 'u3'));
     await sale.deduct(batch);
-    await sale.settle(batch.batchId, [liveOrderOf('u2', '77')]);
+    await sale.markRecorded(batch.batchId, [liveOrderOf('u2', '77')]);
     await sale.release('u3', '78', { batchId: batch.batchId });
     expect(((await sale.precheck(purchasesOf('u1', 'u2', 'u3'))) as unknown[]).slice(3)).to.deep.equal([
       0,
@@ -112,7 +119,7 @@ describe('lua/precheck-4.lua', () => {
   });
 
   it('takes a batch of the greatest size', async () => {
-    const sale = await bench.sale({ stock: BATCH_SIZE_CEILING - 1 });
+    const sale = await runner.sale({ stock: BATCH_SIZE_CEILING - 1 });
     const crowd = Array.from({ length: BATCH_SIZE_CEILING }, (_, index) => purchaseOf(`buyer-${index}`));
     const reply = await sale.precheck(crowd);
     expect(reply).to.deep.equal([1, BATCH_SIZE_CEILING - 1, 1, BATCH_SIZE_CEILING - 1, 'sold_out', '']);

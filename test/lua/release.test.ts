@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/release-4.lua', () => {
-  let bench: ScriptBench;
-  let sale: SaleBench;
+  let runner: ScriptRunner;
+  let sale: SaleScripts;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
   beforeEach(async () => {
-    sale = await bench.sale({ stock: 10, limitPerBuyer: 5 });
+    sale = await runner.sale({ stock: 10, limitPerBuyer: 5 });
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   const deducted = async (...texts: string[]): Promise<Batch> => {
     const batch = batchOf(sale.sale, purchasesOf(...texts));
@@ -23,10 +23,10 @@ describe('lua/release-4.lua', () => {
 
   it('released: closes a held request and gives its units back, with units left and Redis time', async () => {
     const { batchId } = await deducted('u1*3', 'u2');
-    const before = await bench.nowMs();
+    const before = await runner.nowMs();
     const [word, left, atMs] = (await sale.release('u1', '101', { batchId })) as [string, number, number];
     expect([word, left]).to.deep.equal(['released', 9]);
-    expect(atMs).to.be.within(before, await bench.nowMs());
+    expect(atMs).to.be.within(before, await runner.nowMs());
     const { requests, buyers, unitsLeft } = await sale.snapshot();
     expect(requests).to.deep.equal({ 'u1/k1': 'released:101:3', 'u2/k1': `held:${batchId}:1` });
     expect({ buyers, unitsLeft }).to.deep.equal({ buyers: { u2: 1 }, unitsLeft: 9 });
@@ -34,7 +34,7 @@ describe('lua/release-4.lua', () => {
 
   it('released: closes the order that it names, whatever the batch', async () => {
     const { batchId } = await deducted('u1*3');
-    await sale.settle(batchId, [liveOrderOf('u1', '101')]);
+    await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
     expect(await wordOf(sale.release('u1', '101', { batchId: 'another' }))).to.equal('released');
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
   });
@@ -54,18 +54,18 @@ describe('lua/release-4.lua', () => {
     await deducted('u1*3');
     await sale.redis.hset(sale.keys.sale, 'state', 'repair');
     const before = await sale.snapshot();
-    for (const release of [sale.release('u1', '101'), sale.release('nobody', '1')]) {
+    for (const release of [sale.release('u1', '101'), sale.release('unknown', '1')]) {
       expect(((await release) as unknown[]).slice(0, 2)).to.deep.equal(['repairing', 7]);
     }
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('nothing: never let in, held by another batch, ordered as another order', async () => {
+  it('nothing: never accepted, held by another batch, ordered as another order', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
-    await sale.settle(batchId, [liveOrderOf('u2', '102')]);
+    await sale.markRecorded(batchId, [liveOrderOf('u2', '102')]);
     const before = await sale.snapshot([batchId]);
     for (const release of [
-      sale.release('nobody', '1'),
+      sale.release('unknown', '1'),
       sale.release('u1', '1', { requestId: 'k2' }),
       sale.release('u1', '1', { batchId: `${batchId}x` }),
       sale.release('u2', '999'),
@@ -96,7 +96,7 @@ describe('lua/release-4.lua', () => {
   it('a released request never comes back: mark-recorded leaves it, deduct calls it replayed [I8]', async () => {
     const { batchId } = await deducted('u1');
     await sale.release('u1', '101', { batchId });
-    expect(await sale.settle(batchId, [liveOrderOf('u1', '101')])).to.equal(0);
+    expect(await sale.markRecorded(batchId, [liveOrderOf('u1', '101')])).to.equal(0);
     const again = await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     expect(again).to.deep.equal(['refused', 0, 'replayed', 'released:101:1']);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);

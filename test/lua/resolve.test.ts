@@ -1,11 +1,10 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptBench } from '../helpers/script-bench.js';
+import { ABORTED_LIFE_MS, ScriptRunner } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
-import { clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
-import { BATCH_EPOCH, saleIn } from './setting.js';
+import { BATCH_EPOCH, saleIn, clashesOf, describeSetting, uncoveredPairs, type Condition } from './precedence.js';
 
-/** In the order of the header; without any of them the word is `aborted`, and a marker is written. */
+/** In the order of the script's header; without any of them the word is `aborted`, and a marker is written. */
 const CONDITIONS: readonly Condition[] = [
   { word: 'deducted', setting: { marker: 'deducted{"v":1}' } },
   { word: 'deducted', setting: { marker: 'deducted' } },
@@ -19,34 +18,34 @@ const CONDITIONS: readonly Condition[] = [
 ];
 
 describe('lua/resolve-2.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
-  describe('says each word for its reason, and writes nothing', () => {
+  describe('answers each word for its reason, and writes nothing', () => {
     for (const { word, setting } of CONDITIONS) {
       it(`${word}: ${describeSetting(setting)}`, async () => {
         const batchId = newBatchId();
-        const sale = await saleIn(setting, bench, batchId);
+        const sale = await saleIn(setting, runner, batchId);
         const before = await sale.snapshot([batchId]);
-        expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(word);
+        expect(await sale.resolve(batchId, BATCH_EPOCH)).to.equal(word);
         expect(await sale.snapshot([batchId])).to.deep.equal(before);
       });
     }
   });
 
-  describe('says the earlier word when two reasons hold', () => {
+  describe('answers the earlier word when two reasons hold', () => {
     for (const { first, second, both } of clashesOf(CONDITIONS)) {
       it(`${first.word} before ${second.word}: ${describeSetting(both)}`, async () => {
         const batchId = newBatchId();
-        const sale = await saleIn(both, bench, batchId);
-        expect(await sale.decide(batchId, BATCH_EPOCH)).to.equal(first.word);
+        const sale = await saleIn(both, runner, batchId);
+        expect(await sale.resolve(batchId, BATCH_EPOCH)).to.equal(first.word);
       });
     }
 
-    it('and no other two words can meet: a batch has one marker', () => {
+    it('no other two reasons can hold at once: a batch has one marker', () => {
       expect(uncoveredPairs(CONDITIONS)).to.deep.equal([
         'deducted > claimed',
         'deducted > aborted',
@@ -57,40 +56,40 @@ describe('lua/resolve-2.lua', () => {
 
   for (const state of ['open', 'warm', 'paused', 'closed'] as const) {
     it(`aborts a batch without marker, also in a sale that is ${state}; the marker expires [T2]`, async () => {
-      const sale = await bench.sale({}, state);
+      const sale = await runner.sale({}, state);
       const batchId = newBatchId();
-      expect(await sale.decide(batchId)).to.equal('aborted');
+      expect(await sale.resolve(batchId)).to.equal('aborted');
       expect(await sale.redis.get(sale.marker(batchId))).to.equal('aborted');
       expect(await sale.redis.pttl(sale.marker(batchId))).to.be.within(ABORTED_LIFE_MS - 10_000, ABORTED_LIFE_MS);
     });
   }
 
   it('first writer wins: after `aborted` a late deduct takes nothing, after `deducted` resolve says so [T7]', async () => {
-    const sale = await bench.sale({ stock: 5 });
+    const sale = await runner.sale({ stock: 5 });
     const late = batchOf(sale.sale, purchasesOf('u1'));
-    await sale.decide(late.batchId);
+    await sale.resolve(late.batchId);
     expect(await sale.deduct(late)).to.deep.equal(['aborted']);
     const early = batchOf(sale.sale, purchasesOf('u1'));
     await sale.deduct(early);
-    expect(await sale.decide(early.batchId)).to.equal('deducted');
+    expect(await sale.resolve(early.batchId)).to.equal('deducted');
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
   it('deduct and resolve at the same moment, two hundred times: they agree [T7]', async () => {
-    const sale = await bench.sale({ stock: 200, limitPerBuyer: 200 });
-    const other = await ScriptBench.open();
+    const sale = await runner.sale({ stock: 200, limitPerBuyer: 200 });
+    const other = await ScriptRunner.open();
     try {
       let taken = 0;
       await Promise.all(
         Array.from({ length: 200 }, async (_, index) => {
           const batch = batchOf(sale.sale, purchasesOf(`u${index}`));
           const deducting = () => sale.deduct(batch, other) as Promise<[string]>;
-          const deciding = () => sale.decide(batch.batchId);
-          const [[deduct], decide] =
+          const resolving = () => sale.resolve(batch.batchId);
+          const [[deduct], resolve] =
             index % 2 === 0
-              ? await Promise.all([deducting(), deciding()])
-              : await Promise.all([deciding(), deducting()]).then(([d, r]) => [r, d] as const);
-          expect(`${deduct} ${String(decide)}`).to.be.oneOf(['deducted deducted', 'aborted aborted']);
+              ? await Promise.all([deducting(), resolving()])
+              : await Promise.all([resolving(), deducting()]).then(([d, r]) => [r, d] as const);
+          expect(`${deduct} ${String(resolve)}`).to.be.oneOf(['deducted deducted', 'aborted aborted']);
           if (deduct === 'deducted') taken++;
         }),
       );

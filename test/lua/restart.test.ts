@@ -11,34 +11,34 @@ import { waitUntil } from '../../deploy/local/stack/probes.js';
 import {
   redisServerBinary,
   redisServerOrSkip,
-  startKeptRedis,
+  startDurableRedis,
   startPrivateRedis,
-  type KeptRedis,
+  type DurableRedis,
 } from '../helpers/private-redis.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
-/** The connections are those from before: programs go on when Redis restarts. */
+/** The connections are those from before the restart, as in programs that go on. */
 describe('lua: a Redis that is killed and starts again on its log', function () {
   this.timeout(60_000);
-  let server: KeptRedis | undefined;
-  let bench: ScriptBench;
-  let sale: SaleBench;
+  let server: DurableRedis | undefined;
+  let runner: ScriptRunner;
+  let sale: SaleScripts;
   let stock: StockStore;
   let repair: RepairStore;
   const ref = () => ({ saleId: sale.sale.saleId, bucket: 0 });
 
   before(async function () {
-    server = await startKeptRedis(redisServerOrSkip(this));
-    bench = await ScriptBench.open(server.url);
-    stock = createStockStore(bench.connection, silentLog);
-    repair = createRepairStore(bench.connection);
+    server = await startDurableRedis(redisServerOrSkip(this));
+    runner = await ScriptRunner.open(server.url);
+    stock = createStockStore(runner.connection, silentLog);
+    repair = createRepairStore(runner.connection);
   });
   beforeEach(async () => {
-    sale = await bench.sale({ stock: 5 });
+    sale = await runner.sale({ stock: 5 });
   });
   after(async () => {
-    await bench?.close();
+    await runner?.close();
     await server?.stop();
   });
 
@@ -48,7 +48,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     return batch;
   };
   const restart = async (cutBytes?: number): Promise<void> => {
-    const { redis } = bench.connection;
+    const { redis } = runner.connection;
     const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
     const before = await runId();
     await server?.restart(cutBytes);
@@ -56,7 +56,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
 
-  it('nothing is lost, but nobody can buy until the bucket is opened again [R1]', async () => {
+  it('has lost nothing, but accepts no purchase until the bucket is rebuilt [R1]', async () => {
     const held = await deducted('u1');
     const before = await sale.snapshot([held.batchId]);
     await restart();
@@ -83,7 +83,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(await stock.deduct(next)).to.deep.equal({ outcome: 'deducted' });
   });
 
-  it('a cut log has lost scripts whole, never in part [R2]', async () => {
+  it('with a truncated log it has lost whole scripts, never parts of one [R2]', async () => {
     const kept = await deducted('u1');
     const { batchId } = await deducted('u2');
     await restart(10);
@@ -93,7 +93,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     expect(markers).to.deep.equal({ [kept.batchId]: `deducted${kept.body}` });
   });
 
-  it('a repair that was under way does nothing more, and its lease is void [R6]', async () => {
+  it('a repair that was under way changes nothing any more, and its lease is void [R6]', async () => {
     const held = await deducted('u1');
     expect(await repair.lock(ref(), 'one', 60_000)).to.equal('locked');
     await restart();
@@ -101,12 +101,12 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
       await repair.stage(ref(), 'one', [['u1/k1', { state: 'held', batchId: held.batchId, quantity: 1 }]]),
     ).to.equal('superseded');
     expect(await repair.lock(ref(), 'two', 60_000)).to.equal('locked');
-    const claimed = await createBatchStore(bench.connection).reacquire(held, 1, new Set());
+    const claimed = await createBatchStore(runner.connection).reacquire(held, 1, new Set());
     expect(claimed).to.deep.equal({ outcome: 'unavailable' });
   });
 
   it('a master that was a replica in between is not trusted, although its process is the same [R7]', async () => {
-    const { redis } = bench.connection;
+    const { redis } = runner.connection;
     const other = await startPrivateRedis(redisServerBinary() as string);
     const admin = new Redis(other.port, '127.0.0.1', { lazyConnect: true });
     const follow = async (follower: Redis, port: number): Promise<void> => {
@@ -119,7 +119,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
       const before = await redis.info('server');
       await follow(admin, Number(new URL(server?.url as string).port));
       await admin.replicaof('NO', 'ONE');
-      await follow(redis as Redis, other.port); // what it was told and the other was not is gone
+      await follow(redis as Redis, other.port); // its writes that the other server did not get are gone
       await redis.replicaof('NO', 'ONE');
       expect(/run_id:\w+/.exec(await redis.info('server'))?.[0]).to.equal(/run_id:\w+/.exec(before)?.[0]);
       expect(await repair.statusOf([ref()])).to.deep.equal([{ state: 'open', epoch: 1, sameServer: false }]);
@@ -130,7 +130,7 @@ describe('lua: a Redis that is killed and starts again on its log', function () 
     }
   });
 
-  it('an empty one: everything says so, and nothing is written [R5]', async () => {
+  it('that comes back empty: every call answers so, and nothing is written [R5]', async () => {
     const held = await deducted('u1');
     await sale.redis.flushdb(); // what a Redis without its log comes back with
     await restart();

@@ -3,23 +3,23 @@ import type { Batch } from '../../src/core/batch.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
-describe('lua on a server in trouble', () => {
+describe('lua on a server that forgets scripts or is full', () => {
   let server: PrivateRedis | undefined;
-  let bench: ScriptBench;
-  let sale: SaleBench;
+  let runner: ScriptRunner;
+  let sale: SaleScripts;
 
   before(async function () {
     server = await startPrivateRedis(redisServerOrSkip(this));
-    bench = await ScriptBench.open(server.url);
+    runner = await ScriptRunner.open(server.url);
   });
   beforeEach(async () => {
-    sale = await bench.sale({ stock: 5 });
+    sale = await runner.sale({ stock: 5 });
   });
   after(async () => {
-    await bench?.close();
+    await runner?.close();
     await server?.stop();
   });
 
@@ -41,16 +41,16 @@ describe('lua on a server in trouble', () => {
       'deducted',
       3,
     ]);
-    expect(await sale.decide(batch.batchId)).to.equal('deducted');
-    expect(await sale.settle(batch.batchId, [liveOrderOf('u1', '101')])).to.equal(1);
+    expect(await sale.resolve(batch.batchId)).to.equal('deducted');
+    expect(await sale.markRecorded(batch.batchId, [liveOrderOf('u1', '101')])).to.equal(1);
     expect(((await sale.release('u1', '101')) as unknown[])[0]).to.equal('released');
-    expect(await sale.gate('paused')).to.equal('set');
+    expect(await sale.setState('paused')).to.equal('set');
     expect(await sale.warm()).to.equal('already_warm');
     expect((await sale.snapshot()).unitsLeft).to.equal(4);
   });
 
-  it('a hundred calls on their way when the scripts are flushed each run once [R1]', async () => {
-    sale = await bench.sale({ stock: 200, limitPerBuyer: 1 });
+  it('a hundred calls under way while the scripts are flushed each run once [R1]', async () => {
+    sale = await runner.sale({ stock: 200, limitPerBuyer: 1 });
     const calls = Array.from({ length: 100 }, (_, index) => {
       if (index === 50) void sale.redis.script('FLUSH');
       return sale.deduct(batchOf(sale.sale, purchasesOf(`u${index}`))) as Promise<unknown[]>;
@@ -91,19 +91,19 @@ describe('lua on a server in trouble', () => {
 
     it('resolve, mark-recorded and release fail before their first write', async () => {
       const { batchId } = await deductedBatch('u1', 'u2');
-      await expectRefusal(() => sale.decide('nobody-knows-me'), ['nobody-knows-me']);
-      await expectRefusal(() => sale.settle(batchId, [liveOrderOf('u1', '1')]), [batchId]);
+      await expectRefusal(() => sale.resolve('unknown-batch'), ['unknown-batch']);
+      await expectRefusal(() => sale.markRecorded(batchId, [liveOrderOf('u1', '1')]), [batchId]);
       await expectRefusal(() => sale.release('u1', '101'), [batchId]);
     });
 
     it('reads go on: precheck, and resolve where a marker exists', async () => {
       const { batchId } = await deductedBatch('u1');
       expect(await whenFull(() => sale.precheck(purchasesOf('u2', 'u3*2')))).to.deep.equal([1, 4, 1]);
-      expect(await whenFull(() => sale.decide(batchId))).to.equal('deducted');
+      expect(await whenFull(() => sale.resolve(batchId))).to.equal('deducted');
     });
 
     it('the adapter calls it unknown, never a refusal, and the marker decides later', async () => {
-      const store = createStockStore(bench.connection, silentLog);
+      const store = createStockStore(runner.connection, silentLog);
       const batch = batchOf(sale.sale, purchasesOf('u1'));
       expect(await whenFull(() => store.deduct(batch))).to.deep.equal({ outcome: 'outcome_unknown' });
       expect(await whenFull(() => store.resolve(batch))).to.equal('outcome_unknown');

@@ -1,40 +1,40 @@
 import { expect } from 'chai';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { freshSaleId, saleOf } from '../helpers/sales.js';
 
 describe('lua/set-state-1.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   it('not_warmed: the bucket is not loaded, and is not made', async () => {
-    const sale = new SaleBench(bench, saleOf());
-    expect(await sale.gate('open')).to.equal('not_warmed');
+    const sale = new SaleScripts(runner, saleOf());
+    expect(await sale.setState('open')).to.equal('not_warmed');
     expect(await sale.redis.exists(sale.keys.sale)).to.equal(0);
   });
 
   it('repairing: only the repair opens a sale that is being rebuilt [R10]', async () => {
-    const sale = await bench.sale({}, 'repair');
-    for (const state of ['open', 'paused', 'closed', 'warm']) expect(await sale.gate(state)).to.equal('repairing');
+    const sale = await runner.sale({}, 'repair');
+    for (const state of ['open', 'paused', 'closed', 'warm']) expect(await sale.setState(state)).to.equal('repairing');
     expect((await sale.snapshot()).state).to.equal('repair');
   });
 
-  it('gated: it is in that state now, and nothing else has changed', async () => {
-    const sale = await bench.sale();
+  it('set: the bucket is in that state, and nothing else has changed', async () => {
+    const sale = await runner.sale();
     const before = await sale.redis.hgetall(sale.keys.sale);
     for (const state of ['warm', 'open', 'open', 'paused', 'open', 'closed', 'closed']) {
-      expect(await sale.gate(state)).to.equal('set');
+      expect(await sale.setState(state)).to.equal('set');
       expect(await sale.redis.hgetall(sale.keys.sale)).to.deep.equal({ ...before, state });
     }
   });
 
-  it('closed: over for good, whatever comes late', async () => {
-    const sale = await bench.sale();
-    await sale.gate('closed');
-    for (const state of ['open', 'paused', 'warm']) expect(await sale.gate(state)).to.equal('closed');
+  it('closed is final, whatever comes later', async () => {
+    const sale = await runner.sale();
+    await sale.setState('closed');
+    for (const state of ['open', 'paused', 'warm']) expect(await sale.setState(state)).to.equal('closed');
     expect((await sale.snapshot()).state).to.equal('closed');
   });
 

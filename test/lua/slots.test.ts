@@ -10,7 +10,7 @@ import {
 } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 
-/** CRC16, XMODEM: how a Redis cluster spreads keys (the page "Redis cluster specification"). */
+/** CRC16 XMODEM, by which a Redis cluster assigns keys to slots (the page "Redis cluster specification"). */
 function crc16(text: string): number {
   let crc = 0;
   for (const byte of Buffer.from(text)) {
@@ -20,7 +20,7 @@ function crc16(text: string): number {
   return crc;
 }
 
-/** The slot of a key: only what stands in its first braces counts, if there is something in them. */
+/** The slot of a key: only what is in its first braces counts, if they are not empty. */
 function slotOf(key: string): number {
   const [, tag] = /\{([^}]+)\}/.exec(key) ?? [];
   return crc16(tag ?? key) % 16384;
@@ -38,7 +38,7 @@ describe('lua: slots', () => {
     expect(slotOf('bar{hash_tag}')).to.equal(2515);
   });
 
-  it('all keys of a bucket lie in one slot, whatever the ids', () => {
+  it('all keys of a bucket are in one slot, whatever the ids', () => {
     for (const saleId of ['1', '7', freshSaleId(), '999999999999999999']) {
       for (const bucket of [0, 1, 63]) {
         expect(new Set(keysOf(saleId, bucket).map(slotOf)).size, `${saleId}:${bucket}`).to.equal(1);
@@ -46,7 +46,7 @@ describe('lua: slots', () => {
     }
   });
 
-  it('all keys of the limits lie in one slot', () => {
+  it('all keys of the limits are in one slot', () => {
     const windows = (['ip', 'user'] as const).flatMap((kind) => limitKeys.window('purchase', kind, 1000));
     const keys = [limitKeys.bucket('purchase'), limitKeys.bucket('sale'), ...windows];
     expect(new Set(keys).size).to.equal(6);
@@ -58,7 +58,7 @@ describe('lua: slots', () => {
     expect(new Set(slots).size).to.be.greaterThan(12);
   });
 
-  it('all keys of admission lie in one slot', () => {
+  it('all keys of admission are in one slot', () => {
     expect(new Set([BREAKER_VOTES_KEY, BREAKER_UNTIL_KEY].map(slotOf)).size).to.equal(1);
   });
 

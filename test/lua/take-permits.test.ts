@@ -7,12 +7,12 @@ import { limitKeys } from '../../src/redis/keys.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { freshSaleId } from '../helpers/sales.js';
-import { ScriptBench } from '../helpers/script-bench.js';
+import { ScriptRunner } from './script-runner.js';
 
 const NONE: LimitSet = { global: null, user: null, ip: null, subjectsMax: 100_000 };
 const PAST_LIVES_MS = 50;
 
-/** Keys of a test's own: nothing else has an endpoint of this name. */
+/** An endpoint that no other test has, so that its keys are its own. */
 const freshEndpoint = (): string => `test-${freshSaleId()}`;
 
 const caller = (address: string | null, userId: string | null): LimitCaller => ({ address, userId });
@@ -21,17 +21,17 @@ const outcomes = ({ verdicts }: LimitAnswers): string[] => verdicts.map(({ outco
 const allowedIn = (answers: LimitAnswers): number => outcomes(answers).filter((word) => word === 'allowed').length;
 
 describe('lua/take-permits-5.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   /** When the script ran last, on its own clock, µs. */
   let nowUs = 0;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   const take = (endpoint: string, limits: LimitSet, callers: readonly LimitCaller[]): Promise<LimitAnswers> => {
-    const run: typeof bench.connection.run = async (...args) => {
-      const reply = (await bench.connection.run(...args)) as unknown[];
+    const run: typeof runner.connection.run = async (...args) => {
+      const reply = (await runner.connection.run(...args)) as unknown[];
       nowUs = Number(reply[0]);
       return reply;
     };
@@ -43,7 +43,7 @@ describe('lua/take-permits-5.lua', () => {
     ...(user ? limitKeys.window(endpoint, 'user', user.windowMs) : []),
   ];
 
-  it('says what the model in TypeScript says at that very microsecond, whatever comes', async function () {
+  it('answers what the limits in TypeScript answer at the same microsecond, for any calls', async function () {
     this.timeout(60_000);
     const who = fc.record({
       address: fc.constantFrom('10.0.0.1', '10.0.0.2', null),
@@ -85,7 +85,7 @@ describe('lua/take-permits-5.lua', () => {
       }),
       { numRuns: 40 },
     );
-    expect(words, 'all of it has happened').to.include.members([
+    expect(words, 'each verdict has occurred').to.include.members([
       'allowed ip',
       'allowed user',
       'allowed global',
@@ -162,12 +162,12 @@ describe('lua/take-permits-5.lua', () => {
     ]);
   });
 
-  it('two processes share one truth', async () => {
+  it('two processes share their counts', async () => {
     const limits = { ...NONE, global: { ratePerSecond: 1, burst: 50 }, user: { limit: 10, windowMs: 60_000 } };
     const endpoint = freshEndpoint();
-    const other = await ScriptBench.open(process.env.REDIS_URL);
+    const other = await ScriptRunner.open(process.env.REDIS_URL);
     try {
-      const stores = [bench, other].map(({ connection }) => createLimitStore(connection));
+      const stores = [runner, other].map(({ connection }) => createLimitStore(connection));
       const calls = Array.from({ length: 40 }, (_, i) =>
         stores[i % 2]?.take({ endpoint, limits, callers: [caller(null, `u${i % 4}`), caller(null, 'u9')] }),
       );
@@ -189,7 +189,7 @@ describe('lua/take-permits-5.lua', () => {
     const keys = keysOf(endpoint, limits);
     const crowd = Array.from({ length: 15 }, (_, i) => caller(`10.0.0.${i}`, `u${i}`));
     await take(endpoint, limits, crowd);
-    const { redis } = bench.connection;
+    const { redis } = runner.connection;
     for (const key of keys) {
       if (await redis.exists(key)) expect(await redis.pttl(key), key).to.be.within(1, 201);
     }
@@ -223,7 +223,7 @@ describe('lua/take-permits-5.lua', () => {
       limitVerdict(NONE, { nowUs, outcome: 'allowed', ip: null, user: null, tokens: 0 }),
     );
     const keys = [limitKeys.bucket(endpoint), ...limitKeys.window(endpoint, 'ip', 0)];
-    expect(await bench.connection.redis.exists(...keys)).to.equal(0);
+    expect(await runner.connection.redis.exists(...keys)).to.equal(0);
     expect(WINDOW_SLICES).to.equal(10); // as the script has it
   });
 });

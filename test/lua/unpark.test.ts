@@ -1,18 +1,18 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
-import { ScriptBench, type SaleBench } from '../helpers/script-bench.js';
+import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/unpark-2.lua', () => {
-  let bench: ScriptBench;
-  let sale: SaleBench;
+  let runner: ScriptRunner;
+  let sale: SaleScripts;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
   beforeEach(async () => {
-    sale = await bench.sale({ limitPerBuyer: 5 });
+    sale = await runner.sale({ limitPerBuyer: 5 });
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   const deducted = async (...texts: string[]): Promise<Batch> => {
     const batch = batchOf(sale.sale, purchasesOf(...texts));
@@ -26,10 +26,10 @@ describe('lua/unpark-2.lua', () => {
     const before = await sale.snapshot([batch.batchId]);
     await park(batch);
     await sale.redis.zadd(sale.keys.pending, 1, 'older-batch');
-    const beforeMs = await bench.nowMs();
+    const beforeMs = await runner.nowMs();
     expect(await sale.unpark(batch.batchId)).to.equal('unparked');
     const score = Number(await sale.redis.zscore(sale.keys.pending, batch.batchId));
-    expect(score).to.be.within(beforeMs, await bench.nowMs());
+    expect(score).to.be.within(beforeMs, await runner.nowMs());
     await sale.redis.zrem(sale.keys.pending, 'older-batch');
     expect(await sale.snapshot([batch.batchId])).to.deep.equal(before);
   });
@@ -43,19 +43,19 @@ describe('lua/unpark-2.lua', () => {
 
   it('recorded: a batch that is in MySQL does not come back into pending', async () => {
     const batch = await deducted('u1');
-    await sale.settle(batch.batchId, [liveOrderOf('u1', '101')]);
+    await sale.markRecorded(batch.batchId, [liveOrderOf('u1', '101')]);
     expect(await sale.unpark(batch.batchId)).to.equal('recorded');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
   it('aborted: a batch that holds nothing', async () => {
     const batchId = newBatchId();
-    expect(await sale.decide(batchId)).to.equal('aborted');
+    expect(await sale.resolve(batchId)).to.equal('aborted');
     expect(await sale.unpark(batchId)).to.equal('aborted');
     expect((await sale.snapshot()).pending).to.deep.equal([]);
   });
 
-  it('unknown: without a marker, even if it stands in pending; and no marker is made [C7]', async () => {
+  it('unknown: without a marker, even if it is in pending; and no marker is made [C7]', async () => {
     const { batchId } = await deducted('u1');
     await sale.redis.del(sale.marker(batchId));
     expect(await sale.unpark(batchId)).to.equal('unknown');
@@ -65,12 +65,12 @@ describe('lua/unpark-2.lua', () => {
   });
 
   it('aborted and recorded win over the place in pending', async () => {
-    const [aborted, settled] = [newBatchId(), newBatchId()];
+    const [aborted, recorded] = [newBatchId(), newBatchId()];
     await sale.redis.set(sale.marker(aborted), 'aborted');
-    await sale.redis.set(sale.marker(settled), 'deducted');
-    for (const batchId of [aborted, settled]) await sale.redis.zadd(sale.keys.pending, 1, batchId);
+    await sale.redis.set(sale.marker(recorded), 'deducted');
+    for (const batchId of [aborted, recorded]) await sale.redis.zadd(sale.keys.pending, 1, batchId);
     expect(await sale.unpark(aborted)).to.equal('aborted');
-    expect(await sale.unpark(settled)).to.equal('recorded');
+    expect(await sale.unpark(recorded)).to.equal('recorded');
   });
 
   it('a reacquired batch holds its units in a later epoch: it goes back too', async () => {

@@ -1,16 +1,16 @@
 import { expect } from 'chai';
-import { SaleBench, ScriptBench } from '../helpers/script-bench.js';
+import { SaleScripts, ScriptRunner } from './script-runner.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
 describe('lua/warm-2.lua', () => {
-  let bench: ScriptBench;
+  let runner: ScriptRunner;
   before(async () => {
-    bench = await ScriptBench.open();
+    runner = await ScriptRunner.open();
   });
-  after(() => bench?.close());
+  after(() => runner?.close());
 
   it('warmed: loads units and every field of the sale, in state warm', async () => {
-    const sale = new SaleBench(bench, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
+    const sale = new SaleScripts(runner, saleOf({ stock: 25, limitPerBuyer: 3, epoch: 2 }));
     expect(await sale.warm()).to.equal('warmed');
     const [, runId] = /run_id:(\w+)/.exec(await sale.redis.info('server')) ?? [];
     const [, masterSince] = /second_repl_offset:(\S+)/.exec(await sale.redis.info('replication')) ?? [];
@@ -29,16 +29,16 @@ describe('lua/warm-2.lua', () => {
   });
 
   it('already_warm: never overwrites live stock, state, epoch or stamp [R5]', async () => {
-    const sale = await bench.sale({ stock: 5 });
+    const sale = await runner.sale({ stock: 5 });
     await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     const before = [await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)];
     expect(await sale.warm({ stock: 500, epoch: 9, limitPerBuyer: 99 })).to.equal('already_warm');
     expect([await sale.snapshot(), await sale.redis.hgetall(sale.keys.sale)]).to.deep.equal(before);
   });
 
-  it('already_warm: half of a bucket is enough to keep hands off', async () => {
+  it('already_warm: a bucket of which only one key is left is not overwritten', async () => {
     for (const half of ['stock', 'sale'] as const) {
-      const sale = await bench.sale({ stock: 5 });
+      const sale = await runner.sale({ stock: 5 });
       await sale.redis.del(sale.keys[half]);
       expect(await sale.warm({ stock: 500 }), `${half} is gone`).to.equal('already_warm');
       expect(await sale.redis.exists(sale.keys[half])).to.equal(0);
@@ -46,7 +46,7 @@ describe('lua/warm-2.lua', () => {
   });
 
   it('of twenty at once, one warms', async () => {
-    const sale = new SaleBench(bench, saleOf({ stock: 7 }));
+    const sale = new SaleScripts(runner, saleOf({ stock: 7 }));
     const words = await Promise.all(Array.from({ length: 20 }, (_, index) => sale.warm({ stock: index + 1 })));
     expect(words.filter((word) => word === 'warmed')).to.have.length(1);
   });

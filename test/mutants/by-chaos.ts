@@ -14,7 +14,7 @@ import type { Mutant } from './mutants.js';
 import { MUTANTS_DIR, plantInBuild } from './plant.js';
 import type { MutantResult } from './report.js';
 
-/** Servers that stay up for all mutants, and what a run needs besides. */
+/** Servers that all mutants share, and what else a run needs. */
 export interface ChaosSite {
   readonly stack: StackControls;
   /** What programs run with. */
@@ -31,7 +31,7 @@ export async function onOwnServers<T>(
   const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
     bootOwnStack(MUTANTS_DIR, onProgress, signal),
   );
-  const stray = (error: unknown): void => say(`An error of no scenario: ${String(error)}`);
+  const stray = (error: unknown): void => say(`An error outside of any scenario: ${String(error)}`);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running
   try {
     const controls = await openControls(stack.dir, stack.env());
@@ -47,7 +47,7 @@ export async function onOwnServers<T>(
   }
 }
 
-/** Runs the scenarios of a mutant on programs that have it, until one catches it. Scenarios and checker are sound. */
+/** Runs the scenarios of a mutant on programs that have it, until one catches it. Scenarios and checks are unchanged. */
 export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<MutantResult> {
   const { chaos } = mutant;
   if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
@@ -66,7 +66,7 @@ export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<Mutan
   return last;
 }
 
-/** The same scenario on sound programs. @returns why it is not green; null when it is */
+/** The same scenario on programs without a bug. @returns why it is not green; null when it is */
 export async function runControl(name: string, seed: number, site: ChaosSite): Promise<string | null> {
   const { result } = await runScenario(undefined, name, seed, site);
   return result.outcome === 'red' ? saidBy(result) : null;

@@ -23,19 +23,19 @@ const EXIT_USAGE = 2;
 
 const command = new Command('npm run mutants --')
   .description(
-    'Plants one bug after the other in a copy of the programs, and shows that it is noticed: by the simulation, or by a\n' +
-      'chaos scenario on servers of its own. The checkout is not changed.',
+    'Plants one bug after the other in a copy of the programs and shows that it is noticed, by the simulation or by a chaos\n' +
+      'scenario on servers of its own. The checkout is not changed.',
   )
-  .argument('[names...]', 'mutants; none: all')
-  .addOption(new Option('--by <who>', 'only by one of them').choices(['simulation', 'chaos']))
-  .option('--list', 'the mutants, and stop')
-  .option('--control', 'each chaos scenario on sound programs first: it must be green there')
-  .option('--seed <n>', 'one seed of the simulation with one mutant, in words')
+  .argument('[names...]', 'mutants; default: all')
+  .addOption(new Option('--by <who>', 'only the simulation, or only chaos').choices(['simulation', 'chaos']))
+  .option('--list', 'list the mutants and exit')
+  .option('--control', 'first run each chaos scenario on programs without a bug, where it must be green')
+  .option('--seed <n>', 'print the trace of one seed of the simulation with one mutant')
   .option('--json', 'one JSON line per result')
-  .option('--report <file>', 'write a page of markdown, too')
+  .option('--report <file>', 'also write a page of markdown')
   .addHelpText(
     'after',
-    '\nExit codes: 0 every mutant was caught, 1 one was not, 2 used wrongly or a mutant is stale (its text has changed).',
+    '\nExit codes: 0 every mutant was caught, 1 one was not, 2 wrong usage, or a mutant is stale (its text has changed).',
   )
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE))
   .parse();
@@ -100,14 +100,14 @@ async function runBySimulation(mutant: Mutant, signal: AbortSignal): Promise<Mut
   return { ...none, verdict: 'caught', where: broken.code, seed: broken.seed, said };
 }
 
-/** @returns scenarios that are red without any mutant */
+/** @returns scenarios that are red without a bug */
 async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Promise<string[]> {
   if (await buildIfOlder(signal)) say('The programs were built.');
   return onOwnServers({ json: flags.json ?? false, signal, say }, async (site) => {
     const unsound: string[] = [];
     for (const name of flags.control ? new Set(byChaos.flatMap(({ chaos }) => chaos?.scenarios ?? [])) : []) {
       const why = await runControl(name, 1, site);
-      say(why === null ? `✓ ${name} is green on sound programs` : `✗ ${name} is red on sound programs: ${why}`);
+      say(why === null ? `✓ ${name} is green without a bug` : `✗ ${name} is red without a bug: ${why}`);
       if (why !== null) unsound.push(name);
     }
     for (const mutant of byChaos) {

@@ -7,7 +7,7 @@ export interface Edit {
    * `test/helpers/memory/`, too.
    */
   readonly file: string;
-  /** Stands there exactly once, or the mutant is stale. */
+  /** Must be in the file exactly once, or the mutant is stale. */
   readonly find: string;
   readonly replace: string;
 }
@@ -15,19 +15,19 @@ export interface Edit {
 /** How chaos has to notice a mutant: a scenario goes red. */
 interface CaughtByChaos {
   /**
-   * Names of scenarios, the most telling one first; the next is tried only when it stays green. What is edited in a script
-   * stands behind its first line, by which `atScriptCall` knows it.
+   * Names of scenarios, the most likely one first; the next is tried only when it stays green. An edit of a script must not
+   * change its first line, by which `atScriptCall` recognises it.
    */
   readonly scenarios: readonly string[];
-  /** Which invariants break; none: the sale keeps them, and sells nothing more. */
+  /** Invariants that break; none: all hold, but the sale sells nothing any more. */
   readonly invariants: readonly Finding['invariant'][];
-  /** In the reason or a finding. A scenario that is red for another reason proves nothing. */
+  /** Must be in the reason or in a finding. A scenario that is red for another reason proves nothing. */
   readonly says: RegExp;
   /** Tried one after the other; default 1. */
   readonly seeds?: readonly number[];
 }
 
-/** The programs with one rule broken on purpose. Each has to be noticed by the simulation, by chaos, or by both. */
+/** A planted bug: the programs with one rule broken on purpose. The simulation, chaos or both must notice it. */
 export interface Mutant {
   readonly name: string;
   /** The rule that it breaks. */
@@ -83,7 +83,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "return 'aborted'",
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: '    this.#abort(bucket, ref);\n',
         replace: '',
       },
@@ -113,7 +113,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'marker-is-read-after-the-stock',
-    breaks: 'whoever lost the reply of a deduct asks for its marker, which counts before the stock (rules 1 and 2)',
+    breaks: 'after a lost reply of deduct the marker is read, and it counts before the stock (rules 1 and 2)',
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -152,7 +152,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'deduct-forgets-what-a-buyer-has',
-    breaks: 'the limit counts when units are taken, not only when precheck looks',
+    breaks: 'the limit is checked when units are taken, not only by precheck',
     edits: [
       {
         file: 'lua/deduct-6.lua',
@@ -160,10 +160,10 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'elseif quantity > limit then',
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'judgePurchases(bucket, batch.purchases,',
         replace:
-          'judge(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases, { shut, refuseTwins: true })',
+          'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
     simulation: true,
@@ -175,7 +175,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'limit-counts-one-purchase',
-    breaks: 'the limit counts all that a buyer has, in the books and in the batch',
+    breaks: 'the limit counts all units of a buyer, in Redis and in the batch',
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -196,7 +196,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the-last-unit-is-not-sold',
-    breaks: 'nobody hears sold_out while units for him are left',
+    breaks: 'no buyer gets sold_out while units for them are left',
     edits: [
       {
         file: 'lua/precheck-4.lua',
@@ -212,7 +212,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'last-guard-forgets-the-stock',
-    breaks: 'MySQL sells no unit beyond the stock, whatever Redis gave away (rule 6)',
+    breaks: 'MySQL sells no unit beyond the stock, whatever Redis accepted (rule 6)',
     edits: [
       {
         file: 'src/mysql/write-orders.ts',
@@ -251,7 +251,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'ack-before-commit',
-    breaks: 'rows first, then the ledger, then the ack (rule 8)',
+    breaks: 'rows first, then Redis, then the ack (rule 8)',
     edits: [
       {
         file: 'src/orders/handle-deliveries.ts',
@@ -269,7 +269,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'mark-recorded-moves-what-was-released',
-    breaks: 'settle moves what its batch holds, and nothing else (rule 7)',
+    breaks: 'mark-recorded changes what its batch holds, and nothing else (rule 7)',
     edits: [
       {
         file: 'lua/mark-recorded-4.lua',
@@ -287,7 +287,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "} else if (isLive(row.state) || row.state === 'cancelled') {",
       },
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "if (entry?.state !== 'held' || entry.batchId !== batch.batchId) continue;",
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
@@ -309,7 +309,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '(id == ARGV[4])',
       },
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "    if (!entry || entry.state === 'released') return 'nothing';",
         replace:
           "    if (entry?.state === 'released' && withUnits) bucket.unitsLeft += entry.quantity;\n    if (!entry || entry.state === 'released') return 'nothing';",
@@ -324,7 +324,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'expiry-lets-go-of-its-locks',
-    breaks: 'which orders expire, and the promise of their units, is one transaction (rule 7)',
+    breaks: 'the choice of the orders that expire and the outbox rows of their units are one transaction (rule 7)',
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -347,7 +347,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'pay-checks-no-state',
-    breaks: 'an order that has ended cannot be paid: the row is asked for its state, and the statement names it',
+    breaks: 'an order that has ended cannot be paid: its state is read under a lock, and the statement names it',
     edits: [
       {
         file: 'src/mysql/order-transitions.ts',
@@ -392,7 +392,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'lost-reply-is-a-no',
-    breaks: 'unknown is an answer: nothing is refused after a time-out (rules 2 and 3)',
+    breaks: 'an unknown outcome is no refusal: nothing is refused after a time-out (rules 2 and 3)',
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
@@ -404,7 +404,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'yes-before-deduct',
-    breaks: 'every 202 stands for units held (rule 3)',
+    breaks: 'every 202 means that units are held (rule 3)',
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
@@ -432,13 +432,12 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch that does not fit takes nothing',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'judge(bucket, batch.purchases, { shut, refuseTwins: true })',
-        replace:
-          'judge(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases, { shut, refuseTwins: true })',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'judgePurchases(bucket, batch.purchases,',
+        replace: 'judgePurchases(Object.assign(bucket.copy(), { unitsLeft: bucket.unitsLeft + 100 }), batch.purchases,',
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: 'bucket.unitsLeft = unitsLeft;',
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
@@ -472,7 +471,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'outbox-done-before-publish',
-    breaks: 'a row of the outbox is done after what it says has followed',
+    breaks: 'a row of the outbox is marked done after it was published',
     edits: [
       {
         file: 'src/orders/relay-outbox.ts',
@@ -489,8 +488,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-order-transitions.ts',
-        find: "      this.#books.outbox.add('release', key, releases);",
-        replace: "      if (move !== 'cancelled') this.#books.outbox.add('release', key, releases);",
+        find: "      this.#repositories.outbox.add('release', key, releases);",
+        replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
     simulation: true,
@@ -524,12 +523,12 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a server that was restarted sells nothing before the sale is rebuilt (rule 11)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? shutBy",
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? closedBy",
       },
       {
-        file: 'test/helpers/memory/memory-stock.ts',
+        file: 'test/helpers/memory/memory-stock-store.ts',
         find: 'if (!this.isSure(sale) || sale.epoch !== batch.epoch) return',
         replace: "if (sale.state === 'repair' || sale.epoch !== batch.epoch) return",
       },
@@ -559,7 +558,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'test/helpers/memory/memory-repair-store.ts',
-        find: 'if (some.length > 0) yield some;',
+        find: 'if (withUnits.length > 0) yield withUnits;',
         replace: 'yield [];',
       },
     ],
@@ -570,7 +569,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'nothing is recorded or released while a sale is rebuilt (rule 12)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: "return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);",
         replace: 'return this.#release(present);',
       },
@@ -582,8 +581,8 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a transfer that has arrived brings nothing a second time',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
-        find: 'if (seq <= (bucket.borrowed.get(from) ?? 0))',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
+        find: 'if (seq <= (bucket.incoming.get(from) ?? 0))',
         replace: 'if (seq < 0)',
       },
     ],
@@ -594,7 +593,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a bucket forgets units that it gave away only when they have arrived',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
         find: '{ seq, units, isOpen: true,',
         replace: '{ seq, units, isOpen: false,',
       },
@@ -618,7 +617,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'units that a dead process left between two buckets reach one of them',
     edits: [
       {
-        file: 'test/helpers/memory/memory-transfers.ts',
+        file: 'test/helpers/memory/memory-transfer-store.ts',
         find: '...bucket.transfers(this.#server.nowMs) };',
         replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
@@ -630,9 +629,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'an api that knows another number of buckets takes nothing (rule 11)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-stock.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? shutBy',
-        replace: 'this.isSure(sale) ? shutBy',
+        file: 'test/helpers/memory/memory-stock-store.ts',
+        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
+        replace: 'this.isSure(sale) ? closedBy',
       },
     ],
     simulation: true,
@@ -642,7 +641,7 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: 'a batch is recorded in every bucket that its buyers are in now (rule 8)',
     edits: [
       {
-        file: 'test/helpers/memory/memory-store.ts',
+        file: 'test/helpers/memory/memory-redis.ts',
         find: '      for (const ref of this.#refsOf(batch)) {\n        if',
         replace: '      for (const ref of [{ saleId: batch.saleId, bucket: batch.bucket }]) {\n        if',
       },

@@ -4,10 +4,10 @@ import ts from 'typescript';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Edit, Mutant } from './mutants.js';
 
-/** An edit whose text does not stand in its file exactly once: the code has moved on. */
+/** The text of an edit is not in its file exactly once: the code has changed. */
 export class StaleMutant extends Error {
   constructor(mutant: Mutant, { file, find }: Edit, times: number) {
-    super(`${mutant.name} is stale: its text stands ${times} times in ${file}, not once:\n${find}`);
+    super(`${mutant.name} is stale: its text is ${times} times in ${file}, not once:\n${find}`);
     this.name = 'StaleMutant';
   }
 }

@@ -14,17 +14,17 @@ export interface MutantResult {
   /** The scenario that decided; for the simulation the promise that was broken. */
   readonly where: string;
   readonly seed: number | null;
-  /** What it and the checker said; empty when nothing was noticed. */
+  /** Reason and findings; empty when nothing was noticed. */
   readonly said: string;
   readonly tookMs: number;
   /** Ends of the logs of the programs of a scenario. */
   readonly logs: string;
 }
 
-/** More of what was said would only repeat it. */
+/** Characters of the reason that are shown; more would only repeat it. */
 const SAID_SHOWN = 300;
 
-/** The part of what was said that names the mutant, with what stands around it as far as there is room. */
+/** The part of the reason that proves the mutant, with as much text around it as fits. */
 export function saidShown({ mutant, by, said }: MutantResult): string {
   const at = by === 'chaos' ? said.search(mutant.chaos?.says ?? '') : 0;
   const from = at < SAID_SHOWN / 2 ? 0 : at;

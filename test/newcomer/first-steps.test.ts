@@ -5,7 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { openStack } from '../../deploy/local/stack/stack.js';
 import { until } from '../chaos/harness/wait.js';
+import { documentedCommands, isCoveredBy } from './documented-commands.js';
+import { RUN_HERE } from './how-commands-run.js';
+import { runInShell } from './run-in-shell.js';
 
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
@@ -18,6 +22,8 @@ describe('the first steps of a newcomer', function () {
   let dir: string;
   let system: ChildProcess | undefined;
   let output = '';
+  let [buy, look] = ['', ''];
+  let order: Record<string, unknown>;
 
   const seckill = (...args: string[]): string[] => [MAIN, ...args];
   const up = (): string[] => seckill('up', '--dir', dir, '--free-ports', '--port', '0');
@@ -33,6 +39,9 @@ describe('the first steps of a newcomer', function () {
         }
       });
 
+  const printedOrder = async (): Promise<Record<string, unknown>> =>
+    JSON.parse((await run('sh', ['-c', look])).stdout) as Record<string, unknown>;
+
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'seckill-up-'));
   });
@@ -44,7 +53,7 @@ describe('the first steps of a newcomer', function () {
     rmSync(dir, { recursive: true, force: true });
   });
 
-  it('up, the printed lines buy and show an order, a second up is refused, Ctrl-C leaves nothing behind [L1]', async () => {
+  it('npm start serves, and the printed lines buy and show an order', async () => {
     const startedMs = Date.now();
     system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));
@@ -56,26 +65,48 @@ describe('the first steps of a newcomer', function () {
     expect(system.exitCode, output).to.equal(null);
     console.log(`      · up in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 
-    const [buy, look] = [...output.matchAll(/^ {2}(curl [\s\S]*?)\n\n/gm)].map(([, line]) => line as string);
-    const bought = await run('sh', ['-c', buy as string]);
+    [buy = '', look = ''] = [...output.matchAll(/^ {2}(curl [\s\S]*?)\n\n/gm)].map(([, line]) => line as string);
+    const bought = await run('sh', ['-c', buy]);
     expect(bought.stdout)
       .to.match(/^HTTP\/1.1 202 /)
       .and.to.include('"status":"pending"');
-    const seen = JSON.parse((await run('sh', ['-c', look as string])).stdout) as Record<string, unknown>;
-    expect(seen).to.include({ status: 'ordered', orderState: 'pending_payment' });
-    expect(seen.orderId).to.match(/^\d+$/);
+    order = await printedOrder();
+    expect(order).to.include({ status: 'ordered', orderState: 'pending_payment' });
+    expect(order.orderId).to.match(/^\d+$/);
+  });
 
+  it('the commands of the documentation that need only this system do what they say', async () => {
+    const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
+    const commands = documentedCommands()
+      .map(({ text }) => text)
+      .filter((text) => RUN_HERE.some((row) => isCoveredBy(row, text)))
+      .map((text) => text.replace(/(127\.0\.0\.1|localhost):8080/, host));
+    const startedCpu = process.cpuUsage();
+    const printed = await runInShell([...new Set(commands)], openStack({ dir }).env());
+    const { user, system: kernel } = process.cpuUsage(startedCpu);
+    console.log(`      · ${commands.length} commands in ${((user + kernel) / 1e6).toFixed(1)} s of CPU`);
+    const [bought, waited, paid] = ['purchases -H', 'purchases/order-1?wait=10', '/pay'].map(
+      (mark) => printed.split('\n$ ').find((part) => part.startsWith('curl') && part.includes(mark)) ?? '',
+    );
+    expect(bought).to.include('HTTP/1.1 202');
+    expect(waited).to.include('"status":"ordered"');
+    expect(paid).to.include('"state":"paid"');
+    expect(printed).to.include('seckill_admission_refusals_total');
+  });
+
+  it('a second start is refused', async () => {
     const second = await run(process.execPath, up()).catch(
       (error: unknown) => error as { code: number; stderr: string },
     );
     expect(second).to.include({ code: 1 });
     expect(second.stderr).to.match(/^seckill: Process \d+ serves this folder already\./m);
-    const again = JSON.parse((await run('sh', ['-c', look as string])).stdout) as Record<string, unknown>;
-    expect(again, 'the first one serves on').to.deep.equal(seen);
+    expect(await printedOrder(), 'the first one serves on').to.deep.equal(order);
+  });
 
-    process.kill(-(system.pid as number), 'SIGINT');
+  it('Ctrl-C leaves nothing behind [L1]', async () => {
+    process.kill(-(system?.pid as number), 'SIGINT');
     await until('it has ended', () => system?.exitCode !== null || system?.signalCode !== null, STOP_TIMEOUT_MS);
-    expect(system.exitCode, output).to.equal(0);
+    expect(system?.exitCode, output).to.equal(0);
     expect(alive()).to.deep.equal([]);
   });
 });

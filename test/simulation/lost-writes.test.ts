@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 
-/** The simulated histories lose writes of the ledger in memory. That it loses them is shown here. */
-describe('simulation: a ledger in memory that comes back', () => {
+/** The simulation lets the Redis in memory lose writes. That it really loses them is shown here. */
+describe('simulation: a Redis in memory after a restart', () => {
   const open = async () => {
-    const store = new MemoryStore();
+    const store = new MemoryRedis();
     const sale = saleOf({ stock: 5, opensAtMs: 1 });
     await store.warm(sale);
     await store.setState(sale, 'open');
@@ -17,7 +17,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     return { store, sale, deduct, snapshot: () => store.bucket({ ...sale, bucket: 0 }).snapshot() };
   };
 
-  it('without its last writes, each lost whole, those of other sales as well [R2]', async () => {
+  it('has lost its last writes, each of them whole, also those of other sales [R2]', async () => {
     const { store, deduct, snapshot, sale } = await open();
     store.keepHistory();
     const batch = await deduct('u1');
@@ -30,11 +30,11 @@ describe('simulation: a ledger in memory that comes back', () => {
     expect(snapshot()).to.deep.equal(before);
     expect(await store.readSale({ ...other, bucket: 0 })).to.equal(null);
     expect((await store.readSale({ ...sale, bucket: 0 }))?.state).to.equal('repair');
-    expect(store.restart({ lose: 9 }), 'no more than there are').to.equal(1);
+    expect(store.restart({ lose: 9 }), 'no more than were made').to.equal(1);
     expect(snapshot().requests).to.deep.equal({});
   });
 
-  it('what only looks, or is refused for its marker, is no write', async () => {
+  it('a call that only reads, or is refused because of its marker, is no write that can be lost', async () => {
     const { store, sale, deduct, snapshot } = await open();
     store.keepHistory();
     const batch = await deduct('u1');
@@ -45,7 +45,7 @@ describe('simulation: a ledger in memory that comes back', () => {
     expect(snapshot()).to.deep.include({ unitsLeft: 5, requests: {}, markers: {} });
   });
 
-  it('with all of them, R5 with none [R1]', async () => {
+  it('has all its data, or none of it [R1]', async () => {
     const { store, deduct, snapshot } = await open();
     await deduct('u1');
     const before = snapshot();
@@ -53,6 +53,6 @@ describe('simulation: a ledger in memory that comes back', () => {
     expect(snapshot()).to.deep.equal(before);
     store.restart({ empty: true });
     expect(snapshot()).to.deep.include({ state: null, unitsLeft: 0, requests: {}, pending: [], markers: {} });
-    expect(() => store.restart({ lose: 1 }), 'nothing was kept to go back to').to.throw('keepHistory');
+    expect(() => store.restart({ lose: 1 }), 'there is no history to go back to').to.throw('keepHistory');
   });
 });

@@ -1,14 +1,14 @@
 import { Command, InvalidArgumentError } from 'commander';
 import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Part, PartDone } from './child.js';
+import type { Part, PartDone } from './run-part.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
-/** Seeds of one part: some seconds of work, so that progress is seen and the jobs end together. */
+/** Seeds of one part: some seconds of work, so that progress is shown and the children end together. */
 const PART_RUNS = 500;
-const CHILD = fileURLToPath(new URL('./child.ts', import.meta.url));
+const CHILD = fileURLToPath(new URL('./run-part.ts', import.meta.url));
 
 interface Flags {
   readonly runs: number;
@@ -21,22 +21,22 @@ interface Flags {
 }
 
 const flags = new Command('npm run simulate --')
-  .description('Runs the programs of src, unchanged, over servers in memory; a seed decides faults, moments and load.')
-  .option('--runs <n>', 'how many', whole, 20_000)
-  .option('--from <seed>', 'the first of their seeds, which follow each other', whole, 1)
-  .option('--jobs <n>', 'processes beside each other', whole, 2)
-  .option('--json', 'print the sums as one JSON document')
-  .option('--until-broken', 'one run after the other, up to the first that breaks a promise')
-  .option('--seed <n>', 'run this seed alone; in words when it breaks a promise', whole)
-  .option('--trace', 'with --seed: in words in any case')
-  .addHelpText('after', '\nExit codes: 0 every promise was kept, 1 one was broken, 2 used wrongly.')
+  .description('Runs the programs of src, unchanged, on servers in memory. A seed decides faults, timing and load.')
+  .option('--runs <n>', 'number of runs', whole, 20_000)
+  .option('--from <seed>', 'first seed; the others follow it', whole, 1)
+  .option('--jobs <n>', 'child processes', whole, 2)
+  .option('--json', 'print the totals as one JSON document')
+  .option('--until-broken', 'stop at the first run that breaks a promise')
+  .option('--seed <n>', 'run only this seed; print its trace when it breaks a promise', whole)
+  .option('--trace', 'with --seed: always print the trace')
+  .addHelpText('after', '\nExit codes: 0 every promise was kept, 1 one was broken, 2 wrong usage.')
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
   .opts<Flags>();
 if (flags.seed !== undefined) process.exitCode = await one(flags.seed);
 else process.exitCode = flags.untilBroken ? await untilBroken() : await many();
 
-/** One run, in words if they are wanted or if it broke a promise. */
+/** One run; prints its trace with `--trace`, or when it broke a promise. */
 async function one(seed: number): Promise<number> {
   const { violation, lines } = await inSimulatedTime(() => simulate(seed, true));
   if (flags.trace || violation !== null) console.log(lines.join('\n'));
@@ -62,7 +62,7 @@ async function many(): Promise<number> {
   const tookMs = Date.now() - startedMs;
   if (flags.json) console.log(JSON.stringify({ from, tookMs, ...all }));
   else print(all, tookMs);
-  for (const { seed } of all.broken.slice(0, 1)) console.error(`see it: npm run simulate -- --seed ${seed}`);
+  for (const { seed } of all.broken.slice(0, 1)) console.error(`trace: npm run simulate -- --seed ${seed}`);
   return all.brokenRuns === 0 && all.runs === runs ? 0 : 1;
 }
 
@@ -95,15 +95,15 @@ function work(parts: Part[], all: Tally, runs: number): Promise<void> {
   });
 }
 
-/** A child does not outlive its parent. */
+/** Ends the child together with its parent. */
 function stopWith(child: ChildProcess): void {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => child.kill(signal));
 }
 
 function print({ runs, events, virtualMs, brokenRuns, broken, faults, hits, counts }: Tally, tookMs: number): void {
-  console.log(`faults that bit: ${listed(faults)}`);
-  console.log(`calls they hit: ${listed(hits)}`);
-  console.log(`what came of it: ${listed(counts)}`);
+  console.log(`faults: ${listed(faults)}`);
+  console.log(`calls hit by faults: ${listed(hits)}`);
+  console.log(`events: ${listed(counts)}`);
   for (const { seed, code, what } of broken) console.log(`seed ${seed}: ${code} ${what}`);
   const each = `${(tookMs / runs).toFixed(2)} ms and ${Math.round(events / runs)} events each`;
   console.log(`${runs} runs, ${each}, ${Math.round(virtualMs / 3_600_000)} h of virtual time`);

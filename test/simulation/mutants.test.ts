@@ -4,7 +4,7 @@ import { MUTANTS } from '../mutants/mutants.js';
 
 const TIMEOUT_MS = 480_000;
 
-describe('simulation of programs with one broken rule', () => {
+describe('simulation of programs with a planted bug', () => {
   for (const mutant of MUTANTS.filter(({ simulation }) => simulation)) {
     it(`${mutant.name} is noticed: ${mutant.breaks}`, async function () {
       this.timeout(TIMEOUT_MS);

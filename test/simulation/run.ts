@@ -3,16 +3,16 @@ import { drive, enter, inSimulatedTime } from './engine/simulated-time.js';
 import { addRun, emptyTally, type Broken, type Tally } from './tally.js';
 import { World, type Violation } from './world.js';
 
-/** What one run came to. */
+/** The result of one run. */
 export interface Outcome {
   readonly seed: number;
   readonly violation: Violation | null;
-  /** Empty unless it was traced. */
+  /** The trace; empty unless it was asked for. */
   readonly lines: readonly string[];
   readonly world: World;
 }
 
-/** One run, inside `inSimulatedTime`. @param traced whether it is written down in words */
+/** One run, inside `inSimulatedTime`. @param traced whether to keep its trace */
 export async function simulate(seed: number, traced = false): Promise<Outcome> {
   Error.stackTraceLimit = traced ? 20 : 0; // a fault is an error, and its stack costs more than the call
   const world = new World(seed, traced);
@@ -30,7 +30,7 @@ export async function simulate(seed: number, traced = false): Promise<Outcome> {
 export const hashOf = (lines: readonly string[]): string =>
   createHash('sha256').update(lines.join('\n')).digest('hex').slice(0, 16);
 
-/** Many runs, one after the other, in a time of their own. */
+/** Many runs, one after the other. */
 export async function simulateSeeds(from: number, runs: number): Promise<Tally> {
   const tally = emptyTally();
   await inSimulatedTime(async () => {

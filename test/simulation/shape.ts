@@ -1,4 +1,4 @@
-import type { Call } from './call.js';
+import type { CallName } from './call-name.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';
@@ -12,58 +12,58 @@ export interface Shape {
   readonly keepers: number;
   readonly buyers: number;
   readonly batch: BatcherOptions;
-  /** Faults happen for so long, from the begin; then the run heals. */
+  /** Faults happen for this time from the start; then the run recovers. */
   readonly chaosMs: number;
   /** All purchases begin within this time. */
   readonly rushMs: number;
   readonly paymentWindowMs: number;
-  /** Half messages older than this are asked for. */
+  /** Half messages older than this are checked back. */
   readonly checkAfterMs: number;
   readonly redriveAfterMs: number;
-  readonly settleAfterMs: number;
-  /** The keeper brings units between two buckets that are older to their end. */
+  readonly markRecordedAfterMs: number;
+  /** The keeper finishes transfers between buckets that are older than this. */
   readonly transferAfterMs: number;
   /** Pause between two runs of a job of the keeper. */
   readonly jobEveryMs: number;
-  /** Whether the keepers compare the books and mend what is apart, while faults go on; null: they do not. */
+  /** Pause between two runs of reconcile and compensation while faults go on; null: they do not run. */
   readonly reconcileEveryMs: number | null;
-  /** What is younger is not judged. */
+  /** Reconcile does not judge what is younger. */
   readonly safeAgeMs: number;
   readonly compensateFirstMs: number;
   readonly outboxLeaseMs: number;
-  /** Retries of a batch before it is a dead letter. The real groups have 5; with fewer, dead letters are seen. */
+  /** Retries of a batch before it is a dead letter. The real groups have 5; with fewer, dead letters are tested too. */
   readonly retriesMax: number;
   readonly retryFirstMs: number;
   readonly invisibleMs: number;
-  /** Renewal of deliveries that are being written; absent: a slow transaction outlives its loans. */
+  /** Renewal of deliveries that are being written; null: a slow transaction may outlast their invisible time. */
   readonly renewMs: number | null;
   readonly slotLeaseMs: number;
   readonly soldOutLifeMs: number;
-  /** What buyers do with their orders. */
+  /** The share of buyers who cancel, and of those who pay. */
   readonly cancels: number;
   readonly pays: number;
-  /** What the owner does to the sale meanwhile. */
+  /** Whether the owner pauses, and closes, the sale meanwhile. */
   readonly pauses: boolean;
   readonly closes: boolean;
   /** How Redis dies and comes back, and how often; null: it does not. */
-  readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: Call } | null;
+  readonly restarts: { readonly kind: RestartKind; readonly times: number; readonly after: CallName } | null;
   readonly repairEveryMs: number;
   readonly quietMs: number;
   readonly repairWaitMaxMs: number;
   readonly repairLeaseMs: number;
-  /** How often somebody splits the sale into two or three times as many buckets. */
+  /** How often the sale is split into two or three times as many buckets. */
   readonly reshards: number;
 }
 
 /**
- * - `whole`: with all that it had
+ * - `whole`: with all its data
  * - `tail`: without its last writes, as after a power cut or a fail-over
- * - `empty`: without anything
+ * - `empty`: without any data
  */
 const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
 export type RestartKind = (typeof RESTART_KINDS)[number];
 
-/** Calls after which Redis may die at once: the gaps in which it is told something, and those of a repair. */
+/** Calls right after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. */
 const RESTART_AFTER = [
   'precheck',
   'sendHalf',
@@ -86,7 +86,7 @@ const RESTART_AFTER = [
   'stage',
   'restoreMarker',
   'swap',
-] as const satisfies readonly Call[];
+] as const satisfies readonly CallName[];
 
 export const SALE_ID = '7';
 
@@ -111,7 +111,7 @@ export function drawShape(rng: Rng): Shape {
     paymentWindowMs: rng.pick([1_500, 6_000, 900_000]),
     checkAfterMs: rng.pick([200, 2_000, 10_000]),
     redriveAfterMs: rng.pick([3_000, 15_000]),
-    settleAfterMs: rng.pick([1_000, 5_000]),
+    markRecordedAfterMs: rng.pick([1_000, 5_000]),
     transferAfterMs: rng.pick([0, 500, 3_000]),
     jobEveryMs: rng.pick([2_000, 5_000]),
     reconcileEveryMs: rng.chance(0.15) ? rng.pick([500, 4_000]) : null,

@@ -1,17 +1,17 @@
 import { expect } from 'chai';
-import type { Call } from './call.js';
+import type { CallName } from './call-name.js';
 import { CALL_FAULTS, OTHER_FAULTS } from './engine/faults.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
 import { hashOf, simulate, simulateSeeds } from './run.js';
 import { listed, type Tally } from './tally.js';
 
-/** All that must be reached was reached after 1,500 runs; `npm run simulate` makes as many more as one likes. */
+/** All that must be reached was reached after 1,500 runs; `npm run simulate` makes any number of them. */
 const RUNS = 5_000;
 /** About 15 s on a core of its own; many times that on a machine that is shared. */
 const TIMEOUT_MS = 480_000;
 
-/** Port calls that a fault must have hit in so many runs, or nothing is said of them. */
-const CALLS_HIT: readonly Call[] = [
+/** Port calls that a fault must have hit in these runs, or the runs prove nothing about them. */
+const CALLS_HIT: readonly CallName[] = [
   'precheck',
   'sendHalf',
   'deduct',
@@ -59,7 +59,7 @@ const CALLS_HIT: readonly Call[] = [
   'endTransfer',
 ];
 
-/** What the programs must have come to at least once. */
+/** Events that must have happened at least once. */
 const REACHED = [
   'batch: bucket_empty',
   'transferOut: transferred',
@@ -88,18 +88,18 @@ const REACHED = [
   'check-back: commit',
   'check-back: rollback',
   'check-back: no_answer',
-  'heard: accepted',
-  'heard: replayed',
-  'heard: outcome_unknown',
-  'heard: nothing',
-  'heard: sold_out',
-  'heard: limit_reached',
-  'heard: overloaded',
-  'heard: unavailable',
-  'heard: closed',
-  'heard: paused',
-  'heard: request_conflict',
-  'heard: loading',
+  'answer: accepted',
+  'answer: replayed',
+  'answer: outcome_unknown',
+  'answer: nothing',
+  'answer: sold_out',
+  'answer: limit_reached',
+  'answer: overloaded',
+  'answer: unavailable',
+  'answer: closed',
+  'answer: paused',
+  'answer: request_conflict',
+  'answer: loading',
   'redis: restarted whole',
   'redis: restarted tail',
   'redis: restarted empty',
@@ -115,17 +115,17 @@ const REACHED = [
   'retry: unavailable',
   'retry: contended',
   'retry: no_order_ids',
-  'ack: loan ran out',
+  'ack: too late',
   'outage: begun',
   'keeper: re-driven',
   'keeper: marked late',
   'keeper: released',
   'keeper: expired',
   'keeper: parked',
-  'letter: replayed',
-  'letter: already_recorded',
-  'letter: discarded',
-  'letter: unfinished',
+  'dead letter: replayed',
+  'dead letter: already_recorded',
+  'dead letter: discarded',
+  'dead letter: unfinished',
   'refund: refunded',
   'change found: notification',
   'finding: unreleased',
@@ -153,8 +153,8 @@ const REACHED = [
   'process: worker stopped',
 ];
 
-describe('simulation of the programs over servers in memory', () => {
-  it('the same seed is the same run, to the last call', async () => {
+describe('simulation of the programs on servers in memory', () => {
+  it('the same seed gives the same run, call by call', async () => {
     const seeds = [1, 2, 3, 4711, 123_456_789];
     const traces = (): Promise<string[][]> =>
       inSimulatedTime(async () => {
@@ -168,7 +168,7 @@ describe('simulation of the programs over servers in memory', () => {
     expect(first.every((lines) => lines.length > 20)).to.equal(true);
   });
 
-  it('a run that is traced is the run that is not', async () => {
+  it('a trace does not change the run', async () => {
     await inSimulatedTime(async () => {
       for (const seed of [11, 12, 13]) {
         const [plain, traced] = [await simulate(seed), await simulate(seed, true)];
@@ -178,16 +178,16 @@ describe('simulation of the programs over servers in memory', () => {
     });
   });
 
-  it(`to I5 hold in ${RUNS} runs, and every fault was among them [I1]`, async function () {
+  it(`I1 to I5 hold in ${RUNS} runs, and every fault happens among them [I1]`, async function () {
     this.timeout(TIMEOUT_MS);
     const tally = await simulateSeeds(1, RUNS);
     await explain(tally);
     const { faults, hits, counts } = tally;
     const missing = (words: readonly string[], seen: Readonly<Record<string, number>>): string[] =>
       words.filter((word) => (seen[word] ?? 0) === 0);
-    expect(missing([...CALL_FAULTS, ...OTHER_FAULTS], faults), 'faults that never bit').to.deep.equal([]);
+    expect(missing([...CALL_FAULTS, ...OTHER_FAULTS], faults), 'faults that never happened').to.deep.equal([]);
     expect(missing(CALLS_HIT, hits), 'calls that no fault hit').to.deep.equal([]);
-    expect(missing(REACHED, counts), 'ends that were never reached').to.deep.equal([]);
+    expect(missing(REACHED, counts), 'events that never happened').to.deep.equal([]);
     console.log(`      · faults: ${listed(faults)}`);
     console.log(`      · ${tally.events} events in ${Math.round(tally.virtualMs / 3_600_000)} h of virtual time`);
   });

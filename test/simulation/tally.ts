@@ -7,21 +7,21 @@ export interface Broken {
   readonly what: string;
 }
 
-/** What many runs came to, in a form that travels between processes. */
+/** The totals of many runs, as JSON that processes can exchange. */
 export interface Tally {
   runs: number;
-  /** Things that happened, all runs together. */
+  /** Of all runs together. */
   events: number;
-  /** Virtual time that passed, all runs together. */
+  /** Virtual time of all runs together. */
   virtualMs: number;
   /** How many runs broke a promise; the first of them stand in `broken`. */
   brokenRuns: number;
   broken: Broken[];
-  /** How often each fault bit. */
+  /** How often each fault happened. */
   faults: Record<string, number>;
   /** How often a fault other than a delay hit each call. */
   hits: Record<string, number>;
-  /** What the programs came to: `kind: word`. */
+  /** Events that the programs counted: `kind: word`. */
   counts: Record<string, number>;
 }
 
@@ -42,7 +42,7 @@ export function addRun(tally: Tally, { seed, violation, world }: Outcome): void 
   tally.runs++;
   tally.events += world.scheduler.happened;
   tally.virtualMs += world.scheduler.passedMs;
-  addAll(tally.faults, world.faults.bitten);
+  addAll(tally.faults, world.faults.observed);
   addAll(tally.hits, world.faults.hit);
   addAll(tally.counts, world.counts);
   if (violation === null) return;
@@ -65,7 +65,7 @@ function addAll(into: Record<string, number>, more: Iterable<readonly [string, n
   for (const [name, count] of more) into[name] = (into[name] ?? 0) + count;
 }
 
-/** A table of the names in order, for a person. */
+/** Names in alphabetical order with their counts, for a person. */
 export function listed(counts: Readonly<Record<string, number>>): string {
   return Object.entries(counts)
     .sort(([a], [b]) => (a < b ? -1 : 1))

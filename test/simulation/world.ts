@@ -10,17 +10,17 @@ import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { MemoryCompensationRepository } from '../helpers/memory/memory-compensation-repository.js';
 import { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../helpers/memory/memory-store.js';
-import { MemoryOrderMoves } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryRedis } from '../helpers/memory/memory-redis.js';
+import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
 import { Faults } from './engine/faults.js';
-import { describe } from './engine/life.js';
+import { describe } from './engine/simulated-process.js';
 import { Rng } from './engine/rng.js';
 import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
 import { Api } from './programs/api.js';
@@ -29,9 +29,9 @@ import { CheckBacks } from './programs/check-backs.js';
 import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
-import { Promises } from './promises.js';
+import { InvariantMonitor } from './invariant-monitor.js';
 import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
-import type { Past, Servers, Site } from './site.js';
+import type { RedisHistory, Servers, SimulatedSystem } from './simulated-system.js';
 
 export interface Violation {
   readonly code: string;
@@ -46,27 +46,27 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** Of the calls after which Redis may die. */
+/** Share of the calls after which Redis restarts, where the run has restarts. */
 const RESTART_RATE = 0.3;
 const ARRIVAL_WAIT_MS = 8_000;
-const REST_LOOK_EVERY_MS = 400;
-/** The longest that may be left after the faults: retries of a minute, several times, and loans and leases between. */
+const REST_CHECK_EVERY_MS = 400;
+/** The longest time to recover from the faults: several retries of a minute, with invisible times and leases between. */
 const HEAL_MAX_MS = 30 * 60_000;
-/** Groups whose messages are all worked off when the run is at rest. */
-const WORKED_OFF = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [
+/** Groups that have no message left when the run is at rest. */
+const DRAINED_GROUPS = [GROUPS.writer, GROUPS.redriveWriter].flatMap((group) => [
   { topic: GROUP_TOPICS[group] as string, group: group as string },
   { topic: DEAD_LETTERS[group].topic as string, group: DEAD_LETTERS[group].collector as string },
 ]);
 
 /** One run: servers in memory, programs around them, faults between them, all from one seed. */
-export class World implements Site {
+export class World implements SimulatedSystem {
   readonly rng: Rng;
   readonly scheduler: Scheduler;
   readonly shape: Shape;
   readonly faults: Faults;
-  readonly store: MemoryStore;
-  readonly books: MemoryRepositories;
-  readonly moves: MemoryOrderMoves;
+  readonly redis: MemoryRedis;
+  readonly repositories: MemoryRepositories;
+  readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
   readonly notifications: MemoryPurchaseNotifications;
@@ -77,15 +77,15 @@ export class World implements Site {
   readonly broker: MemoryBroker;
   readonly servers: Servers;
   readonly late = { requests: 0 };
-  readonly past: Past = { restarts: 0, repairs: 0, lostWrites: 0, lostAtMs: -Infinity };
+  readonly past: RedisHistory = { restarts: 0, repairs: 0, lostWrites: 0, lostAtMs: -Infinity };
   readonly counts = new Map<string, number>();
   readonly lines: string[] = [];
-  readonly trace: Site['trace'];
+  readonly trace: SimulatedSystem['trace'];
   violation: Violation | null = null;
   #over = false;
   #apis: readonly Api[] = [];
   #buyers: Buyers | null = null;
-  #promises: Promises | null = null;
+  #monitor: InvariantMonitor | null = null;
   #checkBacks: CheckBacks | null = null;
   #waiting: Waiter[] = [];
 
@@ -94,16 +94,16 @@ export class World implements Site {
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
     const { restarts } = this.shape;
-    const forgetful = restarts !== null && restarts.kind !== 'whole';
-    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs, forgetful);
-    this.trace = traced ? (who, line) => this.#tell(who, line) : null;
+    const redisLosesData = restarts !== null && restarts.kind !== 'whole';
+    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs, redisLosesData);
+    this.trace = traced ? (who, line) => this.#trace(who, line) : null;
     const clock: Clock = {
       nowMs: () => this.scheduler.nowMs,
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
-    this.store = new MemoryStore({ clock });
-    this.notifications = this.store.notifications;
-    this.books = new MemoryRepositories({ clock });
+    this.redis = new MemoryRedis({ clock });
+    this.notifications = this.redis.notifications;
+    this.repositories = new MemoryRepositories({ clock });
     this.deadLetters = new MemoryDeadLetterRepository(clock);
     this.slots = new MemoryWorkerSlots(clock);
     this.cache = new MemorySaleSnapshotCache(clock, { ttlMs: 2_000 });
@@ -114,47 +114,44 @@ export class World implements Site {
       transactionTimeOutMs: checkAfterMs,
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
-    this.moves = new MemoryOrderMoves(this.books);
+    this.moves = new MemoryOrderTransitions(this.repositories);
     this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundRepository(this.moves, clock);
-    const { store, books, moves } = this;
-    const repair = new MemoryRepairStore(store);
-    const transfers = new MemoryTransfers(store);
-    const orders = books;
+    const { redis, repositories, moves } = this;
     this.servers = {
-      stock: store,
-      transfers,
-      settlement: store,
-      repair,
-      orders,
-      outbox: books.outbox,
+      stock: redis,
+      transfers: new MemoryTransferStore(redis),
+      batches: redis,
+      repair: new MemoryRepairStore(redis),
+      orders: repositories,
+      outbox: repositories.outbox,
       moves,
     };
   }
 
-  /** Lets the programs begin. */
+  /** Warms and opens the sale, and starts the programs. */
   async open(): Promise<void> {
     const { sale, apis, workers, keepers, chaosMs } = this.shape;
     this.trace?.('world', describe({ ...this.shape, sale: undefined }).slice(0, -1));
-    if (this.shape.restarts?.kind === 'tail') this.store.keepHistory();
-    this.books.putSale(sale);
-    await this.store.warm(sale);
-    await this.store.setState(sale, 'open');
-    const promises = new Promises(this);
-    this.#promises = promises;
+    if (this.shape.restarts?.kind === 'tail') this.redis.keepHistory();
+    this.repositories.putSale(sale);
+    await this.redis.warm(sale);
+    await this.redis.setState(sale, 'open');
+    const monitor = new InvariantMonitor(this);
+    this.#monitor = monitor;
     this.#checkBacks = new CheckBacks({
-      site: this,
+      system: this,
       apis: () => this.#apis,
-      onAnswer: (answer, batch) => promises.lookAtEnd(answer, batch),
-      onEnd: () => this.#notifications(),
+      onAnswer: (answer, batch) => monitor.checkEnd(answer, batch),
+      onEnd: () => this.#wakeReceivers(),
     });
     this.#apis = Array.from({ length: apis }, (_, index) => new Api(this, `api-${index + 1}`));
     for (let worker = 1; worker <= workers; worker++) new Worker(this, `worker-${worker}`);
     for (let keeper = 1; keeper <= keepers; keeper++) new Keeper(this, `keeper-${keeper}`);
     if (keepers > 1) this.count('process: two keepers');
     new Operator(this);
-    this.#buyers = new Buyers(this, this.#apis, promises);
+    this.#buyers = new Buyers(this, this.#apis, monitor);
     this.scheduler.after(chaosMs, () => this.#heal());
   }
 
@@ -163,7 +160,7 @@ export class World implements Site {
   }
 
   acted(call: string, args: readonly unknown[], value: unknown): void {
-    this.#promises?.look(call, args, value);
+    this.#monitor?.afterCall(call, args, value);
     const { restarts } = this.shape;
     if (restarts?.after === call && !this.faults.healed && this.past.restarts < restarts.times) {
       if (this.rng.chance(RESTART_RATE)) this.#restart(restarts.kind);
@@ -171,7 +168,7 @@ export class World implements Site {
     if (call === 'transferOut' || call === 'transferIn' || call === 'endTransfer')
       this.count(`${call}: ${wordOf(value)}`);
     if (call === 'deduct' || call === 'resolve') this.count(`${call}: ${wordOf(value)}`);
-    if (call === 'commit' || call === 'publish') this.#notifications();
+    if (call === 'commit' || call === 'publish') this.#wakeReceivers();
   }
 
   count(what: string): void {
@@ -186,9 +183,9 @@ export class World implements Site {
   readonly log: Log = {
     debug: () => undefined,
     info: () => undefined,
-    warn: (fields) => this.#lookAtError(fields),
+    warn: (fields) => this.#checkError(fields),
     error: (fields, message) => {
-      this.#lookAtError(fields);
+      this.#checkError(fields);
       this.count(`log: ${message}`);
     },
   };
@@ -206,33 +203,33 @@ export class World implements Site {
   /** What keeps the run from being at rest; null when nothing does. */
   whatIsLeft(): string | null {
     if (!this.faults.healed) return 'faults';
-    if (this.late.requests > 0) return 'requests are on their way';
+    if (this.late.requests > 0) return 'requests are under way';
     if ((this.#buyers?.busy ?? 0) > 0) return 'buyers wait';
     for (let bucket = 0; bucket < this.#sale.buckets; bucket++) {
-      if (this.store.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
+      if (this.redis.bucket({ saleId: SALE_ID, bucket }).pending.size > 0) return 'batches are pending';
     }
-    if (!this.#isOpenForAll()) return 'the sale is shut';
-    if (this.#isLent()) return 'units are lent';
-    if (this.books.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
+    if (!this.#isLoadedEverywhere()) return 'the sale is not loaded in every bucket, in its epoch and state';
+    if (this.#hasOpenTransfers()) return 'units are in transit';
+    if (this.repositories.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
     const nowMs = this.scheduler.nowMs;
-    if (this.books.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
+    if (this.repositories.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
     for (const { paymentId, refund } of this.moves.payments.values()) {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
     if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
-    if (this.deadLetters.deadLetters.some(({ state }) => state === 'parked')) return 'letters are parked';
-    if (this.broker.openHalves.some((body) => this.#checkBacks?.hasForgotten(body) !== true))
+    if (this.deadLetters.deadLetters.some(({ state }) => state === 'parked')) return 'dead letters are parked';
+    if (this.broker.openHalves.some((body) => this.#checkBacks?.hasGivenUp(body) !== true))
       return 'half messages are open';
-    for (const { topic, group } of WORKED_OFF) {
+    for (const { topic, group } of DRAINED_GROUPS) {
       if (this.broker.unfinished(topic, group) > 0) return `messages of ${group} are left`;
     }
     return null;
   }
 
-  /** Redis dies and is there again; a request that is still on its way meets the new one. */
+  /** Redis restarts at once; a call that is still under way reaches the new server. */
   #restart(kind: RestartKind): void {
     const lose = kind === 'tail' ? this.rng.range(1, 12) : 0;
-    const lost = this.store.restart({ lose, empty: kind === 'empty' });
+    const lost = this.redis.restart({ lose, empty: kind === 'empty' });
     this.past.restarts++;
     this.past.repairs++;
     this.past.lostWrites += kind === 'empty' ? 1 : lost;
@@ -245,45 +242,46 @@ export class World implements Site {
     this.faults.heal();
     this.trace?.('world', 'no more faults');
     const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
-    const look = (): void => {
+    const check = (): void => {
       const left = this.whatIsLeft();
       if (left === null) return void this.#end();
       if (this.scheduler.nowMs >= untilMs) this.fail('REST', `after ${HEAL_MAX_MS / 60_000} minutes ${left}`);
-      this.scheduler.after(REST_LOOK_EVERY_MS, look);
+      this.scheduler.after(REST_CHECK_EVERY_MS, check);
     };
-    look();
+    check();
   }
 
-  /** Loaded and in step, on the server that runs now. */
-  #isOpenForAll(): boolean {
+  /** Every bucket is loaded on the present server, in the epoch and state of MySQL. */
+  #isLoadedEverywhere(): boolean {
     const { saleId, buckets, epoch, state } = this.#sale;
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const { sale } = this.store.bucket({ saleId, bucket });
-      if (!this.store.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
+      const { sale } = this.redis.bucket({ saleId, bucket });
+      if (!this.redis.isSure(sale) || sale.epoch !== epoch || sale.state !== state) return false;
     }
     return true;
   }
 
   /** As MySQL has it now. */
   get #sale(): Sale {
-    return this.books.saleOf(SALE_ID) as Sale;
+    return this.repositories.saleOf(SALE_ID) as Sale;
   }
 
-  #isLent(): boolean {
+  #hasOpenTransfers(): boolean {
     const { saleId, buckets } = this.#sale;
-    const all = Array.from({ length: buckets }, (_, bucket) => this.store.bucket({ saleId, bucket }).transfers());
+    const all = Array.from({ length: buckets }, (_, bucket) => this.redis.bucket({ saleId, bucket }).transfers());
     return openTransfers(all).length > 0;
   }
 
   async #end(): Promise<void> {
-    await this.#promises?.lookAtRest();
-    for (const { state } of this.books.allOrders) this.count(`order: ${state}`);
+    await this.#monitor?.checkAtRest();
+    for (const { state } of this.repositories.allOrders) this.count(`order: ${state}`);
     this.#over = true;
   }
 
-  #notifications(): void {
+  /** Wakes every waiting receive whose group has a message now. */
+  #wakeReceivers(): void {
     this.#waiting = this.#waiting.filter(({ topic, group, timer, resolve }) => {
-      if (timer.atMs <= this.scheduler.nowMs) return false; // it went with empty hands
+      if (timer.atMs <= this.scheduler.nowMs) return false; // its wait is over
       if ((this.broker.nextMs(topic, group) ?? Infinity) > this.scheduler.nowMs) return true;
       timer.cancelled = true;
       resolve();
@@ -291,13 +289,13 @@ export class World implements Site {
     });
   }
 
-  #lookAtError(fields: object): void {
+  #checkError(fields: object): void {
     const error = 'err' in fields ? fields.err : null;
     if (error instanceof OperationalError || error instanceof SalesNotCompared) return;
     if (error instanceof Error) this.fail('BUG', error.stack ?? error.message);
   }
 
-  #tell(who: string, line: string): void {
+  #trace(who: string, line: string): void {
     const seconds = ((this.scheduler.nowMs - START_MS) / 1000).toFixed(3);
     this.lines.push(`${seconds.padStart(9)} s  ${who.padEnd(9)} ${line}`);
   }

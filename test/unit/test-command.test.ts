@@ -4,28 +4,19 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { dependents } from '../runner/changed.js';
 import { FOLDERS, readOptions } from '../runner/options.js';
-import { Outputs } from '../runner/output.js';
 
 describe('npm test', () => {
-  it('--help names every folder and runs nothing', () => {
-    let said = '';
-    expect(() => readOptions(['--help'], (text) => (said += text)))
-      .to.throw()
-      .with.property('exitCode', 0);
-    for (const folder of FOLDERS) expect(said).to.include(`"${folder}"`);
-  });
-
   for (const wrong of ['scenarios', '--grepp']) {
-    it(`refuses ${wrong}, which would have run everything or nothing`, () => {
-      let said = '';
-      expect(() => readOptions([wrong], (text) => (said += text)))
+    it(`refuses ${wrong}, which would run everything or nothing`, () => {
+      let written = '';
+      expect(() => readOptions([wrong], (text) => (written += text)))
         .to.throw()
         .with.property('exitCode', 1);
-      expect(said).to.include(wrong);
+      expect(written).to.include(wrong);
     });
   }
 
-  it('takes folders, titles and what changes are counted from', () => {
+  it('reads folders, the pattern of titles and the revision that changes are counted from', () => {
     const nothing = { folders: FOLDERS, mochaArgs: [], changedSince: null };
     expect(readOptions([])).to.deep.equal(nothing);
     expect(readOptions(['--changed'])).to.deep.equal({ ...nothing, changedSince: 'main' });
@@ -34,27 +25,6 @@ describe('npm test', () => {
       mochaArgs: ['--grep', 'T3', '--bail'],
       changedSince: 'HEAD~2',
     });
-  });
-});
-
-describe('npm test: folders that run beside each other', () => {
-  it('are shown one after the other: the first at once, the others when those before them have ended', () => {
-    let shown = '';
-    const outputs = new Outputs((text) => (shown += text));
-    const [unit, lua, guard] = [outputs.open(), outputs.open(), outputs.open()];
-    unit.write('u1 ');
-    lua.write('l1 ');
-    guard.write('g1 ');
-    expect(shown).to.equal('u1 ');
-    guard.end();
-    unit.write('u2 ');
-    unit.end();
-    expect(shown, 'what has ended comes before what goes on').to.equal('u1 u2 g1 l1 ');
-    lua.write('l2 ');
-    expect(shown).to.equal('u1 u2 g1 l1 l2 ');
-    lua.end();
-    outputs.open().write('s1');
-    expect(shown).to.equal('u1 u2 g1 l1 l2 s1');
   });
 });
 
@@ -83,27 +53,18 @@ describe('npm test --changed', () => {
   const testsOf = (...changed: string[]): string[] =>
     [...dependents(changed, Object.keys(files), root).keys()].filter((file) => file.endsWith('.test.ts')).sort();
 
-  it('finds who imports a file, for its types as well, starts it, or starts what imports it', () => {
+  it('finds tests that import a file, for its types as well, start it, or start what imports it', () => {
     const everything = ['test/b.test.ts', 'test/child.test.ts', 'test/program.test.ts'];
     expect(testsOf('src/a.ts')).to.deep.equal(everything);
     expect(testsOf('src/main.ts')).to.deep.equal(['test/program.test.ts']);
   });
 
-  it('finds who reads a file, or the folder it is in', () => {
+  it('finds tests that read a file, or the folder it is in', () => {
     expect(testsOf('sql/one.sql')).to.deep.equal(['test/sql.test.ts']);
   });
 
-  it('finds the test itself, and nobody for what nobody uses', () => {
+  it('finds a changed test itself, and no test for a file that none uses', () => {
     expect(testsOf('test/sql.test.ts')).to.deep.equal(['test/sql.test.ts']);
     expect(testsOf('src/alone.ts', 'README.md')).to.deep.equal([]);
-  });
-
-  it('keeps the way from a test to the change', () => {
-    const because = dependents(['src/a.ts'], Object.keys(files), root);
-    expect([because.get('test/b.test.ts'), because.get('src/b.ts'), because.get('src/a.ts')]).to.deep.equal([
-      'src/b.ts',
-      'src/a.ts',
-      null,
-    ]);
   });
 });

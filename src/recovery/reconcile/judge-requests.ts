@@ -17,7 +17,7 @@ export interface JudgeLimits {
   /** A batch that the re-drive serves for longer is a finding, ms. */
   readonly waitingMaxMs: number;
   /** Requests of one kind that a run reads again, one by one. */
-  readonly looksMax: number;
+  readonly readsMax: number;
 }
 
 /** A request for which Redis and MySQL differed when its page was read. */
@@ -89,7 +89,7 @@ export class RequestJudge {
     if (differing.length === 0) return;
     for (const candidate of await this.#sift(ref, differing)) {
       const reads = this.#reads[candidate.kind] ?? 0;
-      if (reads >= this.#limits.looksMax) {
+      if (reads >= this.#limits.readsMax) {
         this.#notes.seen.unseen++;
         continue;
       }

@@ -105,9 +105,9 @@ function outboxSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs }
   const row = `outbox ${outboxId} ${kind}`;
   const end =
     doneAtMs === null
-      ? at(null, 'mysql', 'promised', `${row}: not done after ${attempts} attempts, due at ${iso(availableAtMs)}`)
-      : at(doneAtMs, 'mysql', 'kept', `${row}, attempts ${attempts}`);
-  return [at(atMs, 'mysql', 'promised', row), end];
+      ? at(null, 'mysql', 'outbox_waiting', `${row}: not done after ${attempts} attempts, due at ${iso(availableAtMs)}`)
+      : at(doneAtMs, 'mysql', 'outbox_done', `${row}, attempts ${attempts}`);
+  return [at(atMs, 'mysql', 'outbox_written', row), end];
 }
 
 const MESSAGE_STEPS = { half: 'half_stored', committed: 'committed', redriven: 'redriven' } as const;

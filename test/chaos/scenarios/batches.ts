@@ -54,8 +54,7 @@ const COMPETING: Scenario = {
     expectEqual(accepted.length, UNITS, 'buyers who have a unit');
     for (const answer of answers) expectOneOf(outcomeOf(answer), ['accepted', 'sold_out'], 'the answer');
     expectBelow(await refused(), 5, 'refused batches: each round ends some purchases for good');
-    const figures = { sold: UNITS + 2, unitsLeft: 0, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'every unit sold');
+    await context.expectFigures(saleId, { sold: UNITS + 2, unitsLeft: 0, failedRows: 0 }, 'every unit sold');
   },
 };
 
@@ -95,8 +94,7 @@ const REFUSED_LATE: Scenario = {
     expectEqual(twice.map(outcomeOf), ['accepted', 'accepted'], 'one key twice');
     expectEqual(other.map(outcomeOf).sort(), ['accepted', 'request_conflict'], 'one key with two quantities');
     for (const answer of others) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
-    const figures = { rows: others.length + 5, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+    await context.expectFigures(saleId, { rows: others.length + 5, failedRows: 0 }, 'one order each');
   },
 };
 
@@ -188,8 +186,7 @@ const LOST_REFUSAL: Scenario = {
     expectEqual(aborted.length, 1, 'aborted markers');
     const verdict = await createStockStore(stack.redis, silentLog).deduct(batchOf(saleId, users, aborted[0]));
     expectEqual(verdict.outcome, 'aborted', 'a late copy of the refused deduct');
-    const figures = { rows: users.length + 2, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+    await context.expectFigures(saleId, { rows: users.length + 2, failedRows: 0 }, 'one order each');
   },
 };
 
@@ -228,8 +225,7 @@ const EQUAL_KEYS: Scenario = {
     expectEqual(two.map(outcomeOf).sort(), ['accepted', 'limit_reached'], 'two keys of one buyer');
     expectOneRequest(twice, 'k1');
     for (const answer of others) expectEqual(outcomeOf(answer), 'accepted', 'the answer');
-    const figures = { rows: users.length + 3, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+    await context.expectFigures(saleId, { rows: users.length + 3, failedRows: 0 }, 'one order each');
   },
 };
 
@@ -308,7 +304,7 @@ const DISCONNECTED: Scenario = {
     api = other;
     await buyers.retryUnknown();
     expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
-    expectFields(await context.expectInvariants(saleId), { rows: 1 + all, failedRows: 0 }, 'one order each');
+    await context.expectFigures(saleId, { rows: 1 + all, failedRows: 0 }, 'one order each');
   },
 };
 

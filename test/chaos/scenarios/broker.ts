@@ -12,7 +12,7 @@ import {
   startBroker,
 } from '../harness/broker.js';
 import { userIds } from '../harness/buyers.js';
-import { expectAtLeast, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
+import { expectAtLeast, expectEqual, expectTrue } from '../harness/expect.js';
 import { OrderEventListener } from '../harness/listeners.js';
 import { expectOneOrderEach, expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { NO_REDRIVE, readMetric, sumMetric } from '../harness/programs.js';
@@ -304,8 +304,7 @@ const MANY_HALF_MESSAGES: Scenario = {
       await buyers.retryUnknown();
       expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
     }
-    const figures = { rows: HALVES, failedRows: 0 };
-    expectFields(await context.expectInvariants(halves.saleId), figures, 'one order each');
+    await context.expectFigures(halves.saleId, { rows: HALVES, failedRows: 0 }, 'one order each');
   },
 };
 

@@ -1,6 +1,6 @@
 import { homeBucket } from '../../../src/core/bucket.js';
 import { outcomeOf, userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
+import { expectAtLeast, expectEqual } from '../harness/expect.js';
 import { ask, type Answer } from '../harness/http.js';
 import type { Program } from '../harness/programs.js';
 import type { Scenario } from '../scenario.js';
@@ -56,8 +56,7 @@ const TRANSFERS: Scenario = {
     const late = await buyers.rush(userIds(LATE_BUYERS, 'late'), 16, { tries: 30 });
     expectEqual([...new Set(late.map(outcomeOf))], ['sold_out'], 'answers after the last unit');
     expectAtLeast(late.length, LATE_BUYERS, 'buyers who came late');
-    const figures = { rows: STOCK, sold: STOCK, ...ALL_SOLD };
-    expectFields(await context.expectInvariants(saleId), figures, 'every unit once');
+    await context.expectFigures(saleId, { rows: STOCK, sold: STOCK, ...ALL_SOLD }, 'every unit once');
   },
 };
 
@@ -114,8 +113,7 @@ const RESHARDED: Scenario = {
     await rush;
     await buyers.retryUnknown();
     expectEqual(buyers.opLog.count('ok'), RESHARD_STOCK, 'buyers who have a unit');
-    const figures = { rows: RESHARD_STOCK, sold: RESHARD_STOCK, ...ALL_SOLD };
-    expectFields(await context.expectInvariants(saleId), figures, 'every unit once');
+    await context.expectFigures(saleId, { rows: RESHARD_STOCK, sold: RESHARD_STOCK, ...ALL_SOLD }, 'every unit once');
   },
 };
 

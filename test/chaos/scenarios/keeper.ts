@@ -3,7 +3,7 @@ import type { ScenarioContext } from '../context.js';
 import { expectAllBack, recordBatch, soldToUnpaid } from '../harness/batches.js';
 import { drainDeliveries, REDELIVERED_WITHIN_MS } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectOneOf, expectTrue } from '../harness/expect.js';
 import type { Answer } from '../harness/http.js';
 import { OrderEventListener } from '../harness/listeners.js';
 import { NO_REDRIVE } from '../harness/programs.js';
@@ -94,8 +94,7 @@ const AFTER_PUBLISH: Scenario = {
       expectEqual(new Set(created().map(({ eventId }) => eventId)).size, 1, 'ids of the event');
 
       await context.until('the orders end', () => areExpired(context, saleId), AGAIN_WITHIN_MS);
-      const figures = { rows: SIZE, sold: 0, unitsLeft: 10 };
-      expectFields(await context.expectInvariants(saleId), figures, 'one effect');
+      await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'one effect');
       await expectExpiredOnce(context, recorded); // of two deadlines
     }),
 };
@@ -119,8 +118,7 @@ const RELEASE: Scenario = {
       context.faultEnded();
       const isDone = async (): Promise<boolean> => (await pendingOutboxRows(stack, 'release', saleId)) === 0;
       await context.until('it is done', isDone, AGAIN_WITHIN_MS);
-      const figures = { rows: SIZE, sold: 0, unitsLeft: 10 };
-      expectFields(await context.expectInvariants(saleId), figures, 'released once');
+      await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'released once');
       await expectExpiredOnce(context, recorded);
     }),
 };
@@ -156,7 +154,7 @@ const MANY: Scenario = {
     context.faultEnded();
     await context.until('every order has ended', async () => (await ended()) === MANY_ORDERS, BACK_WITHIN_MS);
     const figures = { sold: 0, liveRows: 0, unitsLeft: MANY_ORDERS, rows: MANY_ORDERS };
-    expectFields(await context.expectInvariants(saleId), figures, 'all units back');
+    await context.expectFigures(saleId, figures, 'all units back');
     expectBelow(Date.now() - restartedMs, BACK_WITHIN_MS, 'ms until then');
     await expectAllBack(stack, saleId, MANY_ORDERS);
   },
@@ -252,8 +250,7 @@ const ONE_END: Scenario = {
       await context.until('no order is open', areOver);
       const { paid = 0, [other]: ended = 0 } = await statesOf(stack, saleId);
       await context.observed(`${paid} paid, ${ended} ${other}`, () => paid > 0 && ended > 0 && paid + ended === PAIRS);
-      const figures = { sold: paid, liveRows: paid, unitsLeft: PAIRS - paid };
-      expectFields(await context.expectInvariants(saleId), figures, 'units back, once');
+      await context.expectFigures(saleId, { sold: paid, liveRows: paid, unitsLeft: PAIRS - paid }, 'units back, once');
       await expectMoneyConserved(stack, saleId, paid);
     }
   },
@@ -317,8 +314,7 @@ const ENDED_BEFORE: Scenario = {
     await cancelPlanted(stack, saleId);
     context.faultEnded();
     const live = users.length - 2;
-    const figures = { liveRows: live, failedRows: 1, unitsLeft: 20 - live };
-    expectFields(await context.expectInvariants(saleId), figures, 'as before');
+    await context.expectFigures(saleId, { liveRows: live, failedRows: 1, unitsLeft: 20 - live }, 'as before');
     expectEqual([await isReleased(cancelled), await isReleased(refused)], [true, true], 'both stay released');
   },
 };

@@ -1,14 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { rememberPorts } from '../../../deploy/local/stack/settings.js';
-import { listeningPorts, claimedPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
-import { readPidFile, identityOf } from '../../../deploy/local/stack/processes.js';
+import { claimedPorts, listeningPorts, pickFreePorts } from '../../../deploy/local/stack/ports.js';
+import { identityOf, readPidFile } from '../../../deploy/local/stack/processes.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
+import { rememberPorts } from '../../../deploy/local/stack/settings.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
 import type { ScenarioContext } from '../context.js';
 import { Buyers, userIds } from '../harness/buyers.js';
-import { expectEqual, expectFields, expectTrue } from '../harness/expect.js';
-import { KILLS_MAX, underLoad, startSystem } from '../harness/load.js';
+import { expectEqual, expectTrue } from '../harness/expect.js';
+import { KILLS_MAX, startSystem, underLoad } from '../harness/load.js';
 import type { Program } from '../harness/programs.js';
 import { endOfAof } from '../harness/redis.js';
 import { keeperWorkLeft, pendingCountOf, rowsOf } from '../harness/sale-state.js';
@@ -271,7 +271,7 @@ const SECOND_STACK: Scenario = {
     await buyers.rush(late, 5, { tries: 20 });
     const rows = users.length + late.length;
     await context.until('it sells on', async () => (await rowsOf(stack, saleId)) === rows, 30_000);
-    expectFields(await context.expectInvariants(saleId), { rows, failedRows: 0 }, 'orders of the first');
+    await context.expectFigures(saleId, { rows, failedRows: 0 }, 'orders of the first');
   },
 };
 

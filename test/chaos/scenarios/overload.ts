@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScenarioContext } from '../context.js';
 import { deductBatch, publishBatches } from '../harness/batches.js';
 import { outcomeOf, userIds } from '../harness/buyers.js';
-import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectOneOf, expectTrue } from '../harness/expect.js';
 import { ask, openSocket } from '../harness/http.js';
 import { batchesInFlight, expectRowPerAccepted, queuedPurchases, startSystem } from '../harness/load.js';
 import { readMetric, type Program } from '../harness/programs.js';
@@ -56,7 +56,7 @@ const QUEUE_FULL: Scenario = {
     await buyers.untilAccepted(100, 'it sells again');
     await load.stop();
     await buyers.retryUnknown();
-    expectFields(await context.expectInvariants(saleId), { failedRows: 0 }, 'nothing failed');
+    await context.expectFigures(saleId, { failedRows: 0 }, 'nothing failed');
     expectEqual(opLog.count('unknown'), 0, 'purchases without an answer');
   },
 };
@@ -155,8 +155,7 @@ const SLOW_CLIENTS: Scenario = {
     for (const { status, json } of await Promise.all(polls)) {
       expectEqual([status, json.status], [200, 'ordered'], 'the answer to a long poll');
     }
-    const figures = { rows: users.length + 6, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+    await context.expectFigures(saleId, { rows: users.length + 6, failedRows: 0 }, 'one order each');
   },
 };
 
@@ -257,8 +256,7 @@ const FLOOD: Scenario = {
     for (const answer of answers) expectEqual(outcomeOf(answer), 'accepted', 'the answer to another buyer');
     expectEqual(statuses.get(202), 1, 'purchases of the flooder that were accepted');
     for (const status of statuses.keys()) expectOneOf(status, [202, 409, 429], 'answers to the flooder');
-    const figures = { rows: users.length + 1, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'one order each');
+    await context.expectFigures(saleId, { rows: users.length + 1, failedRows: 0 }, 'one order each');
     const signature = token.slice(token.lastIndexOf('.') + 1);
     await expectNoneLeaked(
       [api, healthy.api, healthy.keeper, ...healthy.workers],

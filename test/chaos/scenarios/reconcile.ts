@@ -81,8 +81,7 @@ const ORDERS_LOST: Scenario = {
     const { found } = await reconcileSale(stack, api, saleId);
     expectEqual(found, [], 'found afterwards');
     for (const userId of lost) expectEqual((await later.status(userId)).json.status, 'ordered', 'the status then');
-    const figures = { rows: users.length, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'as before');
+    await context.expectFigures(saleId, { rows: users.length, failedRows: 0 }, 'as before');
   },
 };
 
@@ -122,7 +121,7 @@ const UNITS_ADDED: Scenario = {
     expectEqual(jobs, ['drift compensated'], 'jobs of the closed sale');
     context.faultEnded();
     const figures = { sold: stock, liveRows: stock, failedRows: surplus, unitsLeft: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'exactly the surplus failed');
+    await context.expectFigures(saleId, figures, 'exactly the surplus failed');
   },
 };
 
@@ -147,7 +146,7 @@ const ORDER_UNKNOWN_TO_REDIS: Scenario = {
     context.faultEnded();
     const others = users.length - 1;
     const figures = { rows: users.length + 1, liveRows: others, failedRows: 1, unitsLeft: 20 - others };
-    expectFields(await context.expectInvariants(saleId), figures, 'only that one failed, and its unit is back');
+    await context.expectFigures(saleId, figures, 'only that one failed, and its unit is back');
   },
 };
 
@@ -218,10 +217,8 @@ const AT_ONCE: Scenario = {
       .join();
     await context.until('every job has ended', async () => (await jobs()) === wanted, 30_000);
     const live = users.length - ended.length + leaked.length;
-    const figures = { liveRows: live, unitsLeft: 100 - live, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'as by one');
-    const pausedFigures = { unitsLeft: 100, rows: 0 };
-    expectFields(await context.expectInvariants(paused.saleId), pausedFigures, 'the stock, set once');
+    await context.expectFigures(saleId, { liveRows: live, unitsLeft: 100 - live, failedRows: 0 }, 'as by one');
+    await context.expectFigures(paused.saleId, { unitsLeft: 100, rows: 0 }, 'the stock, set once');
     for (const sale of both) {
       const matches = async (): Promise<boolean> => (await reconcileSale(stack, api, sale)).outcome === 'match';
       await context.until('nothing is found any more', matches);
@@ -281,7 +278,7 @@ const GIVEN_UP: Scenario = {
     const { failed = 0, pending_payment: live = 0 } = await statesOf(stack, saleId);
     await context.observed(`the keeper won ${failed}, the worker ${live}`, () => failed > 0 && live > 0);
     const figures = { rows: all.length, failedRows: failed, liveRows: live, unitsLeft: 100 - live };
-    expectFields(await context.expectInvariants(saleId), figures, 'units of failed purchases are back');
+    await context.expectFigures(saleId, figures, 'units of failed purchases are back');
     await polling.stop();
     const sql = "SELECT id FROM orders WHERE sale_id = ? AND state = 'failed'";
     const lost = (await stack.mysql.query<{ id: string }>(sql, [saleId])).map(({ id }) => id).sort();
@@ -325,7 +322,7 @@ const OPEN_SALE: Scenario = {
     context.faultEnded();
     expectEqual((await reconcileSale(stack, api, saleId)).found, [], 'found afterwards');
     const figures = { rows: buyers.opLog.count('ok') + leaked.length, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'an order for each');
+    await context.expectFigures(saleId, figures, 'an order for each');
   },
 };
 

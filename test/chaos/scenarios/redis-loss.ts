@@ -68,8 +68,7 @@ const TAIL: Scenario = {
     await context.until('it sells out', async () => (await unitsLeftOf(stack, saleId)) === 0, 40_000);
     await Promise.all([load.stop(), polling.stop()]);
     await buyers.retryUnknown();
-    const figures = { liveRows: stock, unitsLeft: 0, oversold: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'sold to the unit');
+    await context.expectFigures(saleId, { liveRows: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
   },
 };
 
@@ -98,8 +97,7 @@ const LATE_BATCHES: Scenario = {
     const rows = early.length + 14;
     await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows, 60_000);
     const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
-    const figures = { liveRows: 20, unitsLeft: 0, failedRows: lost };
-    expectFields(await context.expectInvariants(saleId), figures, 'a unit for each but those');
+    await context.expectFigures(saleId, { liveRows: 20, unitsLeft: 0, failedRows: lost }, 'a unit for each but those');
   },
 };
 
@@ -132,8 +130,7 @@ const ANSWERED_RECORDED: Scenario = {
     const { stack } = context;
     const { saleId } = await loseAnswered(context);
     await context.until('the order comes', async () => (await rowsOf(stack, saleId)) === 1, CHECK_BACK_WITHIN_MS);
-    const figures = { liveRows: 1, unitsLeft: 0, failedRows: 0 };
-    expectFields(await context.expectInvariants(saleId), figures, 'recorded');
+    await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 0 }, 'recorded');
     expectEqual([...(await markersOf(stack, saleId)).values()], ['claimed'], 'its marker');
   },
 };
@@ -148,8 +145,7 @@ const ANSWERED_LOST: Scenario = {
     const { saleId, buyers } = await loseAnswered(context);
     await expectAllAccepted(buyers, ['bob']);
     await context.until('both have a row', async () => (await rowsOf(stack, saleId)) === 2, CHECK_BACK_WITHIN_MS);
-    const figures = { liveRows: 1, unitsLeft: 0, failedRows: 1 };
-    expectFields(await context.expectInvariants(saleId), figures, 'sold once');
+    await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 1 }, 'sold once');
     const sql = "SELECT user_id AS user, reason FROM orders WHERE sale_id = ? AND state = 'failed'";
     expectEqual(
       (await stack.mysql.query<{ user: string; reason: string }>(sql, [saleId])).map((row) => ({ ...row })),
@@ -291,8 +287,7 @@ const WARM_KILLED: Scenario = {
     const buyers = context.buyers(saleId, [api]);
     await buyers.rush(userIds(3), 3, { tries: 20 });
     expectEqual((await stack.admin.warm(saleId, ACTOR)).outcome, 'wrong_state', 'warm, of an open sale');
-    const figures = { stock, rows: 3, unitsLeft: stock - 3 };
-    expectFields(await context.expectInvariants(saleId), figures, 'the stock, loaded once');
+    await context.expectFigures(saleId, { stock, rows: 3, unitsLeft: stock - 3 }, 'the stock, loaded once');
   },
 };
 
@@ -339,8 +334,7 @@ const FAILOVER: Scenario = {
       await replicate(stack.redis, spare.host, spare.port);
       await Promise.all([load.stop(), polling.stop()]);
       await buyers.retryUnknown();
-      const figures = { sold: stock, unitsLeft: 0, oversold: 0 };
-      expectFields(await context.expectInvariants(saleId), figures, 'sold to the unit');
+      await context.expectFigures(saleId, { sold: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
       await context.programs.close(); // writers end before the spare Redis
     } finally {
       await promote(stack.redis).catch(() => undefined); // if it does not run, the runner starts it again

@@ -47,7 +47,7 @@ const KILLED: Scenario = {
     await buyers.untilAccepted(300, 'the same programs sell again', 20_000);
     await Promise.all([load.stop(), polling.stop()]);
     context.expectRunning('api', 'worker', 'keeper');
-    expectFields(await context.expectInvariants(saleId), { failedRows: 0 }, 'nothing failed');
+    await context.expectFigures(saleId, { failedRows: 0 }, 'nothing failed');
     await expectRowPerAccepted(context, buyers);
   },
 };

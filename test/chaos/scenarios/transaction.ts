@@ -179,8 +179,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       await untilAborted(context, saleId);
       const retried = await late.buy('ann', { url: other.url });
       expectFields({ ...retried?.json }, { code: 'sold_out' }, 'the same key then');
-      const figures = { rows: stock, sold: stock, unitsLeft: 0 };
-      expectFields(await context.expectInvariants(saleId), figures, 'orders of the rivals');
+      await context.expectFigures(saleId, { rows: stock, sold: stock, unitsLeft: 0 }, 'orders of the rivals');
     },
   },
   {

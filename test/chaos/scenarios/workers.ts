@@ -2,7 +2,7 @@ import { isStopped } from '../../../deploy/local/stack/processes.js';
 import type { ScenarioContext } from '../context.js';
 import { drainDeliveries } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
-import { expectAtLeast, expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
+import { expectAtLeast, expectBelow, expectEqual, expectTrue } from '../harness/expect.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
 import { deadLettersOf, pendingBatchesOf, pendingCountOf, recordedTimes, rowsOf } from '../harness/sale-state.js';
@@ -110,8 +110,7 @@ async function expectRedelivered(context: ScenarioContext, { point, saleId, rows
   else expectEqual(rows, 0, `rows after ${point}: no half-recorded batch`);
   if (point !== 'worker_after_mark_recorded') expectAtLeast(pending, 1, `batches pending after ${point}`);
   const count = BUYERS.length;
-  const figures = { rows: count, sold: count, unitsLeft: STOCK - count, failedRows: 0 };
-  expectFields(await context.expectInvariants(saleId), figures, point);
+  await context.expectFigures(saleId, { rows: count, sold: count, unitsLeft: STOCK - count, failedRows: 0 }, point);
   expectEqual(await recordedTimes(context.stack, saleId), 1, `rows of the outbox per batch after ${point}`);
 }
 

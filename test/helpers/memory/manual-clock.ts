@@ -1,6 +1,6 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
 
-/** A clock that moves only when told, and by every sleep: nothing waits, everything has its time. */
+/** A clock that a test moves. A sleep moves it too and ends at once, so nothing waits. */
 export class ManualClock implements Clock {
   #nowMs: number;
 
@@ -14,7 +14,7 @@ export class ManualClock implements Clock {
 
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (!signal?.aborted) this.advance(ms);
-    await new Promise((resolve) => setImmediate(resolve)); // lets other loops have their turn
+    await new Promise((resolve) => setImmediate(resolve)); // other loops run meanwhile
   }
 
   advance(ms: number): void {

@@ -1,22 +1,26 @@
 import type { Batch } from '../../../src/core/batch.js';
 import { assert, OperationalError } from '../../../src/core/errors.js';
+import { encodeOrderEvents } from '../../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
+  CheckBack,
+  DeadlineChannel,
   Delivery,
   DeliverySource,
-  CheckBack,
   HalfMessage,
+  OrderEventChannel,
   PurchaseChannel,
   RedriveChannel,
 } from '../../../src/core/ports/channels.js';
 import { ManualClock } from './manual-clock.js';
-import { MemoryGroup, type Loan, type StoredMessage } from './memory-group.js';
+import { MemoryConsumerGroup, type InFlight, type StoredMessage } from './memory-consumer-group.js';
 
-/** The faults that a test can order, each for the next call of its kind. */
+/** The faults that a test can ask for, each for the next call of its kind. */
 export type MemoryFault =
   | 'half_unavailable' // refused, not stored
-  | 'half_reply_lost' // stored, but the sender never hears of it
+  | 'half_reply_lost' // stored, but the sender gets no answer
   | 'half_lost' // not stored, and the sender cannot know
   | 'commit_lost'
   | 'rollback_lost'
@@ -28,7 +32,7 @@ export type MemoryFault =
 export interface MemoryBrokerOptions {
   /** Default: a ManualClock. */
   readonly clock?: Clock;
-  /** Half messages older than this are asked for; default 10000, as in our broker. */
+  /** Half messages older than this are checked back; default 10000, as in our broker. */
   readonly transactionTimeOutMs?: number;
   /** Retries before a message of a group is dead; default 5, as for the writer groups. */
   readonly retryMaxTimes?: (group: string) => number;
@@ -44,14 +48,15 @@ interface Half {
 
 /**
  * A broker in memory, for tests of the use cases. It keeps the rules that our code may rely on, and no others: half
- * messages are shown to nobody, the proxy forgets one at its first end, loans run out, a message is dead after its
- * last retry. Nothing happens by itself: time moves with the clock, the broker asks when `runChecks()` is called.
+ * messages are not delivered, the proxy forgets one at its first commit or rollback, a delivery that is not acked
+ * in time comes again, and after its last retry a message is a dead letter. Nothing happens by itself: time moves with
+ * the clock, and check-backs are made when `runChecks()` is called.
  */
 export class MemoryBroker {
   readonly clock: Clock;
   readonly #options: Required<Omit<MemoryBrokerOptions, 'clock'>>;
   readonly #topics = new Map<string, StoredMessage[]>();
-  readonly #groups = new Map<string, MemoryGroup>();
+  readonly #groups = new Map<string, MemoryConsumerGroup>();
   readonly #halves = new Map<string, Half>();
   readonly #delayed: { readonly topic: string; readonly message: StoredMessage; readonly dueMs: number }[] = [];
   readonly #faults: MemoryFault[] = [];
@@ -66,7 +71,7 @@ export class MemoryBroker {
     };
   }
 
-  /** The next call that the fault fits fails; several are kept in order. */
+  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
   breakNext(...faults: MemoryFault[]): void {
     this.#faults.push(...faults);
   }
@@ -81,7 +86,7 @@ export class MemoryBroker {
     return this.#topic(topic).map((message) => message.body);
   }
 
-  /** Messages of the topic that the group has neither acked nor lost to the dead letters. */
+  /** Messages of the topic that the group has neither acked nor given up as dead letters. */
   unfinished(topic: string, group: string): number {
     return this.#group(topic, group).unfinished;
   }
@@ -117,6 +122,25 @@ export class MemoryBroker {
     };
   }
 
+  /** The producers of payment deadlines and order events. */
+  orderChannels(): { readonly deadlines: DeadlineChannel; readonly events: OrderEventChannel } {
+    return {
+      deadlines: {
+        publish: async (deadline) => {
+          const { saleId, batchId, deadlineAtMs } = deadline;
+          const topic = TOPICS.paymentDeadline;
+          this.send(topic, encodePaymentDeadline(deadline), { topic, saleId, batchId }, deadlineAtMs);
+        },
+      },
+      events: {
+        publish: async (events) => {
+          const topic = TOPICS.orderEvent;
+          this.send(topic, encodeOrderEvents(events), { topic, saleId: events[0]?.saleId ?? '' });
+        },
+      },
+    };
+  }
+
   /** Makes any body visible, at once or at `dueMs`; for messages that no program of ours would write. */
   publishRaw(topic: string, body: string, properties: Record<string, string> = {}, dueMs = 0): void {
     const messageId = this.#newId();
@@ -125,7 +149,7 @@ export class MemoryBroker {
     else this.#topic(topic).push(message);
   }
 
-  /** What a producer without transactions sends. @throws OperationalError, as ordered */
+  /** What a producer without transactions sends. @throws OperationalError when the test asked for it */
   send(topic: string, body: string, properties: Record<string, string>, dueMs?: number): void {
     if (this.#isBroken('publish_fails')) throw fault('publish_fails');
     this.publishRaw(topic, body, properties, dueMs);
@@ -134,7 +158,7 @@ export class MemoryBroker {
 
   /** @param awaitMs how long an empty receive sleeps on the clock; default 0 */
   source(topic: string, group: string, invisibleMs = 10_000, awaitMs = 0): DeliverySource & { close(): Promise<void> } {
-    const view = this.#group(topic, group);
+    const consumers = this.#group(topic, group);
     let open = true;
     return {
       receive: async (max) => {
@@ -142,9 +166,9 @@ export class MemoryBroker {
         if (this.#isBroken('receive_fails')) throw fault('receive_fails');
         if (!open) return [];
         this.#showDue();
-        const loans = view.take(max, this.clock.nowMs(), invisibleMs);
-        if (loans.length === 0) await this.clock.sleep(awaitMs);
-        return loans.map((loan) => this.#delivery(view, loan));
+        const received = consumers.receive(max, this.clock.nowMs(), invisibleMs);
+        if (received.length === 0) await this.clock.sleep(awaitMs);
+        return received.map((one) => this.#delivery(consumers, one));
       },
       close: async () => {
         open = false;
@@ -152,13 +176,13 @@ export class MemoryBroker {
     };
   }
 
-  /** Asks for every half message that is old enough, one check-back at a time; returns how many were asked for. */
+  /** Checks back every half message that is old enough, one after the other; returns how many there were. */
   async runChecks(): Promise<number> {
     const [checkBack] = this.#checkBacks;
     const dueMs = this.clock.nowMs() - this.#options.transactionTimeOutMs;
     const due = [...this.#halves.values()].filter((half) => half.sentAtMs <= dueMs);
     for (const half of due) {
-      half.checks += 1; // also when nobody hears the question
+      half.checks += 1; // also when no producer is there to answer
       const answer = await checkBack?.(half.batch.body).catch(() => 'no_answer' as const);
       if (answer === 'commit') this.#makeVisible(half);
       if (answer === 'rollback') this.#halves.delete(half.messageId);
@@ -210,17 +234,17 @@ export class MemoryBroker {
     }
   }
 
-  #delivery(view: MemoryGroup, { message, attempt, receipt: first }: Loan): Delivery {
+  #delivery(group: MemoryConsumerGroup, { message, attempt, receipt: first }: InFlight): Delivery {
     let receipt: number | null = first;
     const hideFor = (ms: number): number | null =>
-      receipt === null ? null : view.hideFor(receipt, this.clock.nowMs(), ms);
+      receipt === null ? null : group.hideFor(receipt, this.clock.nowMs(), ms);
     return {
       messageId: message.messageId,
       body: message.body,
       attempt,
       checkedBack: message.checks > 0,
       properties: message.properties,
-      ack: async () => !this.#isBroken('ack_lost') && receipt !== null && view.ack(receipt, this.clock.nowMs()),
+      ack: async () => !this.#isBroken('ack_lost') && receipt !== null && group.ack(receipt, this.clock.nowMs()),
       hold: async (ms) => {
         receipt = hideFor(ms);
         return receipt !== null;
@@ -238,18 +262,18 @@ export class MemoryBroker {
     return log;
   }
 
-  #group(topic: string, group: string): MemoryGroup {
+  #group(topic: string, group: string): MemoryConsumerGroup {
     const key = `${topic} ${group}`;
-    let view = this.#groups.get(key);
-    if (!view) {
+    let found = this.#groups.get(key);
+    if (!found) {
       const deadLetters = this.#topic(`%DLQ%${group}`);
       const retryMaxTimes = this.#options.retryMaxTimes(group);
       const firstAttempt = retryMaxTimes + 3; // as the real broker counts on
-      const bury = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
-      view = new MemoryGroup(this.#topic(topic), retryMaxTimes, bury);
-      this.#groups.set(key, view);
+      const toDeadLetters = (message: StoredMessage): void => void deadLetters.push({ ...message, firstAttempt });
+      found = new MemoryConsumerGroup(this.#topic(topic), retryMaxTimes, toDeadLetters);
+      this.#groups.set(key, found);
     }
-    return view;
+    return found;
   }
 
   #isBroken(kind: MemoryFault): boolean {

@@ -10,16 +10,16 @@ export interface LoadedSale {
   opensAtMs: number;
   closesAtMs: number;
   limitPerBuyer: number;
-  /** Absent: the ledger does not say. */
+  /** Absent: Redis does not know. */
   buckets?: number;
 }
 
-/** What the fate of a batch is. A body is there from deduct to settle. */
+/** What became of a batch. The body is kept from deduct until the batch is marked recorded. */
 export type Marker =
   | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null }
   | { readonly kind: 'aborted'; readonly untilMs: number };
 
-/** A repair that is under way, and the new books that it has so far. */
+/** A repair that is under way, and the requests that it has staged so far. */
 export interface BucketRepair {
   readonly token: string;
   /** The server that it began on. */
@@ -29,15 +29,15 @@ export interface BucketRepair {
   readonly staged: Map<string, RequestEntry>;
 }
 
-/** Units that a bucket has given to another one, the last time. */
-export interface MemoryLent {
+/** The latest transfer from a bucket to another one. */
+interface OutgoingTransfer {
   readonly seq: number;
   readonly units: number;
   readonly isOpen: boolean;
   readonly atMs: number;
 }
 
-/** Everything a bucket holds, in a form that compares: the memory and Redis are both read into it. */
+/** Everything a bucket holds, in a form in which Redis and memory can be compared. */
 export interface BucketSnapshot {
   readonly state: StoredSaleState | null;
   readonly unitsLeft: number;
@@ -50,7 +50,7 @@ export interface BucketSnapshot {
   readonly markers: Record<string, string>;
 }
 
-/** One bucket in memory. */
+/** What the keys of one bucket hold in Redis. */
 export class MemoryBucket {
   /** Null: not loaded. */
   sale: LoadedSale | null = null;
@@ -60,10 +60,10 @@ export class MemoryBucket {
   /** batchId → Unix ms of its deduct. */
   pending = new Map<string, number>();
   repair: BucketRepair | null = null;
-  /** By the bucket that gets them. */
-  lent = new Map<number, MemoryLent>();
-  /** Lender → number of the last transfer that has arrived from it. */
-  borrowed = new Map<number, number>();
+  /** By the bucket that receives the units. */
+  outgoing = new Map<number, OutgoingTransfer>();
+  /** Bucket that the units came from → number of the last transfer that has arrived from it. */
+  incoming = new Map<number, number>();
 
   /** The marker, unless its life is over. */
   marker(batchId: string, nowMs: number): Marker | null {
@@ -90,15 +90,15 @@ export class MemoryBucket {
     copy.requests = new Map(this.requests);
     copy.markers = new Map(this.markers);
     copy.pending = new Map(this.pending);
-    copy.lent = new Map(this.lent);
-    copy.borrowed = new Map(this.borrowed);
+    copy.outgoing = new Map(this.outgoing);
+    copy.incoming = new Map(this.incoming);
     copy.repair = this.repair && { ...this.repair, staged: new Map(this.repair.staged) };
     return copy;
   }
 
-  /** Holds what the other one holds, which is not used any more. */
-  become({ sale, unitsLeft, requests, markers, pending, repair, lent, borrowed }: MemoryBucket): void {
-    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair, lent, borrowed });
+  /** Takes over everything that the other bucket holds; the other one must not be used any more. */
+  replaceBy({ sale, unitsLeft, requests, markers, pending, repair, outgoing, incoming }: MemoryBucket): void {
+    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair, outgoing, incoming });
   }
 
   pendingOldestFirst(): [string, number][] {
@@ -108,10 +108,14 @@ export class MemoryBucket {
 
   /** @param nowMs absent: every transfer is new */
   transfers(nowMs?: number): BucketTransfers {
-    const lent = [...this.lent].map(([to, { atMs, ...units }]) => ({ to, ...units, ageMs: (nowMs ?? atMs) - atMs }));
+    const outgoing = [...this.outgoing].map(([to, { atMs, ...rest }]) => ({
+      to,
+      ...rest,
+      ageMs: (nowMs ?? atMs) - atMs,
+    }));
     return {
-      outgoing: lent.sort((a, b) => a.to - b.to),
-      incoming: new Map([...this.borrowed].sort(([a], [b]) => a - b)),
+      outgoing: outgoing.sort((a, b) => a.to - b.to),
+      incoming: new Map([...this.incoming].sort(([a], [b]) => a - b)),
     };
   }
 

@@ -92,7 +92,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
   ): DeadLetterMove {
     if (this.#failures > 0) {
       this.#failures--;
-      throw new OperationalError('mysql', 'ordered by the test', { retryable: true });
+      throw new OperationalError('mysql', 'fault of the test', { retryable: true });
     }
     const index = this.deadLetters.findIndex((deadLetter) => deadLetter.deadLetterId === deadLetterId);
     const deadLetter = this.deadLetters[index];

@@ -12,8 +12,8 @@ import type {
 import type { OrdersMoved } from '../../../src/core/ports/outbox.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 
-/** `…_reply_lost` happens all the same. */
-export type MovesFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
+/** Faults that a test can ask for. With `…_reply_lost` the change is made all the same. */
+export type TransitionFault = 'pay_fails' | 'pay_reply_lost' | 'cancel_fails' | 'expire_fails' | 'overdue_fails';
 
 export interface MemoryPayment extends Payment {
   readonly orderId: string;
@@ -21,18 +21,18 @@ export interface MemoryPayment extends Payment {
   readonly refund: string | null;
 }
 
-/** Moves of the orders in `MemoryRepositories`, on its clock. Nothing runs in between, so every call is a transaction. */
-export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
+/** State changes of the orders in `MemoryRepositories`, on its clock. Each call runs without interruption, as a transaction. */
+export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   readonly payments = new Map<string, MemoryPayment>();
-  readonly #books: MemoryRepositories;
-  readonly #faults: MovesFault[] = [];
+  readonly #repositories: MemoryRepositories;
+  readonly #faults: TransitionFault[] = [];
 
-  constructor(books: MemoryRepositories) {
-    this.#books = books;
+  constructor(repositories: MemoryRepositories) {
+    this.#repositories = repositories;
   }
 
-  /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: MovesFault[]): void {
+  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  breakNext(...faults: TransitionFault[]): void {
     this.#faults.push(...faults);
   }
 
@@ -41,12 +41,12 @@ export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
     const order = this.#find(orderId);
     if (order === undefined) return 'not_found';
     const { paymentId, amountCents } = payment;
-    const told = this.payments.get(paymentId);
-    if (told !== undefined) {
-      if (told.orderId !== orderId || told.amountCents !== amountCents) return 'payment_conflict';
-      return told.refund === null ? 'paid' : 'refund_due';
+    const known = this.payments.get(paymentId);
+    if (known !== undefined) {
+      if (known.orderId !== orderId || known.amountCents !== amountCents) return 'payment_conflict';
+      return known.refund === null ? 'paid' : 'refund_due';
     }
-    const refund = whyNot(order, amountCents);
+    const refund = refundReason(order, amountCents);
     this.payments.set(paymentId, { paymentId, amountCents, orderId, refund });
     if (refund === null) this.#move([order], 'paid');
     this.#failOn('pay_reply_lost');
@@ -80,33 +80,38 @@ export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
     this.#failOn('overdue_fails');
     const due = this.#due();
     const oldest = due[0]?.expiresAtMs ?? null;
-    return { orders: due.length, oldestMs: oldest === null ? 0 : this.#books.clock.nowMs() - oldest };
+    return { orders: due.length, oldestMs: oldest === null ? 0 : this.#repositories.clock.nowMs() - oldest };
   }
 
   /** Oldest deadline first. */
   #due(): Order[] {
-    const nowMs = this.#books.clock.nowMs();
-    return this.#books.allOrders
+    const nowMs = this.#repositories.clock.nowMs();
+    return this.#repositories.allOrders
       .filter(({ state, expiresAtMs }) => mayMove(state, 'expired') && expiresAtMs !== null && expiresAtMs <= nowMs)
       .sort((a, b) => Number(a.expiresAtMs) - Number(b.expiresAtMs));
   }
 
   #find(orderId: string): Order | undefined {
-    return this.#books.allOrders.find((order) => order.orderId === orderId);
+    return this.#repositories.allOrders.find((order) => order.orderId === orderId);
   }
 
   #move(orders: readonly Order[], move: OrdersMoved['move']): number {
     for (const saleId of new Set(orders.map((order) => order.saleId))) {
-      const mine = orders.filter((order) => order.saleId === saleId);
-      const key = mine[0]?.orderId ?? '';
-      this.#books.outbox.add('orders_moved', key, { move, saleId, orders: mine.map(({ orderId }) => orderId) });
+      const ofSale = orders.filter((order) => order.saleId === saleId);
+      const key = ofSale[0]?.orderId ?? '';
+      this.#repositories.outbox.add('orders_moved', key, {
+        move,
+        saleId,
+        orders: ofSale.map(({ orderId }) => orderId),
+      });
       if (move === 'paid') {
-        for (const order of mine) this.#books.putOrder({ ...order, state: move, paidAtMs: this.#books.clock.nowMs() });
+        for (const order of ofSale)
+          this.#repositories.putOrder({ ...order, state: move, paidAtMs: this.#repositories.clock.nowMs() });
         continue;
       }
-      for (const { orderId } of mine) this.#books.endOrder(orderId, move);
-      const buckets = (this.#books.saleOf(saleId) as Sale).buckets;
-      const releases = mine.map(({ userId, requestId, orderId }) => ({
+      for (const { orderId } of ofSale) this.#repositories.endOrder(orderId, move);
+      const buckets = (this.#repositories.saleOf(saleId) as Sale).buckets;
+      const releases = ofSale.map(({ userId, requestId, orderId }) => ({
         saleId,
         bucket: homeBucket(userId, buckets),
         userId,
@@ -115,20 +120,20 @@ export class MemoryOrderMoves implements OrderTransitions, OverdueOrders {
         batchId: '',
         withUnits: true,
       }));
-      this.#books.outbox.add('release', key, releases);
+      this.#repositories.outbox.add('release', key, releases);
     }
     return orders.length;
   }
 
-  #failOn(fault: MovesFault): void {
+  #failOn(fault: TransitionFault): void {
     const at = this.#faults.indexOf(fault);
     if (at < 0) return;
     this.#faults.splice(at, 1);
-    throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+    throw new OperationalError('mysql', `fault of the test: ${fault}`, { retryable: true });
   }
 }
 
-function whyNot(order: Order, amountCents: number): string | null {
+function refundReason(order: Order, amountCents: number): string | null {
   if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
   return order.amountCents === amountCents ? null : 'wrong_amount';
 }

@@ -9,10 +9,10 @@ import {
   type OutboxRow,
 } from '../../../src/core/ports/outbox.js';
 
-/** The faults that a test can order, each for the next call of its kind. */
+/** The faults that a test can ask for, each for the next call of its kind. */
 export type OutboxFault = 'lease_fails' | 'mark_fails' | 'postpone_fails';
 
-/** A row as it stands in the table. */
+/** A row of the table. */
 export type StoredRow = {
   [K in OutboxKind]: { readonly kind: K; readonly payload: OutboxPayloads[K] | null };
 }[OutboxKind] & {
@@ -35,12 +35,12 @@ export class MemoryOutbox implements Outbox {
     this.#clock = clock;
   }
 
-  /** The next call that the fault fits fails, before it does anything; several are kept in order. */
+  /** Each fault hits the next call of its kind, before that does anything. */
   breakNext(...faults: OutboxFault[]): void {
     this.#faults.push(...faults);
   }
 
-  /** As a transaction does; null for a payload that nobody can read. @returns the id of the row */
+  /** As a transaction does; null for a payload that cannot be read. @returns the id of the row */
   add<K extends OutboxKind>(kind: K, key: string, payload: OutboxPayloads[K] | null): string {
     const nowMs = this.#clock.nowMs();
     const id = String(this.#nextId++);
@@ -101,6 +101,6 @@ export class MemoryOutbox implements Outbox {
     const at = this.#faults.indexOf(fault);
     if (at < 0) return;
     this.#faults.splice(at, 1);
-    throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+    throw new OperationalError('mysql', `fault of the test: ${fault}`, { retryable: true });
   }
 }

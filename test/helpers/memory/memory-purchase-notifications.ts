@@ -8,18 +8,18 @@ import type {
   PurchaseRef,
 } from '../../../src/core/ports/purchase-notifications.js';
 
-/** News in memory: the listening and the telling side. The way is open at once. */
+/** Notifications in memory, sender and listeners. Subscriptions are ready at once. */
 export class MemoryPurchaseNotifications implements PurchaseNotifications, PurchaseNotificationsSender {
-  /** What was told, by sale. */
+  /** Everything that was sent, with its sale. */
   readonly sent: [string, readonly OrderNotification[]][] = [];
-  /** While true, whoever tells gets an error. */
+  /** While true, every send fails. */
   broken = false;
   readonly #listeners = new Map<string, Set<OnNotification>>();
 
-  listen(purchase: PurchaseRef, hear: OnNotification): () => void {
+  listen(purchase: PurchaseRef, onNotification: OnNotification): () => void {
     const key = `${purchase.saleId}/${purchaseKey(purchase)}`;
-    const own = (told: OrderNotification | null): void => hear(told);
-    const isFirst = !this.#isHeard(purchase.saleId);
+    const own: OnNotification = (notification) => onNotification(notification);
+    const isFirst = !this.#hasListener(purchase.saleId);
     const listeners = this.#listeners.get(key) ?? new Set();
     this.#listeners.set(key, listeners.add(own));
     queueMicrotask(() => {
@@ -33,31 +33,31 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
 
   async hasListeners(saleId: string): Promise<boolean> {
     this.#failIfBroken();
-    return this.#isHeard(saleId);
+    return this.#hasListener(saleId);
   }
 
-  async send(saleId: string, news: readonly OrderNotification[]): Promise<void> {
+  async send(saleId: string, notifications: readonly OrderNotification[]): Promise<void> {
     this.#failIfBroken();
-    this.sent.push([saleId, news]);
-    for (const told of news) {
-      for (const hear of this.#listeners.get(`${saleId}/${purchaseKey(told)}`) ?? []) hear(told);
+    this.sent.push([saleId, notifications]);
+    for (const one of notifications) {
+      for (const notify of this.#listeners.get(`${saleId}/${purchaseKey(one)}`) ?? []) notify(one);
     }
   }
 
-  /** The way was broken and is open again. */
+  /** As after a lost connection: every listener must read the state again. */
   reconnect(): void {
-    for (const listeners of this.#listeners.values()) for (const hear of listeners) hear(null);
+    for (const listeners of this.#listeners.values()) for (const notify of listeners) notify(null);
   }
 
   get listening(): number {
     return [...this.#listeners.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  #isHeard(saleId: string): boolean {
+  #hasListener(saleId: string): boolean {
     return [...this.#listeners.keys()].some((key) => key.startsWith(`${saleId}/`));
   }
 
   #failIfBroken(): void {
-    if (this.broken) throw new OperationalError('redis', 'ordered by the test', { retryable: true });
+    if (this.broken) throw new OperationalError('redis', 'fault of the test', { retryable: true });
   }
 }

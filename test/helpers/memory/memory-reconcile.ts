@@ -21,20 +21,20 @@ import type { BucketStatus, RepairStore } from '../../../src/core/ports/repair-s
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
-import type { MemoryStore } from './memory-store.js';
+import type { MemoryRedis } from './memory-redis.js';
 import { MemoryRepairStore } from './memory-repair-store.js';
 
-/** The ledger in memory, as reconcile reads it. */
+/** A Redis in memory, as reconcile reads it. */
 export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
-  /** Runs before entries are read once more: what a test lets happen between two looks. */
-  onLook: () => void | Promise<void> = () => undefined;
-  /** Runs before units are added up; may throw. */
-  onMeasure: () => void | Promise<void> = () => undefined;
-  /** What somebody has added to the units of the buyers by hand. */
-  buyersAstray = 0;
-  readonly #store: MemoryStore;
+  /** Runs before entries are read again; for what a test lets happen between two reads. */
+  beforeEntriesRead: () => void | Promise<void> = () => undefined;
+  /** Runs before units are summed; may throw. */
+  beforeUnitsRead: () => void | Promise<void> = () => undefined;
+  /** Units by which the count of the buyers is wrong, as after a change by hand. */
+  buyersCountError = 0;
+  readonly #store: MemoryRedis;
 
-  constructor(store: MemoryStore) {
+  constructor(store: MemoryRedis) {
     this.#store = store;
   }
 
@@ -48,7 +48,7 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 
   async entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]> {
-    await this.onLook();
+    await this.beforeEntriesRead();
     return keys.map((key) => this.#store.bucket(ref).requests.get(key) ?? null);
   }
 
@@ -73,14 +73,14 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 
   async units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null> {
-    await this.onMeasure();
+    await this.beforeUnitsRead();
     const bucket = this.#store.bucket(ref);
     if (bucket.sale === null) return null;
     const since = [...bucket.pending.values()];
     const unitsOfBuyers = [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0);
     return {
       unitsLeft: bucket.unitsLeft,
-      unitsOfBuyers: unitsOfBuyers + this.buyersAstray,
+      unitsOfBuyers: unitsOfBuyers + this.buyersCountError,
       moved: false,
       pending: since.length,
       youngPending: since.filter((sinceMs) => sinceMs > this.#now - youngMs).length,
@@ -115,18 +115,18 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 }
 
-/** The book in memory, as reconcile reads it. A row is as old as it is there: moves leave no trace here. */
+/** MySQL in memory, as reconcile reads it. The age of a row counts from its insert, not from its last change. */
 export class MemoryReconcileRepository implements ReconcileRepository {
-  readonly #books: MemoryRepositories;
+  readonly #repositories: MemoryRepositories;
   readonly #deadLetters: MemoryDeadLetterRepository;
 
-  constructor(books: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
-    this.#books = books;
+  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+    this.#repositories = repositories;
     this.#deadLetters = deadLetters;
   }
 
   findSale(saleId: string): Promise<Sale | null> {
-    return this.#books.find(saleId);
+    return this.#repositories.find(saleId);
   }
 
   async rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]> {
@@ -135,7 +135,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
   }
 
   async *agedOrders({ saleId }: Sale, { fromMs = 0, toMs = Infinity }: MintedWindow = {}): AsyncGenerator<AgedOrder[]> {
-    const minted = new Map(this.#books.allOrders.map(({ orderId, createdAtMs }) => [orderId, createdAtMs]));
+    const minted = new Map(this.#repositories.allOrders.map(({ orderId, createdAtMs }) => [orderId, createdAtMs]));
     const isIn = ({ orderId }: AgedOrder): boolean => {
       const atMs = minted.get(orderId) ?? 0;
       return atMs >= fromMs && atMs < toMs;
@@ -157,7 +157,7 @@ export class MemoryReconcileRepository implements ReconcileRepository {
   }
 
   async stuckRows(saleId: string, { olderThanMs, attemptsMin }: StuckLimits, max: number): Promise<StuckRow[]> {
-    const nowMs = this.#books.clock.nowMs();
+    const nowMs = this.#repositories.clock.nowMs();
     return this.#undone(saleId)
       .map(({ id, attempts, createdAtMs }) => ({ outboxId: id, attempts, ageMs: nowMs - createdAtMs }))
       .filter(({ attempts, ageMs }) => ageMs >= olderThanMs || attempts >= attemptsMin)
@@ -165,17 +165,19 @@ export class MemoryReconcileRepository implements ReconcileRepository {
   }
 
   async isDone(outboxId: string): Promise<boolean> {
-    return !this.#books.outboxRows.some((row) => row.id === outboxId && row.doneAtMs === null);
+    return !this.#repositories.outboxRows.some((row) => row.id === outboxId && row.doneAtMs === null);
   }
 
   #undone(saleId: string) {
     const named = `"saleId":"${saleId}"`;
-    return this.#books.outboxRows.filter((row) => row.doneAtMs === null && JSON.stringify(row.payload).includes(named));
+    return this.#repositories.outboxRows.filter(
+      (row) => row.doneAtMs === null && JSON.stringify(row.payload).includes(named),
+    );
   }
 
   #rows(saleId: string): AgedOrder[] {
-    const nowMs = this.#books.clock.nowMs();
-    return this.#books.allOrders
+    const nowMs = this.#repositories.clock.nowMs();
+    return this.#repositories.allOrders
       .filter((order) => order.saleId === saleId)
       .map(({ orderId, userId, requestId, batchId, quantity, state, reason, createdAtMs }) => ({
         orderId,

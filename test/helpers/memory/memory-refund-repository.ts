@@ -10,7 +10,7 @@ import type {
   StoredRefund,
   TakeOnOutcome,
 } from '../../../src/core/ports/refund-repository.js';
-import type { MemoryOrderMoves } from './memory-order-transitions.js';
+import type { MemoryOrderTransitions } from './memory-order-transitions.js';
 
 interface Tries {
   state: RefundState;
@@ -19,14 +19,14 @@ interface Tries {
   lastError: string | null;
 }
 
-/** What `MemoryOrderMoves` owes back, on the clock of its books. */
+/** The refunds of the payments in `MemoryOrderTransitions`. */
 export class MemoryRefundRepository implements RefundRepository {
   readonly audited: AuditEntry[] = [];
-  readonly #moves: MemoryOrderMoves;
+  readonly #moves: MemoryOrderTransitions;
   readonly #clock: Clock;
   readonly #tries = new Map<string, Tries>();
 
-  constructor(moves: MemoryOrderMoves, clock: Clock) {
+  constructor(moves: MemoryOrderTransitions, clock: Clock) {
     this.#moves = moves;
     this.#clock = clock;
   }
@@ -83,7 +83,7 @@ export class MemoryRefundRepository implements RefundRepository {
     return this.#all.filter((refund) => refund.orderId === orderId);
   }
 
-  /** How one was tried. */
+  /** State and attempts of one refund. */
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
     const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };

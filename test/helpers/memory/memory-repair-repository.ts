@@ -4,26 +4,26 @@ import type { RepairRepository, Reshard } from '../../../src/core/ports/repair-s
 import type { MemoryRepositories } from './memory-repositories.js';
 import type { MemoryDeadLetterRepository } from './memory-dead-letter-repository.js';
 
-/** What the repair of a sale asks of the book, in memory. */
+/** What the repair of a sale reads and changes in MySQL, in memory. */
 export class MemoryRepairRepository implements RepairRepository {
-  readonly #books: MemoryRepositories;
+  readonly #repositories: MemoryRepositories;
   readonly #deadLetters: MemoryDeadLetterRepository;
 
-  constructor(books: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
-    this.#books = books;
+  constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
+    this.#repositories = repositories;
     this.#deadLetters = deadLetters;
   }
 
   async raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null> {
-    const before = this.#books.saleOf(saleId);
+    const before = this.#repositories.saleOf(saleId);
     if (before === undefined || (reshard && before.buckets !== reshard.from)) return null;
     const buckets = reshard?.to ?? before.buckets;
     const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast), buckets };
-    this.#books.putSale(raised);
+    this.#repositories.putSale(raised);
     const of = (sale: Sale) => ({ epoch: sale.epoch, ...(reshard && { buckets: sale.buckets }) });
     const action = reshard ? 'sale.scattered' : 'sale.repaired';
     const subject = `sale:${saleId}`;
-    this.#books.audited.push({ actor, action, subject, before: of(before), after: of(raised) });
+    this.#repositories.audited.push({ actor, action, subject, before: of(before), after: of(raised) });
     return raised;
   }
 

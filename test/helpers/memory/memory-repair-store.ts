@@ -3,13 +3,13 @@ import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketStatus, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import type { BucketRepair, Marker, MemoryBucket } from './memory-bucket.js';
-import type { MemoryServer } from './memory-server.js';
+import type { MemoryRedisServer } from './memory-redis-server.js';
 
-/** Rebuilds buckets of a ledger in memory. */
+/** Rebuilds buckets of a Redis in memory. */
 export class MemoryRepairStore implements RepairStore {
-  readonly #server: MemoryServer;
+  readonly #server: MemoryRedisServer;
 
-  constructor(server: MemoryServer) {
+  constructor(server: MemoryRedisServer) {
     this.#server = server;
   }
 
@@ -46,8 +46,8 @@ export class MemoryRepairStore implements RepairStore {
 
   async *requestsWithUnits(ref: BucketRef): AsyncGenerator<StoredRequest[]> {
     this.#server.failOn('read_fails');
-    const some = [...this.#server.bucket(ref).requests].filter(([, { state }]) => state !== 'released');
-    if (some.length > 0) yield some;
+    const withUnits = [...this.#server.bucket(ref).requests].filter(([, { state }]) => state !== 'released');
+    if (withUnits.length > 0) yield withUnits;
   }
 
   stage(ref: BucketRef, token: string, entries: readonly StoredRequest[]): Promise<'staged' | 'superseded'> {
@@ -92,8 +92,8 @@ export class MemoryRepairStore implements RepairStore {
       const { unitsLeft, ...sale } = rebuilt;
       bucket.sale = { ...sale, stamp: this.#server.runId };
       bucket.unitsLeft = unitsLeft;
-      bucket.lent.clear();
-      bucket.borrowed.clear();
+      bucket.outgoing.clear();
+      bucket.incoming.clear();
       bucket.requests.clear();
       for (const [key, entry] of repair.staged) bucket.requests.set(key, entry);
       bucket.repair = null;

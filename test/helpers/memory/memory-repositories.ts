@@ -16,25 +16,25 @@ import type { Release } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 
-/** The faults that a test can order, each for the next call of its kind. `…_reply_lost` happens all the same. */
-export type BooksFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
+/** The faults that a test can ask for, each for the next call of its kind. With `…_reply_lost` the change is made all the same. */
+export type RepositoryFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
 
 const ID_MAX = 64;
 
 /**
- * Sales, orders and outbox in memory: the unique keys, the guard and the outcomes of the real books, on an injected
- * clock. A write is tried on copies that replace the books at the end, so it is whole or not at all.
+ * MySQL with its sales, orders and outbox, in memory: the unique keys, the guard and the outcomes of the real repositories,
+ * on an injected clock. A write checks everything before it changes anything, so it is made whole or not at all.
  */
 export class MemoryRepositories implements OrderRepository, SaleRepository {
   readonly clock: Clock;
   readonly outbox: MemoryOutbox;
-  /** Buyers whose orders the book refuses, as a constraint would; a failed row of theirs it takes. */
+  /** Buyers whose orders are refused, as by a constraint; their rows in state `failed` are accepted. */
   readonly refusedBuyers = new Set<string>();
-  /** What the audit log has of the sales, oldest first. */
+  /** The entries of the audit log about sales, oldest first. */
   readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
   #orders = new Map<string, Order>();
-  readonly #faults: BooksFault[] = [];
+  readonly #faults: RepositoryFault[] = [];
   #nextSaleId = 1;
 
   constructor(options: { readonly clock?: Clock } = {}) {
@@ -42,8 +42,8 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     this.outbox = new MemoryOutbox(this.clock);
   }
 
-  /** The next call that the fault fits fails; several are kept in order. */
-  breakNext(...faults: BooksFault[]): void {
+  /** Each fault hits the next call of its kind; several of one kind hit calls in turn. */
+  breakNext(...faults: RepositoryFault[]): void {
     this.#faults.push(...faults);
   }
 
@@ -55,7 +55,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     return this.outbox.rows;
   }
 
-  /** Puts a sale there as it is, or changes one. */
+  /** Inserts or replaces a sale. */
   putSale(sale: Sale): void {
     this.#sales.set(sale.saleId, sale);
   }
@@ -64,7 +64,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     return this.#sales.get(saleId);
   }
 
-  /** Changes an order that is there. */
+  /** Replaces an order. */
   putOrder(order: Order): void {
     this.#orders.set(order.orderId, order);
   }
@@ -78,7 +78,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     this.putSale({ ...sale, sold: sale.sold - order.quantity });
   }
 
-  /** As an older copy of the books that was restored: the row is not there, and was never counted. */
+  /** As after the restore of an older backup: the row is gone, and was never counted. */
   loseOrder(orderId: string): void {
     const order = this.#orders.get(orderId);
     const sale = this.#sales.get(order?.saleId ?? '');
@@ -98,18 +98,18 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     );
   }
 
-  async write(asked: WritePlan): Promise<WriteOutcome> {
+  async write(requested: WritePlan): Promise<WriteOutcome> {
     this.#failOn('write_fails');
     if (this.#isBroken('write_again')) return { outcome: 'again' };
-    const refused = new Set(asked.orders.filter((order) => this.#isRefused(order)).map(({ orderId }) => orderId));
-    if (refused.size > 0 && asked.singleOut !== true) return { outcome: 'value_refused' };
-    const orders = asked.orders.map((order): NewOrder => {
+    const refused = new Set(requested.orders.filter((order) => this.#isRefused(order)).map(({ orderId }) => orderId));
+    if (refused.size > 0 && requested.singleOut !== true) return { outcome: 'value_refused' };
+    const orders = requested.orders.map((order): NewOrder => {
       return refused.has(order.orderId) ? { ...order, failure: 'refused_by_database' } : order;
     });
     if (refused.size > 0 && (refused.size === orders.length || orders.some((order) => this.#isRefused(order)))) {
       throw new OperationalError('mysql', 'a value is refused', { retryable: false });
     }
-    const plan = { ...asked, orders };
+    const plan = { ...requested, orders };
     const taken = this.#takenKey(plan);
     if (taken !== null) return { outcome: taken };
 
@@ -121,7 +121,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
       units.set(saleId, (units.get(saleId) ?? 0) + (isFailed(order) ? 0 : order.purchase.quantity));
     }
     const oversold: string[] = [];
-    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is read, sold or not
+    for (const saleId of plan.oneByOne) units.set(saleId, units.get(saleId) ?? 0); // its row is locked, whether it sells or not
     for (const [saleId, sum] of units) {
       const sale = this.#sales.get(saleId);
       if (sale === undefined || sale.epoch !== plan.terms.get(saleId)?.epoch) return { outcome: 'epoch_changed' };
@@ -134,7 +134,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
       this.putSale({ ...sale, sold: sale.sold + sum });
     }
     for (const order of plan.orders) this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
-    this.#promise(plan, surplus, isFailed);
+    this.#addOutboxRows(plan, surplus, isFailed);
     this.#failOn('write_reply_lost');
     return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
   }
@@ -247,12 +247,12 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     };
   }
 
-  #promise(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
+  #addOutboxRows(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
     const { paymentWindowMs } = plan;
     for (const { batchId, saleId } of new Set(plan.orders.map(({ batch }) => batch))) {
-      const mine = plan.orders.filter(({ batch }) => batch.batchId === batchId);
+      const ofBatch = plan.orders.filter(({ batch }) => batch.batchId === batchId);
       const idsOf = (failed: boolean): string[] =>
-        mine.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
+        ofBatch.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
       const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
       this.outbox.add('batch_recorded', batchId, payload);
     }
@@ -265,14 +265,13 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     if (releases.length > 0) this.outbox.add('release', releases[0]?.batchId ?? '', releases);
   }
 
-  #isBroken(fault: BooksFault): boolean {
+  #isBroken(fault: RepositoryFault): boolean {
     const at = this.#faults.indexOf(fault);
     if (at >= 0) this.#faults.splice(at, 1);
     return at >= 0;
   }
 
-  #failOn(fault: BooksFault): void {
-    if (this.#isBroken(fault))
-      throw new OperationalError('mysql', `ordered by the test: ${fault}`, { retryable: true });
+  #failOn(fault: RepositoryFault): void {
+    if (this.#isBroken(fault)) throw new OperationalError('mysql', `fault of the test: ${fault}`, { retryable: true });
   }
 }

@@ -9,7 +9,7 @@ import type {
   StoreOutcome,
 } from '../../../src/core/ports/rules.js';
 
-interface Kept extends RuleChange {
+interface Version extends RuleChange {
   readonly json: string;
 }
 
@@ -17,28 +17,29 @@ interface Kept extends RuleChange {
 export class MemoryRuleRepository implements RuleRepository {
   /** While true every call fails as if MySQL were away. */
   down = false;
-  looks = 0;
+  reads = 0;
   readonly audited: AuditEntry[] = [];
-  readonly #kept: Kept[] = [];
+  readonly #versions: Version[] = [];
 
   async current(): Promise<StoredRules> {
-    this.#reach();
-    this.looks++;
-    return (await this.find(this.#kept.length)) ?? { version: 0, rules: {} };
+    this.#failIfDown();
+    this.reads++;
+    return (await this.find(this.#versions.length)) ?? { version: 0, rules: {} };
   }
 
   async find(version: number): Promise<StoredRules | null> {
-    this.#reach();
-    const kept = this.#kept[version - 1];
-    return kept === undefined ? null : { version, rules: JSON.parse(kept.json) as unknown };
+    this.#failIfDown();
+    const found = this.#versions[version - 1];
+    return found === undefined ? null : { version, rules: JSON.parse(found.json) as unknown };
   }
 
   async store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
-    this.#reach();
-    const before = await this.find(this.#kept.length);
-    if (expectedVersion !== this.#kept.length) return { outcome: 'version_conflict', version: this.#kept.length };
-    const version = this.#kept.length + 1;
-    this.#kept.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
+    this.#failIfDown();
+    const before = await this.find(this.#versions.length);
+    if (expectedVersion !== this.#versions.length)
+      return { outcome: 'version_conflict', version: this.#versions.length };
+    const version = this.#versions.length + 1;
+    this.#versions.push({ version, actor, atMs: Date.now(), json: JSON.stringify(rules) });
     this.audited.push({
       actor,
       action: 'rules.published',
@@ -50,14 +51,14 @@ export class MemoryRuleRepository implements RuleRepository {
   }
 
   async history(max: number): Promise<RuleChange[]> {
-    this.#reach();
-    return this.#kept
+    this.#failIfDown();
+    return this.#versions
       .toReversed()
       .slice(0, max)
       .map(({ version, actor, atMs }) => ({ version, actor, atMs }));
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('mysql', 'memory rule store is down', { retryable: true });
   }
 }
@@ -67,7 +68,7 @@ const changed = (before: unknown, after: object): string[] =>
     .filter(([name, rules]) => JSON.stringify(rules) !== JSON.stringify((before as Record<string, unknown>)[name]))
     .map(([name]) => name);
 
-/** The broadcast in memory; it may be away, and may forget. */
+/** The broadcast of rules in memory; a test may take it down, and let it forget. */
 export class MemoryRuleBroadcast implements RuleBroadcast {
   /** While true every call fails as if Redis were away. */
   down = false;
@@ -75,13 +76,13 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
   #stored: StoredRules | null = null;
 
   async newerThan(version: number): Promise<RuleUpdate> {
-    this.#reach();
+    this.#failIfDown();
     if (this.#stored === null || this.#stored.version < version) return { is: 'behind' };
     return this.#stored.version === version ? { is: 'level' } : { is: 'newer', stored: this.#stored };
   }
 
   async announce(stored: StoredRules): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.announced++;
     if (this.#stored === null || stored.version > this.#stored.version) this.#stored = stored;
   }
@@ -90,7 +91,7 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
     this.#stored = null;
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'memory rule broadcast is down', { retryable: true });
   }
 }

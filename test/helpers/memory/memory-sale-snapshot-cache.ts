@@ -3,7 +3,7 @@ import type { Sale } from '../../../src/core/sale.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../../../src/core/ports/sale-repository.js';
 
-/** The shared card cache in memory: cards and locks end with the clock. */
+/** The shared cache of sale snapshots in memory: snapshots and locks expire with the clock. */
 export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   readonly #clock: Clock;
   readonly #ttlMs: number;
@@ -19,7 +19,7 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async read(saleId: string): Promise<CachedSnapshot> {
-    this.#reach();
+    this.#failIfDown();
     this.reads++;
     const snapshot = this.#snapshots.get(saleId);
     if (snapshot === undefined || snapshot.untilMs <= this.#clock.nowMs()) return { cached: 'missing' };
@@ -27,7 +27,7 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async lock(saleId: string, holdMs: number): Promise<boolean> {
-    this.#reach();
+    this.#failIfDown();
     const nowMs = this.#clock.nowMs();
     if ((this.#lockedUntilMs.get(saleId) ?? 0) > nowMs) return false;
     this.#lockedUntilMs.set(saleId, nowMs + holdMs);
@@ -35,17 +35,17 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async write(saleId: string, sale: Sale | null): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.#snapshots.set(saleId, { sale, untilMs: this.#clock.nowMs() + this.#ttlMs });
     this.#lockedUntilMs.delete(saleId);
   }
 
   async forget(saleId: string): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.#snapshots.delete(saleId);
   }
 
-  #reach(): void {
-    if (this.down) throw new OperationalError('redis', 'memory card cache is down', { retryable: true });
+  #failIfDown(): void {
+    if (this.down) throw new OperationalError('redis', 'memory snapshot cache is down', { retryable: true });
   }
 }

@@ -3,13 +3,13 @@ import { WORKER_SLOTS } from '../../../src/core/order-id.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { WorkerSlotLease, WorkerSlots } from '../../../src/core/ports/order-repository.js';
 
-/** A slot is given to somebody else only this long after its lease has ended. */
+/** A slot is given to another owner only this long after its lease has ended. */
 export const SLOT_GRACE_MS = 5000;
 
 /** Slots in memory, leased on the injected clock. */
 export class MemoryWorkerSlots implements WorkerSlots {
   readonly #clock: Clock;
-  /** Those that were ever taken. */
+  /** Slots that were ever taken. */
   readonly #slots: { owner: string | null; untilMs: number }[] = [];
   /** While true, every call fails. */
   broken = false;
@@ -36,6 +36,6 @@ export class MemoryWorkerSlots implements WorkerSlots {
   }
 
   #failIfBroken(): void {
-    if (this.broken) throw new OperationalError('mysql', 'ordered by the test', { retryable: true });
+    if (this.broken) throw new OperationalError('mysql', 'fault of the test', { retryable: true });
   }
 }

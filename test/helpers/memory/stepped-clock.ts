@@ -1,6 +1,6 @@
 import { ManualClock } from './manual-clock.js';
 
-/** A clock that moves only when told; a sleep ends when the time has come. */
+/** A clock that only a test moves; a sleep ends when the test has moved it far enough. */
 export class SteppedClock extends ManualClock {
   readonly #sleepers = new Set<{ readonly dueMs: number; readonly wake: () => void }>();
 

@@ -1,16 +1,16 @@
 import type { Dependency } from '../../../src/core/errors.js';
-import type { Call } from '../call.js';
+import type { CallName } from '../call-name.js';
 import type { Rng } from './rng.js';
 
 /**
- * What can befall a call.
- * - `delayed`: it takes its time, before or after it acts
- * - `failed`: it does nothing, and the caller hears of it
- * - `reply_lost`: it acts, and the caller hears that it failed
- * - `late`: the caller hears that it failed, and it acts afterwards
- * - `away`: as `failed`, for every call to a dependency that is out
+ * What can happen to a call.
+ * - `delayed`: it takes time before or after it acts
+ * - `failed`: it does not act, and the caller gets an error
+ * - `reply_lost`: it acts, and the caller gets an error
+ * - `late`: the caller gets an error, and it acts afterwards
+ * - `away`: as `failed`, for every call to a dependency that is down
  * - `crashed_before`, `crashed_after`: the process of the caller dies before or after it acts
- * - `stalled`: the process of the caller stands still for a while, as under SIGSTOP
+ * - `stalled`: the process of the caller stops for a while, as under SIGSTOP
  */
 export const CALL_FAULTS = [
   ...(['delayed', 'failed', 'reply_lost', 'late', 'away'] as const),
@@ -18,22 +18,22 @@ export const CALL_FAULTS = [
 ] as const;
 type CallFault = (typeof CALL_FAULTS)[number];
 
-/** What can befall a message on its way, or a transaction among others. */
+/** What can happen to a message, or to a transaction. */
 export const OTHER_FAULTS = [
-  'message_repeated', // published once more by nobody, now or much later
-  'message_lost', // of the writers only: every other message has nobody who could send it again
-  'delivery_unheard', // lent to a worker who never hears of it: its time runs out, and an attempt is gone
+  'message_repeated', // delivered once more, now or much later
+  'message_lost', // of the writer groups only: a re-drive publishes those again
+  'delivery_lost', // never reaches its worker: its invisible time ends, and an attempt is used up
   'messages_reordered',
-  'half_forgotten', // the broker has given up asking for it, and no commit arrived
-  'check_back_unheard', // the answer of the process never arrives
-  'deadlocked', // the writer transaction is rolled back and says so, again and again
+  'half_never_checked', // the broker has given up the check-backs, and no commit arrived
+  'check_back_answer_lost', // the answer of the api never arrives
+  'deadlocked', // the writer transaction is rolled back, again and again
 ] as const;
 export type OtherFault = (typeof OTHER_FAULTS)[number];
 
 export type Fault = CallFault | OtherFault;
 export type Fate = Exclude<CallFault, 'delayed' | 'away'> | null;
 
-/** How likely each one is, per call or per message; most runs have a few of them, so that each is seen alone too. */
+/** How likely each one is, per call or per message. Most runs have only a few of them, so that each also happens alone. */
 type Rates = Readonly<Record<Exclude<Fault, 'away'>, number>>;
 
 interface Outage {
@@ -42,7 +42,7 @@ interface Outage {
   readonly toMs: number;
 }
 
-/** Calls that a run may pick on: there half of them fail. Names of port methods. */
+/** Calls of which one may be the target of a run: half of those calls fail. */
 const TARGETS = [
   'sendHalf',
   'commit',
@@ -70,11 +70,11 @@ const TARGETS = [
   'close',
   'add',
   'done',
-] as const satisfies readonly Call[];
+] as const satisfies readonly CallName[];
 const TARGET_FATES = ['failed', 'reply_lost', 'late', 'crashed_before', 'crashed_after', 'stalled'] as const;
 const TARGET_RATE = 0.5;
 
-/** Calls after which a dependency may go away at once: the gaps between two steps that belong together. */
+/** Calls right after which a dependency may go down: the gaps between two steps that belong together. */
 const TRIGGERS = [
   'sendHalf',
   'deduct',
@@ -91,24 +91,24 @@ const TRIGGERS = [
   'unpark',
   'transferOut',
   'transferIn',
-] as const satisfies readonly Call[];
+] as const satisfies readonly CallName[];
 const TRIGGER_RATE = 0.4;
 const TRIGGERED_MAX = 3;
 
 /** The faults of one run, all drawn from its seed. */
 export class Faults {
-  /** How often each fault bit, and how often each call was hit by one that is not a mere delay. */
-  readonly bitten = new Map<Fault, number>();
+  /** How often each fault happened, and how often each call was hit by one that is more than a delay. */
+  readonly observed = new Map<Fault, number>();
   readonly hit = new Map<string, number>();
   readonly #rng: Rng;
   readonly #rates: Rates;
   readonly #outages: Outage[];
-  readonly #trigger: { readonly call: Call; readonly dependency: Dependency } | null;
-  readonly #target: { readonly call: Call; readonly fate: NonNullable<Fate> } | null;
+  readonly #trigger: { readonly call: CallName; readonly dependency: Dependency } | null;
+  readonly #target: { readonly call: CallName; readonly fate: NonNullable<Fate> } | null;
   #healed = false;
 
-  /** @param forgetful Redis loses data in this run: then the broker loses nothing, since of both nobody could know */
-  constructor(rng: Rng, fromMs: number, chaosMs: number, forgetful = false) {
+  /** @param redisLosesData then the broker loses nothing: a batch that both have lost is in no store */
+  constructor(rng: Rng, fromMs: number, chaosMs: number, redisLosesData = false) {
     this.#rng = rng;
     const rate = (usedIn: number, ...rates: [number, ...number[]]): number =>
       rng.chance(usedIn) ? rng.pick(rates) : 0;
@@ -121,11 +121,11 @@ export class Faults {
       crashed_after: rate(0.3, 0.003, 0.01),
       stalled: rate(0.15, 0.003, 0.01),
       message_repeated: rate(0.3, 0.2, 0.5),
-      message_lost: forgetful ? 0 : rate(0.15, 0.1, 0.4),
-      delivery_unheard: rate(0.2, 0.2, 0.6),
+      message_lost: redisLosesData ? 0 : rate(0.15, 0.1, 0.4),
+      delivery_lost: rate(0.2, 0.2, 0.6),
       messages_reordered: rate(0.5, 1),
-      half_forgotten: forgetful ? 0 : rate(0.15, 0.3, 0.8),
-      check_back_unheard: rate(0.2, 0.5),
+      half_never_checked: redisLosesData ? 0 : rate(0.15, 0.3, 0.8),
+      check_back_answer_lost: rate(0.2, 0.5),
       deadlocked: rate(0.1, 0.3, 0.9),
     };
     this.#target = rng.chance(0.4) ? { call: rng.pick(TARGETS), fate: rng.pick(TARGET_FATES) } : null;
@@ -135,13 +135,13 @@ export class Faults {
     const outages: Outage[] = [];
     for (const dependency of ['redis', 'mysql', 'rocketmq'] as const) {
       if (!rng.chance(0.12)) continue;
-      const begin = fromMs + rng.range(0, chaosMs - 1);
-      outages.push({ dependency, fromMs: begin, toMs: begin + drawOutageMs(rng) });
+      const startMs = fromMs + rng.range(0, chaosMs - 1);
+      outages.push({ dependency, fromMs: startMs, toMs: startMs + drawOutageMs(rng) });
     }
     this.#outages = outages;
   }
 
-  /** From now on nothing befalls anybody any more. */
+  /** From now on no fault happens any more. */
   heal(): void {
     this.#healed = true;
   }
@@ -151,7 +151,7 @@ export class Faults {
   }
 
   note(fault: Fault, call?: string): void {
-    this.bitten.set(fault, (this.bitten.get(fault) ?? 0) + 1);
+    this.observed.set(fault, (this.observed.get(fault) ?? 0) + 1);
     if (call !== undefined && fault !== 'delayed') this.hit.set(call, (this.hit.get(call) ?? 0) + 1);
   }
 
@@ -160,7 +160,7 @@ export class Faults {
     return this.#outages.some((one) => one.dependency === dependency && one.fromMs <= nowMs && nowMs < one.toMs);
   }
 
-  /** A call has acted. */
+  /** To be called when a call has acted: it may bring a dependency down. */
   acted(call: string, nowMs: number): void {
     const trigger = this.#trigger;
     if (this.#healed || trigger?.call !== call || this.#outages.length >= TRIGGERED_MAX) return;
@@ -168,12 +168,12 @@ export class Faults {
     this.#outages.push({ dependency: trigger.dependency, fromMs: nowMs, toMs: nowMs + drawOutageMs(this.#rng) });
   }
 
-  /** What befalls this call, apart from delays and outages. */
+  /** What happens to this call, apart from delays and outages. */
   fateOf(call: string): Fate {
     if (this.#healed) return null;
     const target = this.#target;
     if (target !== null && target.call === call && this.#rng.chance(TARGET_RATE)) {
-      // a process that dies at half of its calls would never come to anything
+      // a process that dies at half of its calls would never finish anything
       if (!target.fate.startsWith('crashed') || this.#rng.chance(0.4)) return target.fate;
     }
     let dice = this.#rng.next();
@@ -184,7 +184,7 @@ export class Faults {
     return null;
   }
 
-  /** How long a call takes on one of its ways, ms; most are short, and some longer than a loan of a delivery. */
+  /** How long a call takes there or back, ms; most are short, and some longer than a delivery stays invisible. */
   delayMs(): number {
     if (this.#healed || !this.#rng.chance(this.#rates.delayed)) return 0;
     const kind = this.#rng.next();
@@ -192,7 +192,7 @@ export class Faults {
     return kind < 0.97 ? this.#rng.range(20, 1_500) : this.#rng.range(1_500, 20_000);
   }
 
-  befalls(fault: OtherFault): boolean {
+  happens(fault: OtherFault): boolean {
     if (this.#healed || !this.#rng.chance(this.#rates[fault])) return false;
     this.note(fault);
     return true;

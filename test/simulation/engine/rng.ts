@@ -1,10 +1,10 @@
-/** Numbers that follow from a seed, and from nothing else (mulberry32). */
+/** Random numbers from a seed (mulberry32). */
 export class Rng {
   #state: number;
 
   constructor(seed: number) {
     this.#state = (Math.imul(seed, 0x9e3779b1) ^ 0x5bd1e995) >>> 0;
-    for (let warmUp = 0; warmUp < 3; warmUp++) this.next(); // neighbours among the seeds begin alike
+    for (let warmUp = 0; warmUp < 3; warmUp++) this.next(); // similar seeds would start with similar numbers
   }
 
   /** At least 0, below 1. */

@@ -1,6 +1,6 @@
 import type { Rng } from './rng.js';
 
-/** Something that will happen, unless it is cancelled before. */
+/** An event that will happen unless it is cancelled before. */
 export interface Timer {
   /** Virtual Unix ms. */
   readonly atMs: number;
@@ -13,10 +13,10 @@ interface Event extends Timer {
   readonly act: () => void;
 }
 
-/** The begin of every run, Unix ms; any will do that is later than the epoch of the order ids. */
+/** The start of every run, Unix ms; any time after the epoch of the order ids will do. */
 export const START_MS = Date.UTC(2026, 0, 1);
 
-/** Virtual time: it stands still while something happens and jumps to the next thing that is due. */
+/** Virtual time: it stands still during an event and jumps to the next one that is due. */
 export class Scheduler {
   readonly #rng: Rng;
   readonly #heap: Event[] = [];
@@ -31,24 +31,24 @@ export class Scheduler {
     return this.#nowMs;
   }
 
-  /** Since the begin. */
+  /** Since the start. */
   get passedMs(): number {
     return this.#nowMs - START_MS;
   }
 
-  /** How much has happened. */
+  /** The number of events so far. */
   get happened(): number {
     return this.#happened;
   }
 
   after(delayMs: number, act: () => void): Timer {
-    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock of whole milliseconds, as ours
+    const atMs = this.#nowMs + Math.ceil(Math.max(0, delayMs)); // a clock of whole milliseconds, as that of Node
     const event = { atMs, tie: this.#rng.next(), act, cancelled: false };
     this.#push(event);
     return event;
   }
 
-  /** Lets the next thing happen. @returns false when there is none */
+  /** Runs the next event. @returns false when there is none */
   step(): boolean {
     for (;;) {
       const event = this.#pop();

@@ -4,25 +4,24 @@ import sinon from 'sinon';
 import type { Rng } from './rng.js';
 import type { Scheduler, Timer } from './scheduler.js';
 
-/** Whose time and chance the program sees. */
+/** Where time and randomness come from during a run. */
 export interface Surroundings {
   readonly scheduler: Scheduler;
   readonly rng: Rng;
-  /** A promise was rejected and nobody listened. */
+  /** To be called for an unhandled rejection. */
   readonly fail: (code: string, what: string) => void;
 }
 
 const realImmediate = setImmediate;
-/** Events that are queued at once: between two of them Node settles every promise, and one look at the sockets costs
- * ten times as much as one event. */
+/** Events per turn of the event loop: Node settles all promises between two of them, and polling the sockets costs ten
+ * times as much as one event. */
 const EVENTS_PER_TURN = 64;
 
 let surroundings: Surroundings | null = null;
 
 /**
- * While `run` runs, whatever this process asks of time and chance comes from the world that is being driven: timers,
- * `Date.now`, `Math.random` and `randomBytes`. The clock port alone is not enough: the batcher, the circuit breaker,
- * the jitter and the batch ids use these.
+ * While `run` runs, timers, `Date.now`, `Math.random` and `randomBytes` of this process are those of the simulated run. The
+ * clock port alone is not enough: the batcher, the circuit breaker, the jitter and the batch ids use these.
  */
 export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   const fakes = sinon.createSandbox();
@@ -45,7 +44,7 @@ export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   fakes.replace(Math, 'random', () => here().rng.next());
   fakes.replace(crypto, 'randomBytes', seededBytes as never);
   syncBuiltinESMExports();
-  const onDropped = (error: unknown): void => surroundings?.fail('BUG', `nobody listened to ${String(error)}`);
+  const onDropped = (error: unknown): void => surroundings?.fail('BUG', `unhandled rejection: ${String(error)}`);
   process.on('unhandledRejection', onDropped);
   try {
     return await run();
@@ -58,7 +57,7 @@ export async function inSimulatedTime<T>(run: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Lets things happen in this world until `isOver`; between two of them all promises settle. */
+/** Runs the events of this world until `isOver`; between two of them all promises settle. */
 export function drive(world: Surroundings, isOver: () => boolean): Promise<void> {
   surroundings = world;
   return new Promise((resolve, reject) => {
@@ -68,7 +67,7 @@ export function drive(world: Surroundings, isOver: () => boolean): Promise<void>
       try {
         ended = isOver();
         if (ended) resolve();
-        else if (!world.scheduler.step()) throw new Error('nothing is left that could happen');
+        else if (!world.scheduler.step()) throw new Error('no event is left');
       } catch (error) {
         ended = true;
         reject(error);
@@ -83,13 +82,13 @@ export function drive(world: Surroundings, isOver: () => boolean): Promise<void>
   });
 }
 
-/** Begins the time of a world before it is driven: what is built uses its chance. */
+/** Starts the time of a world before its first event: its constructors use its randomness. */
 export function enter(world: Surroundings): void {
   surroundings = world;
 }
 
 function here(): Surroundings {
-  if (surroundings === null) throw new Error('time was asked for between two runs');
+  if (surroundings === null) throw new Error('time was used outside a run');
   return surroundings;
 }
 

@@ -15,18 +15,18 @@ import { placeBatch, type PlaceBatchPorts } from '../../../src/purchase/place-ba
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
-import { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
+import { SimulatedProcess } from '../engine/simulated-process.js';
+import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import { onBug, type Site } from '../site.js';
+import { onBug, type SimulatedSystem } from '../simulated-system.js';
 
-/** A client that hears nothing for so long gives up. */
+/** A client without an answer for so long gives up. */
 const HTTP_TIMEOUT_MS = 20_000;
 const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
 
-/** What one process can be asked for. */
-interface Doors {
+/** The requests that one api process serves. */
+interface Endpoints {
   readonly purchase: (userId: string, requestId: string, quantity: number) => Promise<PurchaseOutcome>;
   readonly status: (userId: string, requestId: string, waitMs: number) => Promise<PurchaseStatus>;
   readonly pay: (orderId: string, userId: string) => Promise<PayAnswer>;
@@ -34,17 +34,17 @@ interface Doors {
   readonly checkBack: CheckBack;
 }
 
-/** An api process: dies, is started again with an empty memory. */
+/** An api process; when it dies it is started again with an empty memory. */
 export class Api {
-  readonly #site: Site;
+  readonly #system: SimulatedSystem;
   readonly #name: string;
   readonly #skewMs: number;
-  #running: { readonly life: Life; readonly doors: Doors } | null = null;
+  #running: { readonly proc: SimulatedProcess; readonly endpoints: Endpoints } | null = null;
 
-  constructor(site: Site, name: string) {
-    this.#site = site;
+  constructor(system: SimulatedSystem, name: string) {
+    this.#system = system;
     this.#name = name;
-    this.#skewMs = site.rng.chance(0.2) ? site.rng.range(-CLOCK_SKEW_MAX_MS, CLOCK_SKEW_MAX_MS) : 0;
+    this.#skewMs = system.rng.chance(0.2) ? system.rng.range(-CLOCK_SKEW_MAX_MS, CLOCK_SKEW_MAX_MS) : 0;
     this.start();
   }
 
@@ -53,66 +53,66 @@ export class Api {
   }
 
   start(): void {
-    const { scheduler, rng } = this.#site;
-    const life = new Life(this.#site, this.#name, this.#skewMs);
-    this.#running = { life, doors: openDoors(life, this.#site) };
-    life.onDeath(() => {
+    const { scheduler, rng } = this.#system;
+    const proc = new SimulatedProcess(this.#system, this.#name, this.#skewMs);
+    this.#running = { proc, endpoints: openEndpoints(proc, this.#system) };
+    proc.onDeath(() => {
       this.#running = null;
-      this.#site.count('process: api died');
+      this.#system.count('process: api died');
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
   }
 
-  /** One request over HTTP. Null: the connection was refused or broke, or nothing came in time. */
-  ask<T>(request: (doors: Doors) => Promise<T>): Promise<T | 'unavailable' | null> {
+  /** One request over HTTP. Null: the connection was refused or broke, or no answer came in time. */
+  ask<T>(request: (endpoints: Endpoints) => Promise<T>): Promise<T | 'unavailable' | null> {
     const running = this.#running;
     if (running === null) return Promise.resolve(null);
     return new Promise((resolve) => {
-      const timer = this.#site.scheduler.after(HTTP_TIMEOUT_MS, () => resolve(null));
-      running.life.onDeath(() => resolve(null));
+      const timer = this.#system.scheduler.after(HTTP_TIMEOUT_MS, () => resolve(null));
+      running.proc.onDeath(() => resolve(null));
       const answer = (value: T | 'unavailable'): void => {
         timer.cancelled = true;
-        if (running.life.alive) resolve(value);
+        if (running.proc.alive) resolve(value);
       };
-      request(running.doors).then(answer, (error: unknown) => {
+      request(running.endpoints).then(answer, (error: unknown) => {
         if (error instanceof OperationalError) answer('unavailable');
-        else onBug(this.#site)(error);
+        else onBug(this.#system)(error);
       });
     });
   }
 
-  /** The broker asks; a process that dies meanwhile says nothing. */
+  /** A check-back of the broker; a process that dies meanwhile does not answer. */
   checkBack(body: string): Promise<CheckBackAnswer> {
-    return this.#running?.doors.checkBack(body) ?? Promise.resolve('no_answer');
+    return this.#running?.endpoints.checkBack(body) ?? Promise.resolve('no_answer');
   }
 }
 
-function openDoors(life: Life, site: Site): Doors {
-  const { shape, books, log } = site;
-  const { clock } = life;
-  const store = stockStoreOf(life, site);
-  const sales = through(life, 'mysql', books, ['find']);
-  const orders = through(life, 'mysql', books, ['findOrder', 'findByPurchases']);
-  const moves = through(life, 'mysql', site.servers.moves, ['pay', 'cancel']);
-  const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
+function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoints {
+  const { shape, repositories, log } = system;
+  const { clock } = proc;
+  const store = stockStoreOf(proc, system);
+  const sales = withFaults(proc, 'mysql', repositories, ['find']);
+  const orders = withFaults(proc, 'mysql', repositories, ['findOrder', 'findByPurchases']);
+  const moves = withFaults(proc, 'mysql', system.servers.moves, ['pay', 'cancel']);
+  const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(
     { repository: sales, cache, clock },
     { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
-    through(life, 'redis', site.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
+    withFaults(proc, 'redis', system.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
   );
   const flags = lazyFlags(() => {
     return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });
   });
   const placePorts: PlaceBatchPorts = {
     store,
-    channel: channelOf(life, site),
+    channel: channelOf(proc, system),
     units,
     flags,
     snapshots: {
       forget: (saleId) => {
-        site.count('snapshot: old');
+        system.count('snapshot: old');
         return snapshots.forget(saleId);
       },
     },
@@ -122,19 +122,19 @@ function openDoors(life: Life, site: Site): Doors {
   const batcher = new Batcher(shape.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
     clock,
-    metrics: { batchPlaced: (verdict) => site.count(`batch: ${verdict}`), queueWaited: () => undefined },
+    metrics: { batchPlaced: (verdict) => system.count(`batch: ${verdict}`), queueWaited: () => undefined },
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
-      onBug(site)(error);
+      onBug(system)(error);
       return 'outcome_unknown';
     },
   });
   const gate = new PurchaseGate({ snapshots, flags, batcher });
-  const { notifications } = site;
-  const metrics = { changeFound: (by: FoundBy) => site.count(`change found: ${by}`) };
-  const { signal } = new AbortController(); // nobody hangs up: a client that has gone is not noticed here
+  const { notifications } = system;
+  const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
+  const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
   setMaxListeners(0, signal);
-  const random = (): number => site.rng.range(0, 999) / 1000;
+  const random = (): number => system.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
     { snapshots, store, repository: orders, clock, random, notifications, metrics },
     1_000,
@@ -152,7 +152,7 @@ function openDoors(life: Life, site: Site): Doors {
   };
 }
 
-/** The flags are built for a thousand sales, which costs as much as a run; before the first zero there is none. */
+/** The flags allocate for a thousand sales, which costs as much as a whole run; they are made at the first zero. */
 function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {
@@ -166,10 +166,10 @@ function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'ob
 
 const unknown = () => ({ outcome: 'outcome_unknown' });
 
-function stockStoreOf(life: Life, site: Site): StockStore {
-  const { stock } = site.servers;
-  const reached = through(
-    life,
+function stockStoreOf(proc: SimulatedProcess, system: SimulatedSystem): StockStore {
+  const { stock } = system.servers;
+  const reached = withFaults(
+    proc,
     'redis',
     stock,
     ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedCount', 'readSale'],
@@ -177,15 +177,15 @@ function stockStoreOf(life: Life, site: Site): StockStore {
   );
   return {
     ...reached,
-    acceptedKeys: streamed(life, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
+    acceptedKeys: pagesWithFaults(proc, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
   };
 }
 
-function channelOf(life: Life, site: Site): PurchaseChannel {
-  const channel = site.broker.purchaseChannel(neverAsked);
+function channelOf(proc: SimulatedProcess, system: SimulatedSystem): PurchaseChannel {
+  const channel = system.broker.purchaseChannel(neverAsked);
   const ends = (half: HalfMessage, batch: Batch): HalfMessage => ({
     commit: () =>
-      life.call(
+      proc.call(
         'rocketmq',
         'commit',
         () => half.commit(),
@@ -193,7 +193,7 @@ function channelOf(life: Life, site: Site): PurchaseChannel {
         () => undefined,
       ),
     rollback: () =>
-      life.call(
+      proc.call(
         'rocketmq',
         'rollback',
         () => half.rollback(),
@@ -201,14 +201,15 @@ function channelOf(life: Life, site: Site): PurchaseChannel {
         () => false,
       ),
   });
-  const unstored = (surely: boolean): string => (surely && site.rng.chance(0.5) ? 'unavailable' : 'outcome_unknown');
+  const unstored = (neverActs: boolean): string =>
+    neverActs && system.rng.chance(0.5) ? 'unavailable' : 'outcome_unknown';
   return {
     sendHalf: async (batch) => {
-      const half = await life.call('rocketmq', 'sendHalf', () => channel.sendHalf(batch), [batch], unstored);
+      const half = await proc.call('rocketmq', 'sendHalf', () => channel.sendHalf(batch), [batch], unstored);
       return typeof half === 'string' ? half : ends(half, batch);
     },
   };
 }
 
-/** The broker in memory asks the first channel; the world has registered its own before, which picks a process. */
+/** The memory broker checks back with the first channel, and that is the one of `CheckBacks`, which picks a process. */
 const neverAsked: CheckBack = async () => 'no_answer';

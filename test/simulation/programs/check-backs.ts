@@ -1,48 +1,48 @@
 import type { BatchRef } from '../../../src/core/batch.js';
 import type { CheckBackAnswer } from '../../../src/core/ports/channels.js';
-import type { Site } from '../site.js';
+import type { SimulatedSystem } from '../simulated-system.js';
 import type { Api } from './api.js';
 
 const EVERY_MIN_MS = 250;
 const EVERY_MAX_MS = 500;
-/** A check-back that is not answered by then was asked in vain. */
+/** The broker drops an answer that comes later. */
 const TIMEOUT_MS = 5_000;
 
 export interface CheckBackParts {
-  readonly site: Site;
+  readonly system: SimulatedSystem;
   /** The processes that may be asked. */
   readonly apis: () => readonly Api[];
-  /** Hears of every answer before the broker acts on it. */
+  /** Called with every answer before the broker acts on it. */
   readonly onAnswer: (answer: 'commit' | 'rollback', batch: Pick<BatchRef, 'batchId'>) => void;
   /** The broker may have made something visible. */
   readonly onEnd: () => void;
 }
 
-/** The side of the broker that asks what became of its half messages: any process, again and again, or never more. */
+/** The check-backs of the broker: for each open half message it asks any api, again and again, or gives up for good. */
 export class CheckBacks {
   readonly #parts: CheckBackParts;
   readonly #asked = new Set<string>();
-  readonly #forgotten = new Set<string>();
+  readonly #givenUp = new Set<string>();
 
   constructor(parts: CheckBackParts) {
     this.#parts = parts;
-    parts.site.broker.purchaseChannel((body) => this.#ask(body));
+    parts.system.broker.purchaseChannel((body) => this.#ask(body));
     this.#later();
   }
 
-  /** True when nobody will ever be asked for this half message again. */
-  hasForgotten(body: string): boolean {
-    return this.#forgotten.has(body);
+  /** True when this half message will never be checked back again. */
+  hasGivenUp(body: string): boolean {
+    return this.#givenUp.has(body);
   }
 
   #later(): void {
-    const { scheduler, rng } = this.#parts.site;
+    const { scheduler, rng } = this.#parts.system;
     scheduler.after(rng.range(EVERY_MIN_MS, EVERY_MAX_MS), () => this.#run());
   }
 
   #run(): void {
-    const { site, onEnd } = this.#parts;
-    const { faults, scheduler, broker } = site;
+    const { system, onEnd } = this.#parts;
+    const { faults, scheduler, broker } = system;
     if (!faults.isAway('rocketmq', scheduler.nowMs)) {
       void broker.runChecks().then((asked) => (asked > 0 ? onEnd() : undefined));
     }
@@ -50,13 +50,13 @@ export class CheckBacks {
   }
 
   async #ask(body: string): Promise<CheckBackAnswer> {
-    const { site, apis, onAnswer } = this.#parts;
-    const { faults, scheduler, rng } = site;
+    const { system, apis, onAnswer } = this.#parts;
+    const { faults, scheduler, rng } = system;
     if (!this.#asked.has(body)) {
       this.#asked.add(body);
-      if (faults.befalls('half_forgotten')) this.#forgotten.add(body);
+      if (faults.happens('half_never_checked')) this.#givenUp.add(body);
     }
-    if (this.#forgotten.has(body)) return 'no_answer';
+    if (this.#givenUp.has(body)) return 'no_answer';
     const api = rng.pick(apis().filter(({ alive }) => alive));
     if (api === undefined) return 'no_answer';
     const tooLate = new Promise<'no_answer'>((resolve) => {
@@ -64,8 +64,8 @@ export class CheckBacks {
     });
     const answer = await Promise.race([api.checkBack(body), tooLate]);
     if (answer !== 'no_answer') onAnswer(answer, JSON.parse(body) as BatchRef);
-    site.count(`check-back: ${answer}`);
-    site.trace?.('broker', `check-back: ${answer}`);
-    return faults.befalls('check_back_unheard') ? 'no_answer' : answer;
+    system.count(`check-back: ${answer}`);
+    system.trace?.('broker', `check-back: ${answer}`);
+    return faults.happens('check_back_answer_lost') ? 'no_answer' : answer;
   }
 }

@@ -19,10 +19,9 @@ import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
-import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
-import { Life, NEVER_ABORTED } from '../engine/life.js';
-import { through } from '../engine/through.js';
-import { onBug, type Site } from '../site.js';
+import { SimulatedProcess, NEVER_ABORTED } from '../engine/simulated-process.js';
+import { withFaults } from '../engine/with-faults.js';
+import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { notificationsRowsOf, orderStatesOf } from './repository-reads.js';
 import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
@@ -31,60 +30,66 @@ import { sourceOf } from './source.js';
 type KeeperMetrics = ReturnType<typeof metricsOf>;
 
 const RESTART_MAX_MS = 6_000;
-/** A receive waits for messages by itself. */
+/** Short, since a receive itself waits for messages. */
 const RECEIVE_EVERY_MS = 200;
 const REFUND_LEASE_MS = 10_000;
 const BATCHES_PER_RUN = 100;
 
-/** A keeper process with the jobs that the program has, but coupons, tidying and the watching ones. */
+/** A keeper process with the jobs of the program, except coupons, tidying and monitoring. */
 export class Keeper {
-  readonly #site: Site;
+  readonly #system: SimulatedSystem;
   readonly #name: string;
 
-  constructor(site: Site, name: string) {
-    this.#site = site;
+  constructor(system: SimulatedSystem, name: string) {
+    this.#system = system;
     this.#name = name;
     this.start();
   }
 
   start(): void {
-    const { scheduler, rng, shape, log } = this.#site;
-    const life = new Life(this.#site, this.#name);
-    life.onDeath(() => {
-      this.#site.count('process: keeper died');
+    const { scheduler, rng, shape, log } = this.#system;
+    const proc = new SimulatedProcess(this.#system, this.#name);
+    proc.onDeath(() => {
+      this.#system.count('process: keeper died');
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
-    const metrics = metricsOf(this.#site);
+    const metrics = metricsOf(this.#system);
     const keep = (jobs: readonly Job[], everyMs: number): void => {
-      const ports = { clock: life.clock, log, metrics };
-      for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#site));
+      const ports = { clock: proc.clock, log, metrics };
+      for (const job of jobs) keepRunning(job, everyMs, NEVER_ABORTED, ports).catch(onBug(this.#system));
     };
-    keep([...menders(life, this.#site, metrics), ...relays(life, this.#site, metrics)], shape.jobEveryMs);
-    keep(repairers(life, this.#site), shape.repairEveryMs);
-    if (shape.reconcileEveryMs !== null) keep(reconcilers(life, this.#site), shape.reconcileEveryMs);
-    keep([...collectors(life, this.#site, metrics), ...consumers(life, this.#site, metrics)], RECEIVE_EVERY_MS);
+    keep(
+      [...periodicJobs(proc, this.#system, metrics), ...outboxRelays(proc, this.#system, metrics)],
+      shape.jobEveryMs,
+    );
+    keep(repairers(proc, this.#system), shape.repairEveryMs);
+    if (shape.reconcileEveryMs !== null) keep(reconcilers(proc, this.#system), shape.reconcileEveryMs);
+    keep(
+      [...deadLetterCollectors(proc, this.#system, metrics), ...eventConsumers(proc, this.#system, metrics)],
+      RECEIVE_EVERY_MS,
+    );
   }
 }
 
-function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
-  const { shape, books, log, broker } = site;
-  const { clock } = life;
-  const sales = through(life, 'mysql', books, ['list']);
-  const repository = through(life, 'mysql', books, ['findByPurchases']);
-  const moves = through(life, 'mysql', site.servers.moves, ['expireDue', 'overdue']);
-  const store = through(life, 'redis', site.servers.settlement, ['withPending', 'stalePending', 'markRecorded']);
-  const transfers = through(life, 'redis', site.servers.transfers, [
+function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
+  const { shape, repositories, log, broker } = system;
+  const { clock } = proc;
+  const sales = withFaults(proc, 'mysql', repositories, ['list']);
+  const repository = withFaults(proc, 'mysql', repositories, ['findByPurchases']);
+  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue']);
+  const store = withFaults(proc, 'redis', system.servers.batches, ['withPending', 'stalePending', 'markRecorded']);
+  const transfers = withFaults(proc, 'redis', system.servers.transfers, [
     'read',
     'transferOut',
     'transferIn',
     'endTransfer',
   ]);
-  const channel = through(life, 'rocketmq', broker.redriveChannel(), ['publish']);
-  const refunds = through(life, 'mysql', site.refunds, ['lease', 'markRefunded', 'postpone']);
+  const channel = withFaults(proc, 'rocketmq', broker.redriveChannel(), ['publish']);
+  const refunds = withFaults(proc, 'mysql', system.refunds, ['lease', 'markRefunded', 'postpone']);
   return [
     markRecorded(
       { sales, store, repository, metrics },
-      { afterMs: shape.settleAfterMs, maxPerBucket: BATCHES_PER_RUN },
+      { afterMs: shape.markRecordedAfterMs, maxPerBucket: BATCHES_PER_RUN },
     ),
     redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
@@ -93,46 +98,46 @@ function menders(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   ];
 }
 
-function collectors(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
-  const { shape, log } = site;
-  const repository = through(life, 'mysql', site.books, ['findByPurchases']);
-  const deadLetters = through(life, 'mysql', site.deadLetters, ['park']);
-  const store = through(life, 'redis', site.servers.settlement, ['markRecorded', 'park']);
+function deadLetterCollectors(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
+  const { shape, log } = system;
+  const repository = withFaults(proc, 'mysql', system.repositories, ['findByPurchases']);
+  const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['park']);
+  const store = withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'park']);
   return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
     const { topic, collector } = DEAD_LETTERS[group];
-    const source = sourceOf(life, site, { topic, group: collector, invisibleMs: shape.invisibleMs });
+    const source = sourceOf(proc, system, { topic, group: collector, invisibleMs: shape.invisibleMs });
     return collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
   });
 }
 
-/** The groups that the keeper works for. */
-function consumers(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
-  const { shape, log, deadLetters } = site;
-  const moves = through(life, 'mysql', site.servers.moves, ['expire']);
-  const sender = through(life, 'redis', site.notifications, ['hasListeners', 'send']);
-  const ready = (): Promise<void> => life.call('mysql', 'probe', async () => undefined, []);
-  const works = [
-    { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(life, site), metrics }) },
-    { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(life, site), sender, metrics }) },
+/** The consumers of payment deadlines and order events. */
+function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
+  const { shape, log, deadLetters } = system;
+  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expire']);
+  const sender = withFaults(proc, 'redis', system.notifications, ['hasListeners', 'send']);
+  const ready = (): Promise<void> => proc.call('mysql', 'probe', async () => undefined, []);
+  const groups = [
+    { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(proc, system), metrics }) },
+    { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
   ];
-  return works.map(({ group, handle }) => {
+  return groups.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };
     const { invisibleMs } = shape;
-    const source = sourceOf(life, site, { ...way, invisibleMs });
+    const source = sourceOf(proc, system, { ...way, invisibleMs });
     return consumeMessages(
-      { source, ready, handle, deadLetters, clock: life.clock, log, metrics },
+      { source, ready, handle, deadLetters, clock: proc.clock, log, metrics },
       { ...way, invisibleMs },
     );
   });
 }
 
-function relays(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
-  const { shape, log } = site;
-  const outbox = through(life, 'mysql', site.servers.outbox, ['lease', 'markDone', 'postpone']);
-  const store = through(life, 'redis', site.servers.settlement, ['release']);
-  const memory = memoryOrderChannels(site.broker);
-  const deadlines = through(life, 'rocketmq', memory.deadlines, ['publish']);
-  const events = through(life, 'rocketmq', memory.events, ['publish']);
+function outboxRelays(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
+  const { shape, log } = system;
+  const outbox = withFaults(proc, 'mysql', system.servers.outbox, ['lease', 'markDone', 'postpone']);
+  const store = withFaults(proc, 'redis', system.servers.batches, ['release']);
+  const memory = system.broker.orderChannels();
+  const deadlines = withFaults(proc, 'rocketmq', memory.deadlines, ['publish']);
+  const events = withFaults(proc, 'rocketmq', memory.events, ['publish']);
   const ports = { outbox, log, metrics };
   const lease = { max: 64, leaseMs: shape.outboxLeaseMs };
   return [
@@ -145,15 +150,15 @@ function relays(life: Life, site: Site, metrics: KeeperMetrics): Job[] {
   ];
 }
 
-function metricsOf(site: Site): OrderJobMetrics &
+function metricsOf(system: SimulatedSystem): OrderJobMetrics &
   Pick<RecoveryMetrics, 'redriven' | 'markedLate' | 'overdue' | 'parked' | 'pending'> & {
     jobRan(job: string, result: 'done' | 'failed'): void;
   } {
   const some = (what: string) => (number: number) => {
-    if (number > 0) site.count(`keeper: ${what}`);
+    if (number > 0) system.count(`keeper: ${what}`);
   };
   return {
-    jobRan: (_, result) => site.count(`job: ${result}`),
+    jobRan: (_, result) => system.count(`job: ${result}`),
     redriven: some('re-driven'),
     markedLate: some('marked late'),
     released: some('released'),
@@ -162,12 +167,12 @@ function metricsOf(site: Site): OrderJobMetrics &
     parked: some('parked'),
     pending: () => undefined,
     relayed: (kind, result, rows) => {
-      if (rows > 0) site.count(`relay: ${kind} ${result}`);
+      if (rows > 0) system.count(`relay: ${kind} ${result}`);
     },
     backlog: () => undefined,
     removed: () => undefined,
-    consumed: (_, verdict) => site.count(`consumed: ${verdict}`),
-    refundTried: (outcome) => site.count(`refund: ${outcome}`),
+    consumed: (_, verdict) => system.count(`consumed: ${verdict}`),
+    refundTried: (outcome) => system.count(`refund: ${outcome}`),
     notificationsSent: some('buyers notified'),
     couponsIssued: () => undefined,
   };

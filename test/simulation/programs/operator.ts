@@ -3,11 +3,10 @@ import { discardDeadLetter } from '../../../src/recovery/dead-letters/discard-de
 import { createOrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { replayDeadLetter } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
-import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
-import { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
+import { SimulatedProcess } from '../engine/simulated-process.js';
+import { withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import { onBug, type Site } from '../site.js';
+import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { orderStatesOf } from './repository-reads.js';
 import { reshard } from './repairer.js';
 
@@ -16,80 +15,80 @@ const DEAD_LETTERS_EVERY_MS = 3_000;
 const FOLLOW_MS = 2_000;
 const ACTOR = 'operator';
 
-/** Whoever runs the system: replays or discards dead letters, and moves the sale. */
+/** The operator: replays or discards dead letters, and moves the sale. */
 export class Operator {
-  readonly #site: Site;
+  readonly #system: SimulatedSystem;
   #starts = 0;
 
-  constructor(site: Site) {
-    this.#site = site;
+  constructor(system: SimulatedSystem) {
+    this.#system = system;
     this.start();
-    const { shape, rng } = site;
-    if (shape.pauses) void this.#move(rng.range(1, shape.chaosMs), ['pause', 'open']).catch(onBug(site));
+    const { shape, rng } = system;
+    if (shape.pauses) void this.#move(rng.range(1, shape.chaosMs), ['pause', 'open']).catch(onBug(system));
     for (let reshards = 0; reshards < shape.reshards; reshards++) {
-      void this.#reshard(rng.range(1, shape.chaosMs)).catch(onBug(site));
+      void this.#reshard(rng.range(1, shape.chaosMs)).catch(onBug(system));
     }
-    if (shape.closes) void this.#move(rng.range(1, shape.chaosMs), ['close']).catch(onBug(site));
+    if (shape.closes) void this.#move(rng.range(1, shape.chaosMs), ['close']).catch(onBug(system));
   }
 
   start(): void {
-    const { scheduler, rng } = this.#site;
-    const life = new Life(this.#site, 'operator');
-    life.onDeath(() => {
-      this.#site.count('process: operator died');
+    const { scheduler, rng } = this.#system;
+    const proc = new SimulatedProcess(this.#system, 'operator');
+    proc.onDeath(() => {
+      this.#system.count('process: operator died');
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
-    void workOnDeadLetters(life, this.#site, `operator-${++this.#starts}`).catch(onBug(this.#site));
+    void workOnDeadLetters(proc, this.#system, `operator-${++this.#starts}`).catch(onBug(this.#system));
   }
 
-  /** Once: where it dies, or a dependency fails, the keeper ends what was begun. */
+  /** One attempt: when it dies or a dependency fails, the keeper finishes what was begun. */
   async #reshard(afterMs: number): Promise<void> {
-    const site = this.#site;
-    const life = new Life(site, 'owner');
-    const times = site.rng.range(2, 3);
-    await life.clock.sleep(afterMs);
-    await tolerant(async () => site.count(`reshard: ${await reshard(life, site, times)}`));
+    const system = this.#system;
+    const proc = new SimulatedProcess(system, 'owner');
+    const times = system.rng.range(2, 3);
+    await proc.clock.sleep(afterMs);
+    await tolerant(async () => system.count(`reshard: ${await reshard(proc, system, times)}`));
   }
 
-  /** From a desk of its own, again and again until it is done. */
+  /** Tried again until it is done. */
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
-    const site = this.#site;
-    const life = new Life(site, 'owner');
-    const store = through(life, 'redis', site.store, ['warm', 'setState']);
-    const cache = through(life, 'redis', site.cache, ['read', 'lock', 'write', 'forget']);
-    const repository = through(life, 'mysql', site.books, ['create', 'find', 'list', 'move']);
+    const system = this.#system;
+    const proc = new SimulatedProcess(system, 'owner');
+    const store = withFaults(proc, 'redis', system.redis, ['warm', 'setState']);
+    const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
+    const repository = withFaults(proc, 'mysql', system.repositories, ['create', 'find', 'list', 'move']);
     const admin = new SaleAdmin({ repository, store, cache });
-    await life.clock.sleep(afterMs);
+    await proc.clock.sleep(afterMs);
     for (const verb of verbs) {
-      while (!(await tolerant(async () => void (await admin[verb](SALE_ID, ACTOR))))) await life.clock.sleep(500);
-      site.count(`sale: ${verb}`);
-      await life.clock.sleep(site.rng.range(50, 2_000));
+      while (!(await tolerant(async () => void (await admin[verb](SALE_ID, ACTOR))))) await proc.clock.sleep(500);
+      system.count(`sale: ${verb}`);
+      await proc.clock.sleep(system.rng.range(50, 2_000));
     }
   }
 }
 
-async function workOnDeadLetters(life: Life, site: Site, owner: string): Promise<never> {
-  const { rng, shape, log } = site;
-  const { clock } = life;
-  const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
-  const deadLetters = through(life, 'mysql', site.deadLetters, ['find', 'beginReplay', 'close', 'keepParked']);
-  const store = through(life, 'redis', site.servers.settlement, ['unpark', 'markRecorded']);
-  const repository = through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']);
-  const channel = through(life, 'rocketmq', site.broker.redriveChannel(), ['publish']);
+async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem, owner: string): Promise<never> {
+  const { rng, shape, log } = system;
+  const { clock } = proc;
+  const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
+  const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['find', 'beginReplay', 'close', 'keepParked']);
+  const store = withFaults(proc, 'redis', system.servers.batches, ['unpark', 'markRecorded']);
+  const repository = withFaults(proc, 'mysql', system.repositories, ['termsOf', 'findByPurchases', 'write']);
+  const channel = withFaults(proc, 'rocketmq', system.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  const { deadlines, events } = memoryOrderChannels(site.broker); // letters of batches need neither, nor coupons
+  const { deadlines, events } = system.broker.orderChannels(); // dead letters of batches need neither, nor coupons
   const coupons = { withoutCoupon: async () => [] };
-  const states = orderStatesOf(life, site);
+  const states = orderStatesOf(proc, system);
   const ports = { deadLetters, store, repository, channel, minter, clock, deadlines, events, states, coupons };
   const work = async (deadLetterId: string): Promise<void> => {
     const answer = rng.chance(0.7)
       ? await replayDeadLetter(deadLetterId, ports, { actor: ACTOR, waitMs: FOLLOW_MS })
       : await discardDeadLetter(deadLetterId, ports, { actor: ACTOR });
-    site.count(`letter: ${answer.outcome}`);
+    system.count(`dead letter: ${answer.outcome}`);
   };
   for (;;) {
     await clock.sleep(rng.range(1, DEAD_LETTERS_EVERY_MS));
-    for (const { deadLetterId, state } of site.deadLetters.deadLetters) {
+    for (const { deadLetterId, state } of system.deadLetters.deadLetters) {
       if (state === 'parked') await tolerant(() => work(deadLetterId));
     }
   }

@@ -7,11 +7,11 @@ import { compensateJob, reconcileJob } from '../../../src/recovery/reconcile/rec
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import type { Job } from '../../../src/core/job.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/memory/memory-reconcile.js';
-import type { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
-import type { Site } from '../site.js';
+import type { SimulatedProcess } from '../engine/simulated-process.js';
+import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
+import type { SimulatedSystem } from '../simulated-system.js';
 
-/** Only what a loss of data could bring about: here every one of them would be a false alarm. */
+/** Findings that only a loss of data can cause: without one, each is a false alarm. */
 const IMPOSSIBLE = [
   'leak',
   'not_loaded',
@@ -26,31 +26,31 @@ const WAITING_MAX_MS = 3_600_000;
 const MARKER_AGE_MS = 4 * 24 * 3_600_000;
 
 /** Reconcile and compensation, as the keeper runs them. */
-export function reconcilers(life: Life, site: Site): Job[] {
-  const { shape, log, broker } = site;
-  const { clock } = life;
-  const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
-  const owner = `reconcile-${site.rng.range(1, 1_000_000_000)}`;
+export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Job[] {
+  const { shape, log, broker } = system;
+  const { clock } = proc;
+  const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
+  const owner = `reconcile-${system.rng.range(1, 1_000_000_000)}`;
   const admin = new ReconcileAdmin(
     {
       store: {
-        ...through(life, 'redis', site.servers.settlement, ['markRecorded', 'release']),
-        ...storeOf(life, site),
+        ...withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'release']),
+        ...storeOf(proc, system),
       },
-      repository: repositoryOf(life, site),
-      jobs: through(life, 'mysql', site.compensations, [
+      repository: repositoryOf(proc, system),
+      jobs: withFaults(proc, 'mysql', system.compensations, [
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
         ...(['done', 'failed', 'postpone', 'retry', 'announce'] as const),
       ]),
-      runs: through(life, 'mysql', site.runs, ['lease', 'free', 'begin', 'end', 'removeOld', 'list']),
-      sales: through(life, 'mysql', site.books, ['list']),
-      outbox: through(life, 'mysql', site.servers.outbox, ['postpone']),
+      runs: withFaults(proc, 'mysql', system.runs, ['lease', 'free', 'begin', 'end', 'removeOld', 'list']),
+      sales: withFaults(proc, 'mysql', system.repositories, ['list']),
+      outbox: withFaults(proc, 'mysql', system.servers.outbox, ['postpone']),
       fail: {
-        repository: through(life, 'mysql', site.books, ['termsOf', 'findByPurchases', 'write']),
+        repository: withFaults(proc, 'mysql', system.repositories, ['termsOf', 'findByPurchases', 'write']),
         minter: createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs }),
         clock,
       },
-      channel: through(life, 'rocketmq', broker.redriveChannel(), ['publish']),
+      channel: withFaults(proc, 'rocketmq', broker.redriveChannel(), ['publish']),
       clock,
       log,
     },
@@ -59,48 +59,48 @@ export function reconcilers(life: Life, site: Site): Job[] {
       markerAgeMs: MARKER_AGE_MS,
       outboxAgeMs: shape.safeAgeMs,
       waitingMaxMs: WAITING_MAX_MS,
-      looksMax: 1000,
+      readsMax: 1000,
       retryFirstMs: shape.compensateFirstMs,
       leaseMs: shape.outboxLeaseMs,
     },
   );
-  const metrics = metricsOf(site);
+  const metrics = metricsOf(system);
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(life: Life, { store }: Site): ReconcileStore & Pick<RepairStore, 'statusOf'> {
-  const read = new MemoryReconcileStore(store);
+function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileStore & Pick<RepairStore, 'statusOf'> {
+  const read = new MemoryReconcileStore(redis);
   return {
-    ...through(life, 'redis', read, [
+    ...withFaults(proc, 'redis', read, [
       ...(['entriesOf', 'batch', 'pendingAmong', 'units', 'adjust'] as const),
       ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
     ]),
-    requests: streamed(life, 'redis', 'requests', (ref) => read.requests(ref)),
+    requests: pagesWithFaults(proc, 'redis', 'requests', (ref) => read.requests(ref)),
   };
 }
 
-function repositoryOf(life: Life, { books, deadLetters }: Site): ReconcileRepository {
-  const read = new MemoryReconcileRepository(books, deadLetters);
+function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: SimulatedSystem): ReconcileRepository {
+  const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
-    ...through(life, 'mysql', read, [
+    ...withFaults(proc, 'mysql', read, [
       ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isDone'] as const),
     ]),
-    agedOrders: streamed(life, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
+    agedOrders: pagesWithFaults(proc, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
   };
 }
 
-function metricsOf(site: Site): Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> {
+function metricsOf(system: SimulatedSystem): Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> {
   return {
     reconciled: (findings) => {
-      for (const kind of Object.keys(findings)) site.count(`finding: ${kind}`);
-      const isShut = site.past.repairs > 0; // while the sale is rebuilt nothing of it can be judged, and that is told
-      const impossible = IMPOSSIBLE.find((kind) => (findings[kind] ?? 0) > 0 && !(isShut && kind === 'not_loaded'));
-      if (impossible !== undefined && site.past.restarts === 0)
-        site.fail('FALSE ALARM', `reconcile found ${impossible}, and nothing was lost`);
+      for (const kind of Object.keys(findings)) system.count(`finding: ${kind}`);
+      const isLocked = system.past.repairs > 0; // while the sale is rebuilt it cannot be judged, and reconcile says `not_loaded`
+      const impossible = IMPOSSIBLE.find((kind) => (findings[kind] ?? 0) > 0 && !(isLocked && kind === 'not_loaded'));
+      if (impossible !== undefined && system.past.restarts === 0)
+        system.fail('FALSE ALARM', `reconcile found ${impossible}, and nothing was lost`);
     },
     compensationJobs: (counts) => {
-      if (counts.compensated > 0) site.count('compensation: compensated');
-      if (counts.failed_final > 0) site.count('compensation: failed_final');
+      if (counts.compensated > 0) system.count('compensation: compensated');
+      if (counts.failed_final > 0) system.count('compensation: failed_final');
     },
   };
 }

@@ -7,57 +7,64 @@ import { reshardSale } from '../../../src/recovery/repair/reshard-sale.js';
 import { repairClosedSales, type RepairJobPorts, repairSales } from '../../../src/recovery/repair/repair-jobs.js';
 import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile.js';
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
-import type { Life } from '../engine/life.js';
-import { streamed, through } from '../engine/through.js';
+import type { SimulatedProcess } from '../engine/simulated-process.js';
+import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
-import type { Site } from '../site.js';
+import type { SimulatedSystem } from '../simulated-system.js';
 
 /** The jobs that rebuild a sale after Redis has restarted, as the keeper runs them. */
-export function repairers(life: Life, site: Site): Job[] {
-  const ports = portsOf(life, site);
-  const options = optionsOf(site);
+export function repairers(proc: SimulatedProcess, system: SimulatedSystem): Job[] {
+  const ports = portsOf(proc, system);
+  const options = optionsOf(system);
   return [repairSales(ports, options), repairClosedSales(ports, options), alignSaleStates(ports)];
 }
 
 /** Splits the sale into `times` as many buckets as it has. */
-export async function reshard(life: Life, site: Site, times: number): Promise<Resharded['outcome']> {
-  const sale = await through(life, 'mysql', site.books, ['find']).find(SALE_ID);
-  const cache = through(life, 'redis', site.cache, ['forget']);
+export async function reshard(
+  proc: SimulatedProcess,
+  system: SimulatedSystem,
+  times: number,
+): Promise<Resharded['outcome']> {
+  const sale = await withFaults(proc, 'mysql', system.repositories, ['find']).find(SALE_ID);
+  const cache = withFaults(proc, 'redis', system.cache, ['forget']);
   const order = { actor: 'owner', buckets: (sale?.buckets ?? 1) * times };
-  site.past.repairs++; // from now on, since it may die at any point
-  return (await reshardSale(SALE_ID, order, { ...portsOf(life, site), cache }, optionsOf(site))).outcome;
+  system.past.repairs++; // counted before, since it may die at any point
+  return (await reshardSale(SALE_ID, order, { ...portsOf(proc, system), cache }, optionsOf(system))).outcome;
 }
 
-function portsOf(life: Life, site: Site): RepairJobPorts {
-  const { books, deadLetters, log } = site;
-  const { repair } = site.servers;
-  const read = new MemoryReconcileRepository(books, deadLetters);
+function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPorts {
+  const { repositories, deadLetters, log } = system;
+  const { repair } = system.servers;
+  const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     store: {
-      ...through(life, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
-      requestsWithUnits: streamed(life, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
-      ...through(life, 'redis', site.store, ['setState']),
+      ...withFaults(proc, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
+      ...withFaults(proc, 'redis', system.redis, ['setState']),
     },
     repository: {
-      ...through(life, 'mysql', new MemoryRepairRepository(books, deadLetters), ['raiseEpoch', 'parkedBatchesOf']),
-      agedOrders: streamed(life, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
+      ...withFaults(proc, 'mysql', new MemoryRepairRepository(repositories, deadLetters), [
+        'raiseEpoch',
+        'parkedBatchesOf',
+      ]),
+      agedOrders: pagesWithFaults(proc, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
     },
-    sales: through(life, 'mysql', books, ['list', 'find']),
-    metrics: metricsOf(site),
-    clock: life.clock,
+    sales: withFaults(proc, 'mysql', repositories, ['list', 'find']),
+    metrics: metricsOf(system),
+    clock: proc.clock,
     log,
   };
 }
 
-const optionsOf = ({ shape }: Site): RepairOptions => ({
+const optionsOf = ({ shape }: SimulatedSystem): RepairOptions => ({
   quietMs: shape.quietMs,
   waitMaxMs: shape.repairWaitMaxMs,
   leaseMs: shape.repairLeaseMs,
 });
 
-function metricsOf(site: Site): Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> {
+function metricsOf(system: SimulatedSystem): Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> {
   return {
-    repairTried: (result) => site.count(`repair: ${result}`),
+    repairTried: (result) => system.count(`repair: ${result}`),
     salesInRepair: () => undefined,
   };
 }

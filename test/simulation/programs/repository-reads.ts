@@ -1,32 +1,32 @@
 import type { OrderNotificationRows } from '../../../src/core/ports/purchase-notifications.js';
 import type { OrderStates } from '../../../src/core/ports/order-transitions.js';
-import type { Life } from '../engine/life.js';
-import { through } from '../engine/through.js';
-import type { Site } from '../site.js';
+import type { SimulatedProcess } from '../engine/simulated-process.js';
+import { withFaults } from '../engine/with-faults.js';
+import type { SimulatedSystem } from '../simulated-system.js';
 
-/** Where orders stand, as one plain read each. */
-export function orderStatesOf(life: Life, { books }: Site): OrderStates {
+/** States of orders, and those that are due to expire. */
+export function orderStatesOf(proc: SimulatedProcess, { repositories }: SimulatedSystem): OrderStates {
   const states: OrderStates = {
     statesOf: async (orderIds) => {
-      const found = books.allOrders.filter(({ orderId }) => orderIds.includes(orderId));
+      const found = repositories.allOrders.filter(({ orderId }) => orderIds.includes(orderId));
       return new Map(found.map(({ orderId, state }) => [orderId, state]));
     },
     dueOf: async (orderIds) => {
-      const nowMs = books.clock.nowMs();
-      const due = books.allOrders.filter(
+      const nowMs = repositories.clock.nowMs();
+      const due = repositories.allOrders.filter(
         ({ orderId, state, expiresAtMs }) =>
           orderIds.includes(orderId) && state === 'pending_payment' && expiresAtMs !== null && expiresAtMs <= nowMs,
       );
       return due.map(({ orderId }) => orderId);
     },
   };
-  return through(life, 'mysql', states, ['statesOf', 'dueOf']);
+  return withFaults(proc, 'mysql', states, ['statesOf', 'dueOf']);
 }
 
-/** What buyers who wait are told of, read from the rows. */
-export function notificationsRowsOf(life: Life, { books }: Site): OrderNotificationRows {
+/** What waiting buyers are notified of, read from the rows. */
+export function notificationsRowsOf(proc: SimulatedProcess, { repositories }: SimulatedSystem): OrderNotificationRows {
   const rows: OrderNotificationRows = {
-    notificationsOf: async (orderIds) => books.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),
+    notificationsOf: async (orderIds) => repositories.allOrders.filter(({ orderId }) => orderIds.includes(orderId)),
   };
-  return through(life, 'mysql', rows, ['notificationsOf']);
+  return withFaults(proc, 'mysql', rows, ['notificationsOf']);
 }

@@ -1,7 +1,7 @@
 import type { Delivery, DeliverySource } from '../../../src/core/ports/channels.js';
 import { TOPICS } from '../../../src/core/topics.js';
-import type { Life } from '../engine/life.js';
-import type { Site } from '../site.js';
+import type { SimulatedProcess } from '../engine/simulated-process.js';
+import type { SimulatedSystem } from '../simulated-system.js';
 
 export interface SourceOptions {
   readonly topic: string;
@@ -9,49 +9,53 @@ export interface SourceOptions {
   readonly invisibleMs: number;
 }
 
-/** Topics whose messages may get lost in the broker: what they carry is published again from the ledger. */
+/** Topics whose messages may get lost in the broker: a re-drive publishes those batches again from Redis. */
 const WRITER_TOPICS: readonly string[] = [TOPICS.purchase, TOPICS.redrive];
 const REPEAT_MAX_MS = 30_000;
 
-/** The consumer side of a topic as one process reaches it: messages come late, twice, in any order, or not at all. */
-export function sourceOf(life: Life, site: Site, { topic, group, invisibleMs }: SourceOptions): DeliverySource {
-  const source = site.broker.source(topic, group, invisibleMs, 0);
+/** The messages of a topic as one process receives them: late, twice, in any order, or not at all. */
+export function sourceOf(
+  proc: SimulatedProcess,
+  system: SimulatedSystem,
+  { topic, group, invisibleMs }: SourceOptions,
+): DeliverySource {
+  const source = system.broker.source(topic, group, invisibleMs, 0);
   const take = async (max: number): Promise<Delivery[]> => {
-    await site.arrival(topic, group);
-    if (!life.alive) return []; // nobody asks any more
+    await system.arrival(topic, group);
+    if (!proc.alive) return []; // it died while it waited
     const deliveries = await source.receive(max);
     for (const { body, properties } of deliveries) {
-      if (site.faults.befalls('message_repeated')) repeat(site, topic, body, properties);
+      if (system.faults.happens('message_repeated')) repeat(system, topic, body, properties);
     }
-    if (deliveries.length > 1 && site.faults.befalls('messages_reordered')) site.rng.shuffle(deliveries);
-    const kept: Delivery[] = [];
+    if (deliveries.length > 1 && system.faults.happens('messages_reordered')) system.rng.shuffle(deliveries);
+    const delivered: Delivery[] = [];
     for (const delivery of deliveries) {
       const ofWriters = WRITER_TOPICS.includes(topic);
-      if (ofWriters && site.faults.befalls('message_lost')) await delivery.ack();
-      else if (!ofWriters || !site.faults.befalls('delivery_unheard')) kept.push(delivery);
+      if (ofWriters && system.faults.happens('message_lost')) await delivery.ack();
+      else if (!ofWriters || !system.faults.happens('delivery_lost')) delivered.push(delivery);
     }
-    return kept;
+    return delivered;
   };
   return {
     receive: async (max) => {
-      const deliveries = await life.call('rocketmq', 'receive', () => take(max), [group]);
-      return deliveries.map((delivery) => reached(life, site, delivery));
+      const deliveries = await proc.call('rocketmq', 'receive', () => take(max), [group]);
+      return deliveries.map((delivery) => reached(proc, system, delivery));
     },
   };
 }
 
-function reached(life: Life, site: Site, delivery: Delivery): Delivery {
+function reached(proc: SimulatedProcess, system: SimulatedSystem, delivery: Delivery): Delivery {
   const { messageId } = delivery;
   const ack = async (): Promise<boolean> => {
     const taken = await delivery.ack();
-    site.count(taken ? 'ack: taken' : 'ack: loan ran out');
+    system.count(taken ? 'ack: taken' : 'ack: too late');
     return taken;
   };
   return {
     ...delivery,
-    ack: () => life.call('rocketmq', 'ack', ack, [messageId], () => false),
+    ack: () => proc.call('rocketmq', 'ack', ack, [messageId], () => false),
     hold: (ms) =>
-      life.call(
+      proc.call(
         'rocketmq',
         'hold',
         () => delivery.hold(ms),
@@ -59,7 +63,7 @@ function reached(life: Life, site: Site, delivery: Delivery): Delivery {
         () => false,
       ),
     retryAfter: (ms) =>
-      life.call(
+      proc.call(
         'rocketmq',
         'retryAfter',
         () => delivery.retryAfter(ms),
@@ -69,7 +73,7 @@ function reached(life: Life, site: Site, delivery: Delivery): Delivery {
   };
 }
 
-function repeat(site: Site, topic: string, body: string, properties: ReadonlyMap<string, string>): void {
-  const atMs = site.scheduler.nowMs + site.rng.range(0, REPEAT_MAX_MS);
-  site.broker.publishRaw(topic, body, Object.fromEntries(properties), atMs);
+function repeat(system: SimulatedSystem, topic: string, body: string, properties: ReadonlyMap<string, string>): void {
+  const atMs = system.scheduler.nowMs + system.rng.range(0, REPEAT_MAX_MS);
+  system.broker.publishRaw(topic, body, Object.fromEntries(properties), atMs);
 }

@@ -6,117 +6,119 @@ import { createWorkerMetrics, type WorkerMetrics } from '../../../src/orders/met
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
-import { Life } from '../engine/life.js';
-import { replaced, through } from '../engine/through.js';
-import { onBug, type Site } from '../site.js';
+import { SimulatedProcess } from '../engine/simulated-process.js';
+import { withFaults } from '../engine/with-faults.js';
+import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { sourceOf } from './source.js';
 
-const WAYS_IN = [
+const SOURCES = [
   { topic: TOPICS.purchase, group: GROUPS.writer },
   { topic: TOPICS.redrive, group: GROUPS.redriveWriter },
 ] as const;
 const RESTART_MAX_MS = 6_000;
 const PROBE_EVERY_MS = 1_000;
-/** How many of the workers are stopped in good order, now and then. */
-const STOPPED = 0.1;
-/** The shortest that the broker takes. */
+/** Share of the workers that are stopped gracefully. */
+const STOPPED_RATE = 0.1;
+/** The shortest invisible time that the broker allows. */
 const HOLD_MS = 10_000;
 
-/** A worker process: dies, is started again. */
+/** A worker process; when it dies it is started again. */
 export class Worker {
-  readonly #site: Site;
+  readonly #system: SimulatedSystem;
   readonly #name: string;
   #starts = 0;
 
-  constructor(site: Site, name: string) {
-    this.#site = site;
+  constructor(system: SimulatedSystem, name: string) {
+    this.#system = system;
     this.#name = name;
     this.start();
   }
 
   start(): void {
-    const { scheduler, rng } = this.#site;
-    const life = new Life(this.#site, this.#name);
+    const { scheduler, rng } = this.#system;
+    const proc = new SimulatedProcess(this.#system, this.#name);
     const owner = `${this.#name}-${++this.#starts}`;
-    life.onDeath(() => {
-      this.#site.count('process: worker died');
+    proc.onDeath(() => {
+      this.#system.count('process: worker died');
       scheduler.after(rng.range(1, RESTART_MAX_MS), () => this.start());
     });
-    run(life, this.#site, owner).catch(onBug(this.#site));
+    run(proc, this.#system, owner).catch(onBug(this.#system));
   }
 }
 
-async function run(life: Life, site: Site, owner: string): Promise<void> {
-  const { shape, log } = site;
-  const { clock } = life;
-  const slots = through(life, 'mysql', site.slots, ['acquire', 'free']);
+async function run(proc: SimulatedProcess, system: SimulatedSystem, owner: string): Promise<void> {
+  const { shape, log } = system;
+  const { clock } = proc;
+  const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });
-  await renewed(life, minter);
-  void keepLease(life, minter, shape.slotLeaseMs / 3).catch(onBug(site));
+  await renewed(proc, minter);
+  void keepLease(proc, minter, shape.slotLeaseMs / 3).catch(onBug(system));
 
   const metrics: WorkerMetrics = {
     ...createWorkerMetrics(new Registry()),
-    delivered: (verdict) => site.count(`delivery: ${verdict}`),
-    retried: (reason) => site.count(`retry: ${reason}`),
-    mysqlOutage: (isOut) => site.count(`outage: ${isOut ? 'begun' : 'over'}`),
+    delivered: (verdict) => system.count(`delivery: ${verdict}`),
+    retried: (reason) => system.count(`retry: ${reason}`),
+    mysqlOutage: (isOut) => system.count(`outage: ${isOut ? 'begun' : 'over'}`),
   };
   const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
     { probeEveryMs: PROBE_EVERY_MS },
   );
-  life.onDeath(() => outage.shutdown());
+  proc.onDeath(() => outage.shutdown());
   const shared = {
-    repository: orderRepositoryOf(life, site),
-    deadLetters: through(life, 'mysql', site.deadLetters, ['park']),
-    store: through(life, 'redis', site.servers.settlement, ['markRecorded', 'reacquire', 'park']),
+    repository: orderRepositoryOf(proc, system),
+    deadLetters: withFaults(proc, 'mysql', system.deadLetters, ['park']),
+    store: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'reacquire', 'park']),
     minter,
     outage,
     clock,
     metrics,
     log,
-    onBug: onBug(site),
+    onBug: onBug(system),
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };
-  const loops = WAYS_IN.map((way) => {
-    const source = sourceOf(life, site, { ...way, invisibleMs });
+  const loops = SOURCES.map((way) => {
+    const source = sourceOf(proc, system, { ...way, invisibleMs });
     const options = { ...way, loops: 1, receiveMax: 4, retryFirstMs, paymentWindowMs, holdMs: HOLD_MS, ...renew };
     return new WorkerLoop({ ...shared, source }, options);
   });
   for (const loop of loops) loop.start();
-  if (!site.rng.chance(STOPPED)) return;
-  await clock.sleep(site.rng.range(1, shape.chaosMs)); // SIGTERM, as at every release
+  if (!system.rng.chance(STOPPED_RATE)) return;
+  await clock.sleep(system.rng.range(1, shape.chaosMs)); // SIGTERM, as at every release
   await Promise.all(loops.map((loop) => loop.stop()));
   await minter.close();
-  if (life.alive) site.count('process: worker stopped');
-  life.die();
+  if (proc.alive) system.count('process: worker stopped');
+  proc.die();
 }
 
-/** A program that cannot start is started again by whoever runs it. */
-async function renewed(life: Life, minter: OrderIdMinter): Promise<void> {
+/** A program that cannot start is started again by its supervisor. */
+async function renewed(proc: SimulatedProcess, minter: OrderIdMinter): Promise<void> {
   for (;;) {
     try {
       return await minter.renew();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      await life.clock.sleep(1_000);
+      await proc.clock.sleep(1_000);
     }
   }
 }
 
-async function keepLease(life: Life, minter: OrderIdMinter, everyMs: number): Promise<never> {
+async function keepLease(proc: SimulatedProcess, minter: OrderIdMinter, everyMs: number): Promise<never> {
   for (;;) {
-    await life.clock.sleep(everyMs);
+    await proc.clock.sleep(everyMs);
     await minter.renew().catch((error: unknown) => {
       if (!(error instanceof OperationalError)) throw error;
     });
   }
 }
 
-function orderRepositoryOf(life: Life, site: Site): OrderRepository {
-  const { orders } = site.servers;
-  const repository: OrderRepository = replaced(orders, {
-    write: async (plan) => (site.faults.befalls('deadlocked') ? { outcome: 'again' } : orders.write(plan)),
-  });
-  return through(life, 'mysql', repository, ['termsOf', 'write', 'findByPurchases', 'liveBuyers', 'findOrder']);
+function orderRepositoryOf(proc: SimulatedProcess, system: SimulatedSystem): OrderRepository {
+  const { orders } = system.servers;
+  const write: OrderRepository['write'] = async (plan) =>
+    system.faults.happens('deadlocked') ? { outcome: 'again' } : orders.write(plan);
+  return {
+    ...withFaults(proc, 'mysql', orders, ['termsOf', 'findByPurchases', 'liveBuyers', 'findOrder']),
+    ...withFaults(proc, 'mysql', { write }, ['write']),
+  };
 }

@@ -10,12 +10,12 @@ describe('admission', () => {
   let counted: string[];
   beforeEach(() => void ([asked, counted] = [[], []]));
 
-  const layer = (mode: Mode, says: Verdict, label = mode): Layer => {
+  const layer = (mode: Mode, verdict: Verdict, label = mode): Layer => {
     const answer = (stage: string): Verdict => {
       asked.push(`${label} ${stage}`);
-      return says;
+      return verdict;
     };
-    return { name: 'lists', mode, anonymous: () => answer('stranger'), buyer: (_caller, userId) => answer(userId) };
+    return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_caller, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
     new Admission({ isAnyOn: true }, layers, { refused: (...words) => void counted.push(words.join(' ')) });
@@ -41,7 +41,7 @@ describe('admission', () => {
       layer('on', NO, 'third' as Mode),
     );
     expect(entry.anonymous(CALLER)).to.equal(NO);
-    expect(asked).to.deep.equal(['first stranger', 'second stranger']);
+    expect(asked).to.deep.equal(['first anonymous', 'second anonymous']);
     expect(counted).to.deep.equal(['lists denied on']);
   });
 
@@ -60,7 +60,7 @@ describe('admission', () => {
       CALLER,
     );
     expect(verdict).to.be.instanceOf(Promise);
-    expect(asked).to.deep.equal(['on stranger', 'on stranger']);
+    expect(asked).to.deep.equal(['on anonymous', 'on anonymous']);
     expect(await verdict).to.equal(NO);
     expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
     expect(await entryOf(layer('on', slow)).buyer(CALLER, 'ann')).to.equal(null);

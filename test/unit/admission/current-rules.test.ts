@@ -37,13 +37,13 @@ class RulesWorld {
     return this.current.rules.lists.users.deny;
   }
 
-  /** One look and all that follows from it. */
-  async look(): Promise<void> {
+  /** One poll and all that follows from it. */
+  async poll(): Promise<void> {
     await this.current.runOnce();
     await new Promise((resolve) => setImmediate(resolve));
   }
 
-  /** As another process publishes: past the desk of this one. */
+  /** As another process publishes: without the RuleAdmin of this one. */
   async storeOnly(rules: object): Promise<void> {
     const { version } = await this.repository.current();
     await this.repository.store(rules, version, 'ann');
@@ -59,17 +59,17 @@ describe('current rules', () => {
   beforeEach(async () => {
     world = new RulesWorld();
     await world.current.start();
-    await world.look();
+    await world.poll();
   });
 
-  it('before the first rules all is off, and Redis says so, so that MySQL is not read', async () => {
+  it('before the first rules all is off, and Redis has that, so that MySQL is not read', async () => {
     expect(world.current.isAnyOn).to.equal(false);
-    const before = world.repository.looks;
-    for (let looks = 0; looks < 30; looks++) {
+    const before = world.repository.reads;
+    for (let polls = 0; polls < 30; polls++) {
       world.clock.advance(250);
-      await world.look();
+      await world.poll();
     }
-    expect(world.repository.looks - before, 'looks at MySQL in 7.5 s').to.equal(0);
+    expect(world.repository.reads - before, 'reads of MySQL in 7.5 s').to.equal(0);
     expect(world.broadcast.announced).to.equal(1);
   });
 
@@ -79,11 +79,11 @@ describe('current rules', () => {
       version: 1,
       seenAtOnce: true,
     });
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
     expect(world.current.isAnyOn).to.equal(true);
     await world.admin.publish({}, 1, 'ann');
-    await world.look();
+    await world.poll();
     expect(world.current.isAnyOn).to.equal(false);
     expect(world.taken).to.deep.equal([1, 2]);
   });
@@ -97,37 +97,37 @@ describe('current rules', () => {
 
   it('bad rules are refused once, with the reason, and the old ones stay; later good ones are used', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
-    await world.look();
+    await world.poll();
     await world.broadcast.announce({ version: 2, rules: { lists: { mode: 'perhaps' }, tomorrow: {} } });
-    for (let looks = 0; looks < 3; looks++) await world.look();
+    for (let polls = 0; polls < 3; polls++) await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
     expect(world.current.isAnyOn).to.equal(true);
     expect(world.refused).to.equal(1);
     expect(world.warnings()).to.have.length(1);
     expect(world.warnings()[0]).to.contain('lists.mode').and.contain('tomorrow');
     await world.broadcast.announce({ version: 3, rules: denying('bob') });
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal(['bob']);
   });
 
   it('older rules never replace newer ones', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.admin.publish(denying('bob'), 1, 'ann');
-    await world.look();
+    await world.poll();
     world.broadcast.forget();
     await world.broadcast.announce({ version: 1, rules: denying('eve') });
     world.clock.advance(1000);
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal(['bob']);
   });
 
   it('when Redis has lost the rules, they are announced again from MySQL within a second', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
-    await world.look();
+    await world.poll();
     world.broadcast.forget();
-    for (let looks = 0; looks < 4; looks++) {
+    for (let polls = 0; polls < 4; polls++) {
       world.clock.advance(250);
-      await world.look();
+      await world.poll();
     }
     expect(await world.broadcast.newerThan(0)).to.deep.include({ is: 'newer' });
     expect(world.denied).to.deep.equal(['eve']);
@@ -136,37 +136,37 @@ describe('current rules', () => {
   it('when a publisher died between MySQL and Redis, its rules are in force and announced ten seconds later', async () => {
     await world.storeOnly(denying('eve'));
     world.clock.advance(9000);
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal([]);
     world.clock.advance(1000);
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
     expect(await world.broadcast.newerThan(1)).to.deep.equal({ is: 'level' });
   });
 
-  it('while Redis is away MySQL is read once a second, and one line of the log says so', async () => {
+  it('while Redis is down MySQL is read once a second, with one line in the log', async () => {
     world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
-    const before = world.repository.looks;
-    for (let looks = 0; looks < 20; looks++) {
+    const before = world.repository.reads;
+    for (let polls = 0; polls < 20; polls++) {
       world.clock.advance(250);
-      await world.look();
+      await world.poll();
     }
     expect(world.denied).to.deep.equal(['eve']);
-    expect(world.repository.looks - before, 'looks at MySQL in 5 s').to.equal(5);
+    expect(world.repository.reads - before, 'reads of MySQL in 5 s').to.equal(5);
     expect(world.warnings().filter((line) => line.includes('once a second'))).to.have.length(1);
     world.broadcast.down = false;
-    await world.look();
+    await world.poll();
     expect(world.logged.at(-1)).to.equal('info Redis announces new rules again');
   });
 
   it('while both are away the present rules stay, and each outage is logged once', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
-    await world.look();
+    await world.poll();
     world.broadcast.down = world.repository.down = true;
-    for (let looks = 0; looks < 20; looks++) {
+    for (let polls = 0; polls < 20; polls++) {
       world.clock.advance(1000);
-      await world.look();
+      await world.poll();
     }
     expect(world.denied).to.deep.equal(['eve']);
     expect(world.warnings()).to.have.length(2);
@@ -182,10 +182,10 @@ describe('current rules', () => {
     };
     world.repository.current = hanging;
     world.clock.advance(10_000);
-    await world.look();
+    await world.poll();
     await world.broadcast.announce({ version: 1, rules: denying('eve') });
     world.clock.advance(10_000);
-    await world.look();
+    await world.poll();
     expect(world.denied).to.deep.equal(['eve']);
     expect(asked).to.equal(1);
     answer();

@@ -53,7 +53,7 @@ function modelOf(networks: readonly string[]): (text: string) => boolean {
 }
 
 describe('lists', () => {
-  it('a set of networks holds what the plain model holds, whatever overlaps', () => {
+  it('a set of networks holds what the plain model holds, with any overlaps', () => {
     let inside = 0;
     fc.assert(
       fc.property(fc.array(network, { maxLength: 12 }), fc.array(address, { maxLength: 12 }), (networks, asked) => {

@@ -52,7 +52,7 @@ describe('rule set', () => {
     expect(reasons.join()).to.contain('must be an IP address or a network such as 10.0.0.0/8');
   });
 
-  it('says what is expected in our words, never in those of the library', () => {
+  it('says what is expected in words of the project, never in those of the library', () => {
     const rules = {
       lists: { mode: 'sometimes', users: 7 },
       limits: 'all',

@@ -1,15 +1,25 @@
 import { expect } from 'chai';
-import { addressesIn, addressIn } from '../../../bench/attack/addresses.js';
-import { attackFigures, answersOf, loadOfBoth, wonPerSecond } from '../../../bench/attack/attack-figures.js';
-import { attackRules, keyIdsOf } from '../../../bench/attack/attack-rules.js';
-import type { AttackResult, AttackTally } from '../../../bench/attack/attack.js';
-import { ATTACKS, honestAddresses, splitRate } from '../../../bench/attack/attackers.js';
-import { AttackRequests, withForgedToken } from '../../../bench/attack/requests.js';
-import { buyerRecord } from '../../../bench/load/buyers.js';
-import type { OpenLoopResult } from '../../../bench/load/open-loop.js';
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { signToken } from '../../../src/http/token.js';
+import { attackFigures, loadOfBoth, wonPerSecond } from '../../../bench/attack/attack-figures.js';
+import {
+  AttackRequests,
+  withForgedToken,
+  type AttackResult,
+  type AttackTally,
+} from '../../../bench/attack/attack-process.js';
+import {
+  addressesIn,
+  addressIn,
+  attackRules,
+  ATTACKS,
+  honestAddresses,
+  splitRate,
+} from '../../../bench/attack/attackers.js';
+import { buyerRecord } from '../../../bench/load/buyers.js';
+import type { OpenLoopResult } from '../../../bench/load/open-loop.js';
+import { allLayersOn } from '../../../bench/scenarios/sold-out.js';
 
 const latency = (p99: number): OpenLoopResult['latency'] => ({ p50: 1, p99, p999: p99, max: p99 });
 
@@ -25,7 +35,7 @@ const honestLoad = (changes: Partial<OpenLoopResult> = {}): OpenLoopResult => ({
   sendDelay: latency(2),
   ranOutOfBuyers: false,
   cpuSeconds: 1,
-  heard: '',
+  outcomes: '',
   ...changes,
 });
 
@@ -36,29 +46,21 @@ const tally = (byStatus: AttackTally['byStatus'] = {}): AttackTally => {
 
 const attackLoad = (tallies: Partial<AttackResult['tallies']> = {}): AttackResult => ({
   tallies: { flood: tally(), forged: tally(), replayed: tally(), oversized: tally(), ...tallies },
-  heard: '',
+  outcomes: '',
   startedAtMs: 4000,
   endedAtMs: 16_000,
   cpuSeconds: 0.5,
-  slow: { opened: 30, closed: 20, toldWhy: 20, longestMs: 5400 },
+  slow: { opened: 30, closed: 20, answered408: 20, longestMs: 5400 },
 });
 
 describe('rates of an attack', () => {
   it('a fifth is honest, and the parts add up to the whole', () => {
     for (const perSecond of [10_000, 999, 10]) {
-      for (const canReplay of [true, false]) {
-        const { honest, attack } = splitRate(perSecond, canReplay);
-        const attacks = ATTACKS.reduce((sum, kind) => sum + attack[kind], 0);
-        expect(honest + attacks, `${perSecond}`).to.equal(perSecond);
-        expect(honest).to.equal(Math.round(perSecond / 5));
-      }
+      const { honest, attack } = splitRate(perSecond);
+      const attacks = ATTACKS.reduce((sum, kind) => sum + attack[kind], 0);
+      expect(honest + attacks, `${perSecond}`).to.equal(perSecond);
+      expect(honest).to.equal(Math.round(perSecond / 5));
     }
-  });
-
-  it('without signatures nobody replays one, and the flood is stronger by that', () => {
-    const [all, fewer] = [splitRate(10_000, true).attack, splitRate(10_000, false).attack];
-    expect(fewer).to.deep.equal({ ...all, replayed: 0, flood: all.flood + all.replayed });
-    expect(all.replayed).to.equal(1200);
   });
 });
 
@@ -70,36 +72,36 @@ describe('addresses on this machine', () => {
   });
 
   it('honest ones stay within half of the limit, the flood does not', () => {
-    const { honest, attack } = splitRate(10_000, false);
-    const { limits } = rulesOf(null);
+    const { honest, attack } = splitRate(10_000);
+    const { limits } = rulesOf(attackRules('k1:secret', ['7']));
     const { limit, windowMs } = limits.purchase.ip ?? { limit: 0, windowMs: 0 };
     expect(((honest / honestAddresses(honest)) * windowMs) / 1000).to.be.at.most(limit / 2);
     expect((attack.flood * windowMs) / 1000 / 8).to.be.greaterThan(10 * limit);
   });
 });
 
-function rulesOf(sign: Parameters<typeof attackRules>[0]) {
-  const parsed = parseRules(attackRules(sign));
+function rulesOf(rules: object) {
+  const parsed = parseRules(rules);
   if ('reasons' in parsed) throw new Error(JSON.stringify(parsed.reasons));
   return parsed.rules;
 }
 
-describe('rules of an attack', () => {
-  it('are fit to be published, and one address of the flood is known to be bad', () => {
-    const { lists, limits } = rulesOf(null);
-    expect([lists.mode, limits.mode]).to.deep.equal(['on', 'on']);
+describe('rules of scenarios', () => {
+  it('attack: lists, limits and signatures of these sales; one address of the flood is denied, no secret is shown', () => {
+    const rules = attackRules('k1:first-secret,k2:second-secret', ['7', '8']);
+    const { lists, limits, sign } = rulesOf(rules);
+    expect([lists.mode, limits.mode, sign.mode]).to.deep.equal(['on', 'on', 'on']);
     expect(lists.addresses.deny).to.include(addressIn('flood', 0)).and.not.include(addressIn('flood', 1));
+    expect(sign).to.deep.include({ sales: ['7', '8'], keys: ['k1', 'k2'] });
+    expect(JSON.stringify(rules)).not.to.include('secret');
   });
 
-  it('ask for signatures of these sales, and never show a secret', () => {
-    const sign = { keys: 'k1:first-secret,k2:second-secret', saleIds: ['7', '8'] };
-    const rules = attackRules(sign);
-    expect(rulesOf(sign).sign.mode).to.equal('on');
-    expect(rules)
-      .to.have.property('sign')
-      .that.deep.equals({ mode: 'on', sales: ['7', '8'], keys: ['k1', 'k2'] });
-    expect(JSON.stringify(rules)).not.to.include('secret');
-    expect(keyIdsOf('one:a:b')).to.deep.equal(['one']);
+  it('sold-out --admission on: each layer is on', () => {
+    const { lists, limits, sign, queue, breaker, degrade } = rulesOf(
+      allLayersOn({ sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` }),
+    );
+    const modes = [lists, limits, sign, sign.tokens, queue, breaker, degrade].map(({ mode }) => mode);
+    expect(modes).to.deep.equal(Array(7).fill('on'));
   });
 });
 
@@ -110,7 +112,7 @@ describe('requests of attackers', () => {
   const auth = createAuthenticator({ algorithm: 'HS256', secret }, { cacheMax: 0 });
   const tokenIn = (text: string): string => /Authorization: (.*)\r\n/.exec(text)?.[1] ?? '';
 
-  it('a forged token says the same and is not believed; nothing else changes', () => {
+  it('a forged token says the same and is not accepted; nothing else changes', () => {
     expect(auth.authenticate(tokenIn(record))).to.deep.include({ userId: 'u1' });
     const forged = withForgedToken(record);
     expect(auth.authenticate(tokenIn(forged))).to.equal('invalid');
@@ -120,7 +122,7 @@ describe('requests of attackers', () => {
     expect(forged.slice(forged.indexOf('\r\n'))).to.equal(record.slice(record.indexOf('\r\n')));
   });
 
-  it('an oversized one has a true token and the body that it announces, which is JSON', () => {
+  it('an oversized request has a valid token and the body that it announces, which is JSON', () => {
     const requests = new AttackRequests({ port: 1, path: '/v1/sales/7/purchases' });
     const [head = '', body = ''] = requests.oversized(Buffer.from(record)).toString().split('\r\n\r\n');
     expect(body.length).to.be.greaterThan(4096);
@@ -132,7 +134,7 @@ describe('requests of attackers', () => {
 });
 
 describe('figures of an attack', () => {
-  const calm = { calm: honestLoad(), headersTimeoutMs: 5000 };
+  const baseline = { baseline: honestLoad(), headersTimeoutMs: 5000 };
 
   it('the rate of honest buyers is what they won, over the time until their last answer', () => {
     expect(wonPerSecond({ accepted: 1000, startedAtMs: 5000, endedAtMs: 15_000 })).to.equal(100);
@@ -142,9 +144,9 @@ describe('figures of an attack', () => {
   it('their share counts neither attackers nor refusals, and is less when answers come late', () => {
     const attack = attackLoad({ flood: tally({ 202: 500, 429: 4000 }) });
     const shareOf = (honest: OpenLoopResult): unknown =>
-      attackFigures(calm, { honest, attack })['honest: share of their rate without attack'];
+      attackFigures(baseline, { honest, attack })['honest: share of their rate without attack'];
     expect(shareOf(honestLoad({ accepted: 900 }))).to.equal(0.9);
-    const units = attackFigures(calm, { honest: honestLoad({ accepted: 900, endedAtMs: 25_000 }), attack });
+    const units = attackFigures(baseline, { honest: honestLoad({ accepted: 900, endedAtMs: 25_000 }), attack });
     expect(units['honest: share of their units without attack']).to.equal(0.9);
     expect(shareOf(honestLoad({ endedAtMs: 25_000 }))).to.equal(0.5);
   });
@@ -152,14 +154,14 @@ describe('figures of an attack', () => {
   it('p99 is that of honest winners, however quickly attackers are refused', () => {
     const honest = honestLoad({ acceptedLatency: latency(80), latency: latency(60) });
     const attack = attackLoad({ flood: tally({ 429: 100_000 }) });
-    expect(attackFigures(calm, { honest, attack })).to.include({
+    expect(attackFigures(baseline, { honest, attack })).to.include({
       'honest: p99 of winners, ms': 80,
       'honest: p99 of winners without attack, ms': 30,
     });
     expect(loadOfBoth(honest, attack).latency).to.equal(honest.latency);
   });
 
-  it('the books are told of all units that were won; a replayed answer is no purchase', () => {
+  it('all units that were won count as accepted; a replayed answer is no purchase', () => {
     const both = loadOfBoth(
       honestLoad({ accepted: 950 }),
       attackLoad({
@@ -171,13 +173,8 @@ describe('figures of an attack', () => {
     expect(both).to.include({ sent: 1115, answered: 1115, accepted: 990, startedAtMs: 4000, endedAtMs: 16_000 });
   });
 
-  it('a kind that stayed away is told so, else its answers are, the most frequent first', () => {
-    expect(answersOf(tally())).to.equal('left out');
-    expect(answersOf(tally({ 401: 40, 429: 3812 }))).to.equal('429 × 3,812, 401 × 40');
-  });
-
-  it('the part of the attack in the load is told as it was, not as it was wanted', () => {
+  it('the share of the attack is measured, not planned', () => {
     const attack = attackLoad({ flood: tally({ 429: 2500 }), forged: tally({ 401: 500 }) });
-    expect(attackFigures(calm, { honest: honestLoad(), attack })['attack: share of all requests']).to.equal(0.75);
+    expect(attackFigures(baseline, { honest: honestLoad(), attack })['attack: share of all requests']).to.equal(0.75);
   });
 });

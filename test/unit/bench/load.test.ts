@@ -1,10 +1,30 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect } from 'chai';
+import { RequestSignatures, signRules } from '../../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
+import { waitUntil } from '../../../deploy/local/stack/probes.js';
+import { noAdmissionMetrics } from '../../helpers/no-admission-metrics.js';
+import { addressIn } from '../../../bench/attack/attackers.js';
+import { SlowHeaders } from '../../../bench/attack/slow-headers.js';
 import { BenchError } from '../../../bench/bench-error.js';
-import { BuyerPool, buyerRecord, headersAt, purchaseKeyAt, splitSlice, userIdOf } from '../../../bench/load/buyers.js';
-import { AnswerReader } from '../../../bench/load/http-answers.js';
-import { LatencyHistogram } from '../../../bench/load/latency-histogram.js';
+import {
+  BuyerPool,
+  buyerRecord,
+  headersAt,
+  purchaseKeyAt,
+  readRecords,
+  splitSlice,
+  userIdOf,
+  type BuyerSlice,
+} from '../../../bench/load/buyers.js';
+import { credentialHeaders, signatureHeaders, withHeaders } from '../../../bench/load/credentials.js';
 import { requestFrame } from '../../../bench/load/load.js';
-import { dueAtMs, dueCount } from '../../../bench/load/open-loop.js';
+import { LatencyHistogram } from '../../../bench/load/open-loop.js';
+import { AnswerReader, dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
 import { loadResultOf, parseWrkOutput } from '../../../bench/load/wrk.js';
 
 describe('open-loop schedule', () => {
@@ -129,5 +149,183 @@ describe('prepared buyers', () => {
   it('a slice is split without a gap or an overlap', () => {
     const [first, others] = splitSlice({ ...file, first: 10, count: 50 }, 20);
     expect([first.first, first.count, others.first, others.count]).to.deep.equal([10, 20, 30, 30]);
+  });
+});
+
+const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
+const PATH = '/v1/sales/7/purchases';
+
+describe('buyers with credentials', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'seckill-signed-buyers-'));
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  function bare(count: number): BuyerSlice {
+    const path = join(dir, 'bare.bin');
+    const record = (index: number): string => buyerRecord('aaa.bbb.ccc', `key-${String(index).padStart(4, '0')}`);
+    writeFileSync(path, Array.from({ length: 100 }, (_, index) => record(index)).join(''), 'latin1');
+    return { path, recordBytes: record(0).length, first: 40, count };
+  }
+
+  it('keep what they had, in their order, and show a signature that is believed once', async () => {
+    const headersOf = signatureHeaders(KEYS.sign, PATH);
+    const signed = await withHeaders(bare(3), join(dir, 'signed.bin'), headersOf);
+    const records = readRecords(signed);
+    const headers = [0, 1, 2].map((place) => headersAt(records, signed.recordBytes, place));
+    expect(headers.map((one) => one['Idempotency-Key'])).to.deep.equal(['key-0040', 'key-0041', 'key-0042']);
+
+    const used = new Set<string>();
+    const signatures = new RequestSignatures({
+      rules: () => signRules.parse({ mode: 'on', keys: ['s1'] }),
+      keys: readKeyring(KEYS.sign),
+      nonces: { take: (_keyId, nonce) => Promise.resolve(used.size === used.add(nonce).size ? 'used' : 'fresh') },
+      clock: { nowMs: () => Date.now() },
+      metrics: noAdmissionMetrics,
+    });
+    for (const one of [...headers, headers[0] ?? {}].entries()) {
+      const head = signatures.begin('7', one[1]);
+      if (head === null || typeof head === 'string') throw new Error('the head is not well-formed');
+      const refused = await signatures.finish(head, { method: 'POST', path: PATH, body: '{"quantity":1}' });
+      expect(refused, `request ${one[0]}`).to.equal(one[0] < 3 ? null : 'bad_signature');
+    }
+  });
+
+  it('records of different lengths are an error', async () => {
+    let calls = 0;
+    const growing = (): string => `X: ${'x'.repeat(++calls)}\r\n`;
+    const error = await withHeaders(bare(3), join(dir, 'growing.bin'), growing).catch((thrown: unknown) => thrown);
+    expect(error).to.be.instanceOf(BenchError);
+  });
+
+  it('show seals of their own user and sale', () => {
+    const text = credentialHeaders(KEYS, '7', PATH)(userIdOf(5));
+    const shown = /seckill-purchase-token: (\S+)\r\nseckill-queue-pass: (\S+)\r\n$/.exec(text) ?? [];
+    const seals = new Seals(readKeyring(KEYS.seal));
+    const opens = (kind: 'purchase-token' | 'queue-pass', userId: string, seal = ''): boolean =>
+      seals.open({ kind, saleId: '7', userId }, seal) !== null;
+    expect(opens('purchase-token', userIdOf(5), shown[1])).to.equal(true);
+    expect(opens('queue-pass', userIdOf(5), shown[2])).to.equal(true);
+    expect(opens('queue-pass', userIdOf(6), shown[2])).to.equal(false);
+  });
+});
+
+const WAIT = { timeoutMs: 20_000, everyMs: 10 };
+
+/** Against a server of node:http alone: what clients do must not depend on the product. */
+describe('clients on raw sockets', () => {
+  let server: Server;
+
+  async function serve(answer: (req: IncomingMessage, res: ServerResponse) => void, options = {}): Promise<number> {
+    server = createServer(options, answer);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return (server.address() as AddressInfo).port;
+  }
+
+  afterEach(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+
+  const request = (): Buffer => Buffer.from('POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}');
+
+  it('a sender sends what is due and no more, and its addresses take turns', async () => {
+    const asked = new Map<string, number>();
+    const port = await serve((req, res) => {
+      const address = req.socket.remoteAddress ?? '';
+      asked.set(address, (asked.get(address) ?? 0) + 1);
+      res.writeHead(address === addressIn('flood', 0) ? 403 : 429, { 'Content-Length': 0 }).end();
+    });
+    const addressOf = (place: number): string => addressIn('flood', place % 4);
+    const answered: number[] = [];
+    const statuses: number[] = [];
+    const note = (place: number, status: number): void => {
+      answered.push(place);
+      statuses.push(status);
+    };
+    const sender = new RequestSender({
+      port,
+      connections: 8,
+      addressOf,
+      inTurn: true,
+      rate: 1000,
+      total: 40,
+      request,
+      onAnswer: note,
+    });
+    await sender.start();
+    const sendUntil = async (elapsedMs: number, count: number): Promise<void> => {
+      const done = await waitUntil(() => {
+        sender.sendDue(elapsedMs);
+        return Promise.resolve(answered.length >= count && sender.isAnswered);
+      }, WAIT);
+      expect(done, `${count} answers, ${answered.length} came`).to.equal(true);
+    };
+    for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one is due at once
+    expect(answered).to.have.length(8);
+    expect([...asked.values()], 'two connections of each address').to.deep.equal([2, 2, 2, 2]);
+    await sendUntil(60_000, 40);
+    const denied = asked.get(addressIn('flood', 0)) ?? 0;
+    sender.end();
+    expect(sender).to.include({ sent: 40, answered: 40 });
+    expect(statuses.filter((status) => status === 403)).to.have.length(denied);
+    expect(answered.sort((a, b) => a - b)).to.deep.equal(Array.from({ length: 40 }, (_, place) => place));
+  });
+
+  it('a connection that the server closes is opened again, from the same address', async () => {
+    const sockets = new Set<unknown>();
+    const statuses: number[] = [];
+    const port = await serve((req, res) => {
+      sockets.add(req.socket);
+      expect(req.socket.remoteAddress).to.equal(addressIn('oversized', 0));
+      res.writeHead(413, { 'Content-Length': 0, Connection: 'close' }).end();
+    });
+    const sender = new RequestSender({
+      port,
+      connections: 1,
+      rate: 1000,
+      total: 3,
+      request,
+      inTurn: true,
+      addressOf: (place) => addressIn('oversized', place),
+      onAnswer: (_place, status) => void statuses.push(status),
+    });
+    await sender.start();
+    const done = await waitUntil(() => {
+      sender.sendDue(1000);
+      return Promise.resolve(sockets.size === 3 && sender.isAnswered);
+    }, WAIT);
+    expect(done).to.equal(true);
+    sender.end();
+    expect(sender).to.include({ sent: 3, answered: 3 });
+    expect(statuses).to.deep.equal([413, 413, 413]);
+  });
+
+  it('slow connections never finish a request, are closed by headersTimeout, and are opened again', async () => {
+    let requests = 0;
+    const port = await serve(() => requests++, { headersTimeout: 300, connectionsCheckingInterval: 50 });
+    server.on('clientError', (_error, socket) =>
+      socket.end('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n'),
+    );
+    const slow = new SlowHeaders({ port, path: '/x', sockets: 3, addressOf: (place) => addressIn('slow', place) });
+    let tally = slow.tally;
+    const done = await waitUntil(() => Promise.resolve((tally = slow.tally).closed >= 6 && tally.opened >= 9), WAIT);
+    expect(done, JSON.stringify(tally)).to.equal(true);
+    const { closed, answered408, longestMs } = slow.end();
+    expect(answered408).to.equal(closed);
+    expect(longestMs).to.be.at.least(250);
+    expect(requests).to.equal(0);
+  });
+
+  it('slow connections that stay open count with their age', async () => {
+    const port = await serve(() => undefined, { headersTimeout: 0, requestTimeout: 0 });
+    const slow = new SlowHeaders({ port, path: '/x', sockets: 2, addressOf: (place) => addressIn('slow', place) });
+    await waitUntil(() => Promise.resolve(slow.tally.opened === 2), WAIT);
+    const openedMs = performance.now(); // their age counts from here at the latest; to open them may take its time
+    await waitUntil(() => Promise.resolve(performance.now() - openedMs > 100), WAIT);
+    const { closed, longestMs } = slow.end();
+    expect(closed).to.equal(0);
+    expect(longestMs).to.be.at.least(100);
   });
 });

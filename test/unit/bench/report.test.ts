@@ -1,11 +1,10 @@
 import { expect } from 'chai';
-import { judgeBooks } from '../../../bench/store-verdict.js';
-import { judgeGoals } from '../../../bench/report/goals.js';
-import { reportNotes, reportTable } from '../../../bench/report/report.js';
-import { formatNumber, renderTable } from '../../../bench/report/table.js';
-import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
-import { median } from '../../../bench/statistics.js';
 import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
+import { formatNumber, judgeGoals, reportNotes, reportTable } from '../../../bench/report.js';
+import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
+import { compare, turnsOf, type Pair } from '../../../bench/scenarios/paired.js';
+import { median } from '../../../bench/session/cpu.js';
+import { judgeSale } from '../../../bench/session/stores.js';
 
 const figures = (changes: Partial<SaleFigures> = {}): SaleCheck => ({
   figures: {
@@ -62,7 +61,7 @@ const load = (changes: Partial<LoadFigures> = {}): LoadFigures => ({
           others: 0,
         },
       },
-      books: judgeBooks({ accepted: 100, unanswered: 0 }, figures()),
+      verdict: judgeSale({ accepted: 100, unanswered: 0 }, figures()),
       per: 'accepted',
     },
     {},
@@ -70,24 +69,24 @@ const load = (changes: Partial<LoadFigures> = {}): LoadFigures => ({
   ...changes,
 });
 
-describe('verdict on the books (I1 to I5)', () => {
-  const problemsOf = (heard: { accepted: number; unanswered: number }, check: SaleCheck): readonly string[] =>
-    judgeBooks(heard, check).problems;
+describe('check of a sale after its load (I1 to I5)', () => {
+  const problemsOf = (answers: { accepted: number; unanswered: number }, check: SaleCheck): readonly string[] =>
+    judgeSale(answers, check).problems;
 
-  it('as many orders as buyers who heard yes is right', () => {
+  it('as many orders as accepted requests: passed', () => {
     expect(problemsOf({ accepted: 100, unanswered: 0 }, figures())).to.deep.equal([]);
   });
 
-  it('a buyer who heard yes and has no order is lost, also when Redis has forgotten him', () => {
-    const verdict = judgeBooks({ accepted: 103, unanswered: 0 }, figures());
+  it('an accepted request without an order is lost, also when Redis does not know the buyer', () => {
+    const verdict = judgeSale({ accepted: 103, unanswered: 0 }, figures());
     expect(verdict.lost).to.equal(3);
     expect(verdict.problems).to.deep.equal(['3 accepted purchases have no order']);
   });
 
-  it('an order that nobody heard of is wrong, but for requests without an answer', () => {
+  it('an order without an accepted request fails the check, but for requests without an answer', () => {
     expect(problemsOf({ accepted: 98, unanswered: 2 }, figures())).to.deep.equal([]);
     expect(problemsOf({ accepted: 97, unanswered: 2 }, figures())).to.deep.equal([
-      '1 orders belong to nobody who heard yes',
+      '1 orders belong to no accepted request',
     ]);
   });
 
@@ -103,18 +102,18 @@ describe('figures of a scenario', () => {
     expect(load()).to.include({ acceptedPerSecond: 100, landedPerSecond: 50 });
   });
 
-  it('CPU is told per purchase, in µs', () => {
+  it('CPU is reported per purchase, in µs', () => {
     expect(load().cpuMicros).to.include({ api: 5000, keeper: 0, 'load generator': 1000 });
   });
 
-  it('wrong books make the bench fail', () => {
+  it('a failed check makes the bench fail', () => {
     expect(isBad(load())).to.equal(false);
-    expect(isBad(load({ books: judgeBooks({ accepted: 101, unanswered: 0 }, figures()) }))).to.equal(true);
+    expect(isBad(load({ verdict: judgeSale({ accepted: 101, unanswered: 0 }, figures()) }))).to.equal(true);
   });
 });
 
 describe('goals', () => {
-  it('only those that the run can tell about', () => {
+  it('only those of scenarios that ran', () => {
     expect(judgeGoals([load({ landedPerSecond: 10_000 })])).to.deep.equal([
       { goal: 'win, landed/s ≥ 10,000', measured: 10_000, met: true },
     ]);
@@ -179,18 +178,6 @@ describe('table', () => {
     expect(table.at(-1)).to.match(/^insert/);
   });
 
-  it('columns are as wide as their widest cell', () => {
-    expect(
-      renderTable(
-        ['', 'b'],
-        [
-          ['long name', '1'],
-          ['x', '1000000'],
-        ],
-      ),
-    ).to.equal(['                 b', '─────────  ───────', 'long name        1', 'x          1000000'].join('\n'));
-  });
-
   it('numbers keep the digits that matter', () => {
     expect([12_345.6, 123, 42.42, 0.714, 0, 7].map(formatNumber)).to.deep.equal([
       '12,346',
@@ -204,7 +191,7 @@ describe('table', () => {
 });
 
 describe('notes', () => {
-  it('tell how busy the machine was before, and of every goal', () => {
+  it('show how busy the machine was before, and every goal', () => {
     const machine = {
       cpu: 'a CPU',
       cores: 2,
@@ -231,5 +218,30 @@ describe('notes', () => {
 describe('statistics', () => {
   it('median', () => {
     expect([median([3, 1, 2]), median([4, 1, 2, 3]), median([])]).to.deep.equal([2, 2.5, 0]);
+  });
+});
+
+describe('two builds in turn', () => {
+  const slice = (apiMicros: number) => ({ apiMicros, accepted: 40_000, yardstickMicros: 2 });
+  const pair = (here: number, there: number): Pair => ({ here: slice(here), there: slice(there) });
+
+  it('each is as often the first of its pair', () => {
+    expect(turnsOf(3)).to.deep.equal([
+      ['here', 'there'],
+      ['there', 'here'],
+      ['here', 'there'],
+    ]);
+  });
+
+  it('a machine that gets twice as slow meanwhile changes no ratio', () => {
+    const { ratio } = compare('1a2b3c4', [pair(50.5, 50), pair(75, 75), pair(101, 100)]);
+    expect(ratio).to.deep.equal({ min: 1, median: 1.01, max: 1.01 });
+  });
+
+  it('the goal is judged by the median', () => {
+    const goal = (...pairs: Pair[]) =>
+      judgeGoals([{ kind: 'paired', scenario: 'paired', comparison: compare('old', pairs) }]);
+    expect(goal(pair(101, 100), pair(101, 100), pair(150, 100))[0]).to.include({ measured: 1.01, met: true });
+    expect(goal(pair(103, 100))[0]).to.include({ met: false });
   });
 });

@@ -25,7 +25,7 @@ describe('op log', () => {
     expect([...log.soldOut.keys()], 'only where it was the last answer').to.deep.equal(['b', 'd']);
   });
 
-  it('keeps the statuses of a purchase in order, each change once, and passes over answers that say nothing', () => {
+  it('keeps the statuses of a purchase in order, each change once, and skips answers without a status', () => {
     const log = new OpLog();
     const pending = answer(202, { status: 'pending' });
     const ordered = answer(200, { status: 'ordered', orderId: '9' });

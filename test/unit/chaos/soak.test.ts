@@ -1,10 +1,4 @@
 import { expect } from 'chai';
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
-import type { Program } from '../../chaos/harness/programs.js';
-import { until } from '../../chaos/harness/wait.js';
 import { createRandom } from '../../chaos/random.js';
 import { NO_FIGURES } from '../../chaos/scenario-sales.js';
 import { type Fault, FAULT_KINDS, FaultDraw, keeperMayDie } from '../../chaos/soak/faults.js';
@@ -17,9 +11,8 @@ import {
   type ServerSample,
 } from '../../chaos/soak/flatness.js';
 import { LastSuccess } from '../../chaos/soak/load.js';
-import { openOf, samplePrograms } from '../../chaos/soak/samples.js';
 import { soakSentence } from '../../chaos/soak/soak-report.js';
-import { leakedConnections, Soak } from '../../chaos/soak/soak.js';
+import { Soak } from '../../chaos/soak/soak.js';
 
 const MIB = 1024 * 1024;
 const MINUTE_MS = 60_000;
@@ -149,71 +142,6 @@ describe('soak: flat or grown', () => {
     const leaking = serverLife((share) => ({ redisConnections: 20 + 90 * share, mysqlConnections: 30 + 90 * share }));
     const grown = judgeServers(leaking).filter(({ flat }) => !flat);
     expect(grown.map(({ what }) => what)).to.deep.equal(['Redis connections', 'MySQL connections']);
-  });
-});
-
-describe('soak: a sample of a program', () => {
-  let metrics: Server;
-  /** A process of its own, so that what it has open can be counted; connects as often as a message says. */
-  let program: ChildProcess;
-  let pid: number;
-  let port: number;
-  let rssBytes: number;
-  before(async () => {
-    metrics = createServer((_req, res) => res.end('nodejs_heap_size_used_bytes{program="api"} 4711\n'));
-    await new Promise<void>((resolve) => metrics.listen(0, '127.0.0.1', resolve));
-    const text = `
-      import { connect, createServer } from 'node:net';
-      const server = createServer().listen(0, '127.0.0.1', () => {
-        process.send({ port: server.address().port, rssBytes: process.memoryUsage.rss() });
-      });
-      process.on('message', async ({ port, count }) => {
-        const open = Array.from({ length: count }, () => connect(port, '127.0.0.1'));
-        await Promise.all(open.map((one) => new Promise((resolve) => one.on('connect', resolve))));
-        process.send('open');
-      });`;
-    const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const;
-    program = spawn(process.execPath, ['--input-type=module', '-e', text], { stdio: [...stdio] });
-    [{ port, rssBytes }] = (await once(program, 'message')) as [{ port: number; rssBytes: number }];
-    pid = program.pid as number;
-  });
-  after(() => {
-    program.kill('SIGKILL');
-    metrics.closeAllConnections();
-    metrics.close();
-  });
-  const addressOf = (server: Server): AddressInfo => server.address() as AddressInfo;
-  const sample = async (pid: number) => {
-    const program = { name: 'api', pid, probeUrl: `http://127.0.0.1:${addressOf(metrics).port}` } as Program;
-    return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
-  };
-  const hasInbound = (count: number): Promise<void> =>
-    until(`it has ${count} inbound`, () => openOf({ pid })?.inbound === count);
-
-  it('counts what it has open, sockets apart and inbound by themselves, and asks it for its heap', async () => {
-    const [before] = await sample(pid);
-    expect(before).to.include({ program: `api ${pid}`, ageMs: 5, heapBytes: 4711, inbound: 0 });
-    expect(before?.rssBytes).to.be.within(0.5 * rssBytes, 2 * rssBytes);
-    program.send({ port: addressOf(metrics).port, count: 20 });
-    await once(program, 'message');
-    const clients = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'));
-    await hasInbound(30);
-    const [after] = await sample(pid);
-    for (const client of clients) client.destroy();
-    expect(after?.inbound).to.equal(30);
-    expect((after?.sockets ?? 0) - (before?.sockets ?? 0), 'its own').to.equal(20);
-    expect((after?.handles ?? 0) - (before?.handles ?? 0), 'of them handles').to.equal(20);
-    await hasInbound(0);
-  });
-
-  it('reports connections that are kept when every buyer has closed them', async () => {
-    const kept = connect(port, '127.0.0.1');
-    await hasInbound(1);
-    expect(await leakedConnections([{ pid }], 100)).to.deep.equal([
-      `api ${pid} holds 1 connections that buyers have closed`,
-    ]);
-    kept.destroy();
-    expect(await leakedConnections([{ pid }])).to.deep.equal([]);
   });
 });
 

@@ -32,7 +32,7 @@ describe('seckill rules check', () => {
     return lines.join('\n');
   }
 
-  it('says of good rules that nothing is wrong with them', async () => {
+  it('reports good rules as valid', async () => {
     expect(await check('{"version":3,"rules":{"lists":{"mode":"on"}}}')).to.match(/nothing is wrong with it\.$/);
     lines = [];
     expect(JSON.parse(await check('{"rules":{}}', '--json'))).to.deep.equal({ valid: true, errors: [] });

@@ -77,7 +77,7 @@ describe('seckill switch', () => {
     );
   }
 
-  it('says what it takes when it is used wrongly', async () => {
+  it('prints its usage when it is used wrongly', async () => {
     expect(await usage('sale')).to.match(/which level for sale/);
     expect(await usage('admin', 'L1')).to.match(/^error: endpoint must be one of /);
     expect(await usage('sale', 'L9')).to.match(/^error: level must be one of /);

@@ -73,7 +73,7 @@ describe('batch', () => {
     }
   });
 
-  it('another version is not the same as an undecodable body: a later program may know it [M7]', () => {
+  it('another version is not the same as an undecodable body: a later program may read it [M7]', () => {
     for (const version of [0, 2, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }

@@ -67,7 +67,7 @@ describe('address', () => {
     });
   }
 
-  it('bits behind the length are a slip of the hand and not taken', () => {
+  it('bits behind the prefix length are refused as a typing error', () => {
     for (const text of ['10.0.0.1/8', '128.0.0.0/0', '2001:db8::1/64']) expect(readNetwork(text), text).to.equal(null);
   });
 });

@@ -15,7 +15,7 @@ describe('repair-need', () => {
     expect(needOf({ state: 'paused' }, { state: 'closed', epoch: 4 })).to.equal(null);
   });
 
-  it('one bucket is enough, and what somebody works on comes first [R5, R2]', () => {
+  it('one bucket is enough, and a repair under way comes first [R5, R2]', () => {
     expect(needOf({}, { state: null, epoch: 0, sameServer: false })).to.equal('not_loaded');
     expect(needOf({}, { sameServer: false })).to.equal('other_server');
     expect(needOf({}, { epoch: 2 })).to.equal('old_epoch');

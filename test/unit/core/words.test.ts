@@ -147,7 +147,7 @@ describe('order id', () => {
     );
   });
 
-  it('later is greater, whoever made it', () => {
+  it('a later id is greater, also from another process', () => {
     fc.assert(
       fc.property(parts, parts, (a, b) => {
         fc.pre(a.atMs < b.atMs);

@@ -71,7 +71,7 @@ describe('admission in front of the routes', () => {
   for (const route of [...BUYERS, SALE]) {
     const { method, path, endpoint, counted } = route;
 
-    it(`${method} ${path}: an anonymous caller who is refused gets 403 before the token is read`, async () => {
+    it(`${method} ${path}: a refused anonymous caller gets 403 before the token is read`, async () => {
       admission.anonymousVerdict = NO;
       await serve();
       const { body, headers } = await ask(route, { authorization: 'Bearer nonsense' }).expect(403);
@@ -103,14 +103,14 @@ describe('admission in front of the routes', () => {
       expect([fake.asked, fake.entered, fake.bugs]).to.deep.equal([flags, [], []]);
     });
 
-    it(`${route.method} ${route.path}: without a token the buyer layers are not asked`, async () => {
+    it(`${route.method} ${route.path}: without a token the layers for buyers are not called`, async () => {
       await serve();
       await ask(route, { authorization: '' }).expect(401);
       expect(admission.asked).to.deep.equal([`anonymous ${route.endpoint}`]);
     });
   }
 
-  it('while it is off, it is asked nothing', async () => {
+  it('while it is off, it is not called', async () => {
     admission.isOn = false;
     admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) } });
@@ -144,7 +144,7 @@ describe('admission in front of the routes', () => {
       expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
     });
 
-    it('a refusal that comes asynchronously is a refusal', async () => {
+    it('a refusal that is a promise counts as well', async () => {
       admission.buyerVerdict = Promise.resolve(NO);
       await serve();
       await ask(PURCHASE).send({ quantity: 2 }).expect(403);

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { newLifecycle, problem, send } from '../../../src/http/answer.js';
 
 describe('respond', () => {
-  it('when a second answer is tried, as after an error in the first, then the first one stands', async () => {
+  it('when a second answer is tried, as after an error in the first, then the first one is sent', async () => {
     const lifecycle = newLifecycle();
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {

@@ -95,9 +95,7 @@ describe('auth', () => {
       { jku: 'http://evil.example' },
       { x5u: 'http://evil.example' },
     ]) {
-      expect(ask(hs(good, hint, 'the secret of somebody else, 40 bytes long')), JSON.stringify(hint)).to.equal(
-        'invalid',
-      );
+      expect(ask(hs(good, hint, 'the secret of another one, 40 bytes long')), JSON.stringify(hint)).to.equal('invalid');
     }
     expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.equal('invalid');
   });
@@ -165,7 +163,7 @@ describe('auth', () => {
     expect(ask(token)).to.equal('expired');
   });
 
-  it('when more tokens come again than fit, then the oldest is forgotten and all are still judged right', () => {
+  it('when more tokens come again than fit, then the oldest is forgotten and all are still verified correctly', () => {
     const tokens = Array.from({ length: 20 }, (_, i) => hs({ sub: `u${i}`, exp: LATER }));
     const [first = '', ...others] = tokens;
     for (let i = 0; i < 3; i++) ask(first);

@@ -12,13 +12,13 @@ const addressOf = (trusted: string[], peer: string | undefined, forwarded?: stri
 const OURS = ['10.0.0.0/8', '2001:db8::/32'];
 
 describe('client address', () => {
-  it('without proxies of our own it is the other end of the connection, whatever a header says', () => {
+  it('without trusted proxies it is the other end of the connection, with any header', () => {
     expect(addressOf([], '192.0.2.1', '198.51.100.7')).to.equal('192.0.2.1');
     expect(addressOf([], '10.0.0.1', '198.51.100.7')).to.equal('10.0.0.1');
     expect(addressOf([], undefined)).to.equal('');
   });
 
-  it('a header from a client that is no proxy of ours is ignored', () => {
+  it('a header from a client that is no trusted proxy is ignored', () => {
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1')).to.equal('192.0.2.1');
     expect(addressOf(OURS, '192.0.2.1', '10.0.0.1, 198.51.100.7')).to.equal('192.0.2.1');
   });
@@ -29,7 +29,7 @@ describe('client address', () => {
     expect(addressOf(OURS, '10.0.0.1', '203.0.113.9,198.51.100.7,10.0.0.2 , 2001:db8::5')).to.equal('198.51.100.7');
   });
 
-  it('when every one is ours, it is the one at the left end', () => {
+  it('when every address is a trusted proxy, it is the one at the left end', () => {
     expect(addressOf(OURS, '10.0.0.1', '10.0.0.3, 10.0.0.2')).to.equal('10.0.0.3');
     expect(addressOf(OURS, '10.0.0.1')).to.equal('10.0.0.1');
   });
@@ -48,7 +48,7 @@ describe('client address', () => {
     expect(addressOf(OURS, '10.0.0.1', '2001:41d0::1')).to.equal('2001:41d0::1');
   });
 
-  it('whatever a client puts in front, what our proxy added is found', () => {
+  it('the address that the trusted proxy added is found behind anything that a client sends', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 60 }), (made) => {
         expect(addressOf(OURS, '10.0.0.1', `${made}, 198.51.100.7, 10.9.9.9`)).to.equal('198.51.100.7');

@@ -142,7 +142,7 @@ describe('the degradation in front of the routes', () => {
       expect(world.fake.counted.at(-1)).to.match(/ stale$/);
     });
 
-    it(`${endpoint}: when its source fails its last answer stands in for it; without one it is 503 with Retry-After`, async () => {
+    it(`${endpoint}: when its source fails its last answer is served; without one it is 503 with Retry-After`, async () => {
       await get(endpoint).expect(200);
       world.out = endpoint === 'order' ? 'mysql' : 'redis';
       const { body } = await get(endpoint).expect(200);

@@ -36,6 +36,7 @@ export class FakeServices {
   statusFault: Error | null = null;
   /** What memory has of the sale. */
   snapshot: SaleSnapshot | undefined;
+  nowMs = (): number => Date.now();
   readonly services: HttpServices;
 
   constructor(overrides: Partial<HttpServices> = {}) {
@@ -51,7 +52,7 @@ export class FakeServices {
       tokens: { check: () => null, issue: refuse },
       rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
-      clock: { nowMs: () => Date.now() },
+      clock: { nowMs: () => this.nowMs() },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
@@ -120,7 +121,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** A connection that says exactly what a test wants said. */
+/** A connection that sends exactly the bytes of a test. */
 export class RawClient {
   readonly socket: Socket;
   closed = false;
@@ -184,7 +185,7 @@ export class RawClient {
   }
 }
 
-/** The lines of a purchase as a raw client says them. */
+/** The lines of a purchase as a raw client sends them. */
 export function rawPurchase(body: string, ...extra: string[]): string {
   const head = ['POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, ...extra];
   const hasLength = extra.some((line) => /^(content-length|transfer-encoding)/i.test(line));

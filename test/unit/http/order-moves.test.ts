@@ -137,21 +137,21 @@ describe('orders and payments over HTTP', () => {
     const path = '/v1/payments/webhook';
     const secret = 'a-webhook-secret-of-more-than-32-bytes';
     const event = { eventId: 'e1', type: 'payment.succeeded', paymentId: 'p1', orderId: '99', amountCents: 1998 };
-    let told: [string, Payment][];
+    let reported: [string, Payment][];
     let outcome: PayOutcome;
 
     beforeEach(() => {
-      told = [];
+      reported = [];
       outcome = 'paid';
     });
-    const listen = (tell?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
+    const listen = (report?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
       serve({
         ...overrides,
         webhook: {
           verifier: createWebhookVerifier(secret, { nowMs: () => AT_MS }),
           pay: (orderId, payment) => {
-            told.push([orderId, payment]);
-            return tell ? tell() : Promise.resolve(outcome);
+            reported.push([orderId, payment]);
+            return report ? report() : Promise.resolve(outcome);
           },
         },
       });
@@ -162,7 +162,7 @@ describe('orders and payments over HTTP', () => {
       const url = await listen();
       const { body } = await post(url, JSON.stringify(event)).expect(200);
       expect(body).to.deep.equal({ outcome: 'paid', orderId: '99', paymentId: 'p1' });
-      expect(told).to.deep.equal([['99', { paymentId: 'p1', amountCents: 1998 }]]);
+      expect(reported).to.deep.equal([['99', { paymentId: 'p1', amountCents: 1998 }]]);
       outcome = 'refund_due';
       expect((await post(url, JSON.stringify(event)).expect(200)).body).to.include({ outcome: 'refund_due' });
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
@@ -182,7 +182,7 @@ describe('orders and payments over HTTP', () => {
       }
       const stale = await post(url, body, signWebhook(secret, body, AT_MS - 301_000)).expect(401);
       expect(stale.body.detail).to.contain('too far from now');
-      expect(told).to.deep.equal([]);
+      expect(reported).to.deep.equal([]);
     });
 
     it('a signed body that is no payment: 400 says why [S6]', async () => {
@@ -203,7 +203,7 @@ describe('orders and payments over HTTP', () => {
         const answer = await post(url, body).expect(400);
         expect(answer.body, body).to.include({ code: 'bad_request' });
       }
-      expect(told).to.deep.equal([]);
+      expect(reported).to.deep.equal([]);
       expect(fake.bugs).to.deep.equal([]);
     });
 
@@ -242,7 +242,7 @@ describe('orders and payments over HTTP', () => {
       const url = await listen();
       const body = JSON.stringify({ type: 'payment.created', anything: [1] });
       expect((await post(url, body).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
-      expect(told).to.deep.equal([]);
+      expect(reported).to.deep.equal([]);
     });
 
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {

@@ -72,7 +72,7 @@ describe('events of a purchase over HTTP', () => {
       connection: 'close',
     });
     make({ status: 'pending' });
-    await client.heard('pending');
+    await client.received('pending');
     make(ORDERED);
     make({ ...ORDERED, orderState: 'paid' });
     make(null);
@@ -123,7 +123,7 @@ describe('events of a purchase over HTTP', () => {
   });
 
   it('is kept alive by comments and ends after its longest time', async () => {
-    await serve(undefined, { ...TIMES, heartbeatMs: 20, streamMaxMs: 200 });
+    await serve(undefined, { ...TIMES, heartbeatMs: 10, streamMaxMs: 60 });
     const client = await listen();
     await client.end();
     expect(client.comments).to.be.within(1, 10);

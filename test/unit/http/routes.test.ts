@@ -93,7 +93,7 @@ describe('routes', () => {
         .expect(400);
     });
 
-    it('when a poll has been answered, then nothing of it is kept', async () => {
+    it('when a poll has been answered, then nothing of it stays in memory', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
       const listener = createRequestListener(fake.services, lifecycle);
@@ -186,7 +186,7 @@ describe('routes', () => {
   });
 
   describe('probes', () => {
-    it('when the process lives, then healthz says so and metrics are text', async () => {
+    it('when the process lives, then healthz is 200 and metrics are text', async () => {
       const url = await serve();
       await request(url).get('/healthz').expect(200, { status: 'alive' });
       const { text } = await request(url)

@@ -12,7 +12,7 @@ const orderOf = (parts: Partial<AuditedOrder> = {}): AuditedOrder => ({
   reason: null,
   ...parts,
 });
-const books = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
+const stateOf = (orders: readonly AuditedOrder[], unitsLeft = 0) => ({
   rows: new Map(orders.map((order) => [`${order.userId}/${order.requestId}`, order])),
   unitsLeft,
 });
@@ -22,12 +22,12 @@ const historyOf = (parts: Partial<ClientHistory>): ClientHistory => ({
   soldOut: new Map(),
   ...parts,
 });
-const look = (status: SeenStatus['status'], orderId: string | null = null): SeenStatus => ({ status, orderId });
+const seenAs = (status: SeenStatus['status'], orderId: string | null = null): SeenStatus => ({ status, orderId });
 const invariants = (history: Partial<ClientHistory>, orders: readonly AuditedOrder[], unitsLeft = 0): string[] =>
-  judgeHistory(historyOf(history), books(orders, unitsLeft)).map(({ invariant }) => invariant);
+  judgeHistory(historyOf(history), stateOf(orders, unitsLeft)).map(({ invariant }) => invariant);
 
 describe('check-history', () => {
-  it('a payment or a cancellation that was confirmed stands, and never both [I6]', () => {
+  it('a confirmed payment or cancellation stays in force, and never both [I6]', () => {
     const paid = { moves: new Map([['1', new Set(['pay'] as const)]]) };
     expect(invariants(paid, [orderOf({ state: 'paid' })])).to.deep.equal([]);
     expect(invariants(paid, [orderOf()])).to.deep.equal(['I6']);
@@ -41,34 +41,34 @@ describe('check-history', () => {
   it('sold_out is honest when no unit is left, or units came back later [I7]', () => {
     const refused = { soldOut: new Map([['bob/k1', 2]]) };
     expect(invariants(refused, [orderOf()], 0)).to.deep.equal([]);
-    expect(invariants(refused, [orderOf()], 1), 'fewer than he wanted').to.deep.equal([]);
+    expect(invariants(refused, [orderOf()], 1), 'fewer than they wanted').to.deep.equal([]);
     expect(invariants(refused, [orderOf()], 2)).to.deep.equal(['I7']);
     expect(invariants(refused, [orderOf({ state: 'cancelled' })], 2), 'one came back').to.deep.equal([]);
   });
 
-  it('what a client saw as over never changes again, and is what the book says [I8]', () => {
+  it('a status that a client saw as final never changes again, and agrees with MySQL [I8]', () => {
     const seen = (...statuses: SeenStatus[]) => ({ statuses: new Map([['ann/k1', statuses]]) });
     const row = orderOf();
-    expect(invariants(seen(look('absent'), look('pending'), look('ordered', '1')), [row])).to.deep.equal([]);
-    expect(invariants(seen(look('pending')), [row]), 'not over').to.deep.equal([]);
-    for (const after of [look('pending'), look('absent'), look('ordered', '2')]) {
-      const [first, second] = invariants(seen(look('ordered', '1'), after, look('ordered', '1')), [row]);
+    expect(invariants(seen(seenAs('absent'), seenAs('pending'), seenAs('ordered', '1')), [row])).to.deep.equal([]);
+    expect(invariants(seen(seenAs('pending')), [row]), 'not over').to.deep.equal([]);
+    for (const after of [seenAs('pending'), seenAs('absent'), seenAs('ordered', '2')]) {
+      const [first, second] = invariants(seen(seenAs('ordered', '1'), after, seenAs('ordered', '1')), [row]);
       expect([first, second], JSON.stringify(after)).to.deep.equal(
         after.orderId === '2' ? ['I8', 'I8'] : ['I8', undefined],
       );
     }
-    expect(invariants(seen(look('ordered', '9')), [row]), 'another order').to.deep.equal(['I8']);
-    expect(invariants(seen(look('failed')), [row]), 'an order after all').to.deep.equal(['I8']);
+    expect(invariants(seen(seenAs('ordered', '9')), [row]), 'another order').to.deep.equal(['I8']);
+    expect(invariants(seen(seenAs('failed')), [row]), 'an order after all').to.deep.equal(['I8']);
     const failed = orderOf({ state: 'failed', reason: 'discarded' });
-    expect(invariants(seen(look('pending'), look('failed')), [failed])).to.deep.equal([]);
+    expect(invariants(seen(seenAs('pending'), seenAs('failed')), [failed])).to.deep.equal([]);
   });
 
   it('an accepted purchase fails only for a reason that the fault explains [I3]', () => {
-    const { rows } = books([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
+    const { rows } = stateOf([orderOf({ state: 'failed', reason: 'oversold_guard' })]);
     const judged = (accepted: boolean, mayFail: readonly 'oversold_guard'[]): string[] =>
       judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);
     expect(judged(true, [])).to.deep.equal(['I3']);
     expect(judged(true, ['oversold_guard'])).to.deep.equal([]);
-    expect(judged(false, []), 'nobody promised him anything').to.deep.equal([]);
+    expect(judged(false, []), 'it was never accepted').to.deep.equal([]);
   });
 });

@@ -31,7 +31,7 @@ describe('mysql errors', () => {
     });
   }
 
-  it('keeps what the server says of a column, a table or a constraint, and no value', () => {
+  it('keeps the names of column, table and constraint, and no value', () => {
     const said = (errno: number, code: string, message: string): string =>
       toMysqlError(serverError(errno, code, message)).message;
     // The driver calls MariaDB's 4025 by the name that this number has in MySQL.
@@ -49,14 +49,14 @@ describe('mysql errors', () => {
     );
   });
 
-  it('1062 names its key, on MySQL 8 and MariaDB, whatever the value holds [D7]', () => {
+  it('1062 names its key, on MySQL 8 and MariaDB, with any value [D7]', () => {
     const keyOf = (message: string): unknown => toMysqlError(serverError(1062, 'ER_DUP_ENTRY', message)).key;
     expect(keyOf("Duplicate entry '12' for key 'PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry '12' for key 'orders.PRIMARY'")).to.equal('PRIMARY');
     expect(keyOf("Duplicate entry 'x' for key 'PRIMARY'-7-k' for key 'orders.request'")).to.equal('request');
   });
 
-  it('what the socket or the driver says is a lost connection or a time-out [D4]', () => {
+  it('errors of the socket and the driver are a lost connection or a time-out [D4]', () => {
     const kindOf = (fields: object): unknown => toMysqlError(Object.assign(new Error('no server'), fields)).kind;
     expect(kindOf({ code: 'ECONNREFUSED' })).to.equal('connection_lost');
     expect(kindOf({ code: 'PROTOCOL_CONNECTION_LOST', fatal: true })).to.equal('connection_lost');

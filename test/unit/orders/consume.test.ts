@@ -52,7 +52,7 @@ describe('keeper: the messages of a consumer group', () => {
     ]);
   });
 
-  it('what came too early comes again, later each time, and does not delay the others [M6]', async () => {
+  it('a message that came too early is retried, later each time, and does not delay the others [M6]', async () => {
     answers.set('early', () => ({ outcome: 'later', why: 'not there' }));
     world.broker.publishRaw(TOPIC, 'early');
     world.broker.publishRaw(TOPIC, 'other');
@@ -117,7 +117,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(attempt, 'it cost no attempt').to.equal(1);
   });
 
-  it('when MySQL goes while messages are in hand, all of them come again [D1]', async () => {
+  it('when MySQL fails while messages are being handled, all of them are retried [D1]', async () => {
     for (const body of ['a', 'b', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('b', away(true));
     expect(await run()).to.equal('OperationalError');
@@ -128,7 +128,7 @@ describe('keeper: the messages of a consumer group', () => {
     expect(unfinished()).to.equal(0);
   });
 
-  it('a mistake of ours costs one message an attempt, not its neighbours, and is an error in the log', async () => {
+  it('a bug costs one message an attempt, not its neighbours, and is an error in the log', async () => {
     for (const body of ['a', 'odd', 'c']) world.broker.publishRaw(TOPIC, body);
     answers.set('odd', () => {
       throw new TypeError('undefined is not a function');

@@ -50,7 +50,7 @@ describe('draft-rows', () => {
     });
   }
 
-  it('a row of its own batch is done: marked while it lives, left alone once it has ended', () => {
+  it('a row of the same batch is done: marked while the order lives, left alone once it has ended', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'cancelled' }),
@@ -58,11 +58,11 @@ describe('draft-rows', () => {
     ]);
     const draft = draftRows([batch], termsOf(sale), known);
     expect(draft.rows).to.deep.equal([]);
-    expect(draft.releases, 'promised when the row ended').to.deep.equal([]);
+    expect(draft.releases, 'written when the row ended').to.deep.equal([]);
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 
-  it('a row of its own batch that has ended: an older batch may have reacquired units since, which go back', () => {
+  it('a row of the same batch that has ended: an older batch may have reacquired units since, which are released', () => {
     const known = knowing([
       knownRow(batch, 0, { state: 'paid' }),
       knownRow(batch, 1, { state: 'failed', reason: 'discarded' }),

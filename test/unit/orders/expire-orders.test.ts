@@ -22,7 +22,7 @@ describe('keeper: orders expire by the sweep', () => {
   const states = async (orderIds: readonly string[]): Promise<Record<string, number>> => {
     const counts: Record<string, number> = {};
     for (const orderId of orderIds) {
-      const state = (await world.books.findOrder(orderId))?.state ?? 'missing';
+      const state = (await world.mysql.findOrder(orderId))?.state ?? 'missing';
       counts[state] = (counts[state] ?? 0) + 1;
     }
     return counts;
@@ -39,7 +39,7 @@ describe('keeper: orders expire by the sweep', () => {
     expect(world.counts.expired).to.equal(1200);
   });
 
-  it('is bounded in one run; the next one goes on', async () => {
+  it('one run does a bounded amount; the next one goes on', async () => {
     const orderIds = await unpaid(700);
     world.clock.advance(WINDOW_MS + 5000);
     await jobOf(600).runOnce();

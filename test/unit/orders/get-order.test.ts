@@ -15,9 +15,9 @@ describe('get-order', () => {
 
   it('does not ask MySQL for what can’t be an order id [S6]', async () => {
     const asked: string[] = [];
-    const watched = { findOrder: async (orderId: string) => (asked.push(orderId), order) };
+    const repository = { findOrder: async (orderId: string) => (asked.push(orderId), order) };
     for (const text of ['', '0', '-1', '1e3', ' 123', "1' OR 1", '99999999999999999999']) {
-      expect(await getOrder(text, 'ann', watched)).to.equal(null);
+      expect(await getOrder(text, 'ann', repository)).to.equal(null);
     }
     expect(asked).to.deep.equal([]);
   });

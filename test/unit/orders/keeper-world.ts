@@ -8,17 +8,17 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 /** A keeper with everything around it in memory. */
 export class KeeperWorld {
   readonly clock = new ManualClock();
-  readonly store = new MemoryStore({ clock: this.clock });
+  readonly store = new MemoryRedis({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
-  readonly books = new MemoryRepositories({ clock: this.clock });
-  readonly moves = new MemoryOrderMoves(this.books);
+  readonly mysql = new MemoryRepositories({ clock: this.clock });
+  readonly moves = new MemoryOrderTransitions(this.mysql);
   readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
   readonly counts = {
     redriven: 0,
@@ -72,7 +72,7 @@ export class KeeperWorld {
 
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, limitPerBuyer: 10, ...parts }, this.clock.nowMs());
-    this.books.putSale(sale);
+    this.mysql.putSale(sale);
     await this.store.warm(sale);
     await this.store.setState(sale, 'open');
     return sale;
@@ -87,7 +87,7 @@ export class KeeperWorld {
 
   /** Writes the rows of a batch, as a worker does before it marks the batch; `failed` users get a failed row. */
   async recorded(batch: Batch, failed: readonly string[] = []): Promise<string[]> {
-    const terms = await this.books.termsOf([batch.saleId]);
+    const terms = await this.mysql.termsOf([batch.saleId]);
     const orders = batch.purchases.map((purchase) => ({
       orderId: String(++this.#orders),
       batch,
@@ -95,7 +95,7 @@ export class KeeperWorld {
       failure: failed.includes(purchase.userId) ? ('limit_reached' as const) : null,
     }));
     const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
-    const { outcome } = await this.books.write(plan);
+    const { outcome } = await this.mysql.write(plan);
     if (outcome !== 'written') throw new Error(`write: ${outcome}`);
     return orders.map(({ orderId }) => orderId);
   }

@@ -7,11 +7,11 @@ import { KeeperWorld } from './keeper-world.js';
 
 describe('keeper: notify-buyers', () => {
   let world: KeeperWorld;
-  let news: MemoryPurchaseNotifications;
+  let notifications: MemoryPurchaseNotifications;
   let asked: (readonly string[])[];
   beforeEach(() => {
     world = new KeeperWorld();
-    news = new MemoryPurchaseNotifications();
+    notifications = new MemoryPurchaseNotifications();
     asked = [];
   });
 
@@ -36,20 +36,20 @@ describe('keeper: notify-buyers', () => {
         return orderIds.filter((orderId) => orderId !== '404').map(notificationsOf);
       },
     };
-    return notifyBuyers({ orders, sender: news, metrics: world.metrics })(encodeOrderEvents(events));
+    return notifyBuyers({ orders, sender: notifications, metrics: world.metrics })(encodeOrderEvents(events));
   };
   const waitFor = (saleId: string, userId: string): (OrderNotification | null)[] => {
-    const heard: (OrderNotification | null)[] = [];
-    news.listen({ saleId, userId, requestId: 'k1' }, (told) => void heard.push(told));
-    return heard;
+    const received: (OrderNotification | null)[] = [];
+    notifications.listen({ saleId, userId, requestId: 'k1' }, (sent) => void received.push(sent));
+    return received;
   };
 
-  it('notifies of the state of the rows, each once, whatever the events say; missing rows are skipped', async () => {
-    const heard = waitFor('7', 'u1');
+  it('notifies of the state of the rows, each once, not of the events; missing rows are skipped', async () => {
+    const received = waitFor('7', 'u1');
     const result = await handle(event('order.created', '7', '1', '2', '404'), event('order.paid', '7', '1'));
     expect(result).to.deep.equal({ outcome: 'done' });
-    expect(news.sent).to.deep.equal([['7', [notificationsOf('1'), notificationsOf('2')]]]);
-    expect(heard.filter(Boolean)).to.deep.equal([notificationsOf('1')]);
+    expect(notifications.sent).to.deep.equal([['7', [notificationsOf('1'), notificationsOf('2')]]]);
+    expect(received.filter(Boolean)).to.deep.equal([notificationsOf('1')]);
     expect(world.counts.notified).to.equal(2);
   });
 
@@ -57,24 +57,24 @@ describe('keeper: notify-buyers', () => {
     waitFor('8', 'u1');
     expect((await handle(event('order.created', '7', '1'), event('order.paid', '8', '3'))).outcome).to.equal('done');
     expect(asked).to.deep.equal([['3']]);
-    expect(news.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
+    expect(notifications.sent.map(([saleId]) => saleId)).to.deep.equal(['8']);
   });
 
   it('many orders are sent in messages of bounded size', async () => {
     waitFor('7', 'u1');
     await handle(event('order.created', '7', ...Array.from({ length: 1200 }, (_, index) => String(index + 1000))));
-    expect(news.sent.map(([, told]) => told.length)).to.deep.equal([500, 500, 200]);
+    expect(notifications.sent.map(([, sent]) => sent.length)).to.deep.equal([500, 500, 200]);
   });
 
-  it('while Redis is out the message comes again [R8]', async () => {
-    news.broken = true;
+  it('while Redis is out the message is retried [R8]', async () => {
+    notifications.broken = true;
     const error: unknown = await handle(event('order.paid', '7', '1')).catch((thrown: unknown) => thrown);
     expect(error).to.include({ name: 'OperationalError', dependency: 'redis', retryable: true });
   });
 
   it('a body that is no event is an answer [M7]', async () => {
     const orders = { notificationsOf: () => expect.fail() };
-    const outcome = await notifyBuyers({ orders, sender: news, metrics: world.metrics })('{"v":9}');
+    const outcome = await notifyBuyers({ orders, sender: notifications, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });

@@ -97,7 +97,7 @@ describe('keeper: coupons', () => {
     return issueCoupons(coupons, world.metrics)(encodeOrderEvents(events));
   };
 
-  it('one coupon for each paid order, however often the event comes', async () => {
+  it('one coupon for each paid order, however often the event is delivered', async () => {
     paid = new Set(['1', '2']);
     for (let copies = 0; copies < 3; copies++) {
       expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('done');
@@ -112,7 +112,7 @@ describe('keeper: coupons', () => {
     expect(having.size).to.equal(0);
   });
 
-  it('an event that comes before its row comes again later [M6]', async () => {
+  it('an event that arrives before its row is retried later [M6]', async () => {
     paid = new Set(['1']);
     expect((await handle(event('order.paid', '1', '2'))).outcome).to.equal('later');
     expect([...having]).to.deep.equal(['1']);

@@ -9,7 +9,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
   });
 
   it('publishes what is undone and how old it is, for each kind', async () => {
-    const { outbox } = world.books;
+    const { outbox } = world.mysql;
     outbox.add('release', 'a', []);
     world.clock.advance(5_000);
     outbox.add('release', 'b', []);
@@ -23,7 +23,7 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
   });
 
   it('removes what was done long ago, in bounded steps, and nothing else', async () => {
-    const { outbox } = world.books;
+    const { outbox } = world.mysql;
     const job = tidyOutbox(outbox, world.metrics, { keepMs: 60_000 });
     const old = Array.from({ length: 2_500 }, () => outbox.add('release', 'old', []));
     await outbox.markDone(old);

@@ -83,7 +83,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors).to.deep.equal(['a refund was refused: ask the provider']);
   });
 
-  it('a refund that a person took on while the provider was asked is logged: it may have been paid twice', async () => {
+  it('a refund that a person took on during the call of the provider is logged: it may have been paid twice', async () => {
     await owe('simulated-1');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {
@@ -95,7 +95,7 @@ describe('keeper: pay-refunds', () => {
     expect(world.errors[0]).to.contain('paid twice');
   });
 
-  it('when the mark is lost, then the same refund is asked for again: no money moves twice [D1]', async () => {
+  it('when the mark is lost, then the same refund is requested again: no money moves twice [D1]', async () => {
     await owe('simulated-1', 'simulated-2');
     const mark = refunds.markRefunded.bind(refunds);
     refunds.markRefunded = async (paymentId) => {

@@ -6,15 +6,15 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryOrderMoves } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 
 const WINDOW_MS = 900_000;
 
 describe('pay and cancel', () => {
   let clock: ManualClock;
-  let books: MemoryRepositories;
-  let moves: MemoryOrderMoves;
+  let mysql: MemoryRepositories;
+  let moves: MemoryOrderTransitions;
   let order: Order;
   /** Order and key of every charge. */
   let charged: string[];
@@ -33,22 +33,22 @@ describe('pay and cancel', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryRepositories({ clock });
-    moves = new MemoryOrderMoves(books);
+    mysql = new MemoryRepositories({ clock });
+    moves = new MemoryOrderTransitions(mysql);
     charged = [];
     meanwhile = () => undefined;
     const sale = saleOf({}, clock.nowMs());
-    books.putSale(sale);
+    mysql.putSale(sale);
     const row = { orderId: '99', batch: batchOf(sale, [purchaseOf('ann*2')]), purchase: purchaseOf('ann*2') };
-    const terms = await books.termsOf([sale.saleId]);
+    const terms = await mysql.termsOf([sale.saleId]);
     const plan = { terms, orders: [{ ...row, failure: null }], releases: [], oneByOne: new Set<string>() };
-    await books.write({ ...plan, paymentWindowMs: WINDOW_MS });
-    order = (await books.findOrder('99')) as Order;
+    await mysql.write({ ...plan, paymentWindowMs: WINDOW_MS });
+    order = (await mysql.findOrder('99')) as Order;
   });
 
   const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
-    payOrder({ orderId: '99', userId, key }, { repository: books, moves, provider: by, log: silentLog });
-  const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: books, moves });
+    payOrder({ orderId: '99', userId, key }, { repository: mysql, moves, provider: by, log: silentLog });
+  const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: mysql, moves });
   const refunds = (): (string | null)[] => [...moves.payments.values()].map(({ refund }) => refund);
 
   it('paid: the answer carries the paid order, and a second call charges nothing', async () => {
@@ -76,12 +76,12 @@ describe('pay and cancel', () => {
     expect(await pay(null, 'bob')).to.deep.equal({ outcome: 'not_found' });
     expect(await cancel('bob')).to.deep.equal({ outcome: 'not_found' });
     expect(charged).to.deep.equal([]);
-    expect((await books.findOrder('99'))?.state).to.equal('pending_payment');
+    expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
   });
 
   it('declined: the order waits, another key may try again', async () => {
     expect(await pay('decline-1')).to.deep.equal({ outcome: 'declined' });
-    expect((await books.findOrder('99'))?.state).to.equal('pending_payment');
+    expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
     expect((await pay('k2')).outcome).to.equal('paid');
   });
 
@@ -106,7 +106,7 @@ describe('pay and cancel', () => {
     expect(charged).to.deep.equal([]);
   });
 
-  it('the order ends while the money is on its way: it is owed back, and the answer says so', async () => {
+  it('the order ends during the payment: the money is owed back, and the answer is refund_due', async () => {
     meanwhile = () => moves.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
@@ -127,7 +127,7 @@ describe('pay and cancel', () => {
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
     const request = { orderId: '99', userId: 'ann', key: null };
-    const answer = await payOrder(request, { repository: books, moves: stuck, provider, log });
+    const answer = await payOrder(request, { repository: mysql, moves: stuck, provider, log });
     expect(answer).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(errors).to.have.length(1);
   });
@@ -141,6 +141,6 @@ describe('pay and cancel', () => {
   it('a paid order is not cancelled', async () => {
     await pay();
     expect(await cancel()).to.deep.include({ outcome: 'wrong_state' });
-    expect((await books.findOrder('99'))?.state).to.equal('paid');
+    expect((await mysql.findOrder('99'))?.state).to.equal('paid');
   });
 });

@@ -5,7 +5,6 @@ import { TOPICS } from '../../../src/core/topics.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded } from '../../../src/orders/outbox-handlers.js';
 import type { ReadableRow } from '../../../src/orders/relay-outbox.js';
 import type { BatchRecorded, OrdersMoved } from '../../../src/core/ports/outbox.js';
-import { memoryOrderChannels } from '../../helpers/memory/memory-order-channels.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const AT_MS = 1_700_000_000_000;
@@ -37,7 +36,7 @@ describe('keeper: events and deadlines of the outbox', () => {
     });
 
   it('a batch is published in one message, and its deadline is set from the time of its rows', async () => {
-    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ failed: ['13'] })]);
+    await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] })]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     expect(events()).to.deep.equal([
       { eventId: '41-created', type: 'order.created', saleId: '7', orders: ['11', '12'], atMs: AT_MS },
@@ -49,13 +48,13 @@ describe('keeper: events and deadlines of the outbox', () => {
   });
 
   it('orders that failed have no deadline', async () => {
-    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ orders: [], failed: ['13'] })]);
+    await publishRecorded(world.broker.orderChannels())([recordedRow({ orders: [], failed: ['13'] })]);
     expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);
     expect(deadlines()).to.deep.equal([]);
   });
 
   it('the same row published again has the same event ids [C3]', async () => {
-    const publish = publishRecorded(memoryOrderChannels(world.broker));
+    const publish = publishRecorded(world.broker.orderChannels());
     await publish([recordedRow()]);
     await publish([{ ...recordedRow(), attempts: 2 }]);
     expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-created']);
@@ -63,7 +62,7 @@ describe('keeper: events and deadlines of the outbox', () => {
 
   it('batches of one sale share their messages: an event each, one deadline when the last of them is over', async () => {
     const later = { ...recordedRow({ batchId: 'b2', orders: ['14'] }), outboxId: '42', createdAtMs: AT_MS + 900 };
-    await publishRecorded(memoryOrderChannels(world.broker))([recordedRow({ failed: ['13'] }), later]);
+    await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'] }), later]);
     expect(world.broker.published(TOPICS.orderEvent)).to.have.length(1);
     expect(events().map(({ eventId }) => eventId)).to.deep.equal(['41-created', '41-failed', '42-created']);
     expect(deadlines()).to.deep.equal([
@@ -103,10 +102,10 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(ids(groupMoved(moves))).to.deep.equal(['1+3', '2', '4']);
   });
 
-  it('is not kept before both messages are stored', async () => {
+  it('is not done before both messages are stored', async () => {
     for (const fault of ['publish_fails', 'publish_reply_lost'] as const) {
       world.broker.breakNext(fault);
-      const result = publishRecorded(memoryOrderChannels(world.broker))([recordedRow()]);
+      const result = publishRecorded(world.broker.orderChannels())([recordedRow()]);
       expect(await result.catch((error: Error) => error.name), fault).to.equal('OperationalError');
     }
   });
@@ -114,9 +113,7 @@ describe('keeper: events and deadlines of the outbox', () => {
   it('each move has its own word', async () => {
     for (const move of ['paid', 'cancelled', 'expired'] as const) {
       const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
-      await publishMoved(memoryOrderChannels(world.broker))([
-        { ...row, payload: { move, saleId: '7', orders: ['11'] } },
-      ]);
+      await publishMoved(world.broker.orderChannels())([{ ...row, payload: { move, saleId: '7', orders: ['11'] } }]);
     }
     expect(events()).to.deep.equal(
       ['paid', 'cancelled', 'expired'].map((move) => ({

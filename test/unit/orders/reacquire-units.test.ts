@@ -17,24 +17,24 @@ const words = (results: readonly BatchResult[]): string[] =>
   results.map((result) => (result.outcome === 'retry' ? `retry ${result.reason}` : result.outcome));
 
 describe('claim-late', () => {
-  let books: MemoryRepositories;
+  let mysql: MemoryRepositories;
   let minter: OrderIdMinter;
   let sale: Sale;
   let clock: ManualClock;
-  /** What the ledger was asked, and what it says: the keys that are lost, or another word. */
+  /** Calls of reacquire, and its answer: the keys that are lost, or another outcome. */
   let asked: { readonly batch: Batch; readonly epoch: number; readonly recorded: readonly string[] }[];
   let answer: (batch: Batch) => Promise<Reacquired>;
 
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryRepositories({ clock });
+    mysql = new MemoryRepositories({ clock });
     minter = createOrderIdMinter(
       { slots: new MemoryWorkerSlots(clock), clock, log: silentLog },
       { owner: 'test', leaseMs: 60_000 },
     );
     await minter.renew();
     sale = saleOf({ epoch: 2 });
-    books.putSale(sale);
+    mysql.putSale(sale);
     asked = [];
     answer = async () => losing();
   });
@@ -52,11 +52,11 @@ describe('claim-late', () => {
         return answer(batch);
       },
     };
-    return recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);
+    return recordBatches(batches, { repository: mysql, clock, minter, store }, OPTIONS);
   };
   const rows = (): string[] =>
-    books.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
-  const releases = (): unknown[] => books.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
+    mysql.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
+  const releases = (): unknown[] => mysql.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
   it('a late batch claims in the epoch of the sale: what is lost fails with its release, the rest is an order [R3]', async () => {
     answer = async () => losing('bob/k1');
@@ -67,16 +67,16 @@ describe('claim-late', () => {
     expect(rows()).to.deep.equal(['ann pending_payment', 'bob units_lost']);
     expect(releases()).to.have.length(1);
     expect(releases()[0]).to.include({ userId: 'bob', batchId: batch.batchId, withUnits: true });
-    expect((await books.find(sale.saleId))?.sold).to.equal(1);
+    expect((await mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
-  it('a batch of this epoch asks Redis nothing, and needs no look-up', async () => {
-    books.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
+  it('a batch of this epoch needs no call of Redis and no look-up', async () => {
+    mysql.findByPurchases = async () => expect.fail('the usual batch pays for no look-up');
     answer = async () => expect.fail('nothing to claim');
     expect(words(await record(timely('ann')))).to.deep.equal(['recorded']);
   });
 
-  it('one that is recorded already asks nothing either; one that is so in part names its rows [R4]', async () => {
+  it('a batch that is already recorded needs none either; one that is partly recorded names its rows [R4]', async () => {
     const batch = late('ann', 'bob');
     await record(batch);
     asked = [];
@@ -108,10 +108,10 @@ describe('claim-late', () => {
 
   it('rebuilt between terms and COMMIT: the terms are read again, and what is late now claims [R3]', async () => {
     const batch = timely('ann');
-    const { termsOf } = books;
-    books.termsOf = async (saleIds) => {
-      const terms = await termsOf.call(books, saleIds);
-      if (asked.length === 0) books.putSale({ ...sale, epoch: 3 });
+    const { termsOf } = mysql;
+    mysql.termsOf = async (saleIds) => {
+      const terms = await termsOf.call(mysql, saleIds);
+      if (asked.length === 0) mysql.putSale({ ...sale, epoch: 3 });
       return terms;
     };
     expect(words(await record(batch))).to.deep.equal(['recorded']);
@@ -124,7 +124,7 @@ describe('claim-late', () => {
     expect(rows()).to.have.length(2);
   });
 
-  it('what another batch holds gets no row from this one, which comes again until that one is recorded [R4, S2]', async () => {
+  it('a purchase that another batch holds gets no row from this one, which is retried until the other is recorded [R4, S2]', async () => {
     const elsewhere = new Set(['ann/k1']);
     answer = async ({ purchases: [first] }) => ({
       outcome: 'claimed',
@@ -140,7 +140,7 @@ describe('claim-late', () => {
     expect(words(await record(holder))).to.deep.equal(['recorded']);
     expect(words(await record(mixed))).to.deep.equal(['already_recorded']);
     expect(words(await record(alone))).to.deep.equal(['already_recorded']);
-    expect(books.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`).sort()).to.deep.equal([
+    expect(mysql.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`).sort()).to.deep.equal([
       'ann 1',
       'bob 1',
     ]);
@@ -148,36 +148,36 @@ describe('claim-late', () => {
 
   it('a lost purchase takes no place under the limit of one', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
-    books.putSale(sale);
+    mysql.putSale(sale);
     answer = async () => losing('ann/k1');
     expect(words(await record(late('ann/k1', 'ann/k2')))).to.deep.equal(['refused']);
     expect(rows()).to.deep.equal(['ann pending_payment', 'ann units_lost']);
   });
 
-  it('an order that its buyer cancels while the batch claims does not stand in its way', async () => {
+  it('an order that its buyer cancels while the batch reacquires does not block it', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
-    books.putSale(sale);
+    mysql.putSale(sale);
     await record(timely('ann/k1'));
     answer = async () => {
-      books.allOrders.forEach(({ orderId }) => books.endOrder(orderId, 'cancelled'));
+      mysql.allOrders.forEach(({ orderId }) => mysql.endOrder(orderId, 'cancelled'));
       return losing();
     };
     expect(words(await record(late('ann/k2')))).to.deep.equal(['recorded']);
     expect(rows()).to.deep.equal(['ann cancelled', 'ann pending_payment']);
   });
 
-  it('one that lives does: the row of the late batch says so', async () => {
+  it('a live order blocks it: the row of the older batch has the reason', async () => {
     sale = { ...sale, limitPerBuyer: 1 };
-    books.putSale(sale);
+    mysql.putSale(sale);
     await record(timely('ann/k1'));
     expect(words(await record(late('ann/k2')))).to.deep.equal(['refused']);
     expect(rows()).to.deep.equal(['ann limit_reached', 'ann pending_payment']);
   });
 
-  it('given up while it claims, after the release of its row: what it took then goes back', async () => {
+  it('discarded while it reacquires, after the release of its row: the reacquired units are released', async () => {
     const batch = late('ann/k1');
     answer = async () => {
-      await failPurchases(batch, 'discarded', { repository: books, minter, clock });
+      await failPurchases(batch, 'discarded', { repository: mysql, minter, clock });
       return losing();
     };
     expect(words(await record(batch))).to.deep.equal(['already_recorded']);

@@ -5,7 +5,7 @@ import { createOrderIdMinter, type OrderIdMinter } from '../../../src/orders/ord
 import { recordBatches, type BatchResult } from '../../../src/orders/record-batches.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WriteOutcome, WritePlan } from '../../../src/core/ports/order-repository.js';
-import { grantingStore as store } from '../../helpers/claims.js';
+import { reacquiringStore as store } from '../../helpers/memory/memory-redis.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
@@ -17,37 +17,37 @@ const words = (results: readonly BatchResult[]): string[] =>
 
 describe('record-batches', () => {
   let clock: ManualClock;
-  let books: MemoryRepositories;
+  let mysql: MemoryRepositories;
   let minter: OrderIdMinter;
   let sale: Sale;
   beforeEach(async () => {
     clock = new ManualClock();
-    books = new MemoryRepositories({ clock });
+    mysql = new MemoryRepositories({ clock });
     const slots = new MemoryWorkerSlots(clock);
     minter = createOrderIdMinter({ slots, clock, log: silentLog }, { owner: 'test', leaseMs: 60_000 });
     await minter.renew();
     sale = saleOf();
-    books.putSale(sale);
+    mysql.putSale(sale);
   });
 
-  /** The books, with the first answers of `write` replaced; remembers every plan. */
+  /** MySQL, with the first answers of `write` replaced; records every plan. */
   function scripted(...answers: WriteOutcome[]): { repository: OrderRepository; plans: WritePlan[] } {
     const plans: WritePlan[] = [];
     const repository: OrderRepository = {
-      termsOf: (saleIds) => books.termsOf(saleIds),
-      findByPurchases: (saleId, purchases) => books.findByPurchases(saleId, purchases),
-      liveBuyers: (saleId, userIds) => books.liveBuyers(saleId, userIds),
-      findOrder: (orderId) => books.findOrder(orderId),
+      termsOf: (saleIds) => mysql.termsOf(saleIds),
+      findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
+      liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
+      findOrder: (orderId) => mysql.findOrder(orderId),
       write: async (plan) => {
         plans.push(plan);
-        return answers.shift() ?? books.write(plan);
+        return answers.shift() ?? mysql.write(plan);
       },
     };
     return { repository, plans };
   }
   const idsOf = (plan: WritePlan | undefined): string[] => plan?.orders.map(({ orderId }) => orderId) ?? [];
 
-  it('again: the same rows with ids of their own, a moment later [D3]', async () => {
+  it('again: the same rows with new ids, a moment later [D3]', async () => {
     const { repository, plans } = scripted({ outcome: 'again' }, { outcome: 'again' });
     const startedMs = clock.nowMs();
     const results = await recordBatches(
@@ -75,8 +75,8 @@ describe('record-batches', () => {
 
   it('oversold: only the sale whose guard said no is tried one by one [D6]', async () => {
     const other = saleOf();
-    books.putSale(other);
-    books.putSale({ ...sale, stock: 1 });
+    mysql.putSale(other);
+    mysql.putSale({ ...sale, stock: 1 });
     const { repository, plans } = scripted();
     const batches = [batchOf(sale, purchasesOf('ann', 'bob')), batchOf(other, purchasesOf('ann'))];
     expect(words(await recordBatches(batches, { repository, clock, minter, store }, OPTIONS))).to.deep.equal([
@@ -86,10 +86,10 @@ describe('record-batches', () => {
     expect(plans.map(({ oneByOne }) => [...oneByOne])).to.deep.equal([[], [sale.saleId]]);
   });
 
-  it('a sale that is gone when its epoch is read again is unknown', async () => {
+  it('a sale that is missing when its epoch is read again is unknown', async () => {
     const { repository } = scripted({ outcome: 'epoch_changed' });
     let reads = 0;
-    repository.termsOf = async (saleIds) => (reads++ === 0 ? books.termsOf(saleIds) : new Map());
+    repository.termsOf = async (saleIds) => (reads++ === 0 ? mysql.termsOf(saleIds) : new Map());
     const results = await recordBatches(
       [batchOf(sale, purchasesOf('ann'))],
       { repository, clock, minter, store },
@@ -118,31 +118,31 @@ describe('record-batches', () => {
     expect(plans).to.deep.equal([]);
   });
 
-  it('an outage counts against no batch: each may be tried again, and says what happened [D1]', async () => {
-    books.breakNext('write_fails');
+  it('an outage counts against no batch: each may be tried again, and has the reason [D1]', async () => {
+    mysql.breakNext('write_fails');
     const batches = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
-    const results = await recordBatches(batches, { repository: books, clock, minter, store }, OPTIONS);
+    const results = await recordBatches(batches, { repository: mysql, clock, minter, store }, OPTIONS);
     expect(words(results)).to.deep.equal(['retry unavailable', 'retry unavailable']);
     expect(results[0]?.outcome === 'retry' && results[0].error).to.be.instanceOf(OperationalError);
-    expect(books.allOrders).to.deep.equal([]);
+    expect(mysql.allOrders).to.deep.equal([]);
   });
 
   it('a lost reply to COMMIT: the next try finds the rows, nothing is counted twice [D4]', async () => {
-    books.breakNext('write_reply_lost');
+    mysql.breakNext('write_reply_lost');
     const batch = batchOf(sale, purchasesOf('ann*2'));
-    expect(words(await recordBatches([batch], { repository: books, clock, minter, store }, OPTIONS))).to.deep.equal([
+    expect(words(await recordBatches([batch], { repository: mysql, clock, minter, store }, OPTIONS))).to.deep.equal([
       'retry unavailable',
     ]);
-    const [result] = await recordBatches([batch], { repository: books, clock, minter, store }, OPTIONS);
+    const [result] = await recordBatches([batch], { repository: mysql, clock, minter, store }, OPTIONS);
     expect(result).to.deep.include({ outcome: 'already_recorded' });
-    expect((await books.find(sale.saleId))?.sold).to.equal(2);
-    expect(books.outboxRows).to.have.length(1);
+    expect((await mysql.find(sale.saleId))?.sold).to.equal(2);
+    expect(mysql.outboxRows).to.have.length(1);
   });
 
-  it('our own mistake is thrown, not retried', async () => {
+  it('a bug is thrown, not retried', async () => {
     const { repository } = scripted();
     repository.write = async () => {
-      throw new Bug('ours');
+      throw new Bug('a bug');
     };
     const error = await recordBatches(
       [batchOf(sale, purchasesOf('ann'))],
@@ -153,6 +153,6 @@ describe('record-batches', () => {
   });
 
   it('no batches, no work', async () => {
-    expect(await recordBatches([], { repository: books, clock, minter, store }, OPTIONS)).to.deep.equal([]);
+    expect(await recordBatches([], { repository: mysql, clock, minter, store }, OPTIONS)).to.deep.equal([]);
   });
 });

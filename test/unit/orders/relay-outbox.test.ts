@@ -18,7 +18,7 @@ describe('keeper: relay-outbox', () => {
 
   beforeEach(() => {
     world = new KeeperWorld();
-    outbox = world.books.outbox;
+    outbox = world.mysql.outbox;
     handled = [];
     failing = new Set();
   });
@@ -88,7 +88,7 @@ describe('keeper: relay-outbox', () => {
     expect(outbox.undone('orders_moved')).to.deep.equal([]);
   });
 
-  it('rows are handled together in their groups; after a failure each goes alone', async () => {
+  it('rows are handled together in their groups; after a failure each one alone', async () => {
     const [a, b, c] = add(3) as [string, string, string];
     const inPairs: Group = (rows) => [rows.slice(0, 2), rows.slice(2)];
     failing.add(a);

@@ -15,17 +15,17 @@ describe('keeper: release-units', () => {
 
   beforeEach(async () => {
     world = new KeeperWorld();
-    const { books, store, log, metrics } = world;
+    const { mysql, store, log, metrics } = world;
     job = relayOutbox(
-      { outbox: books.outbox, handle: releaseUnits(store, metrics), log, metrics },
+      { outbox: mysql.outbox, handle: releaseUnits(store, metrics), log, metrics },
       { kind: 'release', max: 10, leaseMs: 20_000 },
     );
     sale = await world.openSale({ stock: 100 });
   });
 
   const unitsLeft = (): number => world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
-  const undone = (): number => world.books.outbox.undone('release').length;
-  /** Batches of one purchase whose rows ended `failed`: each promises a release. */
+  const undone = (): number => world.mysql.outbox.undone('release').length;
+  /** Batches of one purchase whose rows ended `failed`: each has a release in the outbox. */
   const failedBatches = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) await world.recorded(await world.deducted(sale, [`u${i}*2`]), [`u${i}`]);
   };

@@ -43,7 +43,7 @@ describe('worker-loop', () => {
 
     expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
     expect(world.unfinished).to.equal(0);
-    expect((await world.books.find(sale.saleId))?.sold).to.equal(4);
+    expect((await world.mysql.find(sale.saleId))?.sold).to.equal(4);
     const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     expect([...bucket.requests.values()].map(({ state }) => state)).to.deep.equal(['ordered', 'ordered', 'ordered']);
     expect(bucket.pending.size).to.equal(0);
@@ -77,10 +77,10 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
     expect(world.store.bucket(strange).pending.size, 'out of pending').to.equal(0);
     expect(world.store.calls.release, 'its units stay held').to.equal(0);
-    expect(world.books.allOrders).to.have.length(1);
+    expect(world.mysql.allOrders).to.have.length(1);
   });
 
-  it('a message that cannot be parked now comes again', async () => {
+  it('a message that cannot be parked now is retried', async () => {
     world.broker.publishRaw('seckill-purchase', '{');
     const park = sinon.stub(world.deadLetters, 'park').onFirstCall().rejects(mysqlDown('park')).callThrough();
     await run(MINUTE_MS);
@@ -105,7 +105,7 @@ describe('worker-loop', () => {
     world.writeFails = null;
     world.probeFails = false;
     await timers.tickAsync(MINUTE_MS);
-    expect(world.books.allOrders).to.have.length(40);
+    expect(world.mysql.allOrders).to.have.length(40);
     expect(world.unfinished).to.equal(0);
     expect(world.worstAttempt, 'no redelivery').to.equal(1);
     expect(world.deadLetters.deadLetters).to.deep.equal([]);
@@ -118,17 +118,17 @@ describe('worker-loop', () => {
     world.store.restart({ empty: true });
     for (const again of [other, sale]) await world.store.warm(again);
     await world.store.setState(other, 'open');
-    world.books.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
+    world.mysql.putSale({ ...sale, epoch: 2 }); // a repair that has begun its epoch, and not reopened
     await world.place(batchOf(other, purchasesOf('bob')));
     await run(MINUTE_MS, { loops: 1 });
-    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
+    expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
     expect([world.outage.isOver, world.unfinished]).to.deep.equal([true, 1]);
 
     world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
     await timers.tickAsync(MINUTE_MS);
-    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
+    expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
     expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
-    expect(world.store.calls.claim).to.be.greaterThan(1);
+    expect(world.store.calls.reacquire).to.be.greaterThan(1);
   });
 
   it('a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up [D1]', async () => {
@@ -141,11 +141,11 @@ describe('worker-loop', () => {
     expect(rounds.size).to.be.within(10, 40);
     world.writeFails = null;
     await timers.tickAsync(MINUTE_MS);
-    expect(world.books.allOrders).to.have.length(20);
+    expect(world.mysql.allOrders).to.have.length(20);
     expect(world.worstAttempt).to.equal(1);
   });
 
-  it('a batch that MySQL can’t stand is alone with it soon: its neighbours are recorded, others are received', async () => {
+  it('a batch that MySQL refuses is soon written alone: its neighbours are recorded, others are received', async () => {
     const sale = await world.openSale();
     const killer = batchOf(sale, purchasesOf('killer'));
     const write = world.repository.write.bind(world.repository);
@@ -158,7 +158,7 @@ describe('worker-loop', () => {
     await run(MINUTE_MS);
     await world.place(batchOf(sale, purchasesOf('late')));
     await timers.tickAsync(MINUTE_MS);
-    expect(world.books.allOrders.map(({ userId }) => userId)).to.have.members(['u0', 'u1', 'u2', 'u3', 'u4', 'late']);
+    expect(world.mysql.allOrders.map(({ userId }) => userId)).to.have.members(['u0', 'u1', 'u2', 'u3', 'u4', 'late']);
     expect(world.unfinished).to.equal(1);
 
     await timers.tickAsync(120 * MINUTE_MS);
@@ -169,10 +169,10 @@ describe('worker-loop', () => {
   it('one lost reply: the rows are found, sold is counted once, the delivery is acked [D4]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann*2')));
-    world.books.breakNext('write_reply_lost');
+    world.mysql.breakNext('write_reply_lost');
     await run(10_000);
     expect(world.verdicts).to.deep.equal(['already_recorded']);
-    expect((await world.books.find(sale.saleId))?.sold).to.equal(2);
+    expect((await world.mysql.find(sale.saleId))?.sold).to.equal(2);
     expect(world.worstAttempt).to.equal(1);
     expect(world.unfinished).to.equal(0);
   });
@@ -182,10 +182,10 @@ describe('worker-loop', () => {
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));
     await run(5 * MINUTE_MS, { loops: 1 });
-    expect(world.books.allOrders).to.deep.equal([]);
+    expect(world.mysql.allOrders).to.deep.equal([]);
     await world.minter.renew();
     await timers.tickAsync(MINUTE_MS);
-    expect(world.books.allOrders).to.have.length(1);
+    expect(world.mysql.allOrders).to.have.length(1);
     expect(world.worstAttempt).to.equal(1);
   });
 
@@ -202,17 +202,17 @@ describe('worker-loop', () => {
     await world.place(poison);
     await world.place(batchOf(sale, purchasesOf('bob')));
     await run(1000);
-    expect(world.books.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
+    expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
     await timers.tickAsync(10 * MINUTE_MS);
     expect(world.attempts.filter((attempt) => attempt > 1)).to.deep.equal([2, 3, 4, 5, 6]);
     expect(world.deadLetterBodies).to.deep.equal([poison.body]);
   });
 
-  it('Redis down at the mark: the rows stand, the message is delivered again and marked', async () => {
+  it('Redis down at the mark: the rows stay, the message is delivered again and marked', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.place(batch);
-    world.store.breakNext('settle_fails', 'settle_reply_lost');
+    world.store.breakNext('mark_recorded_fails', 'mark_recorded_reply_lost');
     await run(MINUTE_MS);
     expect(world.verdicts).to.deep.equal([
       'recorded',
@@ -223,7 +223,7 @@ describe('worker-loop', () => {
     ]);
     expect(world.store.bucket(batch).requests.get('ann/k1')?.state).to.equal('ordered');
     expect(world.unfinished).to.equal(0);
-    expect((await world.books.find(sale.saleId))?.sold).to.equal(1);
+    expect((await world.mysql.find(sale.saleId))?.sold).to.equal(1);
   });
 
   it('Redis down for long: recorded batches do not become dead letters, the keeper finds them in pending', async () => {
@@ -241,9 +241,9 @@ describe('worker-loop', () => {
   it('a sale in repair does not hold up the marks of another', async () => {
     const [locked, open] = [await world.openSale(), await world.openSale()];
     const markRecorded = world.store.markRecorded.bind(world.store);
-    sinon.stub(world.store, 'markRecorded').callsFake(async (settled) => {
-      if (settled.some(({ batch }) => batch.saleId === locked.saleId)) throw mysqlDown('repair');
-      return markRecorded(settled);
+    sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
+      if (recorded.some(({ batch }) => batch.saleId === locked.saleId)) throw mysqlDown('repair');
+      return markRecorded(recorded);
     });
     for (const sale of [locked, open]) await world.place(batchOf(sale, purchasesOf('ann')));
     await world.worker().runOnce();
@@ -252,7 +252,7 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
-  it('counts what the broker had to ask for', async () => {
+  it('counts messages that needed a check-back', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));
     await world.store.deduct(batch);
@@ -270,13 +270,13 @@ describe('worker-loop', () => {
     world.broker.breakNext('receive_fails', 'receive_fails');
     running = world.worker({ loops: 1 }, 0);
     await run(10_000);
-    expect(world.books.allOrders).to.have.length(1);
+    expect(world.mysql.allOrders).to.have.length(1);
     const before = world.receives;
     await timers.tickAsync(MINUTE_MS);
     expect(world.receives - before).to.be.within(40, 80);
   });
 
-  it('what is still being written stays ours: a slow MySQL costs no attempt [D2]', async () => {
+  it('a delivery is held while it is being written: a slow MySQL costs no attempt [D2]', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);
@@ -289,12 +289,12 @@ describe('worker-loop', () => {
     expect([world.unfinished, world.worstAttempt]).to.deep.equal([0, 1]);
   });
 
-  it('our own mistake: reported, nothing acked', async () => {
+  it('a bug is reported, and nothing is acked', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
-    sinon.stub(world.repository, 'write').rejects(new Bug('ours'));
+    sinon.stub(world.repository, 'write').rejects(new Bug('a bug'));
     await run(1000);
-    expect(world.bugs.map(String)).to.deep.equal(['Bug: ours']);
+    expect(world.bugs.map(String)).to.deep.equal(['Bug: a bug']);
     expect(world.unfinished).to.equal(1);
   });
 
@@ -322,7 +322,7 @@ describe('worker-loop', () => {
     await timers.tickAsync(5000);
     world.writeFails = null;
     expect(await world.worker().runOnce(), 'another worker has it').to.equal(1);
-    expect(world.books.allOrders).to.have.length(1);
+    expect(world.mysql.allOrders).to.have.length(1);
   });
 
   it('stop does not wait for ever for a loop that hangs', async () => {

@@ -13,7 +13,7 @@ import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-r
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
@@ -21,7 +21,7 @@ import { saleOf } from '../../helpers/sales.js';
 export const LEASE_MS = 3 * 60 * 60 * 1000;
 
 /** Time as the faked timers of a test have it. */
-const timerClock: Clock = {
+export const timerClock: Clock = {
   nowMs: () => Date.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
@@ -39,8 +39,8 @@ const timerClock: Clock = {
 /** A worker with everything around it in memory. */
 export class WorkerWorld {
   readonly broker = new MemoryBroker({ clock: timerClock });
-  readonly books = new MemoryRepositories({ clock: timerClock });
-  readonly store = new MemoryStore({ clock: timerClock });
+  readonly mysql = new MemoryRepositories({ clock: timerClock });
+  readonly store = new MemoryRedis({ clock: timerClock });
   readonly deadLetters = new MemoryDeadLetterRepository(timerClock);
   readonly slots = new MemoryWorkerSlots(timerClock);
   readonly minter: OrderIdMinter = createOrderIdMinter(
@@ -63,16 +63,16 @@ export class WorkerWorld {
   readonly repository: OrderRepository;
 
   constructor() {
-    const { books } = this;
+    const { mysql } = this;
     this.outage = new MysqlOutage(
       { probe: () => this.#probe(), clock: timerClock, metrics: this.metrics, log: silentLog },
       { probeEveryMs: 1000 },
     );
     this.repository = {
-      termsOf: (saleIds) => books.termsOf(saleIds),
-      findByPurchases: (saleId, purchases) => books.findByPurchases(saleId, purchases),
-      liveBuyers: (saleId, userIds) => books.liveBuyers(saleId, userIds),
-      findOrder: (orderId) => books.findOrder(orderId),
+      termsOf: (saleIds) => mysql.termsOf(saleIds),
+      findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
+      liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
+      findOrder: (orderId) => mysql.findOrder(orderId),
       write: (plan) => this.#write(plan),
     };
   }
@@ -90,7 +90,7 @@ export class WorkerWorld {
   /** An open sale, in MySQL and in Redis. */
   async openSale(parts: Partial<Sale> = {}): Promise<Sale> {
     const sale = saleOf({ stock: 1000, ...parts }, timerClock.nowMs());
-    this.books.putSale(sale);
+    this.mysql.putSale(sale);
     await this.store.warm(sale);
     await this.store.setState(sale, 'open');
     return sale;
@@ -149,7 +149,7 @@ export class WorkerWorld {
 
   #write(plan: WritePlan): ReturnType<OrderRepository['write']> {
     this.writes.push({ atMs: timerClock.nowMs(), users: plan.orders.map(({ purchase }) => purchase.userId) });
-    return this.writeFails === null ? this.books.write(plan) : Promise.reject(this.writeFails);
+    return this.writeFails === null ? this.mysql.write(plan) : Promise.reject(this.writeFails);
   }
 }
 

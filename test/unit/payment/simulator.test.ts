@@ -5,7 +5,7 @@ import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 describe('payment simulator', () => {
   const simulator = createPaymentSimulator();
 
-  it('says what it is in every payment id, and one order and key are one payment', async () => {
+  it('every payment id shows the simulator, and one order and key are one payment', async () => {
     const charges = await Promise.all([1, 2].map(() => createPaymentSimulator().charge('99', 1998, 'k1')));
     expect(charges[0]).to.deep.equal(charges[1]);
     const [charge] = charges;
@@ -28,7 +28,7 @@ describe('payment simulator', () => {
     expect(ids.size).to.equal(3);
   });
 
-  it('declines and loses answers when its key says so, always the same', async () => {
+  it('declines and loses answers for certain keys, always the same', async () => {
     for (let i = 0; i < 2; i++) {
       expect(await simulator.charge('99', 1, 'decline-1')).to.deep.equal({ outcome: 'declined' });
       expect(await simulator.charge('99', 1, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
@@ -37,7 +37,7 @@ describe('payment simulator', () => {
 
   const refund = (paymentId: string) => createPaymentSimulator().refund(paymentId, 100, paymentId);
 
-  it('gives back what it took, and stumbles over the payments that say so', async () => {
+  it('refunds what it charged, and fails for the payments that ask for it', async () => {
     const charge = await simulator.charge('99', 100, 'k1');
     if (charge.outcome !== 'succeeded') throw new Error(`charge: ${charge.outcome}`);
     expect(await refund(charge.payment.paymentId)).to.deep.equal({ outcome: 'refunded' });
@@ -45,7 +45,7 @@ describe('payment simulator', () => {
     expect(await refund('simulated-unknown-1')).to.deep.equal({ outcome: 'unknown' });
   });
 
-  it('never says that real money is on its way back', async () => {
+  it('never reports real money as refunded', async () => {
     for (const paymentId of ['p1', 'pi_3Mt', 'unknown-1', 'x-simulated-1']) {
       expect(await refund(paymentId)).to.deep.equal({ outcome: 'refused', detail: 'not a simulated payment' });
     }

@@ -259,7 +259,7 @@ describe('fail points', () => {
     }
   });
 
-  it('act at the pass that is asked for, once', async () => {
+  it('act at the chosen pass, once', async () => {
     const done: string[] = [];
     const points = apiFailPoints(settings('after_deduct:3'), silentLog);
     const store = points.store(parts(done).store);

@@ -5,7 +5,7 @@ import { steadyClock, systemClock } from '../../../src/programs/system-clock.js'
 const HOUR_MS = 3_600_000;
 
 describe('clocks of a program', () => {
-  it('the steady one goes on when the clock of the machine is set back [T12]', () => {
+  it('the monotonic time goes on when the clock of the machine is set back [T12]', () => {
     const before = { steadyMs: steadyClock.nowMs(), systemMs: systemClock.nowMs() };
     sinon.stub(Date, 'now').returns(before.systemMs - 80 * HOUR_MS);
     expect(systemClock.nowMs()).to.be.below(before.systemMs);

@@ -9,7 +9,7 @@ import type { OrderTransitions } from '../../../src/core/ports/order-transitions
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import type { SaleRepository } from '../../../src/core/ports/sale-repository.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
-import { MemoryBreakerStore } from '../../helpers/memory/memory-breaker-store.js';
+import { MemoryBreakerStore } from '../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });
@@ -32,7 +32,7 @@ class Ports {
     },
     { processId: 'p', ...REPORT_TIMES },
   );
-  readonly watched = withBreakers(this.breakers);
+  readonly wrapped = withBreakers(this.breakers);
 
   port<T extends object>(...methods: readonly (keyof T & string)[]): T {
     const entries = methods.map((method) => [
@@ -45,13 +45,13 @@ class Ports {
     return Object.fromEntries(entries) as T;
   }
 
-  /** Every call that is watched, by the dependency it is a call to. */
+  /** Every call that goes through a breaker, by its dependency. */
   calls(): Record<Dependency, Record<string, () => Promise<unknown>>> {
-    const store = this.watched.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
-    const orders = this.watched.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
-    const moves = this.watched.moves(this.port<OrderTransitions>('pay', 'cancel'));
-    const sales = this.watched.sales(this.port<SaleRepository>('find'));
-    const channel = this.watched.channel(this.port<PurchaseChannel>('sendHalf'));
+    const store = this.wrapped.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
+    const orders = this.wrapped.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
+    const moves = this.wrapped.moves(this.port<OrderTransitions>('pay', 'cancel'));
+    const sales = this.wrapped.sales(this.port<SaleRepository>('find'));
+    const channel = this.wrapped.channel(this.port<PurchaseChannel>('sendHalf'));
     const any = (value: unknown): never => value as never;
     return {
       redis: {
@@ -89,7 +89,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   };
 
-  it('a call is made once, with what it was asked, and its answer comes back, on or off', async () => {
+  it('a call is made once, with its arguments, and its answer is returned, on or off', async () => {
     await each(async (dependency, name) => {
       for (const rules of [ON, breakerRules.parse({})]) {
         const ports = new Ports();
@@ -142,7 +142,7 @@ describe('app: ports whose calls the breakers watch', () => {
     }
   });
 
-  it('off, nothing is wrapped around a call: its own promise comes back', () => {
+  it('off, nothing is wrapped around a call: its own promise is returned', () => {
     const ports = new Ports();
     ports.rules = breakerRules.parse({});
     const own = Promise.resolve(null);

@@ -83,7 +83,7 @@ describe('batcher', () => {
   const crowd = (count: number, prefix = 'u'): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
   const usersOf = (index: number): string[] => (placing[index]?.purchases ?? []).map(({ userId }) => userId);
   const sizes = (): number[] => placing.map(({ purchases }) => purchases.length);
-  /** Ends a batch: everybody is accepted, but for the indexes that go again. */
+  /** Ends a batch: every purchase is accepted, except the indexes that are placed again. */
   const accept = async (index: number, again: readonly number[] = []): Promise<void> => {
     const { purchases, deliver, end } = placing[index] as Placing;
     purchases.forEach((_, place) => deliver(place, again.includes(place) ? AGAIN : { outcome: 'accepted' }));
@@ -101,7 +101,7 @@ describe('batcher', () => {
       expect(answers.get('u1')).to.deep.equal(['accepted']);
     });
 
-    it('a crowd gets full batches, as many at once as may be in flight; the rest waits', async () => {
+    it('many purchases at once make full batches, as many as may be in flight; the rest waits', async () => {
       submit(crowd(11));
       await turn();
       expect(sizes()).to.deep.equal([4, 4]);
@@ -200,7 +200,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([1, 1]);
     });
 
-    it('a crowd does not wait', async () => {
+    it('a full batch does not wait', async () => {
       submit(crowd(9));
       await turn();
       expect(sizes()).to.deep.equal([1]);
@@ -317,7 +317,7 @@ describe('batcher', () => {
       expect([batcher.waiting, placing.length]).to.deep.equal([0, 2]);
     });
 
-    it('a purchase that has waited exactly as long as allowed still goes', async () => {
+    it('a purchase that has waited exactly as long as allowed is still placed', async () => {
       submit(crowd(8));
       await turn();
       submit(['patient']);
@@ -426,7 +426,7 @@ describe('batcher', () => {
       }
     });
 
-    it('a purchase that goes again answers the equal requests of the round before [G1]', async () => {
+    it('a purchase that is placed again answers the equal requests of the round before [G1]', async () => {
       submit(['u1/k', 'u2']);
       await turn();
       submit(['u1/k']);
@@ -443,7 +443,7 @@ describe('batcher', () => {
       expect(sizes()).to.deep.equal([2, 1]);
     });
 
-    it('once answered, the key starts anew: Redis knows what became of it', async () => {
+    it('once answered, the key is forgotten: Redis has its result', async () => {
       submit(['u1']);
       await turn();
       await accept(0);
@@ -498,7 +498,7 @@ describe('batcher', () => {
       await turn();
       submit(['u1']);
       await turn();
-      expect(placing, 'the third is a twin of the second').to.have.length(2);
+      expect(placing, 'the third is a duplicate of the second').to.have.length(2);
       await accept(1);
       expect(answers.get('u1')).to.deep.equal(['sold_out', 'accepted', 'accepted']);
     });
@@ -566,7 +566,7 @@ describe('batcher', () => {
       let known = 0;
       let asked = 0;
       let answered = 0;
-      const look = async (): Promise<void> => {
+      const check = async (): Promise<void> => {
         await turn();
         for (; known < placing.length; known++) underWay.add(placing[known] as Placing);
         for (const saleId of ['7', '8']) {
@@ -588,7 +588,7 @@ describe('batcher', () => {
         underWay.delete(batch);
         batch.purchases.forEach((_, index) => batch.deliver(index, again[index] ? AGAIN : { outcome: 'accepted' }));
         batch.end('refused');
-        await look();
+        await check();
       };
       for (const step of actions) {
         const pick = (number: number): Placing | undefined => [...underWay][number % Math.max(1, underWay.size)];
@@ -608,14 +608,14 @@ describe('batcher', () => {
             batch.fail(new OperationalError('redis', 'gone', { retryable: true }));
           }
         } else clock.advance(step.wait);
-        await look();
+        await check();
       }
       for (let round = 0; batcher.lanes > 0 && round < 100; round++) {
         for (const batch of underWay) await endOne(batch, []);
         clock.advance(OPTIONS.gatherMs);
-        await look();
+        await check();
       }
-      expect(answered, 'everybody is answered').to.equal(asked);
+      expect(answered, 'every request is answered').to.equal(asked);
       expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
     };
     await fc.assert(

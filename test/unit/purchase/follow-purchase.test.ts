@@ -107,7 +107,7 @@ describe('follow-purchase', () => {
     });
   }
 
-  it('notifications that come twice or late are sent once and never take a step back', async () => {
+  it('duplicate and late notifications are sent once and never go a step back', async () => {
     const { words } = await followed();
     const ordered = become('pending_payment');
     for (let copies = 0; copies < 3; copies++) await notifications.send(sale.saleId, [ordered]);
@@ -170,7 +170,7 @@ describe('follow-purchase', () => {
 
   it('one buyer cannot take the places of others, and gets a place back by leaving [S7]', async () => {
     const [first, second] = [await open(), await open()];
-    expect((await open()).outcome, 'his third').to.equal('overloaded');
+    expect((await open()).outcome, 'the third of this buyer').to.equal('overloaded');
     expect((await open(null, 'u2')).outcome).to.equal('following');
     if (first.outcome !== 'following' || second.outcome !== 'following') throw new Error('not following');
     first.close();
@@ -188,12 +188,12 @@ describe('follow-purchase', () => {
     }
     const stillHeld = entry;
     const ordered = become('pending_payment');
-    const settled = entry;
+    const recorded = entry;
     entry = stillHeld;
     await notifications.send(sale.saleId, [ordered]);
     await turns();
-    expect(words, 'nothing is told that the next look may take back').to.deep.equal(['pending']);
-    entry = settled;
+    expect(words, 'nothing is sent that the next read may take back').to.deep.equal(['pending']);
+    entry = recorded;
     clock.advance(50);
     await turns();
     expect(words).to.deep.equal(['pending', 'ordered']);

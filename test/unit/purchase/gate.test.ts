@@ -9,7 +9,7 @@ import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
@@ -19,8 +19,8 @@ const turn = async (): Promise<void> => {
 
 describe('gate', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
-  let books: MemoryRepositories;
+  let store: MemoryRedis;
+  let mysql: MemoryRepositories;
   let cache: MemorySaleSnapshotCache;
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
@@ -29,8 +29,8 @@ describe('gate', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
-    books = new MemoryRepositories({ clock });
+    store = new MemoryRedis({ clock });
+    mysql = new MemoryRepositories({ clock });
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 5000 });
     flags = new SoldOutFlags(
       { lifeMs: 500, keysMax: 100 },
@@ -52,7 +52,7 @@ describe('gate', () => {
       },
     );
     const snapshots = new SaleSnapshots(
-      { repository: books, cache, clock },
+      { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 },
     );
     gate = new PurchaseGate({ snapshots, flags, batcher, smooth: () => smooth() });
@@ -60,7 +60,7 @@ describe('gate', () => {
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
-    books.putSale(sale);
+    mysql.putSale(sale);
     await store.warm(sale);
     await store.setState(sale, 'open');
     return sale;
@@ -149,7 +149,7 @@ describe('gate', () => {
     expect(gate.refuseEarly(saleOf().saleId, 'loser', 'k1')).to.equal(null);
   });
 
-  it('a buyer belongs to one bucket for ever, and flags are kept by bucket [R12]', async () => {
+  it('a buyer belongs to one bucket for ever, and each bucket has its own flags [R12]', async () => {
     const sale = await openSale({ stock: 8, buckets: 4 });
     const users = Array.from({ length: 40 }, (_, index) => `user-${index}`);
     for (const userId of users) await enter(sale.saleId, userId);

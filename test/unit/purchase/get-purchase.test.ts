@@ -10,7 +10,7 @@ import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purch
 import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemoryPurchaseNotifications } from '../../helpers/memory/memory-purchase-notifications.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
@@ -25,7 +25,7 @@ const POLL_MAX_MS = 5000;
 
 describe('get-purchase', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   let rows: Order[];
   let sale: Sale;
   let reads: number;
@@ -35,7 +35,7 @@ describe('get-purchase', () => {
 
   beforeEach(async () => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     rows = [];
     reads = 0;
     never = new AbortController().signal;
@@ -54,7 +54,7 @@ describe('get-purchase', () => {
     const parts = {
       snapshots,
       store: {
-        findRequest: (...args: Parameters<MemoryStore['findRequest']>) => {
+        findRequest: (...args: Parameters<MemoryRedis['findRequest']>) => {
           reads++;
           return store.findRequest(...args);
         },
@@ -99,7 +99,7 @@ describe('get-purchase', () => {
   });
   const hold = () => store.deduct(batchOf(sale, purchasesOf('u1')));
 
-  describe('how a purchase stands', () => {
+  describe('status of a purchase', () => {
     it('not_found: neither Redis nor MySQL has it', async () => {
       expect(await create().get(query())).to.deep.equal({ status: 'not_found' });
     });
@@ -162,7 +162,7 @@ describe('get-purchase', () => {
       expect(await get.get(query({ saleId: '1' }))).to.deep.equal({ status: 'not_found' });
     });
 
-    describe('when the ledger may have lost it', () => {
+    describe('when Redis may have lost it', () => {
       const faultOf = (asked: Promise<unknown>): Promise<unknown> =>
         asked.then(
           () => 'no fault',
@@ -206,7 +206,7 @@ describe('get-purchase', () => {
       await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
-      expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
+      expect(bucket, 'not the bucket that is read by default').not.to.equal(0);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -238,7 +238,7 @@ describe('get-purchase', () => {
         quantity: 1,
       });
       expect((await asked).status).to.equal('ordered');
-      expect(clock.nowMs() - startedMs, 'at the next look').to.be.below(8000);
+      expect(clock.nowMs() - startedMs, 'at the next read').to.be.below(8000);
       expect(found).to.deep.equal(['read']);
     });
 
@@ -265,7 +265,7 @@ describe('get-purchase', () => {
         quantity: 1,
       });
       await notifications.send(sale.saleId, [rowOf({ requestId: 'k2' }), rowOf({ orderId: '101' })]);
-      expect(await asked, 'without a row in the book').to.deep.equal({
+      expect(await asked, 'without a row in MySQL').to.deep.equal({
         status: 'ordered',
         orderId: '101',
         orderState: 'pending_payment',
@@ -279,7 +279,7 @@ describe('get-purchase', () => {
       const asked = create({ clock: stepped }).get(query({ waitMs: 10_000 }));
       await turns();
       const before = reads;
-      await notifications.send(sale.saleId, [rowOf()]); // the worker died before it settled
+      await notifications.send(sale.saleId, [rowOf()]); // the worker died before it marked the batch recorded
       await turns();
       expect(reads - before).to.equal(1);
       stepped.advance(10_000);
@@ -322,7 +322,7 @@ describe('get-purchase', () => {
       expect((await asked).status).to.equal('ordered');
     });
 
-    it('ends when the caller has gone [S7]', async () => {
+    it('ends when the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();
       const sleeping: Clock = {
@@ -336,7 +336,7 @@ describe('get-purchase', () => {
       expect(reads).to.be.at.most(3);
     });
 
-    it('one waiting caller too many is answered at once; when others have gone, there is room again [S7]', async () => {
+    it('one waiting caller too many is answered at once; when others disconnect, there is room again [S7]', async () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
@@ -348,12 +348,12 @@ describe('get-purchase', () => {
             : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
       };
       const get = create({ clock: sleeping });
-      await get.get(query()); // loads the card
+      await get.get(query()); // loads the snapshot
       const waiting = leaving.map(({ signal }) => get.get(query({ waitMs: 10_000, signal })));
       await new Promise((resolve) => setImmediate(resolve));
       const before = reads;
       expect((await get.get(query({ waitMs: 10_000 }))).status).to.equal('pending');
-      expect(reads - before, 'one look, no wait').to.equal(1);
+      expect(reads - before, 'one read, no wait').to.equal(1);
       for (const waiter of leaving) waiter.abort();
       await Promise.all(waiting);
 

@@ -7,8 +7,8 @@ import { placeBatch, type Deliver } from '../../../src/purchase/place-batch.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
+import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed {
@@ -26,16 +26,16 @@ const [ANN = '', BOB = '', CID = ''] = Array.from({ length: 40 }, (_, at) => `u$
 
 describe('place-batch in a sale with several buckets', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
-  let transfers: MemoryTransfers;
+  let store: MemoryRedis;
+  let transfers: MemoryTransferStore;
   let units: Pick<UnitFetcher, 'fetch'>;
   let channel: PurchaseChannel;
   let sale: Sale;
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
-    transfers = new MemoryTransfers(store);
+    store = new MemoryRedis({ clock });
+    transfers = new MemoryTransferStore(store);
     units = new UnitFetcher(transfers);
     channel = new MemoryBroker({ clock }).purchaseChannel(async () => 'no_answer');
   });
@@ -66,7 +66,7 @@ describe('place-batch in a sale with several buckets', () => {
     return { verdict, results, unitsLeft };
   };
 
-  it('units are fetched from the other bucket, and the purchase goes again [R12]', async () => {
+  it('units are fetched from the other bucket, and the purchase is placed again [R12]', async () => {
     await openSale(0, 4);
     expect(await place(ANN)).to.deep.equal({
       verdict: 'bucket_empty',
@@ -96,7 +96,7 @@ describe('place-batch in a sale with several buckets', () => {
     });
   });
 
-  it('a purchase of more units than are left is not_enough_left; a smaller one goes again', async () => {
+  it('a purchase of more units than are left is not_enough_left; a smaller one is placed again', async () => {
     await openSale(0, 2);
     expect((await place(`${ANN}*3`, `${BOB}*2`, CID)).results).to.deep.equal(['again', 'again', 'again']);
     expect(await place(`${ANN}*3`)).to.deep.include({ results: ['not_enough_left'], unitsLeft: 2 });
@@ -114,7 +114,7 @@ describe('place-batch in a sale with several buckets', () => {
     expect((await place(ANN)).results).to.deep.equal(['accepted']);
   });
 
-  it('the repeat of an accepted purchase is replayed, and zero units in one bucket say nothing of the sale', async () => {
+  it('the repeat of an accepted purchase is replayed, and zero units in one bucket are not the end of the sale', async () => {
     await openSale(1, 1);
     await place(ANN);
     expect(await place(ANN))

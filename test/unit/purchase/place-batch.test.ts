@@ -12,7 +12,7 @@ import { withReplicaBarrier } from '../../../src/redis/replica-barrier.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 interface Placed {
@@ -26,7 +26,7 @@ interface Placed {
 }
 
 /** Its methods by themselves: a class instance cannot be spread. */
-const storeOf = (store: MemoryStore): PlaceBatchPorts['store'] => ({
+const storeOf = (store: MemoryRedis): PlaceBatchPorts['store'] => ({
   precheck: (...args) => store.precheck(...args),
   deduct: (...args) => store.deduct(...args),
   resolve: (...args) => store.resolve(...args),
@@ -34,7 +34,7 @@ const storeOf = (store: MemoryStore): PlaceBatchPorts['store'] => ({
 
 describe('place-batch', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
+  let store: MemoryRedis;
   /** As the batch sees it. */
   let stock: PlaceBatchPorts['store'];
   let broker: MemoryBroker;
@@ -50,7 +50,7 @@ describe('place-batch', () => {
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
+    store = new MemoryRedis({ clock });
     stock = store;
     broker = new MemoryBroker({ clock });
     sent = [];
@@ -179,11 +179,11 @@ describe('place-batch', () => {
       expect(passes).to.equal(2);
     });
 
-    it('a sale that is not loaded says nothing of its units', async () => {
+    it('a sale that is not loaded sets no sold-out flag', async () => {
       sale = saleOf();
       const placed = await place('u1');
       expect(placed.answers).to.deep.equal(['loading']);
-      expect(placed.unitsLeft, 'unknown is not zero: nobody may take it for sold out').to.equal(null);
+      expect(placed.unitsLeft, 'unknown is not zero: it must not count as sold out').to.equal(null);
     });
 
     it('a Redis that does not answer is a fault; nothing was answered and nothing was sent [R8]', async () => {
@@ -248,7 +248,7 @@ describe('place-batch', () => {
   });
 
   describe('the half message', () => {
-    it('a broker that is down is `unavailable`: nothing is deducted, nothing is kept [M1]', async () => {
+    it('a broker that is down is `unavailable`: nothing is deducted, nothing is stored [M1]', async () => {
       await openSale();
       broker.breakNext('half_unavailable');
       const placed = await place('u1', 'u2');
@@ -301,7 +301,7 @@ describe('place-batch', () => {
       expect((await place('u1', 'u2')).answers).to.deep.equal(['replayed', undefined]);
     });
 
-    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and the truth on a retry [T5]', async () => {
+    it('no refusal before the rollback is confirmed: `outcome_unknown` for all, and a retry learns the result [T5]', async () => {
       await openSale({ stock: 1 });
       anotherBatchTakes('u9');
       broker.breakNext('rollback_lost');
@@ -363,7 +363,7 @@ describe('place-batch', () => {
       }
     });
 
-    it('(aborted) without a confirmed rollback nothing goes again [T5]', async () => {
+    it('(aborted) without a confirmed rollback nothing is placed again [T5]', async () => {
       await openSale();
       inTheGap = (batch) => store.resolve(batch);
       broker.breakNext('rollback_lost');
@@ -392,21 +392,21 @@ describe('place-batch', () => {
   });
 
   describe('a lost reply of deduct', () => {
-    it('when it ran, the marker says so: accepted, also for the last unit; one deduct [T8]', async () => {
+    it('when it ran, the marker is `deducted`: accepted, also for the last unit; one deduct [T8]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'accepted', again: [] });
       expect(placed.answers).to.deep.equal(['accepted', 'accepted']);
-      expect([store.calls.deduct, store.calls.decide]).to.deep.equal([1, 1]);
+      expect([store.calls.deduct, store.calls.resolve]).to.deep.equal([1, 1]);
       expect(committed()).to.have.length(1);
       expect(bucket().unitsLeft).to.equal(0);
     });
 
-    it('when it refused, the marker says aborted: after the rollback all go again, and a late deduct takes nothing [G4]', async () => {
+    it('when it refused, the marker is `aborted`: after the rollback all are placed again, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
-      inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
+      inTheGap = () => (bucket().unitsLeft = 1); // another purchase was faster
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
       expect(events).to.deep.equal(['rollback', 'again@0', 'again@1']);
@@ -425,16 +425,16 @@ describe('place-batch', () => {
 
     it('reads the marker up to three times, with pauses for a reconnect', async () => {
       await openSale();
-      store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_reply_lost');
+      store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_reply_lost');
       const startedMs = clock.nowMs();
       expect((await place('u1')).answers).to.deep.equal(['accepted']);
       expect(clock.nowMs() - startedMs).to.equal(500);
-      expect(store.calls.decide, 'one of three was lost on its way').to.equal(2);
+      expect(store.calls.resolve, 'one of three was lost on its way').to.equal(2);
     });
 
     it('when the marker cannot be read either: unknown, neither commit nor rollback; the check-back ends it [T9]', async () => {
       await openSale();
-      store.breakNext('deduct_reply_lost', 'decide_lost', 'decide_lost', 'decide_lost');
+      store.breakNext('deduct_reply_lost', 'resolve_lost', 'resolve_lost', 'resolve_lost');
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(placed.answers).to.deep.equal(['outcome_unknown', 'outcome_unknown']);
@@ -442,7 +442,7 @@ describe('place-batch', () => {
       expect(broker.openHalves).to.have.length(1);
       await letTheBrokerAsk();
       expect(committed()).to.have.length(1);
-      expect((await place('u1')).answers, 'the same key hears the truth').to.deep.equal(['replayed']);
+      expect((await place('u1')).answers, 'the same key learns the outcome').to.deep.equal(['replayed']);
     });
 
     it('when the sale went into repair, the marker gives no answer: unknown, without further tries [R10]', async () => {
@@ -452,7 +452,7 @@ describe('place-batch', () => {
       const placed = await place('u1');
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(events).to.deep.equal(['outcome_unknown@0']);
-      expect(store.calls.decide).to.equal(1);
+      expect(store.calls.resolve).to.equal(1);
     });
 
     it('(outlived) when the sale was rebuilt, it may have been held before: unknown; the check-back commits [R4]', async () => {
@@ -463,7 +463,7 @@ describe('place-batch', () => {
       expect(placed).to.deep.include({ verdict: 'outcome_unknown', again: [] });
       expect(placed.answers).to.deep.equal(['outcome_unknown']);
       expect(events, 'neither commit nor rollback').to.deep.equal(['outcome_unknown@0']);
-      expect(store.calls.decide).to.equal(1);
+      expect(store.calls.resolve).to.equal(1);
       await letTheBrokerAsk();
       expect(committed()).to.have.length(1);
     });

@@ -29,7 +29,7 @@ describe('purchase-watch', () => {
     await turns();
   });
 
-  /** A watch whose looks are written down as they come, in ms from now. */
+  /** A watch whose reads are recorded, in ms from now. */
   function readsOf(random: number): { watch: PurchaseWatch; atMs: number[] } {
     const startMs = clock.nowMs();
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => random }, POLL_MAX_MS);
@@ -55,7 +55,7 @@ describe('purchase-watch', () => {
     expect(atMs).to.deep.equal([50, 200, 650, 2000, 6050, 11_050]);
   });
 
-  it('callers who came together do not poll together', async () => {
+  it('callers that arrive together do not poll together', async () => {
     const [one, other] = [readsOf(0), readsOf(0.99)];
     await pass(2500, 1);
     expect(other.atMs).to.have.length.of.at.least(4);
@@ -63,14 +63,14 @@ describe('purchase-watch', () => {
   });
 
   it('after a lost subscription callers read within a second, spread out [R8]', async () => {
-    const watched = [0, 0.25, 0.5, 0.999].map(readsOf);
+    const watches = [0, 0.25, 0.5, 0.999].map(readsOf);
     await pass(7000, 50);
-    for (const { atMs } of watched) atMs.length = 0;
+    for (const { atMs } of watches) atMs.length = 0;
     notifications.reconnect();
     notifications.reconnect();
     await turns();
     await pass(1000);
-    expect(watched.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
+    expect(watches.map(({ atMs }) => atMs)).to.deep.equal([[7000], [7250], [7500], [8000]]);
   });
 
   it('a notification ends the wait at once, also after a lost subscription', async () => {
@@ -93,19 +93,19 @@ describe('purchase-watch', () => {
     expect(await watch.next(Infinity, never)).to.include({ orderState: 'paid' });
   });
 
-  it('returns what the notification said, and polls soon again when asked to', async () => {
+  it('returns the notification, and polls again soon on request', async () => {
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
-    for (let looks = 0; looks < 8; looks++) {
-      const looked = watch.next(Infinity, never);
+    for (let reads = 0; reads < 8; reads++) {
+      const next = watch.next(Infinity, never);
       await pass(POLL_MAX_MS, POLL_MAX_MS);
-      expect(await looked).to.equal(null);
+      expect(await next).to.equal(null);
     }
     await notifications.send('7', [ORDERED]);
     expect(await watch.next(Infinity, never)).to.include({ status: 'ordered', orderId: '101' });
     watch.readSoon();
-    const looked = watch.next(Infinity, never);
+    const next = watch.next(Infinity, never);
     let isOver = false;
-    void looked.then(() => (isOver = true));
+    void next.then(() => (isOver = true));
     await pass(40);
     expect(isOver).to.equal(false);
     await pass(10);

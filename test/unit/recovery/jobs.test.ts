@@ -78,28 +78,28 @@ describe('keeper: the buckets it reads', () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
-    for (const sale of sales) world.books.putSale(sale);
+    for (const sale of sales) world.mysql.putSale(sale);
     const asked: BucketRef[] = [];
     const withPending = async (refs: readonly BucketRef[]): Promise<BucketRef[]> => {
       asked.push(...refs);
       return refs.filter(({ bucket }) => bucket === 1);
     };
-    const found = await pendingBuckets({ sales: world.books, store: { withPending } });
+    const found = await pendingBuckets({ sales: world.mysql, store: { withPending } });
     const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
     expect(asked).to.have.deep.members(expected.flat());
     expect(found).to.have.deep.members(expected[1] ?? []);
   });
 
-  it('of those that are over, the ones that ended last, however early they were made', async () => {
+  it('of the sales that are over, those that ended last, however early they were created', async () => {
     const world = new KeeperWorld();
     const nowMs = world.clock.nowMs();
     const state = 'closed';
-    world.books.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long one
+    world.mysql.putSale(saleOf({ saleId: '1', state, closesAtMs: nowMs })); // a long one
     for (let id = 2; id <= 10_001; id++) {
-      world.books.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
+      world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
     const store = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
-    const saleIds = (await pendingBuckets({ sales: world.books, store })).map(({ saleId }) => saleId);
+    const saleIds = (await pendingBuckets({ sales: world.mysql, store })).map(({ saleId }) => saleId);
     expect(saleIds).to.include('1').and.not.include('10001');
   });
 });
@@ -107,19 +107,19 @@ describe('keeper: the buckets it reads', () => {
 describe('keeper: watch-pending', () => {
   it('publishes how many batches are deducted and not marked recorded, in all sales together, and the oldest age', async () => {
     const world = new KeeperWorld();
-    const job = watchPending({ sales: world.books, store: world.store, metrics: world.metrics });
+    const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
     await job.runOnce();
     expect(world.pending).to.deep.equal([0, 0]);
 
     const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
     await world.deducted(two, ['u1'], 0);
     world.clock.advance(300);
-    const settled = await world.deducted(one, ['u1']);
+    const recorded = await world.deducted(one, ['u1']);
     await world.deducted(two, ['u2'], 1);
     world.clock.advance(200);
     await job.runOnce();
     expect(world.pending).to.deep.equal([3, 500]);
-    await world.store.markRecorded([{ batch: settled, orders: [] }]);
+    await world.store.markRecorded([{ batch: recorded, orders: [] }]);
     await job.runOnce();
     expect(world.pending).to.deep.equal([2, 500]);
   });

@@ -2,8 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../src/core/sale.js';
 import type { Job } from '../../../src/core/job.js';
 import { markRecorded } from '../../../src/recovery/mark-recorded.js';
-import { batchOf } from '../../helpers/sales.js';
-import { sureEntry } from '../../helpers/sure-entry.js';
+import { batchOf, certainEntry } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const AFTER_MS = 5000;
@@ -15,13 +14,13 @@ describe('keeper: mark-recorded', () => {
 
   beforeEach(async () => {
     world = new KeeperWorld();
-    const { books, store, metrics } = world;
-    job = markRecorded({ sales: books, store, repository: books, metrics }, { afterMs: AFTER_MS, maxPerBucket: 10 });
+    const { mysql, store, metrics } = world;
+    job = markRecorded({ sales: mysql, store, repository: mysql, metrics }, { afterMs: AFTER_MS, maxPerBucket: 10 });
     sale = await world.openSale();
   });
 
   const at = (): { saleId: string; bucket: number } => ({ saleId: sale.saleId, bucket: 0 });
-  const entryOf = (userId: string) => sureEntry(world.store.findRequest(at(), userId, 'k1'));
+  const entryOf = (userId: string) => certainEntry(world.store.findRequest(at(), userId, 'k1'));
   const pending = async (): Promise<number> => (await world.store.pendingSummary(at())).batches;
 
   it('marks batches that MySQL has and Redis still holds in pending: a worker died between the two [M9]', async () => {
@@ -65,7 +64,7 @@ describe('keeper: mark-recorded', () => {
   it('a row that has ended is not made an order: its request stays held until it is released [C6]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2', 'u3']);
     const [, second] = await world.recorded(batch, ['u3']);
-    world.books.endOrder(second as string, 'cancelled');
+    world.mysql.endOrder(second as string, 'cancelled');
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     const states = await Promise.all(['u1', 'u2', 'u3'].map(async (user) => (await entryOf(user))?.state));
@@ -95,7 +94,7 @@ describe('keeper: mark-recorded', () => {
     const other = await world.openSale();
     for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
     world.clock.advance(AFTER_MS);
-    world.store.breakNext('settle_fails');
+    world.store.breakNext('mark_recorded_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.counts.markedLate).to.equal(1);
   });
@@ -104,7 +103,7 @@ describe('keeper: mark-recorded', () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.recorded(batch);
     world.clock.advance(AFTER_MS);
-    world.books.breakNext('read_fails');
+    world.mysql.breakNext('read_fails');
     expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     await job.runOnce();
     expect(await pending()).to.equal(0);

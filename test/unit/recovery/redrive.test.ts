@@ -21,8 +21,8 @@ describe('keeper: redrive', () => {
 
   /** A keeper that has just started. */
   const create = (): Job => {
-    const { books, store, broker, clock, log, metrics } = world;
-    const ports = { sales: books, store, channel: broker.redriveChannel(), clock, log, metrics };
+    const { mysql, store, broker, clock, log, metrics } = world;
+    const ports = { sales: mysql, store, channel: broker.redriveChannel(), clock, log, metrics };
     return redrive(ports, { afterMs: AFTER_MS, max: MAX });
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
@@ -36,11 +36,11 @@ describe('keeper: redrive', () => {
   });
 
   it('leaves young, recorded and parked batches alone', async () => {
-    const settled = await world.deducted(sale, ['u1']);
+    const recorded = await world.deducted(sale, ['u1']);
     const parked = await world.deducted(sale, ['u2']);
     world.clock.advance(AFTER_MS - 1);
     await world.deducted(sale, ['u3']);
-    await world.store.markRecorded([{ batch: settled, orders: [] }]);
+    await world.store.markRecorded([{ batch: recorded, orders: [] }]);
     await world.store.park(parked);
     world.clock.advance(1);
     await job.runOnce();
@@ -90,7 +90,7 @@ describe('keeper: redrive', () => {
   it('closed sales are checked too: their batches may still be under way', async () => {
     const batch = await world.deducted(sale, ['u1']);
     await world.store.setState(sale, 'closed');
-    world.books.putSale({ ...sale, state: 'closed' });
+    world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     expect(published()).to.deep.equal([batch.body]);
@@ -107,7 +107,7 @@ describe('keeper: redrive', () => {
       ({ body }) => body,
     );
     let sent = 0;
-    const { books, store, broker, clock, log, metrics } = world;
+    const { mysql, store, broker, clock, log, metrics } = world;
     const inner = broker.redriveChannel();
     const channel: typeof inner = {
       ...inner,
@@ -116,7 +116,7 @@ describe('keeper: redrive', () => {
         return inner.publish(batch);
       },
     };
-    job = redrive({ sales: books, store, channel, clock, log, metrics }, { afterMs: AFTER_MS, max: MAX });
+    job = redrive({ sales: mysql, store, channel, clock, log, metrics }, { afterMs: AFTER_MS, max: MAX });
     const failed = await job.runOnce().catch((error: Error) => error.name);
     expect(failed).to.equal('OperationalError');
     expect(published()).to.deep.equal([first]);
@@ -126,7 +126,7 @@ describe('keeper: redrive', () => {
     expect(world.counts.redriven).to.equal(3);
   });
 
-  it('tries of a batch that left pending are forgotten, also when the same id comes back', async () => {
+  it('tries of a batch that left pending are forgotten, also when the same id is pending again', async () => {
     const batch = await world.deducted(sale, ['u1']);
     world.clock.advance(AFTER_MS);
     for (let i = 0; i < 3; i++) {

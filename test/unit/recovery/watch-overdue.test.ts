@@ -30,11 +30,11 @@ describe('keeper: watch-overdue', () => {
     };
   });
   const run = (): Promise<void> => {
-    const { books: sales, store, moves, metrics } = world;
+    const { mysql: sales, store, moves, metrics } = world;
     return watchOverdue({ sales, store, moves, metrics, repository }, DEADLINES).runOnce();
   };
 
-  it('publishes every state that is watched, each against its own deadline', async () => {
+  it('publishes every waiting state, each against its own deadline', async () => {
     const sale = await world.openSale();
     const other = await world.openSale();
     const recorded = await world.deducted(sale, ['u1', 'u2']);

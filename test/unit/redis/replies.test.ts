@@ -3,7 +3,7 @@ import { Bug } from '../../../src/core/errors.js';
 import { asList, readAnswers } from '../../../src/redis/replies.js';
 
 describe('redis: replies of scripts', () => {
-  it('reads triples into one slot per purchase; who is not named may pass', () => {
+  it('reads triples into one slot per purchase; a purchase without one may pass', () => {
     const reply = [1, 10, 1, 'sold_out', '', 3, 'replayed', 'ordered:77:2'];
     expect(readAnswers(reply, 2, 5)).to.deep.equal([
       null,
@@ -14,11 +14,11 @@ describe('redis: replies of scripts', () => {
     ]);
   });
 
-  it('a script that says nothing lets everybody pass', () => {
+  it('an empty answer lets every purchase pass', () => {
     expect(readAnswers([1, 10], 2, 2)).to.deep.equal([null, null]);
   });
 
-  it('a word that no port knows is a bug, never a refusal that is made up', () => {
+  it('an unknown word is a bug, never taken for a refusal', () => {
     for (const word of ['', 'nope', 'deducted', 'accepted', 'toString']) {
       expect(() => readAnswers([0, word, ''], 0, 1), word).to.throw(Bug, 'a script answered the word');
     }

@@ -42,7 +42,7 @@ describe('checker: the answer to the broker', () => {
     expect(throwing.counted).to.deep.equal(['no_answer']);
   });
 
-  it('a burst runs so many at once; a message asked again meanwhile is no answer [M12]', async () => {
+  it('a burst runs at most so many at once; a message that is checked again meanwhile gets no answer [M12]', async () => {
     let running = 0;
     let most = 0;
     const { ask } = open(async () => {

@@ -32,7 +32,7 @@ describe('client-options', () => {
     expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
   });
 
-  it('keeps what the client says at info to itself, and its errors at debug, readable', () => {
+  it('drops what the client logs at info, and logs its errors readable at debug', () => {
     const { log, lines } = recordingLog();
     const logger = clientLogger(log, address);
     logger.info('Begin to commit transaction, messageCount=%d', 1);
@@ -51,7 +51,7 @@ describe('client-options', () => {
     expect(MessageIdFactory.create().toString().slice(2, 14).toLowerCase()).to.equal(MessageIdFactory.MAC);
   });
 
-  it('knows the noise of a released telemetry stream, and nothing else', () => {
+  it('recognises the harmless error of a released telemetry stream, and no other', () => {
     const noise = Object.assign(new Error('1 CANCELLED: Call cancelled'), { code: 1, details: 'Call cancelled' });
     expect(isClientShutdownNoise(noise)).to.equal(true);
     expect(isClientShutdownNoise(Object.assign(new Error('x'), { code: 14, details: 'Cancelled' }))).to.equal(false);

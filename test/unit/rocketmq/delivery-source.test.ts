@@ -108,7 +108,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.receive.lastCall.thisValue).to.equal(client.startup.secondCall.thisValue);
   });
 
-  it('is kept when nobody received for a minute, or when receives are empty', async () => {
+  it('stays open when nothing was received for a minute, or when receives are empty', async () => {
     const { source, client } = await openSource();
     await source.receive(1);
     clock.tick(10 * DEAF_AFTER_MS);
@@ -138,7 +138,7 @@ describe('delivery-source: a client whose receives fail', () => {
     expect(client.startup.callCount).to.equal(2);
   });
 
-  it('the old one goes on when no new one starts, for another minute', async () => {
+  it('the old client goes on for another minute when no new one starts', async () => {
     const { source, client, failure } = await openSource();
     client.receive.rejects(new Error('no answer'));
     await failure();

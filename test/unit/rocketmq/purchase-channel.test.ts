@@ -61,7 +61,7 @@ describe('purchase-channel', () => {
     expect(channel.health.lastSuccessAtMs).to.be.a('number');
   });
 
-  it('says unavailable only when the broker certainly has not got it', async () => {
+  it('returns unavailable only when the broker certainly did not get it', async () => {
     const { channel, client, metrics } = await openChannel();
     client.send.rejects(new TypeError('too large'));
     expect(await channel.sendHalf(batch)).to.equal('unavailable');

@@ -49,7 +49,7 @@ describe('start-client', () => {
     expect(made.map(({ shutdowns }) => shutdowns)).to.deep.equal([1, 0]);
   });
 
-  it('after the last try it says where, for which topic and group, and what to do', async () => {
+  it('after the last try the error names endpoint, topic, group and what to do', async () => {
     const { made, make } = series(never, never, never);
     const error = await failureOf(startClient(make, address, silentLog, limits));
     expect(error).to.be.instanceOf(OperationalError);
@@ -59,7 +59,7 @@ describe('start-client', () => {
     expect(made).to.have.length(3);
   });
 
-  it('shows the innermost cause, and asks for the proxy when nobody listens', async () => {
+  it('shows the innermost cause, and suggests to check the proxy when the connection is refused', async () => {
     const root = new Error('14 UNAVAILABLE: connect ECONNREFUSED 127.0.0.1:1');
     const wrapped = new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: root }) });
     const { make } = series(...Array.from({ length: 3 }, () => () => Promise.reject(wrapped)));

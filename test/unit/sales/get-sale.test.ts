@@ -5,47 +5,47 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
-import { MemoryTransfers } from '../../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../helpers/sales.js';
 
 describe('get-sale', () => {
   let clock: ManualClock;
-  let store: MemoryStore;
-  let books: MemoryRepositories;
+  let store: MemoryRedis;
+  let mysql: MemoryRepositories;
   let reads: number;
 
   beforeEach(() => {
     clock = new ManualClock();
-    store = new MemoryStore({ clock });
-    books = new MemoryRepositories({ clock });
+    store = new MemoryRedis({ clock });
+    mysql = new MemoryRepositories({ clock });
     reads = 0;
   });
 
   const create = (ttlMs = 60_000): GetSale => {
     const cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
     const snapshots = new SaleSnapshots(
-      { repository: books, cache, clock },
+      { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 10, lockMs: 1000 },
     );
-    const readSale: MemoryStore['readSale'] = (ref) => {
+    const readSale: MemoryRedis['readSale'] = (ref) => {
       reads++;
       return store.readSale(ref);
     };
-    const units = new UnitFetcher(new MemoryTransfers(store));
+    const units = new UnitFetcher(new MemoryTransferStore(store));
     return new GetSale({ snapshots, store: { readSale }, units }, { ttlMs, max: 10 });
   };
   const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
-    books.putSale(sale);
+    mysql.putSale(sale);
     await store.warm(sale);
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
   it('units in transit count; buckets that cannot be counted are not shown as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
-    const transfers = new MemoryTransfers(store);
+    const transfers = new MemoryTransferStore(store);
     store.bucket({ ...sale, bucket: 1 }).unitsLeft = 0;
     expect(await transfers.transferOut({ ...sale, bucket: 0 }, 1, 1, 1)).to.include({
       outcome: 'transferred',
@@ -122,14 +122,14 @@ describe('get-sale', () => {
   it('not_found and loading are different answers', async () => {
     expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
     const sale = saleOf();
-    books.putSale(sale);
+    mysql.putSale(sale);
     expect(await create().get(sale.saleId), 'no bucket is loaded').to.deep.equal({ outcome: 'loading' });
     await store.warm({ ...sale, buckets: 1 });
-    books.putSale({ ...sale, buckets: 2 });
+    mysql.putSale({ ...sale, buckets: 2 });
     expect(await create().get(sale.saleId), 'half of the buckets').to.deep.equal({ outcome: 'loading' });
   });
 
-  it('a crowd costs one read', async () => {
+  it('many callers at once cost one read', async () => {
     const sale = await loaded();
     const get = create();
     await Promise.all(Array.from({ length: 100 }, () => get.get(sale.saleId)));

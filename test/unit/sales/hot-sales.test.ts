@@ -85,7 +85,7 @@ describe('hot-sales', () => {
     expect(first?.perSecond).to.be.within(900, 1000);
   });
 
-  it('forgets what is ten seconds old, also after a long silence, and stands a clock that steps back', () => {
+  it('forgets what is ten seconds old, also after a long silence, and works with a clock that steps back', () => {
     let nowMs = 50_000;
     const hot = new HotSales({ perSecond: 1 }, { nowMs: () => nowMs });
     for (let press = 0; press < 50; press++) hot.saw('7');

@@ -34,7 +34,7 @@ describe('readNewSale', () => {
     });
   });
 
-  it('says of each missing field that it is missing and what it must be', () => {
+  it('names each missing field and what it must be', () => {
     const read = readNewSale({}, NOW_MS);
     const errors = 'errors' in read ? read.errors : [];
     expect(errors.map(({ message }) => message)).to.deep.equal([

@@ -3,23 +3,23 @@ import type { NewSale, Sale, SaleState } from '../../../src/core/sale.js';
 import { SaleAdmin } from '../../../src/sales/sale-admin.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
-import { MemoryStore } from '../../helpers/memory/memory-store.js';
+import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { MemorySaleSnapshotCache } from '../../helpers/memory/memory-sale-snapshot-cache.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 describe('SaleAdmin', () => {
   let clock: ManualClock;
-  let books: MemoryRepositories;
-  let store: MemoryStore;
+  let mysql: MemoryRepositories;
+  let store: MemoryRedis;
   let cache: MemorySaleSnapshotCache;
   let admin: SaleAdmin;
 
   beforeEach(() => {
     clock = new ManualClock();
-    books = new MemoryRepositories({ clock });
-    store = new MemoryStore({ clock });
+    mysql = new MemoryRepositories({ clock });
+    store = new MemoryRedis({ clock });
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 60_000 });
-    admin = new SaleAdmin({ repository: books, store, cache });
+    admin = new SaleAdmin({ repository: mysql, store, cache });
   });
 
   const newSale = (parts: Partial<NewSale> = {}): NewSale => {
@@ -57,7 +57,7 @@ describe('SaleAdmin', () => {
     await admin.open(sale.saleId, 'eve'); // not warmed yet: refused
     await admin.warm(sale.saleId, 'ann');
     for (const move of ['open', 'pause', 'open', 'open', 'close'] as const) await admin[move](sale.saleId, 'bob');
-    expect(books.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
+    expect(mysql.audited.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
       'ann sale.created',
       'ann sale.warmed',
       'bob sale.opened',
@@ -66,8 +66,8 @@ describe('SaleAdmin', () => {
       'bob sale.opened',
       'bob sale.closed',
     ]);
-    expect(books.audited[0]).to.deep.include({ subject: `sale:${sale.saleId}`, before: null, after: sale });
-    expect(books.audited.at(-1)).to.deep.include({ before: { state: 'open' }, after: { state: 'closed' } });
+    expect(mysql.audited[0]).to.deep.include({ subject: `sale:${sale.saleId}`, before: null, after: sale });
+    expect(mysql.audited.at(-1)).to.deep.include({ before: { state: 'open' }, after: { state: 'closed' } });
   });
 
   it('every move may be repeated', async () => {
@@ -87,7 +87,7 @@ describe('SaleAdmin', () => {
     };
     for (const [state, moves] of Object.entries(forbidden)) {
       const sale = saleOf({ state: state as SaleState });
-      books.putSale(sale);
+      mysql.putSale(sale);
       if (state !== 'draft') await store.warm(sale);
       for (const move of moves) {
         expect((await admin[move](sale.saleId, 'ann')).outcome, `${state}: ${move}`).to.equal('wrong_state');
@@ -100,7 +100,7 @@ describe('SaleAdmin', () => {
   it('a sale that may have sold is never loaded again, not even when Redis has lost it [R5]', async () => {
     for (const state of ['open', 'paused', 'closed'] as const) {
       const sale = saleOf({ state });
-      books.putSale(sale);
+      mysql.putSale(sale);
       expect(await admin.warm(sale.saleId, 'ann')).to.deep.include({ outcome: 'wrong_state' });
       expect(await inStore(sale)).to.equal(null);
     }
@@ -113,28 +113,28 @@ describe('SaleAdmin', () => {
     expect(await admin.show('404')).to.equal(null);
   });
 
-  it('warm goes to Redis first, and never touches stock that is loaded [R5]', async () => {
+  it('warm writes to Redis first, and never changes stock that is loaded [R5]', async () => {
     const sale = await admin.create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
-    const watched = new SaleAdmin({
-      repository: Object.assign(Object.create(books) as MemoryRepositories, {
-        find: books.find.bind(books),
+    const recording = new SaleAdmin({
+      repository: Object.assign(Object.create(mysql) as MemoryRepositories, {
+        find: mysql.find.bind(mysql),
         move: async (saleId: string, to: SaleState, actor: string) => {
-          order.push('book');
-          return books.move(saleId, to, actor);
+          order.push('mysql');
+          return mysql.move(saleId, to, actor);
         },
       }),
       store: {
         warm: async (of) => {
-          order.push('ledger');
+          order.push('redis');
           return store.warm(of);
         },
         setState: store.setState.bind(store),
       },
       cache,
     });
-    await watched.warm(sale.saleId, 'ann');
-    expect(order).to.deep.equal(['ledger', 'book']);
+    await recording.warm(sale.saleId, 'ann');
+    expect(order).to.deep.equal(['redis', 'mysql']);
 
     await store.setState(sale, 'open');
     await store.deduct(batchOf(sale, purchasesOf('u1')));
@@ -145,19 +145,19 @@ describe('SaleAdmin', () => {
   it('an open that died before Redis followed is completed by a repeat', async () => {
     const sale = await admin.create(newSale(), 'ann');
     await admin.warm(sale.saleId, 'ann');
-    await books.move(sale.saleId, 'open'); // and then the process died
+    await mysql.move(sale.saleId, 'open'); // and then the process died
     expect((await inStore(sale))?.[0]).to.equal('warm');
     expect((await admin.open(sale.saleId, 'ann')).outcome).to.equal('done');
     expect((await inStore(sale))?.[0]).to.equal('open');
   });
 
-  it('says so when Redis has lost the sale, or it is in repair [R5]', async () => {
+  it('is refused with the reason when Redis has lost the sale, or it is in repair [R5]', async () => {
     const lost = saleOf({ state: 'warm' });
-    books.putSale(lost);
+    mysql.putSale(lost);
     expect(await admin.open(lost.saleId, 'ann')).to.deep.include({ outcome: 'not_warmed' });
 
     const broken = saleOf({ state: 'open' });
-    books.putSale(broken);
+    mysql.putSale(broken);
     await store.warm(broken);
     store.bucket({ saleId: broken.saleId, bucket: 0 }).sale!.state = 'repair';
     expect(await admin.pause(broken.saleId, 'ann')).to.deep.include({ outcome: 'repairing' });

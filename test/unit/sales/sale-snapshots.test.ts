@@ -15,7 +15,7 @@ describe('sale snapshots', () => {
   let sale: Sale | null;
   let repositoryReads: number;
   let repositoryFails: boolean;
-  /** What the book waits for before it answers. */
+  /** What MySQL waits for before it answers. */
   let repositoryTakes: () => Promise<unknown>;
 
   beforeEach(() => {
@@ -27,12 +27,12 @@ describe('sale snapshots', () => {
     repositoryTakes = async () => undefined;
   });
 
-  /** The cards of one process. */
+  /** The snapshots of one process. */
   const process = (memoryMax = 10): SaleSnapshots => {
     const find = async (saleId: string): Promise<Sale | null> => {
       repositoryReads++;
       await repositoryTakes();
-      if (repositoryFails) throw new Error('the book is away');
+      if (repositoryFails) throw new Error('MySQL is away');
       return sale?.saleId === saleId ? sale : null;
     };
     return new SaleSnapshots(
@@ -125,7 +125,7 @@ describe('sale snapshots', () => {
     const startedMs = clock.nowMs();
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'loading' });
     expect(clock.nowMs() - startedMs).to.equal(200);
-    expect(snapshots.peek(saleId()), 'not kept').to.equal(undefined);
+    expect(snapshots.peek(saleId()), 'not cached').to.equal(undefined);
     await cache.write(saleId(), sale);
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
     expect(repositoryReads).to.equal(0);
@@ -141,8 +141,8 @@ describe('sale snapshots', () => {
     const snapshots = process();
     repositoryFails = true;
     const asked = [snapshots.get(saleId()), snapshots.get(saleId())] as Promise<unknown>[];
-    const heard = await Promise.all(asked.map((ask) => ask.catch((error: Error) => error.message)));
-    expect(heard).to.deep.equal(['the book is away', 'the book is away']);
+    const messages = await Promise.all(asked.map((ask) => ask.catch((error: Error) => error.message)));
+    expect(messages).to.deep.equal(['MySQL is away', 'MySQL is away']);
     repositoryFails = false;
     clock.advance(LOCK_MS);
     expect(await snapshots.get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
@@ -160,7 +160,7 @@ describe('sale snapshots', () => {
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
   });
 
-  it('while MySQL is down or hangs a known sale goes on, and no read waits long [D1, D2]', async () => {
+  it('while MySQL is down or hangs a cached sale is still served, and no read waits long [D1, D2]', async () => {
     const snapshots = process();
     await snapshots.get(saleId());
     clock.advance(CACHE_MS);
@@ -171,7 +171,7 @@ describe('sale snapshots', () => {
     expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
   });
 
-  it('a snapshot that says not_found expires', async () => {
+  it('a snapshot `not_found` expires', async () => {
     const wanted = sale;
     const snapshots = process();
     sale = null;

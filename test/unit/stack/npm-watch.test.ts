@@ -56,7 +56,7 @@ describe('the end of npm', () => {
     expect(hasEnded(), 'npm').to.equal(true);
   });
 
-  it('is looked for among the real processes of this machine', () => {
+  it('is read from the real processes of this machine', () => {
     expect(parentOf(process.pid)).to.equal(process.ppid);
     expect(parentOf(2 ** 30)).to.equal(null);
   });

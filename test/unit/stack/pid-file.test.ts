@@ -1,41 +1,36 @@
 import { expect } from 'chai';
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import sinon from 'sinon';
 import {
+  identityOf,
+  parseStat,
   readPidFile,
   signalPidFile,
   writePidFile,
-  identityOf,
-  isStopped,
-  parseStat,
 } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
+/** The process of the tests plays the server; no signal is really sent. */
 describe('pid file', () => {
   const folder = useTempFolder();
   const path = (): string => join(folder(), 'redis.pid');
-  let child: ChildProcess;
-  const pid = (): number => child.pid as number;
+  let kill: sinon.SinonStub;
+  beforeEach(() => (kill = sinon.stub(process, 'kill').returns(true)));
 
-  beforeEach(async () => {
-    child = spawn('sleep', ['30'], { stdio: 'ignore' });
-    await once(child, 'spawn');
-  });
-  afterEach(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  });
-
-  it('leads back to the process that was noted', async () => {
-    writePidFile(path(), pid());
-    expect(readPidFile(path())?.pid).to.equal(pid());
+  it('leads back to the process that was noted', () => {
+    writePidFile(path(), process.pid);
+    expect(readPidFile(path())).to.deep.equal(identityOf(process.pid));
     expect(signalPidFile(path(), 'SIGTERM')).to.equal(true);
-    await once(child, 'exit');
-    expect(readPidFile(path()), 'after its end').to.equal(null);
+    expect(kill.args).to.deep.equal([[process.pid, 'SIGTERM']]);
+  });
+
+  it('reports a process that ended just before the signal as ended', () => {
+    writePidFile(path(), process.pid);
+    kill.throws(Object.assign(new Error('no such process'), { code: 'ESRCH' }));
     expect(signalPidFile(path(), 'SIGTERM')).to.equal(false);
+    kill.throws(Object.assign(new Error('not permitted'), { code: 'EPERM' }));
+    expect(() => signalPidFile(path(), 'SIGTERM')).to.throw('not permitted');
   });
 
   const changed: [string, object][] = [
@@ -44,12 +39,12 @@ describe('pid file', () => {
   ];
   for (const [what, change] of changed) {
     it(`never signals a foreign process that has the pid now: ${what} [L1]`, () => {
-      writePidFile(path(), pid());
+      writePidFile(path(), process.pid);
       const noted = JSON.parse(readFileSync(path(), 'utf8')) as object;
       writeFileSync(path(), JSON.stringify({ ...noted, ...change }));
       expect(readPidFile(path())).to.equal(null);
       expect(signalPidFile(path(), 'SIGKILL')).to.equal(false);
-      expect(identityOf(pid()), 'the foreign process lives').to.not.equal(null);
+      expect(kill.callCount).to.equal(0);
     });
   }
 
@@ -62,26 +57,17 @@ describe('pid file', () => {
     '{"pid":0}',
     '{"pid":"1"}',
   ]) {
-    it(`counts for nothing when damaged: ${content || 'empty'}`, () => {
+    it(`is ignored when damaged: ${content || 'empty'}`, () => {
       writeFileSync(path(), content);
       expect(readPidFile(path())).to.equal(null);
       expect(signalPidFile(path(), 'SIGTERM')).to.equal(false);
+      expect(kill.callCount).to.equal(0);
     });
   }
 
-  it('is not written for a process that has ended', async () => {
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    writePidFile(path(), pid());
+  it('is not written for a process that has ended', () => {
+    writePidFile(path(), 2 ** 30); // above every pid of Linux
     expect(existsSync(path())).to.equal(false);
-  });
-
-  it('tells a stopped process from a running one', async () => {
-    expect(isStopped(pid())).to.equal(false);
-    child.kill('SIGSTOP');
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(isStopped(pid())).to.equal(true);
-    expect(identityOf(pid()), 'stopped is not ended').to.not.equal(null);
   });
 
   it('reads /proc/<pid>/stat of a command with blanks and brackets in its name', () => {

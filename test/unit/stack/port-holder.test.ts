@@ -20,7 +20,7 @@ describe('a port in use [L1]', () => {
     expect(portInUseSentence(redis, null)).to.match(/^Port 16379 \(Redis\) is in use by another process/);
   });
 
-  it('is found with the pid of whoever listens', async () => {
+  it('is found with the pid of the listening process', async () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
 import { causeInLog } from '../../../deploy/local/stack/managed-server.js';
 import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/artifacts.js';
-import { runCommand } from '../../../deploy/local/stack/run-command.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
 import { findJava, parseJavaMajor } from '../../../deploy/local/stack/tools.js';
 import { useTempFolder } from './temp-folder.js';
@@ -21,7 +20,7 @@ describe('versions of Java', () => {
     it(`read ${major} from ${output.split('\n').at(-1)}`, () => expect(parseJavaMajor(output)).to.equal(major));
   }
 
-  it('that are missing get one sentence that says where we looked', async () => {
+  it('that are missing get one sentence with the places that were searched', async () => {
     const error = await findJava({ JAVA_HOME: '/nowhere' }).catch((reason: Error) => reason);
     expect(error).to.be.instanceOf(StackError);
     expect((error as Error).message).to.equal(
@@ -30,8 +29,8 @@ describe('versions of Java', () => {
   });
 });
 
-describe('what Maven says', () => {
-  it('is counted', () => {
+describe('what Maven prints', () => {
+  it('is shown as a count of downloads', () => {
     const counter = new DownloadCounter();
     expect(counter.text(0)).to.equal('Maven is at work');
     counter.take('[INFO] Downloading from central: there/a.jar');
@@ -76,7 +75,7 @@ describe('errors of the file system', () => {
     expect(errorOf('ENOENT', { syscall: 'open' })).to.have.property('message', 'raw');
   });
 
-  it('come at once, also where Node would spin for ever', () => {
+  it('are thrown at once, also where Node would loop for ever', () => {
     expect(() => ensureFolder('/proc/none/such')).to.throw(/ENOENT/);
     ensureFolder(join(folder(), 'a', 'b'));
     ensureFolder(join(folder(), 'a', 'b'));
@@ -112,32 +111,5 @@ describe('the cause of a death in a log', () => {
     const before = 'fatal: long ago\n';
     writeFileSync(log(), `${before}hello\n`);
     expect(causeInLog(log(), before.length)).to.equal('hello');
-  });
-});
-
-describe('commands we run', () => {
-  it('hand back exit code and output', async () => {
-    const { exitCode, output } = await runCommand('sh', ['-c', 'cat; echo err >&2; exit 3'], {
-      timeoutMs: 5_000,
-      input: 'in ',
-    });
-    expect(exitCode).to.equal(3);
-    expect(output).to.include('in ').and.include('err');
-  });
-
-  it('end when their time is up, also when they ignore SIGTERM', async () => {
-    const { exitCode } = await runCommand('sh', ['-c', 'trap "" TERM; while :; do sleep 0.1; done'], {
-      timeoutMs: 300,
-    });
-    expect(exitCode).to.equal(null);
-  });
-
-  it('end when their signal is aborted', async () => {
-    const controller = new AbortController();
-    setTimeout(() => controller.abort(new StackError('enough')), 100);
-    const error = await runCommand('sleep', ['30'], { timeoutMs: 20_000, signal: controller.signal }).catch(
-      (e: Error) => e,
-    );
-    expect(error).to.have.property('message', 'enough');
   });
 });

@@ -32,7 +32,7 @@ describe('a supervised program', () => {
     expect((await started).facts).to.deep.equal({ metricsPort: 1 });
   };
 
-  it('that dies is started again, and what it then says of its addresses is reported', async () => {
+  it('that dies is started again, and its new addresses are reported', async () => {
     await start();
     children[0]?.emit('exit', null, 'SIGKILL');
     await clock.tickAsync(1000);

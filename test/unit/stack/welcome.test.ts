@@ -1,9 +1,29 @@
 import { expect } from 'chai';
+import { whyNotOpen } from '../../../deploy/local/wait-until-open.js';
 import { welcome } from '../../../deploy/local/welcome.js';
 
 const FACTS = { url: 'http://127.0.0.1:8080', saleId: '7', title: 'A pen', token: 't', key: 'k1', metricsUrls: [] };
+const READY = { ready: true, dependencies: [] };
+const redis = { name: 'redis', ok: true, detail: 'answers' };
+const rocketmq = { name: 'rocketmq', ok: false, detail: 'no route' };
 
-describe('welcome', () => {
+describe('the greeting of npm start', () => {
+  const why = (readyz: unknown, sale: unknown): Promise<string | null> =>
+    whyNotOpen((path) => Promise.resolve(path === '/readyz' ? readyz : sale), '7');
+
+  it('waits for an api that is ready and a sale that is open', async () => {
+    expect(await why(READY, { state: 'open' })).to.equal(null);
+    const notReady = { ready: false, dependencies: [redis, rocketmq] };
+    expect(await why(notReady, { state: 'open' })).to.equal('the api is not ready (rocketmq: no route)');
+    expect(await why(READY, { state: 'paused' })).to.equal('sale 7 is paused');
+    expect(await why(READY, { code: 'loading' })).to.equal('sale 7 is loading');
+  });
+
+  it('waits for an api that does not answer yet', async () => {
+    const refused = (): Promise<never> => Promise.reject(new Error('fetch failed'));
+    expect(await whyNotOpen(refused, '7')).to.equal('the api does not answer (fetch failed)');
+  });
+
   it('says that payments are simulated where they are, and only there', () => {
     const simulated = welcome({ ...FACTS, simulatedPayments: true });
     expect(simulated).to.contain('payments are simulated').and.contain('/v1/orders/<orderId>/pay');

@@ -122,7 +122,7 @@ export const gate = {
   hotSalePerSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
     doc: 'From so many purchases a second on, over ten seconds in one api, a sale is hot: metrics name it.',
-    unit: 'purchases a second; 0: nobody counts',
+    unit: 'purchases a second; 0: off',
     fallback: 500,
     min: 0,
     max: 1000000,

@@ -88,7 +88,7 @@ export const overdue = {
   }),
   compensationMs: integer({
     env: 'OVERDUE_COMPENSATION_MS',
-    doc: 'A compensation job that is due for this long is overdue: nobody works on it.',
+    doc: 'A compensation job that is due for this long is overdue: no keeper works on it.',
     unit: 'ms',
     fallback: 600000,
     min: 1000,
@@ -104,7 +104,7 @@ export const overdue = {
   }),
   saleMs: integer({
     env: 'OVERDUE_SALE_MS',
-    doc: 'A sale that nobody has closed this long after its window is overdue.',
+    doc: 'A sale that is not closed this long after its window is overdue.',
     unit: 'ms',
     fallback: 86400000,
     min: 1000,
@@ -159,8 +159,8 @@ export const reconcile = {
     min: 1000,
     max: 2592000000,
   }),
-  looksMax: integer({
-    env: 'RECONCILE_LOOKS_MAX',
+  readsMax: integer({
+    env: 'RECONCILE_READS_MAX',
     doc: 'Requests of one sale and kind that a run reads again, one by one; the next run goes on.',
     unit: 'requests',
     fallback: 1000,

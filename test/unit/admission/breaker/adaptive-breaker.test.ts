@@ -24,7 +24,7 @@ const signals: fc.Arbitrary<Signals> = fc.record({
 });
 
 describe('breaker: score', () => {
-  it('a crowd alone never opens, however large', () => {
+  it('load alone never opens it, however high', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), (perSecond) => {
         expect(scoreOf({ ...CALM, perSecond }, rules)).to.be.below(rules.openAt);
@@ -50,7 +50,7 @@ describe('breaker: score', () => {
     expect(scoreOf({ ...bad, calls: rules.callsMin }, rules)).to.equal(1);
   });
 
-  it('failures alone open; slowness opens together with failures or a crowd', () => {
+  it('failures alone open it; slowness opens it together with failures or load', () => {
     expect(scoreOf({ ...CALM, failureShare: 0.43 }, rules)).to.be.below(0.5);
     expect(scoreOf({ ...CALM, failureShare: 0.44 }, rules)).to.be.at.least(0.5);
     expect(scoreOf({ ...CALM, p95Ms: 60_000 }, rules)).to.equal(0.4);
@@ -58,7 +58,7 @@ describe('breaker: score', () => {
     expect(scoreOf({ ...CALM, p95Ms: 1000, perSecond: 350 }, rules)).to.be.closeTo(0.5, 1e-9);
   });
 
-  it('a crowd is measured by the usual rate, at least the floor, and not before enough was learned', () => {
+  it('load is measured against the usual rate, at least the floor, and not before enough was learned', () => {
     const slow = { ...CALM, p95Ms: 1000 };
     expect(scoreOf({ ...slow, perSecond: 5000, usualPerSecond: 1000 }, rules)).to.be.closeTo(0.6, 1e-9);
     expect(scoreOf({ ...slow, perSecond: 200, usualPerSecond: 1 }, rules)).to.be.closeTo(0.4, 1e-9);
@@ -158,7 +158,7 @@ describe('breaker of one process', () => {
               clock.advance(step.ms);
               break;
             case 'begin':
-              model.look(nowMs);
+              model.advance(nowMs);
               underWay.push({ era: breaker.begin(), moves: model.moves });
               break;
             case 'end': {
@@ -179,7 +179,7 @@ describe('breaker of one process', () => {
               breaker.followQuorum(step.open, nowMs + step.ms);
               model.quorum(step.open ? nowMs + step.ms : -Infinity);
           }
-          model.look(clock.nowMs());
+          model.advance(clock.nowMs());
           expect(breaker.state()).to.equal(model.state);
           expect(moves.length).to.equal(model.moves);
           const move = `${before} ${model.state}`;
@@ -240,7 +240,7 @@ describe('breaker of one process', () => {
     expect(waitMs(), 'after calm').to.equal(1000);
   });
 
-  it('slowness together with a crowd opens, either of them alone does not', () => {
+  it('slowness together with load opens it, either of them alone does not', () => {
     const rules = rulesOf({ callsMin: 1, rate: { floorPerSecond: 1, warmUpMs: 20_000 } });
     const run = (latencyMs: number, everyMs: number): BreakerState => {
       const setting = settingOf(() => rules);

@@ -29,7 +29,7 @@ export class BreakerModel {
     this.#rules = rules;
   }
 
-  look(nowMs: number): void {
+  advance(nowMs: number): void {
     if (this.state !== 'open' || nowMs < this.#retryMs) return;
     this.#to('half_open');
     this.#roundMs = nowMs;
@@ -38,7 +38,7 @@ export class BreakerModel {
   }
 
   refuses(nowMs: number): boolean {
-    this.look(nowMs);
+    this.advance(nowMs);
     if (this.state === 'closed') return nowMs < this.#quorumUntilMs;
     if (this.state === 'open') return true;
     if (nowMs - this.#roundMs >= this.#rules.trial.waitMs) {
@@ -50,7 +50,7 @@ export class BreakerModel {
 
   /** @param beganMoves how often it had moved when the call began */
   end(nowMs: number, beganMoves: number, failed: boolean, latencyMs: number): void {
-    this.look(nowMs);
+    this.advance(nowMs);
     if (beganMoves !== this.moves) return;
     if (this.state === 'half_open') return this.#tried(nowMs, !failed && latencyMs < this.#rules.latencyMs.to);
     this.#calls.push({ atMs: nowMs, failed, latencyMs });
@@ -58,7 +58,7 @@ export class BreakerModel {
     this.#scoredMs = nowMs;
     if (this.#score(nowMs) < this.#rules.openAt) return;
     this.#doublings = nowMs - this.#closedMs >= this.#rules.probe.calmMs ? 0 : this.#doublings + 1;
-    this.#shut(nowMs);
+    this.#open(nowMs);
   }
 
   quorum(untilMs: number): void {
@@ -72,7 +72,7 @@ export class BreakerModel {
   #tried(nowMs: number, wentWell: boolean): void {
     if (!wentWell) {
       this.#doublings++;
-      return this.#shut(nowMs);
+      return this.#open(nowMs);
     }
     this.#good++;
     if (this.#good < this.#rules.trial.calls) return;
@@ -81,7 +81,7 @@ export class BreakerModel {
     this.#to('closed');
   }
 
-  #shut(nowMs: number): void {
+  #open(nowMs: number): void {
     const { firstMs, capMs, jitter } = this.#rules.probe;
     let waitMs = firstMs;
     for (let doubling = 0; doubling < this.#doublings && waitMs < capMs; doubling++) waitMs *= 2;

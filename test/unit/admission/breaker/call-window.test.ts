@@ -32,9 +32,9 @@ describe('breaker: latency histogram', () => {
         (all, quantile) => {
           const sorted = [...all].sort((a, b) => a - b);
           const exactMs = sorted[Math.ceil(quantile * all.length) - 1] as number;
-          const told = quantileMs(countsOf(all), all.length, quantile);
-          expect(told).to.be.at.least(exactMs * (1 - 1e-9));
-          expect(told).to.be.at.most(Math.max(0.25, exactMs * EDGE_FACTOR * (1 + 1e-9)));
+          const estimate = quantileMs(countsOf(all), all.length, quantile);
+          expect(estimate).to.be.at.least(exactMs * (1 - 1e-9));
+          expect(estimate).to.be.at.most(Math.max(0.25, exactMs * EDGE_FACTOR * (1 + 1e-9)));
         },
       ),
       { numRuns: 500 },
@@ -109,8 +109,8 @@ const HALF_LIFE_MS = 20_000;
 
 /** The average of whole seconds, each weighing half as much per half-life that it is old. */
 function usualOf(seconds: readonly number[]): number {
-  const kept = 0.5 ** (1000 / HALF_LIFE_MS);
-  const weights = seconds.map((_, index) => kept ** (seconds.length - 1 - index));
+  const decay = 0.5 ** (1000 / HALF_LIFE_MS);
+  const weights = seconds.map((_, index) => decay ** (seconds.length - 1 - index));
   const sum = seconds.reduce((all, calls, index) => all + calls * (weights[index] as number), 0);
   return seconds.length === 0 ? 0 : sum / weights.reduce((all, one) => all + one, 0);
 }

@@ -11,7 +11,7 @@ import { BREAKER_STATES, type BreakerState, type LiveReport } from '../../../../
 import { Bug, OperationalError, type Dependency } from '../../../../src/core/errors.js';
 import type { BreakerRules } from '../../../../src/admission/breaker/breaker-rules.js';
 import { silentLog } from '../../../helpers/silent-log.js';
-import { MemoryBreakerStore } from '../../../helpers/memory/memory-breaker-store.js';
+import { MemoryBreakerStore } from '../../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';
 
@@ -50,7 +50,7 @@ describe('breaker: quorum', () => {
     expect(isOpenForAll([], 'redis', 0.5)).to.equal(false);
   });
 
-  it('a process has recovered when its breaker was not closed and is now; one that ended or started has not', () => {
+  it('a process has recovered when its breaker was open and is closed now; one that ended or started has not', () => {
     const before = reportsOf('open', 'half_open', 'closed');
     expect(hasRecovered(before, reportsOf('open', 'closed', 'closed'), 'redis')).to.equal(true);
     expect(hasRecovered(before, reportsOf('closed', 'half_open', 'open'), 'redis')).to.equal(true);
@@ -64,7 +64,7 @@ const STEP_MS = 50;
 const fault = (dependency: Dependency): OperationalError =>
   new OperationalError(dependency, 'out', { retryable: true });
 
-/** Processes that share a store and a clock; every one looks at the store at its own phase of the poll. */
+/** Processes that share a store and a clock; every one reads the store at its own phase of the poll. */
 class World {
   readonly clock = new SteppedClock();
   readonly store = new MemoryBreakerStore(this.clock);
@@ -73,15 +73,15 @@ class World {
     trial: { calls: 2 },
     probe: { firstMs: 2000, jitter: 0 },
   });
-  /** Dependencies that are out for everybody. */
+  /** Dependencies that are down for all. */
   readonly out = new Set<Dependency>();
   readonly processes: SharedBreakers[] = [];
   readonly refusals: string[] = [];
-  /** What the metrics hear. */
-  readonly told: string[] = [];
+  /** Calls of the metrics. */
+  readonly counted: string[] = [];
   #nextLookMs: number[] = [];
 
-  /** Boots one more, which looks at the store before it serves. */
+  /** Boots one more, which reads the store before it serves. */
   async boot(): Promise<SharedBreakers> {
     const shortest = this.processes.length === 0 ? 1 : 0; // with jitter the first one waits less than the others
     const process = new SharedBreakers(
@@ -92,9 +92,9 @@ class World {
         random: () => shortest,
         log: silentLog,
         metrics: {
-          breakerMoved: (dependency, state) => this.told.push(`${dependency} ${state}`),
+          breakerMoved: (dependency, state) => this.counted.push(`${dependency} ${state}`),
           breakerRefused: (dependency, mode) => this.refusals.push(`${dependency} ${mode}`),
-          breakerQuorum: (dependency, open) => this.told.push(`${dependency} quorum ${open}`),
+          breakerQuorum: (dependency, open) => this.counted.push(`${dependency} quorum ${open}`),
         },
       },
       { processId: `p${this.processes.length}`, ...REPORT_TIMES },
@@ -204,7 +204,7 @@ describe('breakers of several processes', () => {
     expect(world.refuse()[0]).to.equal(false);
   });
 
-  it('without the store each follows its own calls, once the last reports are old', async () => {
+  it('without the store each process follows its own calls, once the last reports are old', async () => {
     const [one, two] = [await world.boot(), await world.boot()];
     const follower = await world.boot();
     world.rules = rulesOf({ callsMin: 5, probe: { firstMs: 60_000, capMs: 60_000, jitter: 0 } });
@@ -243,7 +243,7 @@ describe('breakers of several processes', () => {
       }
       return process.refuses('mysql');
     };
-    expect(await opensBy(() => Promise.reject(new Bug('ours')))).to.equal(false);
+    expect(await opensBy(() => Promise.reject(new Bug('a bug')))).to.equal(false);
     expect(await opensBy(() => Promise.reject(fault('redis')))).to.equal(false);
     expect(await opensBy(() => Promise.resolve('sold_out'))).to.equal(false);
     expect(
@@ -265,7 +265,7 @@ describe('breakers of several processes', () => {
     }
   });
 
-  it('in a dry run nobody is refused and everything is counted; off, nothing is reported', async () => {
+  it('in a dry run no request is refused and everything is counted; off, nothing is reported', async () => {
     world.rules = rulesOf({ mode: 'dry_run', callsMin: 5 });
     const one = await world.boot();
     await world.run(500, [one]);
@@ -288,11 +288,14 @@ describe('breakers of several processes', () => {
     expect(world.refuse()).to.deep.equal([true, true, true]);
     const { rules } = world;
     world.rules = rulesOf({ mode: 'off' });
-    world.told.length = 0;
+    world.counted.length = 0;
     await world.run(500);
-    expect(world.told, 'who was open tells the metrics').to.include.members(['redis closed', 'redis quorum false']);
+    expect(world.counted, 'processes whose breaker was open').to.include.members([
+      'redis closed',
+      'redis quorum false',
+    ]);
     world.rules = rules;
-    expect(world.refuse(), 'before the next look').to.deep.equal([false, false, false]);
+    expect(world.refuse(), 'before the next poll').to.deep.equal([false, false, false]);
     await world.run(500);
     expect(world.refuse()).to.deep.equal([false, false, false]);
     expect(follower.isOn).to.equal(true);
@@ -312,7 +315,7 @@ describe('breakers of several processes', () => {
     };
     for (const down of [false, true, false]) {
       world.store.down = down;
-      for (let look = 0; look < 3; look++) {
+      for (let poll = 0; poll < 3; poll++) {
         await turn();
         world.clock.advance(1000);
       }

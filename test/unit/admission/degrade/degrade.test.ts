@@ -59,7 +59,7 @@ describe('degradation levels', () => {
     expect(reasonsFor({ cache: { ttlMs: 1000 } })).to.deep.equal(['cache: must have ttlMinMs of at most ttlMs']);
   });
 
-  it('is the higher one of the switch and of what the open breakers ask for', () => {
+  it('is the higher one of the switch and of the level of open breakers', () => {
     fc.assert(
       fc.property(
         ...([anyRules, fc.constantFrom(...ENDPOINTS), fc.uuid(), fc.subarray([...ALL])] as const),
@@ -104,7 +104,7 @@ describe('degradation levels', () => {
       const rules = rulesOf({ switches: { sale: { level: 'L2', percent: share } } });
       const chosen = new Set(users.filter((user) => rulingFor(rules, 'sale', user, () => false).level === 'L2'));
       expect(chosen.size / users.length).to.be.closeTo(share / 100, 0.015);
-      expect([...before].filter((user) => !chosen.has(user)).length, 'nobody has left').to.equal(0);
+      expect([...before].filter((user) => !chosen.has(user)).length, 'no user has left').to.equal(0);
       for (const bucket of share <= 10 ? [0, 1, 2, 3, 4, 5, 6, 7] : []) {
         const own = users.filter((user) => homeBucket(user, 8) === bucket);
         const part = own.filter((user) => chosen.has(user)).length / own.length;
@@ -118,35 +118,35 @@ describe('degradation levels', () => {
 
   it('off calls no breaker; a dry run counts and changes nothing; new rules count from the next request on', () => {
     let rules: DegradeRules = rulesOf({ mode: 'off', switches: { sale: { level: 'L2' } } });
-    const told: string[] = [];
+    const counted: string[] = [];
     let asked = 0;
     const degrade = new Degrade({
       rules: () => rules,
       refuses: () => ++asked > 0,
-      metrics: { degraded: (endpoint, at, mode) => told.push(`${endpoint} ${at} ${mode}`) },
+      metrics: { degraded: (endpoint, at, mode) => counted.push(`${endpoint} ${at} ${mode}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
       false,
       null,
       'L0',
     ]);
-    expect([told.length, asked]).to.deep.equal([0, 0]);
+    expect([counted.length, asked]).to.deep.equal([0, 0]);
 
     rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.equal(null);
-    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
-    expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
-    expect(told.splice(0)).to.deep.equal(['sale L2 dry_run']);
+    expect(counted.splice(0)).to.deep.equal(['sale L2 dry_run']);
+    expect(degrade.levelOf('sale', 'u'), 'for callers that handle a dry run themselves').to.equal('L2');
+    expect(counted.splice(0)).to.deep.equal(['sale L2 dry_run']);
 
     rules = rulesOf({ switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.deep.equal({ level: 'L2', sparesSource: true });
-    expect(told.splice(0)).to.deep.equal(['sale L2 on']);
+    expect(counted.splice(0)).to.deep.equal(['sale L2 on']);
     expect(degrade.levelOf('purchase', 'u'), 'as the breakers ask').to.equal('L4');
 
     rules = rulesOf({ asked: { redis: { sale: 'L0' } } });
-    told.length = 0;
+    counted.length = 0;
     expect(degrade.levelOf('sale', 'u')).to.equal('L0');
-    expect(told, 'a full answer is not counted').to.deep.equal([]);
+    expect(counted, 'a full answer is not counted').to.deep.equal([]);
   });
 
   it('a change is refused at L4 only', () => {
@@ -194,7 +194,7 @@ describe('degradation as a layer', () => {
       expect(entry.anonymous(caller(endpoint)), endpoint).to.equal(null);
       if (endpoint !== 'purchase') expect(entry.buyer(caller(endpoint), 'ann'), endpoint).to.equal(null);
     }
-    expect([counted, asked], 'nobody was asked').to.deep.equal([[], []]);
+    expect([counted, asked], 'neither breaker nor metric was called').to.deep.equal([[], []]);
   });
 
   it('an open breaker refuses a purchase; the breaker of a dependency that it does not need is not called', () => {

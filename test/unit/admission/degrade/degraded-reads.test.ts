@@ -51,7 +51,7 @@ describe('degraded reads', () => {
     page = new Page();
   });
 
-  it('without a ruling nothing is kept and every fault is thrown', async () => {
+  it('without a ruling nothing is cached and every fault is thrown', async () => {
     expect(await page.serve(null)).to.deep.equal({ served: 'full', body: SALE });
     page.error = OUT;
     expect(await page.serve(null).catch((error: unknown) => error)).to.equal(OUT);
@@ -59,7 +59,7 @@ describe('degraded reads', () => {
     expect(page.cache.ttlMs, 'one failure was seen by the layer').to.equal(42_000);
   });
 
-  it('L0 reads each time; when the source fails, its last answer is given, marked', async () => {
+  it('L0 reads each time; when the source fails, its last answer is given and marked', async () => {
     for (const reading of [1, 2]) {
       expect(await page.serve('L0')).to.deep.equal({ served: 'full', body: SALE });
       expect(page.reading).to.equal(reading);
@@ -72,7 +72,7 @@ describe('degraded reads', () => {
     expect(await page.serve('L0').catch((error: unknown) => error), 'it is too old').to.equal(OUT);
   });
 
-  it('L1 gives an earlier answer, marked as stale, and reads only what is not kept', async () => {
+  it('L1 gives an earlier answer, marked as stale, and reads only what is not cached', async () => {
     expect(await page.serve('L1'), 'just read').to.deep.equal({ served: 'full', body: SALE });
     page.clock.advance(1500);
     const stale = { served: 'stale', body: { ...SALE, degraded: 'L1', ageMs: 1500 } };
@@ -110,7 +110,7 @@ describe('degraded reads', () => {
     });
   });
 
-  it('with an open breaker the source is not called, and what is not kept is empty', async () => {
+  it('with an open breaker the source is not called, and what is not cached is empty', async () => {
     for (const level of ['L1', 'L2'] as const) {
       const empty = { saleId: '7', state: 'unknown', stock: 'unknown', degraded: level };
       expect(await page.serve(level, { sparesSource: true })).to.deep.equal({ served: 'empty', body: empty });
@@ -121,21 +121,24 @@ describe('degraded reads', () => {
     expect((await page.serve('L1', { sparesSource: true })).served).to.equal('stale');
   });
 
-  it('a source that fails below L0 gives the empty answer and shortens the time of kept ones; a bug is thrown', async () => {
+  it('a source that fails below L0 gives the empty answer and shortens the time of cached ones; a bug is thrown', async () => {
     page.error = OUT;
     expect((await page.serve('L1')).served).to.equal('empty');
     expect((await page.serve('L2')).served).to.equal('empty');
     expect(Math.round(page.cache.ttlMs)).to.equal(29_400);
-    page.error = new Bug('ours');
+    page.error = new Bug('a bug');
     for (const level of ['L0', 'L1', 'L2'] as const) {
       expect(await page.serve(level).catch((error: unknown) => error)).to.equal(page.error);
     }
     expect(Math.round(page.cache.ttlMs), 'no fault of the source').to.equal(29_400);
     page.cache.put('7', SALE);
-    expect(await page.serve('L0').catch((error: unknown) => error), 'nothing stands in for a bug').to.equal(page.error);
+    expect(
+      await page.serve('L0').catch((error: unknown) => error),
+      'a bug is never replaced by an older answer',
+    ).to.equal(page.error);
   });
 
-  it('that something does not exist is answered in full at every level that reads, and not kept', async () => {
+  it('that something does not exist is answered in full at every level that reads, and not cached', async () => {
     page.error = OUT;
     await page.serve('L1');
     page.error = null;
@@ -157,8 +160,8 @@ describe('degraded reads', () => {
     await page.serve('L0', { key: '8' });
     page.clock.advance(10);
     for (const key of ['7', '8']) {
-      const kept = await page.serve('L1', { key, sparesSource: true });
-      expect('body' in kept && kept.body).to.deep.equal({ ...SALE, saleId: key, degraded: 'L1', ageMs: 10 });
+      const cached = await page.serve('L1', { key, sparesSource: true });
+      expect('body' in cached && cached.body).to.deep.equal({ ...SALE, saleId: key, degraded: 'L1', ageMs: 10 });
     }
   });
 });

@@ -38,7 +38,7 @@ describe('switches', () => {
     }
   });
 
-  it('says what is expected of each field in whole sentences', () => {
+  it('names what is expected of each field in whole sentences', () => {
     const sentences = (input: unknown): string[] => {
       const answer = readSwitchChange(input);
       return answer.read === 'change' ? [] : answer.errors.map(({ message }) => message);
@@ -120,7 +120,7 @@ describe('switches', () => {
 
 const SALE_L1 = { endpoint: 'sale', level: 'L1', percent: 25 } as const;
 
-/** Between the look and the publishing of a switch somebody else is faster, so many times. */
+/** Between the read and the publishing of a switch another admin is faster, so many times. */
 class BusyRepository extends MemoryRuleRepository {
   rivals = 0;
 
@@ -163,7 +163,7 @@ describe('switch admin', () => {
     expect(await repository.current())
       .to.have.nested.property('rules.lists.users.deny')
       .that.deep.equals(['eve']);
-    expect(await broadcast.newerThan(1), 'told at once').to.have.nested.property('stored.version', 2);
+    expect(await broadcast.newerThan(1), 'notified at once').to.have.nested.property('stored.version', 2);
     const found = await admin.show();
     expect('switches' in found && found.switches[2]).to.deep.equal({ ...SALE_L1, inForce: true });
   });
@@ -192,7 +192,7 @@ describe('switch admin', () => {
     expect(await repository.current()).to.include({ version: 1 });
   });
 
-  it('while Redis is away the switch is stored, and the answer says that it takes longer', async () => {
+  it('while Redis is down the switch is stored, and the answer says that it takes longer', async () => {
     broadcast.down = true;
     expect(await admin.set(SALE_L1, 'ann')).to.include({ outcome: 'switched', seenAtOnce: false });
   });

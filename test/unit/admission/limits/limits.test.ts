@@ -53,7 +53,7 @@ describe('limits', () => {
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
     expect([limits.anonymous(CALLER), limits.buyer(CALLER, 'u1')]).to.deep.equal([null, null]);
     expect(limits.buyer({ ...CALLER, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
-    expect(limits.anonymous({ ...CALLER, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
+    expect(limits.anonymous({ ...CALLER, endpoint: 'sale' }), 'it needs no token').to.equal(null);
     expect(calls).to.have.length(0);
   });
 
@@ -68,7 +68,7 @@ describe('limits', () => {
     expect(await buy()).to.equal(null);
   });
 
-  it('a dry run counts what it would refuse, and delays nobody', async () => {
+  it('a dry run counts what it would refuse, and delays no request', async () => {
     rules = limitsRules.parse({ mode: 'dry_run', purchase: { user: USER }, leaky: { ratePerSecond: 1, waitMaxMs: 0 } });
     for (let i = 0; i < 4; i++) await buy();
     for (let i = 0; i < 3; i++) expect(limits.smooth()).to.equal(null);
@@ -105,11 +105,11 @@ describe('limits', () => {
       null,
       'rate_limited',
     ]);
-    const look = async (): Promise<Refused | null> => limits.anonymous({ ...CALLER, endpoint: 'sale' });
-    expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
+    const ask = async (): Promise<Refused | null> => limits.anonymous({ ...CALLER, endpoint: 'sale' });
+    expect([await ask(), (await ask())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
-  it('a store that is away refuses nobody', async () => {
+  it('a store that is down refuses no request', async () => {
     rules = limitsRules.parse({ mode: 'on', purchase: { user: USER } });
     const away = new OperationalError('redis', 'there is no connection', { retryable: true });
     const store = { take: () => Promise.reject(away) };
@@ -181,7 +181,7 @@ describe('RateLimit headers', () => {
     expect(rateLimitPolicy({ ...LIMITS, ip: null, global: null })).to.equal('"user";q=5;w=2');
   });
 
-  it('tell an allowed request what is left, and until when', () => {
+  it('show an allowed request what is left, and until when', () => {
     expect(rateLimitHeaders(LIMITS, VERDICT)).to.deep.equal([
       'RateLimit-Policy',
       rateLimitPolicy(LIMITS),
@@ -190,7 +190,7 @@ describe('RateLimit headers', () => {
     ]);
   });
 
-  it('tell a refused request when to try again, rounded up', () => {
+  it('show a refused request when to try again, rounded up', () => {
     const refused = { ...VERDICT, outcome: 'rate_limited', remaining: 0, retryAfterMs: 1001 } as const;
     expect(rateLimitHeaders(LIMITS, refused).slice(2)).to.deep.equal(['RateLimit', '"user";r=0;t=2']);
   });

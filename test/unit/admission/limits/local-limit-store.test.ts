@@ -15,7 +15,7 @@ const gapUs = fc.oneof(
 );
 const BEGIN_US = 1_800_000_000_000_000;
 
-/** Plays calls against a bucket and says when it let one through, µs. */
+/** Plays calls against a bucket and returns when it let one through, µs. */
 function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
   const bucket = new TokenBucket();
   const times: number[] = [];
@@ -70,7 +70,7 @@ describe('token bucket', () => {
     ['of one token', { rateMax: 500, burstMin: 1, burstMax: 1, perToken: 200, numRuns: 6 }],
   ] as const;
   for (const [name, { rateMax, burstMin, burstMax, perToken, numRuns }] of CROWDS) {
-    it(`a bucket ${name} allows burst + rate × time of a crowd within 1 %, and never more`, () => {
+    it(`a bucket ${name} allows burst + rate × time of many requests within 1 %, and never more`, () => {
       const crowded = fc.record({
         ratePerSecond: fc.integer({ min: 1, max: rateMax }),
         burst: fc.integer({ min: burstMin, max: burstMax }),
@@ -156,7 +156,7 @@ describe('sliding window', () => {
     );
   });
 
-  it('a request after the told wait is allowed, and one 1 µs sooner is not', () => {
+  it('a request after the wait that was named is allowed, and one 1 µs sooner is not', () => {
     fc.assert(
       fc.property(windowLimit, windowMs, calls, (most, ofMs, list) => {
         const window = new SlidingWindow(ofMs);

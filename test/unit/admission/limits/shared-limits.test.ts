@@ -27,7 +27,7 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A verdict that says which visit it is of. */
+/** A verdict that names its request. */
 const verdictOf = (userId: string | null): LimitVerdict => ({
   outcome: 'allowed',
   limit: 'user',
@@ -99,7 +99,7 @@ describe('limit batcher', () => {
     await Promise.all([stuck, queued, last]);
   });
 
-  it('the store is told how long the oldest request of a call has waited', async () => {
+  it('the store gets how long the oldest request of a call has waited', async () => {
     const first = take('u0');
     await turn();
     clock.advance(30);
@@ -117,10 +117,10 @@ describe('limit batcher', () => {
     await turn();
     const second = take('u1');
     const failure = new OperationalError('redis', 'gone', { retryable: true });
-    const heard = first.catch((error: unknown) => error);
+    const rejected = first.catch((error: unknown) => error);
     calls[0]?.fail(failure);
     await turn();
-    expect(await heard).to.equal(failure);
+    expect(await rejected).to.equal(failure);
     await end(1);
     expect((await second).outcome).to.equal('allowed');
   });
@@ -132,7 +132,7 @@ const CALL: LimitCall = { endpoint: 'purchase', limits: SHARED_LIMITS, callers: 
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A ledger that answers, fails or is silent, as it is told. */
+/** A store that answers, fails or is silent, as a test wants. */
 class MoodyStore implements LimitStore {
   mood: 'answers' | 'fails' | 'silent' | 'late' | 'wrong' = 'answers';
   /** Of a call that was `late`. */
@@ -224,7 +224,7 @@ describe('limits while Redis may be away', () => {
     clock.advance(500);
     void outcome();
     await nextTurn();
-    expect(await outcome(), 'while one call looks whether it is back').to.equal(IN);
+    expect(await outcome(), 'while one call tests whether it is back').to.equal(IN);
     expect(shared.asked).to.equal(2);
   });
 

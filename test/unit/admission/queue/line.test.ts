@@ -18,7 +18,7 @@ function chance(seed: number): (max: number) => number {
 }
 
 describe('line', () => {
-  it('has the order of a sorted array, whatever is added, removed and asked', () => {
+  it('has the order of a sorted array after any additions, removals and reads', () => {
     const step = fc.oneof(
       {
         weight: 5,
@@ -53,7 +53,8 @@ describe('line', () => {
               line.remove(gone as Waiter);
               line.remove(gone as Waiter); // twice is once
             } else if (one.do === 'shift') {
-              expect(line.shift()).to.equal(plain.shift());
+              const [first, expected] = [line.shift(), plain.shift()];
+              if (first !== expected) expect(first).to.equal(expected); // `expect` itself is slow
             } else if (one.do === 'shuffle') {
               const equal = plain.map(({ name }) => waiter(name, 0));
               for (const each of plain) line.remove(each);
@@ -64,7 +65,10 @@ describe('line', () => {
             }
           }
           expect(line.size).to.equal(plain.length);
-          for (let at = 0; at < plain.length; at += 37) expect(line.ahead(plain[at] as Waiter)).to.equal(at);
+          for (let at = 0; at < plain.length; at += 37) {
+            const ahead = line.ahead(plain[at] as Waiter);
+            if (ahead !== at) expect(ahead).to.equal(at);
+          }
         }
         expect(plain.map(() => line.shift()?.name)).to.deep.equal(plain.map(({ name }) => name));
         expect(line.shift()).to.equal(undefined);
@@ -73,7 +77,7 @@ describe('line', () => {
     );
   });
 
-  it('a draw keeps everybody once, and every order is equally likely', () => {
+  it('a draw keeps every buyer once, and every order is equally likely', () => {
     const pick = chance(7);
     const seen = new Map<string, number>();
     const DRAWS = 6000;

@@ -3,7 +3,7 @@ import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
 import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
 import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-purchase-token-store.js';
+import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-admission-stores.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1');
 
@@ -94,7 +94,7 @@ describe('purchase tokens', () => {
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
-  it('while Redis is away the answer is unavailable, or go on where the rules say so and the token is good', async () => {
+  it('while Redis is down the answer is unavailable, or go on where the rules allow it and the token is good', async () => {
     const token = await handed('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');

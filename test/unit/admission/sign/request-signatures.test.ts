@@ -12,7 +12,7 @@ import {
 import { readKeyring } from '../../../../src/admission/sign/seals.js';
 import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryNonceStore } from '../../../helpers/memory/memory-nonce-store.js';
+import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
 
 const SECRETS = {
   'app-1': 'first-secret-of-the-app-with-40-bytes-ok',
@@ -22,7 +22,7 @@ const keys = readKeyring(`app-1:${SECRETS['app-1']},app-2:${SECRETS['app-2']}`);
 const keyOf = (id: string): KeyObject => keys.get(id) as KeyObject;
 const PURCHASE = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
 
-/** The signature as any client would compute it, with nothing of ours. */
+/** The signature as any client would compute it, without code of the project. */
 const VECTOR = {
   secret: SECRETS['app-1'],
   timestamp: '1767225600',
@@ -172,7 +172,7 @@ describe('signed requests', () => {
     expect(await ask({ ...signed(), 'seckill-key-id': 'app-9' })).to.equal('bad_signature');
   });
 
-  it('while Redis is away the answer is unavailable, or go on where the rules say so; a forged request never passes', async () => {
+  it('while Redis is down the answer is unavailable, or go on where the rules allow it; a forged request never passes', async () => {
     nonces.down = true;
     expect(await ask(signed())).to.equal('unavailable');
     set({ mode: 'on', keys: ['app-1'], down: 'allow' });

@@ -230,7 +230,7 @@ describe('config', () => {
     }
   });
 
-  it('a text that is too short says how long it is, not what it is', () => {
+  it('the error for a text that is too short names its length, not its value', () => {
     const key = text({ env: 'X', doc: 'A text.', minLength: 5, range: '5 or more' });
     expect(() => key.parse('abcd')).to.throw(/must have at least 5 characters, but has 4$/);
     expect(key.parse('abcde')).to.equal('abcde');

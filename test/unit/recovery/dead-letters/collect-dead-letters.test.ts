@@ -22,9 +22,9 @@ describe('keeper: collect-dead-letters', () => {
   });
 
   const create = (parts: Partial<CollectDeadLettersPorts> = {}): Job => {
-    const { deadLetters, store, books, log, metrics } = world;
+    const { deadLetters, store, mysql, log, metrics } = world;
     const source = world.broker.source(DEAD_TOPIC, COLLECTOR, 30_000);
-    const ports = { source, deadLetters, store, repository: books, log, metrics, ...parts };
+    const ports = { source, deadLetters, store, repository: mysql, log, metrics, ...parts };
     return collectDeadLetters(ports, { group: GROUPS.writer, topic: TOPICS.purchase });
   };
   const bury = (body: string, properties: Record<string, string> = {}): void =>
@@ -50,7 +50,7 @@ describe('keeper: collect-dead-letters', () => {
     expect(world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft).to.equal(998);
   });
 
-  it('the row comes before the leave from pending, and that before the ack [M8]', async () => {
+  it('the row is written before the batch leaves pending, and that before the ack [M8]', async () => {
     const batch = await world.deducted(sale, ['u1']);
     bury(batch.body);
     const order: string[] = [];
@@ -164,7 +164,7 @@ describe('keeper: collect-dead-letters', () => {
     expect([world.deadLetters.deadLetters.length, unfinished(), await pending()]).to.deep.equal([3, 0, 0]);
   });
 
-  it('whatever a group works on: deadlines and events are parked as what they are, and touch no batch [M7]', async () => {
+  it('deadlines and events of any group are parked as what they are, and touch no batch [M7]', async () => {
     const { deadLetters, log, metrics, broker } = world;
     const fail = (): never => expect.fail('it is no batch');
     const never = { store: { park: fail, markRecorded: fail }, repository: { findByPurchases: fail } };

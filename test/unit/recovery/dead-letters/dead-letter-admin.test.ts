@@ -37,7 +37,7 @@ describe('dead-letter-admin', () => {
     return results;
   };
 
-  it('matching: goes on over pages until there are no more, or enough, or after a given id', async () => {
+  it('matching: reads page after page until there are no more or enough, from a given id on', async () => {
     const ids = await park(450);
     expect(await idsOf(world.admin.matching({}, 1000))).to.deep.equal(ids);
     expect(await idsOf(world.admin.matching({}, 250))).to.deep.equal(ids.slice(0, 250));
@@ -45,7 +45,7 @@ describe('dead-letter-admin', () => {
     expect(await idsOf(world.admin.matching({ saleId: '999' }, 1000))).to.deep.equal([]);
   });
 
-  it('parkedMatching: what an earlier run began comes first, what has ended not at all, the limit counts both', async () => {
+  it('parkedMatching: what an earlier run began comes first, ended ones are left out, the limit counts both', async () => {
     const [a, b, c, d, e] = (await park(5)) as [string, string, string, string, string];
     await world.deadLetters.beginReplay(d, 'ann');
     await world.deadLetters.close(b, 'ann', 'discarded', 'given up');

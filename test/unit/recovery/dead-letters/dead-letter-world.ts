@@ -10,11 +10,10 @@ import { createOrderIdMinter } from '../../../../src/orders/order-id-minter.js';
 import type { DeadLetter, StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import { silentLog } from '../../../helpers/silent-log.js';
 import type { RedriveChannel } from '../../../../src/core/ports/channels.js';
-import { memoryOrderChannels } from '../../../helpers/memory/memory-order-channels.js';
 import { MemoryWorkerSlots } from '../../../helpers/memory/memory-worker-slots.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-/** A desk with everything around it in memory, and a worker that records what is published, when told to. */
+/** DeadLetterAdmin with all its stores in memory, and a worker that records what is published when a test asks for it. */
 export class DeadLetterWorld extends KeeperWorld {
   /** What the worker does with a batch as it is published. */
   onPublish: (batch: Batch) => Promise<void> = async () => undefined;
@@ -22,16 +21,16 @@ export class DeadLetterWorld extends KeeperWorld {
   readonly coupons = new Set<string>();
   readonly minter = createOrderIdMinter(
     { slots: new MemoryWorkerSlots(this.clock), clock: this.clock, log: silentLog },
-    { owner: 'desk', leaseMs: 60_000 },
+    { owner: 'admin', leaseMs: 60_000 },
   );
   readonly admin = new DeadLetterAdmin({
     deadLetters: this.deadLetters,
     store: this.store,
-    repository: this.books,
+    repository: this.mysql,
     channel: this.#channel(),
     minter: this.minter,
     clock: this.clock,
-    ...memoryOrderChannels(this.broker),
+    ...this.broker.orderChannels(),
     states: { dueOf: async (orderIds) => this.dueOf(orderIds) },
     coupons: { withoutCoupon: async (orderIds) => this.withoutCoupon(orderIds) },
   });
@@ -43,7 +42,7 @@ export class DeadLetterWorld extends KeeperWorld {
   /** Unpaid orders past their deadline. */
   dueOf(orderIds: readonly string[]): string[] {
     const nowMs = this.clock.nowMs();
-    const due = this.books.allOrders.filter((order) => {
+    const due = this.mysql.allOrders.filter((order) => {
       return order.state === 'pending_payment' && Number(order.expiresAtMs) <= nowMs;
     });
     return due.map(({ orderId }) => orderId).filter((orderId) => orderIds.includes(orderId));
@@ -73,7 +72,7 @@ export class DeadLetterWorld extends KeeperWorld {
     return this.deadLetters.deadLetters.at(-1)?.deadLetterId ?? '';
   }
 
-  /** Writes the rows of a batch and settles it, as a worker does. */
+  /** Writes the rows of a batch and marks it recorded, as a worker does. */
   async work(batch: Batch): Promise<void> {
     const orderIds = await this.recorded(batch);
     const orders = batch.purchases.map(({ userId, requestId }, index) => {
@@ -82,11 +81,11 @@ export class DeadLetterWorld extends KeeperWorld {
     await this.store.markRecorded([{ batch, orders }]);
   }
 
-  /** The keeper gives back what the outbox promises. */
+  /** The keeper releases what the outbox has. */
   async releaseUnits(): Promise<void> {
-    for (const { outboxId, payload } of await this.books.outbox.lease('release', 100, 1000)) {
+    for (const { outboxId, payload } of await this.mysql.outbox.lease('release', 100, 1000)) {
       await this.store.release(payload ?? []);
-      await this.books.outbox.markDone([outboxId]);
+      await this.mysql.outbox.markDone([outboxId]);
     }
   }
 
@@ -97,7 +96,7 @@ export class DeadLetterWorld extends KeeperWorld {
   }
 
   rowsOf(batch: Batch): Order[] {
-    return this.books.allOrders.filter((row) => row.batchId === batch.batchId);
+    return this.mysql.allOrders.filter((row) => row.batchId === batch.batchId);
   }
 
   /** What was published on the re-drive topic, by batch id. */

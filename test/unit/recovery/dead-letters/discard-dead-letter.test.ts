@@ -13,9 +13,9 @@ describe('discard-dead-letter', () => {
   });
 
   const bucket = () => world.store.bucket({ ...sale, bucket: 0 });
-  const sold = async () => (await world.books.find(sale.saleId))?.sold;
+  const sold = async () => (await world.mysql.find(sale.saleId))?.sold;
 
-  it('each purchase becomes failed/discarded, and the promise of its release is made with it [C3]', async () => {
+  it('each purchase becomes failed/discarded, and its release is written to the outbox with it [C3]', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2*2']);
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
       outcome: 'discarded',
@@ -40,7 +40,7 @@ describe('discard-dead-letter', () => {
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
-    expect(world.books.allOrders.map(({ userId, state }) => [userId, state])).to.have.deep.members([
+    expect(world.mysql.allOrders.map(({ userId, state }) => [userId, state])).to.have.deep.members([
       ['u1', 'pending_payment'],
       ['u2', 'failed'],
     ]);
@@ -59,9 +59,9 @@ describe('discard-dead-letter', () => {
 
   it('when a worker is faster for one of them, then that one is an order', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
-    const write = world.books.write.bind(world.books);
-    world.books.write = async (plan) => {
-      world.books.write = write;
+    const write = world.mysql.write.bind(world.mysql);
+    world.mysql.write = async (plan) => {
+      world.mysql.write = write;
       await world.recorded(batchOf(sale, purchasesOf('u2'), batch.batchId));
       return write(plan);
     };
@@ -90,7 +90,7 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('a message that comes after all changes nothing', async () => {
+  it('a late delivery of the message changes nothing', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await world.admin.discard(deadLetterId, 'ann');
     await world.releaseUnits();
@@ -110,7 +110,7 @@ describe('discard-dead-letter', () => {
     expect((await world.admin.discard(garbage, 'ann')).outcome).to.equal('discarded');
     expect((await world.admin.discard(nowhere, 'ann')).outcome).to.equal('discarded');
     expect(world.deadLetter(nowhere).note).to.contain('no sale 999');
-    expect(world.books.allOrders).to.deep.equal([]);
+    expect(world.mysql.allOrders).to.deep.equal([]);
   });
 
   it('a row is written also if Redis holds no units for it, and nothing is given back', async () => {
@@ -122,9 +122,9 @@ describe('discard-dead-letter', () => {
     expect(bucket().unitsLeft).to.equal(100);
   });
 
-  it('when others always stand in the way, then it says so and nothing is changed', async () => {
+  it('when conflicts never end, then it reports so and nothing is changed', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
-    world.books.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
+    world.mysql.breakNext(...Array.from({ length: 8 }, () => 'write_again' as const));
     expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({ outcome: 'contended' });
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
     expect(world.rowsOf(batch)).to.deep.equal([]);

@@ -43,15 +43,15 @@ describe('replay-dead-letter', () => {
 
   it('waits for a worker that is slow, and for every row', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
-    let looks = 0;
-    const find = world.books.findByPurchases.bind(world.books);
-    world.books.findByPurchases = async (...asked) => {
-      if (++looks === 4) await world.work(batch);
+    let reads = 0;
+    const find = world.mysql.findByPurchases.bind(world.mysql);
+    world.mysql.findByPurchases = async (...asked) => {
+      if (++reads === 4) await world.work(batch);
       const rows = await find(...asked);
-      return looks === 4 ? rows.slice(1) : rows;
+      return reads === 4 ? rows.slice(1) : rows;
     };
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
-    expect(looks).to.equal(5);
+    expect(reads).to.equal(5);
   });
 
   it('when no worker records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {
@@ -68,7 +68,7 @@ describe('replay-dead-letter', () => {
     expect(world.deadLetter(deadLetterId)).to.include({ state: 'replayed', replays: 2 });
   });
 
-  it('when an earlier replay was stopped half way and its rows have come, then nothing is published again', async () => {
+  it('when an earlier replay was stopped half way and its rows are written, then nothing is published again', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1']);
     await replay(deadLetterId);
     await world.work(batch);
@@ -109,7 +109,7 @@ describe('replay-dead-letter', () => {
     expect(world.rowsOf(batch)).to.have.length(1);
   });
 
-  it('a body that is no batch cannot be replayed, and the dead letter says why', async () => {
+  it('a body that is no batch cannot be replayed, and the dead letter has the reason', async () => {
     const { batch } = await world.parkedBatch(sale, ['u1']);
     for (const [body, why] of [
       ['{', /not JSON/],

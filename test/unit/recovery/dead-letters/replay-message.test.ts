@@ -68,18 +68,18 @@ describe('replay-message', () => {
   it('events of payments are followed until each order has its coupon; the others need none [M8]', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
     const withoutCoupon = world.withoutCoupon.bind(world);
-    const looks: string[][] = [];
+    const reads: string[][] = [];
     world.withoutCoupon = (orderIds) => {
-      looks.push([...orderIds]);
+      reads.push([...orderIds]);
       expect(world.deadLetter(deadLetterId).state, 'not before').to.equal('parked');
-      if (looks.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
+      if (reads.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
       return withoutCoupon(orderIds);
     };
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
-    expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
+    expect(reads).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
-  it('when a coupon does not come within the wait, then the dead letter stays parked and may be replayed', async () => {
+  it('when a coupon is not issued within the wait, then the dead letter stays parked and may be replayed', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT]));
     world.coupons.add('1');
     const note = 'published again, 1 of 2 paid orders have no coupon';
@@ -94,9 +94,9 @@ describe('replay-message', () => {
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
     const dueOf = world.dueOf.bind(world);
-    let looks = 0;
+    let reads = 0;
     world.dueOf = (orderIds) => {
-      if (++looks === 3) for (const orderId of orders) world.books.endOrder(orderId, 'expired');
+      if (++reads === 3) for (const orderId of orders) world.mysql.endOrder(orderId, 'expired');
       return dueOf(orderIds);
     };
     const publishedAtMs = world.clock.nowMs();
@@ -104,7 +104,7 @@ describe('replay-message', () => {
       outcome: 'replayed',
       note: 'published again: none of 2 orders is overdue',
     });
-    expect(looks).to.equal(3);
+    expect(reads).to.equal(3);
     const [published = ''] = world.broker.published(TOPICS.paymentDeadline);
     expect(JSON.parse(published)).to.deep.equal({ ...JSON.parse(body), deadlineAt: publishedAtMs });
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');
@@ -121,7 +121,7 @@ describe('replay-message', () => {
     expect(world.deadLetter(deadLetterId).note).to.contain('2 of 2 orders are unpaid and past their deadline');
   });
 
-  it('a deadline whose time has not come keeps it: before it would only be a dead letter once more', async () => {
+  it('a deadline is published for its own time: earlier it would only become a dead letter again', async () => {
     const { body, deadlineAtMs } = await deadlineOf('u1');
     expect((await replay(await park(GROUPS.expirer, body))).outcome).to.equal('replayed');
     const expirer = world.broker.source(TOPICS.paymentDeadline, GROUPS.expirer);
@@ -131,7 +131,7 @@ describe('replay-message', () => {
     expect(JSON.parse(delivery?.body ?? '')).to.include({ deadlineAt: deadlineAtMs });
   });
 
-  it('an unreadable body is not published, and the dead letter says why [M7]', async () => {
+  it('an unreadable body is not published, and the dead letter has the reason [M7]', async () => {
     for (const group of [GROUPS.expirer, GROUPS.coupon]) {
       const deadLetterId = await park(group, '{"v":99}');
       expect((await replay(deadLetterId)).outcome).to.equal('unreadable');

@@ -35,18 +35,18 @@ describe('compare-sale', () => {
   it('in a rush requests under way are not read alone; more candidates than the limit are left to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
-    world.read.onLook = () => void looks++;
+    world.read.beforeEntriesRead = () => void looks++;
     expect(await found()).to.deep.equal([]);
     expect([looks, world.runsRepository.runs[0]?.figures.young]).to.deep.equal([0, 50]);
 
     const other = await world.openSale({ stock: 1000 });
-    for (let user = 0; user < OPTIONS.looksMax + 7; user++) {
+    for (let user = 0; user < OPTIONS.readsMax + 7; user++) {
       await world.stray(other, [`u${user}`]);
     }
     looks = 0;
     const left = await world.found(other.saleId);
-    expect([left.length, world.runsRepository.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.looksMax, 7]);
-    expect(looks).to.equal(3 * OPTIONS.looksMax);
+    expect([left.length, world.runsRepository.runs.at(-1)?.figures.unseen]).to.deep.equal([OPTIONS.readsMax, 7]);
+    expect(looks).to.equal(3 * OPTIONS.readsMax);
   });
 
   it('a sale that Redis has lost is never a match [R5]', async () => {
@@ -55,7 +55,7 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal(['not_loaded']);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
     for (const state of ['warm', 'paused', 'closed'] as const) {
-      world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
+      world.mysql.putSale({ ...(world.mysql.saleOf(sale.saleId) as Sale), state });
       expect(await found(), state).to.deep.equal(['not_loaded']);
     }
   });
@@ -63,19 +63,19 @@ describe('compare-sale', () => {
   it('a stable count of orders that is wrong is a finding, in either direction [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
-    const counted = world.books.saleOf(sale.saleId) as Sale;
-    world.books.putSale({ ...counted, sold: 3 });
+    const counted = world.mysql.saleOf(sale.saleId) as Sale;
+    world.mysql.putSale({ ...counted, sold: 3 });
     expect(await found()).to.deep.equal(['miscount 1']);
-    world.books.putSale({ ...counted, sold: 1 });
+    world.mysql.putSale({ ...counted, sold: 1 });
     expect(await found()).to.deep.equal(['miscount -1']);
-    world.books.putSale(counted);
+    world.mysql.putSale(counted);
     expect(await found()).to.deep.equal([]);
   });
 
   it('buyers whose units differ from their requests are a finding, and no drift [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
-    world.read.buyersAstray = -2;
+    world.read.buyersCountError = -2;
     expect(await found()).to.deep.equal(['miscount -2']);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
     await world.found(sale.saleId, true);
@@ -85,12 +85,12 @@ describe('compare-sale', () => {
   it('purchases that the guard of MySQL refused are a finding for a day, and longer while the stock differs [D6]', async () => {
     const batch = await world.deducted(sale, ['u1*2']);
     const [orderId = ''] = await world.recorded(batch, ['u1']);
-    const row = world.books.allOrders.find((order) => order.orderId === orderId) as Order;
-    world.books.putOrder({ ...row, reason: 'oversold_guard' });
+    const row = world.mysql.allOrders.find((order) => order.orderId === orderId) as Order;
+    world.mysql.putOrder({ ...row, reason: 'oversold_guard' });
     const release = { saleId: sale.saleId, bucket: 0, userId: 'u1', requestId: 'k1', orderId, batchId: batch.batchId };
     await world.store.release([{ ...release, withUnits: true }]);
     await world.store.markRecorded([{ batch, orders: [] }]);
-    await world.books.outbox.markDone(world.books.outboxRows.map(({ id }) => id));
+    await world.mysql.outbox.markDone(world.mysql.outboxRows.map(({ id }) => id));
     expect(await found()).to.deep.equal(['oversell 2']);
     age(24 * 3_600_000);
     expect(await found()).to.deep.equal([]);
@@ -101,7 +101,7 @@ describe('compare-sale', () => {
 
   it('rows that were written long after a sale has closed are found all the same', async () => {
     const batch = await world.deducted(sale, ['u1']);
-    world.books.putSale({ ...sale, state: 'closed' });
+    world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(sale.closesAtMs - world.clock.nowMs() + 30 * 3_600_000);
     await world.work(batch); // a replay by hand
     await world.publishNotifications();
@@ -123,7 +123,7 @@ describe('compare-sale', () => {
     it(`a difference that read ${look} explains is no finding [C5]`, async () => {
       const batch = await world.stray(sale, ['u1']);
       let looks = 0;
-      world.read.onLook = async () => {
+      world.read.beforeEntriesRead = async () => {
         if (++looks === look) await world.work(batch); // a worker, between our looks
       };
       expect(await found()).to.deep.equal([]);
@@ -140,7 +140,7 @@ describe('compare-sale', () => {
     expect(await found()).to.have.members(['unsettled u1', 'unreleased u2']);
   });
 
-  it('an order without a row, and a live row that Redis does not know, are findings [D5]', async () => {
+  it('an order without a row, and a live row that Redis lacks, are findings [D5]', async () => {
     const batch = await world.deducted(sale, ['u1', 'u2']);
     await world.work(batch);
     bucket().requests.delete('u1/k1');
@@ -179,14 +179,14 @@ describe('compare-sale', () => {
     expect(await found()).to.deep.equal([]);
     expect(world.runsRepository.runs.at(-1)?.figures).to.include({ moving: 1 });
     await world.work(batch);
-    world.books.outbox.add('release', 'b', [
+    world.mysql.outbox.add('release', 'b', [
       { saleId: sale.saleId, bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true },
     ]);
     expect(await found(), 'a release is on its way').to.deep.equal([]);
   });
 
   it('oversell: rows that the last guard refused, and a count above the stock [D6]', async () => {
-    world.books.putSale({ ...sale, sold: 101 });
+    world.mysql.putSale({ ...sale, sold: 101 });
     expect(await found()).to.deep.equal(['oversell 1']);
   });
 
@@ -195,7 +195,7 @@ describe('compare-sale', () => {
     await world.publishNotifications();
     age(OPTIONS.markerAgeMs);
     expect(await found()).to.deep.equal([]);
-    world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state: 'closed' });
+    world.mysql.putSale({ ...(world.mysql.saleOf(sale.saleId) as Sale), state: 'closed' });
     await world.store.setState(sale, 'closed');
     expect(await found()).to.deep.equal(['stale_marker']);
   });
@@ -217,9 +217,9 @@ describe('compare-sale', () => {
 
   it('a long sale that closed after many newer ones is not forgotten', async () => {
     for (let sales = 0; sales < 501; sales++) {
-      world.books.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
+      world.mysql.putSale({ ...sale, saleId: `9${sale.saleId}${sales}`, state: 'closed', closesAtMs: 1 });
     }
-    world.books.putSale({ ...sale, state: 'closed' });
+    world.mysql.putSale({ ...sale, state: 'closed' });
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     expect(run.salesCompared).to.equal(1);
   });
@@ -250,10 +250,10 @@ describe('compare-sale', () => {
       throw new OperationalError('redis', 'away', { retryable: true });
     };
     let measures = 0;
-    world.read.onMeasure = () => (++measures === 2 ? away() : undefined);
+    world.read.beforeUnitsRead = () => (++measures === 2 ? away() : undefined);
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     expect(run).to.include({ salesCompared: 5, salesFailed: 1, outcome: 'partly' });
-    world.read.onMeasure = away;
+    world.read.beforeUnitsRead = away;
     const request = { apply: false, waitMs: 0, actor: 'keeper' };
     expect(await world.reconcile.run(request).catch((error: Error) => error.message)).to.equal('away');
     expect(world.runsRepository.runs.at(-1)).to.deep.include({ outcome: 'failed' });
@@ -264,7 +264,7 @@ describe('compare-sale', () => {
 
   it('without a sale, it takes those that may sell and those that closed lately', async () => {
     const old = await world.openSale({ closesAtMs: 1 });
-    world.books.putSale({ ...old, state: 'closed' });
+    world.mysql.putSale({ ...old, state: 'closed' });
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     expect(run).to.include({ salesCompared: 1, outcome: 'match' });
   });

@@ -23,7 +23,7 @@ describe('compensate', () => {
     await world.compensate();
   };
   const setState = async (state: 'paused' | 'closed'): Promise<void> => {
-    world.books.putSale({ ...(world.books.saleOf(sale.saleId) as Sale), state });
+    world.mysql.putSale({ ...(world.mysql.saleOf(sale.saleId) as Sale), state });
     await world.store.setState(sale, state);
   };
 
@@ -37,7 +37,7 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch whose body is gone is rebuilt of the one purchase, and the others of it keep theirs', async () => {
+  it('a batch without a body is rebuilt of the one purchase, and its other purchases keep theirs', async () => {
     const { batchId } = await world.deducted(sale, ['u1*2', 'u2']);
     bucket().markers.delete(batchId);
     world.onPublish = (again) => world.work(again);
@@ -46,7 +46,7 @@ describe('compensate', () => {
     await world.compensate();
     expect(states()).to.deep.equal(['leak compensated', 'leak compensated']);
     expect(world.publishedIds).to.deep.equal([batchId, batchId]);
-    expect(world.books.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`)).to.have.members([
+    expect(world.mysql.allOrders.map(({ userId, quantity }) => `${userId} ${quantity}`)).to.have.members([
       'u1 2',
       'u2 1',
     ]);
@@ -72,17 +72,17 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId, true)).to.deep.equal([]);
   });
 
-  it('a worker that comes late wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
+  it('a late worker wins or loses purchase by purchase; where its order won nothing is released [C2]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
     expect(world.publishedIds, 'one message for both').to.have.length(ATTEMPTS_MAX);
-    const look = world.books.findByPurchases.bind(world.books);
+    const findRows = world.mysql.findByPurchases.bind(world.mysql);
     let late = true;
-    world.books.findByPurchases = async (saleId, purchases) => {
-      const rows = await look(saleId, purchases);
+    world.mysql.findByPurchases = async (saleId, purchases) => {
+      const rows = await findRows(saleId, purchases);
       if (late) {
-        late = false; // between the look of the compensation and its write
+        late = false; // between the read of the compensation and its write
         await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
       }
       return rows;
@@ -124,11 +124,11 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
-  it('unsettled and unreleased: Redis is set to what the row says', async () => {
+  it('unsettled and unreleased: Redis is set to the state of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
     const [endedId] = await world.recorded(ended, ['u3']);
-    for (const row of world.books.outbox.undone('release')) await world.books.outbox.markDone([row.id]);
+    for (const row of world.mysql.outbox.undone('release')) await world.mysql.outbox.markDone([row.id]);
     age();
     await world.found(sale.saleId, true);
     await world.compensate();
@@ -173,21 +173,21 @@ describe('compensate', () => {
     bucket().unitsLeft += 2;
     await setState('paused');
     await world.found(sale.saleId, true);
-    world.books.putSale({ ...sale, state: 'open' });
+    world.mysql.putSale({ ...sale, state: 'open' });
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     expect([states(), bucket().unitsLeft]).to.deep.equal([['drift pending'], 102]);
   });
 
-  it('a stuck promise is made due at once, and is done when it is kept', async () => {
+  it('a stuck row of the outbox is made due at once, and the job is done when it is published', async () => {
     const { saleId } = sale;
     const units = { bucket: 0, userId: 'u9', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
-    const outboxId = world.books.outbox.add('release', 'b', [{ saleId, ...units }]);
-    await world.books.outbox.postpone([outboxId], 1e12);
+    const outboxId = world.mysql.outbox.add('release', 'b', [{ saleId, ...units }]);
+    await world.mysql.outbox.postpone([outboxId], 1e12);
     world.clock.advance(OPTIONS.outboxAgeMs);
     expect(await world.found(saleId, true)).to.deep.equal(['stuck_outbox']);
     await world.compensate();
-    expect(await world.books.outbox.lease('release', 1, 1)).to.have.length(1);
-    await world.books.outbox.markDone([outboxId]);
+    expect(await world.mysql.outbox.lease('release', 1, 1)).to.have.length(1);
+    await world.mysql.outbox.markDone([outboxId]);
     await attempt();
     expect(states()).to.deep.equal(['stuck_outbox compensated']);
   });
@@ -204,10 +204,10 @@ describe('compensate', () => {
     expect(await world.found(sale.saleId)).to.deep.equal([]);
   });
 
-  it('a batch that the re-drive serves is never published or given up, however long no worker comes [M8]', async () => {
+  it('a batch in the care of the re-drive is never published or given up, however long no worker runs [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
-    await world.store.unpark(batch); // somebody replays it
+    await world.store.unpark(batch); // a person replays it
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
     expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);
@@ -262,13 +262,13 @@ describe('compensate', () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 too few
-    world.read.buyersAstray = 7;
+    world.read.buyersCountError = 7;
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
       3,
       'the units of buyers differ from those of their requests: a person has to decide',
     ]);
-    world.read.buyersAstray = 0;
+    world.read.buyersCountError = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
@@ -276,7 +276,7 @@ describe('compensate', () => {
     expect(world.jobs.jobs[0]?.lastError).to.contain('no bucket has so many left');
   });
 
-  it('a job that was given up can be tried again, unless the row of its purchase says so for good', async () => {
+  it('a job that was given up can be tried again, unless the row of its purchase is final', async () => {
     const batch = await world.stray(sale, ['u1']);
     await world.found(sale.saleId, true);
     await world.jobs.failed('1', 'keeper', 'Redis says that it became an order, and there is no row');

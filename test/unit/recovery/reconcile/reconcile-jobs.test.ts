@@ -18,10 +18,10 @@ describe('the keeper jobs of reconcile', () => {
   it('compare every sale and count what was found; only with apply do they make and work off jobs', async () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
-    const told: unknown[] = [];
+    const counted: unknown[] = [];
     const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
-      reconciled: (findings) => told.push(findings),
-      compensationJobs: (counts) => told.push(counts),
+      reconciled: (findings) => counted.push(findings),
+      compensationJobs: (counts) => counted.push(counts),
     };
     const parts = { admin: world.reconcile, metrics };
     await world.stray(sale, ['u1']);
@@ -31,7 +31,7 @@ describe('the keeper jobs of reconcile', () => {
     await reconcileJob(parts, { apply: true }).runOnce();
     await compensateJob(parts).runOnce();
     await reconcileJob(parts, { apply: true }).runOnce();
-    expect(told).to.deep.equal([
+    expect(counted).to.deep.equal([
       { leak: 1 },
       { pending: 0, compensated: 0, failed_final: 0 },
       { leak: 1 },
@@ -46,19 +46,19 @@ describe('the keeper jobs of reconcile', () => {
   it('a run that could not compare every sale counts what it found, and has failed', async () => {
     const world = new ReconcileWorld();
     for (let sales = 0; sales < 2; sales++) await world.openSale();
-    world.read.onMeasure = failingOnce();
-    const told: unknown[] = [];
+    world.read.beforeUnitsRead = failingOnce();
+    const counted: unknown[] = [];
     const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
-      reconciled: (findings) => told.push(findings),
+      reconciled: (findings) => counted.push(findings),
       compensationJobs: () => undefined,
     };
     const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
       .runOnce()
       .catch((error: Error) => error.message);
-    expect([told, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
+    expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
   });
 
-  it('records of runs are kept for a while', async () => {
+  it('records of runs are deleted after a while', async () => {
     const world = new ReconcileWorld();
     const run = () => world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     for (let runs = 0; runs < 250; runs++) await run();

@@ -13,14 +13,14 @@ import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
 export const OPTIONS: ReconcileOptions = {
   safeAgeMs: 120_000,
   waitingMaxMs: 3_600_000,
-  looksMax: 100,
+  readsMax: 100,
   markerAgeMs: 86_400_000,
   outboxAgeMs: 600_000,
   retryFirstMs: 60_000,
   leaseMs: 60_000,
 };
 
-/** Reconcile with everything around it in memory, and a worker that does what a test says. */
+/** Reconcile with everything around it in memory, and a worker that works when a test asks for it. */
 export class ReconcileWorld extends DeadLetterWorld {
   readonly jobs = new MemoryCompensationRepository(this.clock);
   readonly runsRepository = new MemoryReconcileRuns(this.clock);
@@ -49,14 +49,14 @@ export class ReconcileWorld extends DeadLetterWorld {
     this.reconcile = new ReconcileAdmin(
       {
         store: both,
-        repository: new MemoryReconcileRepository(this.books, this.deadLetters),
+        repository: new MemoryReconcileRepository(this.mysql, this.deadLetters),
         jobs: this.jobs,
         runs: this.runsRepository,
-        sales: this.books,
-        outbox: this.books.outbox,
+        sales: this.mysql,
+        outbox: this.mysql.outbox,
         clock: this.clock,
         log: silentLog,
-        fail: { repository: this.books, minter, clock: this.clock },
+        fail: { repository: this.mysql, minter, clock: this.clock },
         channel: {
           publish: async (batch) => {
             await inner.publish(batch);
@@ -94,9 +94,9 @@ export class ReconcileWorld extends DeadLetterWorld {
     });
   }
 
-  /** News of orders were published, so that only what a test leaves in the outbox is stuck. */
+  /** Events of orders were published, so that only what a test leaves in the outbox is stuck. */
   async publishNotifications(): Promise<void> {
-    await this.books.outbox.markDone(this.books.outbox.undone('batch_recorded').map(({ id }) => id));
+    await this.mysql.outbox.markDone(this.mysql.outbox.undone('batch_recorded').map(({ id }) => id));
   }
 
   /** Works off what is due, as a keeper does. */

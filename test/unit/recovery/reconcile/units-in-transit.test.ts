@@ -3,26 +3,26 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { checkSale, waitUntilAtRest } from '../../../invariants/check-sale.js';
 import { compareSale } from '../../../../src/recovery/reconcile/compare-sale.js';
 import { measureDrift } from '../../../../src/recovery/reconcile/count-units.js';
-import { memoryAudit } from '../../../helpers/memory/memory-audit.js';
+import { memoryCheckPorts } from '../../../helpers/memory/memory-check-ports.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../../../helpers/memory/memory-reconcile.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
-const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, looksMax: 1000 };
+const LIMITS = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
 
 describe('reconcile: units between two buckets', () => {
   let world: KeeperWorld;
-  let transfers: MemoryTransfers;
+  let transfers: MemoryTransferStore;
   let sale: Sale;
   beforeEach(async () => {
     world = new KeeperWorld();
-    transfers = new MemoryTransfers(world.store);
+    transfers = new MemoryTransferStore(world.store);
     sale = await world.openSale({ stock: 8, buckets: 2 });
     await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
   });
   const ports = () => {
     const store = new MemoryReconcileStore(world.store);
-    return { store, repository: new MemoryReconcileRepository(world.books, world.deadLetters) };
+    return { store, repository: new MemoryReconcileRepository(world.mysql, world.deadLetters) };
   };
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };
@@ -45,7 +45,7 @@ describe('reconcile: units between two buckets', () => {
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
       const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
-      // Behind the look at the first bucket the units arrive in the second, and others leave it for the first again.
+      // After the read of the first bucket the units arrive in the second, and others leave it for the first again.
       await arrive();
       await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;
@@ -55,7 +55,7 @@ describe('reconcile: units between two buckets', () => {
   });
 
   it('a sale that has some is not at rest, and a check names them', async () => {
-    const audit = memoryAudit(world.store, world.books);
+    const audit = memoryCheckPorts(world.store, world.mysql);
     expect(await waitUntilAtRest(sale.saleId, { ...audit, clock: world.clock }, 200)).to.equal(false);
     const { figures, findings } = await checkSale(sale.saleId, audit);
     expect(figures).to.include({ unitsLeft: 6, inTransit: 2, difference: 0 });

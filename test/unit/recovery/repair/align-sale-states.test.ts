@@ -7,12 +7,12 @@ describe('align-sale-states', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const job = () => alignSaleStates({ store: world.ports().store, sales: world.books });
+  const job = () => alignSaleStates({ store: world.ports().store, sales: world.mysql });
   const stateOf = ({ saleId }: Sale): string | undefined => world.store.bucket({ saleId, bucket: 0 }).sale?.state;
 
   it('a sale that is closed in MySQL only is closed in Redis once that was seen twice', async () => {
     const [closed, open] = [await world.openSale(), await world.openSale()];
-    world.books.putSale({ ...closed, state: 'closed' });
+    world.mysql.putSale({ ...closed, state: 'closed' });
     const align = job();
     await align.runOnce();
     expect(stateOf(closed), 'its owner may be about to say so').to.equal('open');
@@ -20,14 +20,14 @@ describe('align-sale-states', () => {
     expect([stateOf(closed), stateOf(open)]).to.deep.equal(['closed', 'open']);
   });
 
-  it('a difference that is gone or has changed is not acted on', async () => {
+  it('a difference that has ended or changed is not acted on', async () => {
     const sale = await world.openSale();
     const align = job();
-    world.books.putSale({ ...sale, state: 'paused' });
+    world.mysql.putSale({ ...sale, state: 'paused' });
     await align.runOnce();
-    world.books.putSale({ ...sale, state: 'open' });
+    world.mysql.putSale({ ...sale, state: 'open' });
     await align.runOnce();
-    world.books.putSale({ ...sale, state: 'paused' });
+    world.mysql.putSale({ ...sale, state: 'paused' });
     await align.runOnce();
     expect(stateOf(sale)).to.equal('open');
     await align.runOnce();
@@ -36,7 +36,7 @@ describe('align-sale-states', () => {
 
   it('a sale that waits for a repair is left to it', async () => {
     const sale = await world.openSale();
-    world.books.putSale({ ...sale, state: 'paused' });
+    world.mysql.putSale({ ...sale, state: 'paused' });
     world.store.restart();
     const align = job();
     await align.runOnce();

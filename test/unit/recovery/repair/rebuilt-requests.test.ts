@@ -28,66 +28,66 @@ describe('rebuilt-requests', () => {
   };
   const booksOf = (parts: Partial<Sale> = {}): RebuiltRequests =>
     new RebuiltRequests(saleOf({ stock: 5, limitPerBuyer: 2, ...parts }));
-  const staged = (books: RebuiltRequests): string[] =>
-    books.takeUnstaged().flatMap((some) => some.map(([key, entry]) => `${key} ${formatRequestEntry(entry)}`));
+  const staged = (mysql: RebuiltRequests): string[] =>
+    mysql.takeUnstaged().flatMap((some) => some.map(([key, entry]) => `${key} ${formatRequestEntry(entry)}`));
 
   it('rows decide: live is ordered, ended is released and takes no unit; each is staged once', () => {
     orders = 0;
-    const books = booksOf();
-    books.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);
-    expect(staged(books)).to.deep.equal([
+    const mysql = booksOf();
+    mysql.addRows([row('ann*2'), row('bob', 'expired'), row('cid', 'paid'), row('dan', 'failed')]);
+    expect(staged(mysql)).to.deep.equal([
       'ann/k1 ordered:1:2',
       'bob/k1 released:2:1',
       'cid/k1 ordered:3:1',
       'dan/k1 released:4:1',
     ]);
-    expect(staged(books)).to.deep.equal([]);
-    expect([books.unitsLeft, books.rows, books.held]).to.deep.equal([[2], 4, 0]);
+    expect(staged(mysql)).to.deep.equal([]);
+    expect([mysql.unitsLeft, mysql.rows, mysql.held]).to.deep.equal([[2], 4, 0]);
   });
 
   it('what is held without a row keeps its units, once, and only what fits stock and limit [R3, R6]', () => {
-    const books = booksOf();
-    books.addRows([row('ann*2'), row('bob')]);
-    staged(books);
-    books.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
+    const mysql = booksOf();
+    mysql.addRows([row('ann*2'), row('bob')]);
+    staged(mysql);
+    mysql.addUnrecorded([held('ann/k1*2'), held('ann/k2'), held('cid'), held('cid'), held('dan*2'), held('bob/k2')]);
     // ann has a row and no place for more; two units were left: for cid and, where dan does not fit, for bob.
-    expect(staged(books)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
-    expect([books.unitsLeft, books.held]).to.deep.equal([[0], 2]);
+    expect(staged(mysql)).to.deep.equal(['cid/k1 held:h:1', 'bob/k2 held:h:1']);
+    expect([mysql.unitsLeft, mysql.held]).to.deep.equal([[0], 2]);
   });
 
-  it('an order that MySQL lost keeps its entry and its units, once; a row comes before it [D5]', () => {
+  it('an order that MySQL lost keeps its entry and its units, once; a row has precedence [D5]', () => {
     orders = 0;
-    const books = booksOf();
-    books.addRows([row('ann*2'), row('bob', 'cancelled')]);
-    staged(books);
+    const mysql = booksOf();
+    mysql.addRows([row('ann*2'), row('bob', 'cancelled')]);
+    staged(mysql);
     const lost = [ordered('cid', '77'), ordered('dan*2', '78')];
-    books.addUnrecorded([ordered('ann*2', '1'), ordered('bob', '2'), ...lost, ...lost]);
-    expect(staged(books)).to.deep.equal(['cid/k1 ordered:77:1', 'dan/k1 ordered:78:2']);
-    expect([books.unitsLeft, books.rows, books.held, books.ordersLost]).to.deep.equal([[0], 2, 0, 2]);
-    expect(books.withoutRoom).to.deep.equal([]);
+    mysql.addUnrecorded([ordered('ann*2', '1'), ordered('bob', '2'), ...lost, ...lost]);
+    expect(staged(mysql)).to.deep.equal(['cid/k1 ordered:77:1', 'dan/k1 ordered:78:2']);
+    expect([mysql.unitsLeft, mysql.rows, mysql.held, mysql.ordersLost]).to.deep.equal([[0], 2, 0, 2]);
+    expect(mysql.withoutRoom).to.deep.equal([]);
   });
 
   it('a lost order that does not fit what the rows leave is named, once, also where its batch is parked [D5]', () => {
-    const books = booksOf({ stock: 2 });
-    books.addRows([row('ann'), row('bob')]);
-    staged(books);
+    const mysql = booksOf({ stock: 2 });
+    mysql.addRows([row('ann'), row('bob')]);
+    staged(mysql);
     const lost = ordered('cid', '77');
-    books.addUnrecorded([lost, lost]);
-    expect(books.addParked(batchOf({ saleId: '7' }, purchasesOf('cid')))).to.equal(true);
-    expect(staged(books)).to.deep.equal([]);
-    expect(books.withoutRoom).to.deep.equal([lost]);
-    expect([books.ordersLost, books.held]).to.deep.equal([0, 0]);
+    mysql.addUnrecorded([lost, lost]);
+    expect(mysql.addParked(batchOf({ saleId: '7' }, purchasesOf('cid')))).to.equal(true);
+    expect(staged(mysql)).to.deep.equal([]);
+    expect(mysql.withoutRoom).to.deep.equal([lost]);
+    expect([mysql.ordersLost, mysql.held]).to.deep.equal([0, 0]);
   });
 
   it('a parked batch: purchases without a row are held by it, whether Redis still knew them or not [R6]', () => {
-    const books = booksOf();
+    const mysql = booksOf();
     const batch = batchOf({ saleId: '7' }, purchasesOf('ann', 'bob', 'cid'));
-    books.addRows([row('ann')]);
-    books.addUnrecorded([held('bob', batch.batchId)]);
-    staged(books);
-    expect(books.addParked(batch)).to.equal(true);
-    expect(staged(books)).to.deep.equal([`cid/k1 held:${batch.batchId}:1`]);
-    expect(books.unitsLeft).to.deep.equal([2]);
+    mysql.addRows([row('ann')]);
+    mysql.addUnrecorded([held('bob', batch.batchId)]);
+    staged(mysql);
+    expect(mysql.addParked(batch)).to.equal(true);
+    expect(staged(mysql)).to.deep.equal([`cid/k1 held:${batch.batchId}:1`]);
+    expect(mysql.unitsLeft).to.deep.equal([2]);
   });
 
   it('the message of a parked batch is wanted while a purchase has no row, also one that did not fit [R6]', () => {
@@ -100,25 +100,25 @@ describe('rebuilt-requests', () => {
     expect(recorded.addParked(batch)).to.equal(false);
   });
 
-  it('units left never go below 0, whatever went wrong before [I1]', () => {
-    const books = booksOf({ stock: 1 });
-    books.addRows([row('ann*2')]);
-    expect(books.unitsLeft).to.deep.equal([0]);
+  it('units left never go below 0, after any fault [I1]', () => {
+    const mysql = booksOf({ stock: 1 });
+    mysql.addRows([row('ann*2')]);
+    expect(mysql.unitsLeft).to.deep.equal([0]);
   });
 
   it('each buyer in their own bucket, and the units left in even shares [R12]', () => {
-    const books = booksOf({ stock: 11, buckets: 2 });
-    books.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
-    const sizes = books.takeUnstaged().map((some) => some.length);
+    const mysql = booksOf({ stock: 11, buckets: 2 });
+    mysql.addRows(Array.from({ length: 8 }, (_, at) => row(`u${at}`)));
+    const sizes = mysql.takeUnstaged().map((some) => some.length);
     expect(sizes[0]).to.be.greaterThan(0);
     expect(sizes[1]).to.be.greaterThan(0);
-    expect(books.unitsLeft, 'whoever had bought where').to.deep.equal([2, 1]);
+    expect(mysql.unitsLeft, 'wherever units were bought').to.deep.equal([2, 1]);
   });
 
   it('what is held keeps its units as long as any bucket had them [R12]', () => {
     const users = Array.from({ length: 40 }, (_, at) => `u${at}`).filter((user) => homeBucket(user, 2) === 0);
-    const books = booksOf({ stock: 4, buckets: 2 });
-    books.addUnrecorded(users.slice(0, 5).map((user) => held(user)));
-    expect([books.held, books.unitsLeft]).to.deep.equal([4, [0, 0]]);
+    const mysql = booksOf({ stock: 4, buckets: 2 });
+    mysql.addUnrecorded(users.slice(0, 5).map((user) => held(user)));
+    expect([mysql.held, mysql.unitsLeft]).to.deep.equal([4, [0, 0]]);
   });
 });

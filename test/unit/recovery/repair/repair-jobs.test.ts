@@ -14,12 +14,12 @@ describe('repair-jobs', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.books, metrics: world.repairMetrics });
+  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.mysql, metrics: world.repairMetrics });
   const epochs = (...sales: Sale[]): (number | undefined)[] =>
     sales.map(({ saleId }) => world.store.bucket({ saleId, bucket: 0 }).sale?.epoch);
   const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
     const closed = { ...sale, state: 'closed' as const, closesAtMs };
-    world.books.putSale(closed);
+    world.mysql.putSale(closed);
     await world.store.setState(closed, 'closed');
     return closed;
   };
@@ -39,7 +39,7 @@ describe('repair-jobs', () => {
 
   it('a sale that Redis does not have is missed twice before it is loaded, and a draft never [R5]', async () => {
     const sale = await world.openSale();
-    const draft = await world.books.create({ ...sale, sku: 'draft' });
+    const draft = await world.mysql.create({ ...sale, sku: 'draft' });
     world.store.restart({ empty: true });
     const job = repairSales(ports(), OPTIONS);
     await job.runOnce();
@@ -50,12 +50,12 @@ describe('repair-jobs', () => {
 
   it('MySQL ahead of Redis: a bucket of an earlier epoch is rebuilt [R2]', async () => {
     const sale = await world.openSale();
-    world.books.putSale({ ...sale, epoch: 4 });
+    world.mysql.putSale({ ...sale, epoch: 4 });
     await repairSales(ports(), OPTIONS).runOnce();
     expect(epochs(sale)).to.deep.equal([5]);
   });
 
-  it('one that fails fails the run, and not the others; those that had no turn come first the next time [R10]', async () => {
+  it('a sale that fails makes the run fail, and the others are done; those that were not reached come first the next time [R10]', async () => {
     const sales: Sale[] = [];
     for (let i = 0; i < 32; i++) sales.push(await world.openSale());
     world.store.restart();
@@ -86,7 +86,7 @@ describe('repair-jobs', () => {
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: one a run, those first that ended last; what is gone and long over is left alone', async () => {
+  it('closed sales: one per run, the last ended first; a sale that is lost and long over is left alone', async () => {
     const [old, late, gone] = [await world.openSale(), await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
@@ -112,20 +112,20 @@ describe('repair-jobs', () => {
     const metrics = { ...world.metrics, ...world.repairMetrics };
     const watch = watchSalesInRepair({ ...ports(), metrics }, { afterMs: 60_000 });
     await watch.runOnce();
-    expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
+    expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
       [0, 0],
       [0, 0],
     ]);
     world.store.restart();
     world.clock.advance(30_000);
     await watch.runOnce();
-    expect(world.shut).to.deep.equal([1, 1]);
+    expect(world.locked).to.deep.equal([1, 1]);
     world.clock.advance(61_000);
     await watch.runOnce();
     expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
     await world.repair(live);
     await watch.runOnce();
-    expect([world.shut, world.overdue.sale_shut]).to.deep.equal([
+    expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
       [0, 1],
       [0, 0],
     ]);

@@ -18,14 +18,14 @@ describe('repair-sale', () => {
     await world.work(await world.deducted(sale, ['ann*2', 'bob']));
     const ended = await world.deducted(sale, ['cid']);
     await world.work(ended);
-    world.books.endOrder('3', 'cancelled');
+    world.mysql.endOrder('3', 'cancelled');
     const release = { saleId: sale.saleId, bucket: 0, userId: 'cid', requestId: 'k1', orderId: '3', withUnits: true };
     await world.store.release([{ ...release, batchId: ended.batchId }]);
     const { batchId } = await world.deducted(sale, ['dan']);
     return { heldId: batchId };
   }
   const BOOKS = { 'ann/k1': 'ordered:1:2', 'bob/k1': 'ordered:2:1', 'cid/k1': 'released:3:1' };
-  const epochInRepository = (): number | undefined => world.books.saleOf(sale.saleId)?.epoch;
+  const epochInRepository = (): number | undefined => world.mysql.saleOf(sale.saleId)?.epoch;
 
   it('everything lost: rebuilt from the rows, open again in a new epoch, in the audit log [R5]', async () => {
     await busySale();
@@ -34,7 +34,7 @@ describe('repair-sale', () => {
     expect(result).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 7, rows: 3, held: 0 });
     expect(world.bucketOf(sale)).to.deep.equal({ state: 'open', epoch: 2, unitsLeft: 7, requests: BOOKS });
     expect(epochInRepository()).to.equal(2);
-    expect(world.books.audited.at(-1)).to.include({ actor: 'keeper', action: 'sale.repaired' });
+    expect(world.mysql.audited.at(-1)).to.include({ actor: 'keeper', action: 'sale.repaired' });
     expect((await world.deducted({ ...sale, epoch: 2 }, ['eve'])).purchases).to.have.length(1);
   });
 
@@ -52,20 +52,20 @@ describe('repair-sale', () => {
   it('the tail lost: what was recorded is there, whether its deduct, mark or release was lost [R2, R11]', async () => {
     const batch = await world.deducted(sale, ['ann*2', 'bob']);
     await world.work(batch);
-    world.store.restart({ lose: 1 }); // the settle
+    world.store.restart({ lose: 1 }); // mark recorded
     expect(await world.repair(sale)).to.include({ unitsLeft: 7, held: 0 });
     const two = { 'ann/k1': BOOKS['ann/k1'], 'bob/k1': BOOKS['bob/k1'] };
     expect(world.bucketOf(sale).requests).to.deep.equal(two);
 
     const next = { ...sale, epoch: 2 };
     await world.work(await world.deducted(next, ['cid']));
-    world.books.endOrder('3', 'cancelled');
-    world.store.restart({ lose: 2 }); // deduct and settle
+    world.mysql.endOrder('3', 'cancelled');
+    world.store.restart({ lose: 2 }); // deduct and mark recorded
     expect(await world.repair(next)).to.include({ epoch: 3, unitsLeft: 7 });
     expect(world.bucketOf(sale).requests).to.deep.equal(BOOKS);
   });
 
-  it('an epoch that was in use never comes again, also where MySQL was restored from an older copy [D5]', async () => {
+  it('an epoch is never used again, also where MySQL was restored from an older copy [D5]', async () => {
     const bucket = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
     if (bucket.sale !== null) bucket.sale.epoch = 5;
     world.store.restart();
@@ -75,9 +75,9 @@ describe('repair-sale', () => {
 
   it('orders that MySQL lost stay in Redis with their units and are reported; the next repair keeps them too [D5]', async () => {
     await busySale();
-    world.books.loseOrder('1');
-    const told: object[] = [];
-    const ports = { ...world.ports(), log: { ...world.log, warn: (fields: object) => void told.push(fields) } };
+    world.mysql.loseOrder('1');
+    const logged: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, warn: (fields: object) => void logged.push(fields) } };
     for (const epoch of [2, 3]) {
       const { tookMs, ...result } = { tookMs: 0, ...(await world.repair(sale, ports)) };
       expect(tookMs).to.be.greaterThan(0);
@@ -86,17 +86,17 @@ describe('repair-sale', () => {
       expect(world.bucketOf(sale).requests).to.include(BOOKS);
     }
     const { saleId } = sale;
-    expect(told).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
+    expect(logged).to.deep.equal([2, 3].map((epoch) => ({ saleId, epoch, ordersLost: 1 })));
   });
 
   it('a lost order for which no units are left is logged with all that is known of it [D5]', async () => {
     await busySale();
-    world.books.loseOrder('1');
-    world.books.putSale({ ...(await world.books.find(sale.saleId))!, stock: 2 });
-    const told: object[] = [];
-    const ports = { ...world.ports(), log: { ...world.log, error: (fields: object) => void told.push(fields) } };
+    world.mysql.loseOrder('1');
+    world.mysql.putSale({ ...(await world.mysql.find(sale.saleId))!, stock: 2 });
+    const logged: object[] = [];
+    const ports = { ...world.ports(), log: { ...world.log, error: (fields: object) => void logged.push(fields) } };
     expect(await world.repair(sale, ports)).to.include({ rows: 2, ordersLost: 0 });
-    expect(told).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
+    expect(logged).to.deep.equal([{ saleId: sale.saleId, request: 'ann/k1', entry: 'ordered:1:2' }]);
   });
 
   it('a parked batch keeps its units and gets its marker back, so that its dead letter can be replayed [R6]', async () => {
@@ -107,28 +107,28 @@ describe('repair-sale', () => {
     expect(world.deadLetter(deadLetterId).state).to.equal('parked');
   });
 
-  it('waits for the workers up to a limit; nobody can buy and nothing is marked meanwhile [R3]', async () => {
+  it('waits for the workers up to a limit; no purchase and no mark succeeds meanwhile [R3]', async () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
-    let looks = 0;
+    let reads = 0;
     const ports = world.ports();
     const sales = {
       find: async (saleId: string) => {
-        if (looks++ === 2) {
+        if (reads++ === 2) {
           await world.recorded(batch);
-          const settled = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
-          expect(settled).to.be.instanceOf(OperationalError);
+          const answer = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
+          expect(answer).to.be.instanceOf(OperationalError);
           expect((await world.store.deduct(batch)).outcome).to.equal('already_deducted');
         }
-        return world.books.find(saleId);
+        return world.mysql.find(saleId);
       },
     };
     expect(await world.repair(sale, { ...ports, sales })).to.include({ rows: 1, held: 0, unitsLeft: 9 });
     expect(world.clock.nowMs() - startedMs).to.be.within(OPTIONS.quietMs + 500, OPTIONS.quietMs + 1000);
   });
 
-  it('one repair at a time; one that stands for longer than its lease is taken over, and does nothing more [R10]', async () => {
+  it('one repair at a time; one that pauses for longer than its lease is taken over, and changes nothing more [R10]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -138,7 +138,7 @@ describe('repair-sale', () => {
       repository: {
         ...ports.repository,
         raiseEpoch: async (...args) => {
-          expect(await world.repair(sale), 'while the lease is kept').to.deep.equal({ outcome: 'busy' });
+          expect(await world.repair(sale), 'while the lease is renewed').to.deep.equal({ outcome: 'busy' });
           world.clock.advance(OPTIONS.leaseMs);
           second = await world.repair(sale);
           return ports.repository.raiseEpoch(...args);
@@ -148,12 +148,12 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
-    // MySQL is an epoch ahead now: the next look mends that.
+    // MySQL is an epoch ahead now: the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
 
-  it('a server that is replaced amid a repair knows nothing of it [R10, R7]', async () => {
+  it('a server that is replaced amid a repair has no trace of it [R10, R7]', async () => {
     await busySale();
     world.store.restart();
     const ports = world.ports();
@@ -195,11 +195,11 @@ describe('repair-sale', () => {
     const ports = world.ports();
     const reopen: RepairPorts['store']['swap'] = async (...args) => {
       const word = await ports.store.swap(...args);
-      await world.books.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
+      await world.mysql.move(sale.saleId, 'closed', 'ann'); // after the answer `repairing`
       return word;
     };
     const raiseEpoch: RepairPorts['repository']['raiseEpoch'] = async (...args) => {
-      await world.books.move(sale.saleId, 'paused', 'ann');
+      await world.mysql.move(sale.saleId, 'paused', 'ann');
       return ports.repository.raiseEpoch(...args);
     };
     const seen: string[] = [];
@@ -227,11 +227,11 @@ describe('repair-sale', () => {
     expect(await ask(true, ({ step }) => steps.push(step))).to.include({ outcome: 'repaired', epoch: 2 });
     expect(steps).to.deep.equal(['locked', 'quiet', 'epoch', 'staged']);
     expect(world.bucketOf(sale)).to.deep.equal({ ...before, epoch: 2 });
-    expect(world.books.audited.at(-1)).to.include({ actor: 'ann' });
+    expect(world.mysql.audited.at(-1)).to.include({ actor: 'ann' });
   });
 
   it('a draft or an unknown sale is not repaired', async () => {
-    const draft = await world.books.create({ ...sale, sku: 'draft' });
+    const draft = await world.mysql.create({ ...sale, sku: 'draft' });
     for (const [saleId, outcome] of [
       [draft.saleId, 'draft'],
       ['999', 'not_found'],

@@ -15,10 +15,10 @@ export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
 export class RepairWorld extends DeadLetterWorld {
   readonly results: string[] = [];
   /** Live and closed sales that wait for a repair, as they were last published. */
-  shut: [number, number] | null = null;
+  locked: [number, number] | null = null;
   readonly repairMetrics: Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> = {
     repairTried: (result) => void this.results.push(result),
-    salesInRepair: (live, closed) => void (this.shut = [live, closed]),
+    salesInRepair: (live, closed) => void (this.locked = [live, closed]),
   };
 
   constructor() {
@@ -26,11 +26,11 @@ export class RepairWorld extends DeadLetterWorld {
     this.store.keepHistory();
   }
 
-  /** What a repair needs; each part as it is, or as a test says. */
+  /** What a repair needs; each part as it is, or as a test sets it. */
   ports(parts: Partial<RepairStore & Pick<SaleStore, 'setState'>> = {}): RepairPorts {
     const store = new MemoryRepairStore(this.store);
-    const repository = new MemoryReconcileRepository(this.books, this.deadLetters);
-    const repair = new MemoryRepairRepository(this.books, this.deadLetters);
+    const repository = new MemoryReconcileRepository(this.mysql, this.deadLetters);
+    const repair = new MemoryRepairRepository(this.mysql, this.deadLetters);
     return {
       store: {
         statusOf: (...args) => store.statusOf(...args),
@@ -48,7 +48,7 @@ export class RepairWorld extends DeadLetterWorld {
         parkedBatchesOf: (...args) => repair.parkedBatchesOf(...args),
         agedOrders: (...args) => repository.agedOrders(...args),
       },
-      sales: this.books,
+      sales: this.mysql,
       clock: this.clock,
       log: this.log,
     };

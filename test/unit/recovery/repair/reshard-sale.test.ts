@@ -12,14 +12,14 @@ const BUCKETS = 4;
 class Death extends Error {}
 
 type Store = ReshardPorts['store'];
-type Standings = Awaited<ReturnType<Store['statusOf']>>;
+type BucketStatuses = Awaited<ReturnType<Store['statusOf']>>;
 
-/** The same ledger, whose standings somebody else has a hand in. */
-const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): Store =>
+/** The same store, whose bucket status a test can change. */
+const withStatus = (store: Store, change: (seen: BucketStatuses) => Promise<BucketStatuses>): Store =>
   new Proxy(store, {
     get(target, name: keyof Store): unknown {
       if (name === 'statusOf')
-        return async (...asked: Parameters<Store['statusOf']>) => look(await target.statusOf(...asked));
+        return async (...asked: Parameters<Store['statusOf']>) => change(await target.statusOf(...asked));
       return target[name].bind(target);
     },
   });
@@ -47,13 +47,13 @@ describe('reshard-sale', () => {
     await world.work(await world.deducted(sale, ['ann*2', 'bob']));
     const ended = await world.deducted(sale, ['cid']);
     await world.work(ended);
-    world.books.endOrder('3', 'cancelled');
+    world.mysql.endOrder('3', 'cancelled');
     const release = { saleId: sale.saleId, bucket: 0, userId: 'cid', requestId: 'k1', orderId: '3', withUnits: true };
     await world.store.release([{ ...release, batchId: ended.batchId }]);
     const { batchId } = await world.deducted(sale, ['dan', 'eve']);
     return batchId;
   }
-  const inRepository = (): Sale => world.books.saleOf(sale.saleId) as Sale;
+  const inRepository = (): Sale => world.mysql.saleOf(sale.saleId) as Sale;
   const bucketsNow = () =>
     Array.from({ length: inRepository().buckets }, (_, bucket) => world.store.bucket({ saleId: sale.saleId, bucket }));
   const expected = (heldId: string): Record<string, string> => ({
@@ -64,7 +64,7 @@ describe('reshard-sale', () => {
     'eve/k1': `held:${heldId}:1`,
   });
 
-  /** Every key stands once, where its buyer belongs; no unit is lost or made; each bucket serves its own batches. */
+  /** Every key exists once, in the bucket of its buyer; no unit is lost or made; each bucket serves its own batches. */
   function expectWhole(heldId: string): void {
     const all = bucketsNow();
     const entries: Record<string, string> = {};
@@ -90,11 +90,11 @@ describe('reshard-sale', () => {
     const before = world.clock.nowMs();
     const end = await reshard();
     expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, lockedMs: 0 });
-    expect(world.clock.nowMs(), 'it waits for nobody').to.equal(before);
+    expect(world.clock.nowMs(), 'it does not wait').to.equal(before);
     expectWhole(heldId);
     expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);
     expect(inRepository()).to.include({ buckets: 4, epoch: 2, state: 'open' });
-    expect(world.books.audited.at(-1)).to.deep.include({
+    expect(world.mysql.audited.at(-1)).to.deep.include({
       actor: 'ann',
       action: 'sale.scattered',
       before: { epoch: 1, buckets: 1 },
@@ -114,11 +114,11 @@ describe('reshard-sale', () => {
     expect(batch, 'its body').to.be.a('string');
   });
 
-  it('a reshard that comes late while another one runs locks nothing', async () => {
+  it('a late reshard locks nothing while another one runs', async () => {
     await busySale();
     const ports = portsOf();
     let others = 0;
-    const late = looking(ports.store, async (seen) => {
+    const late = withStatus(ports.store, async (seen) => {
       if (others++ === 0) await reshard(8);
       return seen;
     });
@@ -129,9 +129,9 @@ describe('reshard-sale', () => {
   it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
     await busySale();
     const ports = portsOf();
-    let looks = 0;
-    const lossy = looking(ports.store, async (seen) =>
-      looks++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
+    let reads = 0;
+    const lossy = withStatus(ports.store, async (seen) =>
+      reads++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
     );
     const before = world.clock.nowMs();
     await reshard(4, { ...ports, store: lossy });
@@ -144,7 +144,7 @@ describe('reshard-sale', () => {
     for (const buckets of [4, 2, 6]) words.push((await reshard(buckets)).outcome);
     expect(words).to.deep.equal(['already_resharded', 'not_a_multiple', 'not_a_multiple']);
     for (const state of ['draft', 'closed'] as const) {
-      world.books.putSale({ ...inRepository(), state });
+      world.mysql.putSale({ ...inRepository(), state });
       expect(await reshard(8)).to.deep.equal({ outcome: state });
     }
     expect(inRepository()).to.include({ buckets: 4, epoch: 1 });
@@ -159,7 +159,7 @@ describe('reshard-sale', () => {
     expect(inRepository()).to.include({ buckets: 1, epoch: 1 });
   });
 
-  it('a repair that knows the old number of buckets changes nothing, however late it comes', async () => {
+  it('a late repair with the old number of buckets changes nothing', async () => {
     const heldId = await busySale();
     const late = { ...sale };
     await reshard();
@@ -173,12 +173,12 @@ describe('reshard-sale', () => {
     const before = inRepository();
     const heldId = await busySale();
     await reshard();
-    world.books.putSale({ ...inRepository(), buckets: before.buckets, epoch: before.epoch });
+    world.mysql.putSale({ ...inRepository(), buckets: before.buckets, epoch: before.epoch });
     expect(await reshard()).to.include({ outcome: 'resharded', buckets: 4, epoch: 3, unitsLeft: 5 });
     expectWhole(heldId);
   });
 
-  it('it stands also if the sale snapshot cannot be dropped', async () => {
+  it('it is done also if the sale snapshot cannot be dropped', async () => {
     const away = new OperationalError('redis', 'away', { retryable: true });
     const end = await reshard(BUCKETS, portsOf({ cache: { forget: () => Promise.reject(away) } }));
     expect(end).to.include({ outcome: 'resharded' });
@@ -194,10 +194,10 @@ describe('reshard-sale', () => {
         const heldId = await busySale();
         ended = await reshardDyingAt(step, when);
         world.clock.advance(OPTIONS.leaseMs + 1);
-        const shut = bucketsNow().some(
+        const locked = bucketsNow().some(
           (bucket) => bucket.sale?.state !== 'open' || bucket.sale.epoch !== inRepository().epoch,
         );
-        if (shut)
+        if (locked)
           expect(await world.repair(inRepository()), `step ${step}`).to.include({ outcome: 'repaired', unitsLeft: 5 });
         expectWhole(heldId);
         expect(step, 'it ends').to.be.below(60);

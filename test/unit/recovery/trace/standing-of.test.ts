@@ -10,7 +10,7 @@ const stand = (evidence: PurchaseEvidence, redriveAfterMs = 30_000): [string, st
   return [state, sentence];
 };
 
-describe('trace: where a purchase stands', () => {
+describe('trace: state of a purchase', () => {
   it('held and in pending: a worker, then the re-drive; without a body neither', () => {
     expect(stand(pendingEvidence({}))).to.deep.equal([
       'pending',
@@ -39,7 +39,7 @@ describe('trace: where a purchase stands', () => {
     );
   });
 
-  it('held, neither pending nor parked: only reconcile ends it; a job says when', () => {
+  it('held, neither pending nor parked: only reconcile ends it; the job has the time', () => {
     const batch = { batchId: 'batch-1', marker: 'deducted', body: null, pendingSinceMs: null } as const;
     const [state, sentence] = stand(pendingEvidence({ store: { batch }, jobs: [jobOf()] }));
     expect(state).to.equal('stray');
@@ -51,7 +51,7 @@ describe('trace: where a purchase stands', () => {
     expect(stand(givenUp)[1]).to.match(/job 3 was given up: a person has to decide\.$/);
   });
 
-  it('what only one store knows', () => {
+  it('purchases that only one store has', () => {
     const entry = { state: 'ordered', orderId: '42', quantity: 1 } as const;
     const [unrecorded, sentence] = stand(pendingEvidence({ store: { entry } }));
     expect([unrecorded, sentence]).to.deep.equal([
@@ -105,7 +105,7 @@ describe('trace: where a purchase stands', () => {
       'expired',
       'Order 42 is expired: its units are back, nothing is left to do.',
     ]);
-    const promise: TracedOutboxRow = {
+    const release: TracedOutboxRow = {
       outboxId: '9',
       attempts: 4,
       atMs: START_MS,
@@ -113,11 +113,11 @@ describe('trace: where a purchase stands', () => {
       doneAtMs: null,
       kind: 'release',
     };
-    expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [promise] } }))).to.deep.equal([
+    expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [release] } }))).to.deep.equal([
       'cancelled',
       'Order 42 is cancelled: its units go back with row 9 of the outbox, tried 4 times so far.',
     ]);
-    const done = { ...promise, doneAtMs: START_MS };
+    const done = { ...release, doneAtMs: START_MS };
     const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { outboxRows: [done] } });
     expect(stand(out)[1]).to.equal(
       'Order 42 failed (discarded): its units are still held and no outbox row gives them back; reconcile reports it.',
@@ -131,11 +131,11 @@ describe('trace: where a purchase stands', () => {
       'Redis lost data after the buyer was accepted, and the units had gone to others before the batch was recorded. ' +
         'Order 42 failed (units_lost): Redis holds nothing for it.',
     ]);
-    const shut = { entry: null, batch: null, unsure: true };
-    expect(stand(pendingEvidence({ store: shut }))).to.deep.equal([
+    const locked = { entry: null, batch: null, unsure: true };
+    expect(stand(pendingEvidence({ store: locked }))).to.deep.equal([
       'repairing',
       'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.',
     ]);
-    expect(stand(recordedEvidence('expired', { store: shut }))[1]).to.contain('waits for a repair');
+    expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
 });

@@ -35,7 +35,7 @@ describe('trace: the time line', () => {
   });
 
   it('a paid order with its payment, outbox rows and coupon, in the order of time', () => {
-    const promise = (
+    const outboxRow = (
       outboxId: string,
       atMs: number,
       doneAtMs: number | null,
@@ -54,24 +54,24 @@ describe('trace: the time line', () => {
         payments: [{ paymentId: 'p1', amountCents: 1999, atMs: START_MS + 4990 }],
         couponAtMs: START_MS + 6000,
         outboxRows: [
-          promise('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
-          promise('2', START_MS + 5000, null, 'orders_moved'),
+          outboxRow('1', START_MS + 100, START_MS + 600, 'batch_recorded'),
+          outboxRow('2', START_MS + 5000, null, 'orders_moved'),
         ],
       },
     });
     expect(lines(evidence)).to.deep.equal([
       '0.1 mysql recorded',
-      '0.1 mysql promised',
-      '0.6 mysql kept',
+      '0.1 mysql outbox_written',
+      '0.6 mysql outbox_done',
       '4.99 mysql payment',
       '5 mysql paid',
-      '5 mysql promised',
+      '5 mysql outbox_written',
       '6 mysql coupon',
       'now redis marker',
       'now redis marked_recorded',
       'now redis request',
       'now redis sale',
-      'now mysql promised',
+      'now mysql outbox_waiting',
       'now broker not_asked',
     ]);
   });
@@ -94,8 +94,8 @@ describe('trace: the time line', () => {
       body: batch?.body ?? null,
     } as const;
     expect(lines(pendingEvidence({ store: { batch: claimed } }))).to.include('0 redis claimed');
-    const settled = { ...claimed, body: null, pendingSinceMs: null };
-    expect(lines(pendingEvidence({ store: { batch: settled } }))).to.include('now redis marked_recorded');
+    const recorded = { ...claimed, body: null, pendingSinceMs: null };
+    expect(lines(pendingEvidence({ store: { batch: recorded } }))).to.include('now redis marked_recorded');
   });
 
   it('what the broker stores of the batch, or that it stores nothing', () => {

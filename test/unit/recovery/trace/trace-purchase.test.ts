@@ -11,7 +11,7 @@ const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
 describe('trace: which purchases an id means', () => {
   let world: KeeperWorld;
   let deadLetters: MemoryDeadLetterRepository;
-  /** What the indexes of the book and a walk through it find. */
+  /** What the indexes of MySQL and a scan find. */
   let indexed: RequestRef[];
   let walked: RequestRef[] | null;
   let inRedis: Map<string, string[]>;
@@ -37,7 +37,7 @@ describe('trace: which purchases an id means', () => {
       readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
     };
     const ports = {
-      sales: world.books,
+      sales: world.mysql,
       stock: world.store,
       store,
       repository,
@@ -53,7 +53,7 @@ describe('trace: which purchases an id means', () => {
     return answer.traces.map(({ request: { saleId, userId, requestId } }) => `${saleId}/${userId}/${requestId}`);
   };
 
-  it('an order or a batch that MySQL knows: nothing else is searched', async () => {
+  it('an order or a batch that MySQL has: nothing else is searched', async () => {
     const { saleId } = await world.openSale();
     indexed = [{ userId: 'u1', saleId, requestId: 'k1' }];
     inRedis.set(`${saleId}/42`, ['other']);
@@ -102,7 +102,7 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
-  it('shows so many and says that there are more', async () => {
+  it('shows at most so many and reports that there are more', async () => {
     const sale = await world.openSale();
     const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);
     inRedis.set(`${sale.saleId}/k1`, users);
@@ -113,7 +113,7 @@ describe('trace: which purchases an id means', () => {
     expect(await trace({ id: 'k1' })).to.include({ more: false });
   });
 
-  it('not found: the answer says what the marker, or the present sale, still shows', async () => {
+  it('not found: the answer names what the marker, or the present sale, still shows', async () => {
     walked = [];
     const sale = await world.openSale({ stock: 1 });
     const { saleId } = sale;

@@ -32,7 +32,7 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
-  it('knows when the other side speaks something else', () => {
+  it('recognises another protocol', () => {
     expect(() => decodeFrame(Buffer.from('HTTP/1.1 400 Bad Request'))).to.throw(/not RocketMQ/);
   });
 
@@ -76,7 +76,7 @@ describe('probes', () => {
     expect(await withServer(redisSaying('-LOADING wait\r\n'), probeRedis)).to.equal('-LOADING wait');
   });
 
-  it('say why nobody answers', async () => {
+  it('name the reason when there is no answer', async () => {
     expect(await withServer((socket) => void socket.destroy(), probeRedis)).to.be.a('string');
     const closed = await withServer(
       () => undefined,

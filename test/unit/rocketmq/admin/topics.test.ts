@@ -51,7 +51,7 @@ describe('config/topics.json and config/groups.json', () => {
     expect(collectors.length).to.equal(consumers.length);
   });
 
-  it('let no collector give up: nobody reads the dead letters of dead letters', () => {
+  it('let no collector give up: dead letters of dead letters would stay unread', () => {
     for (const { retryMaxTimes } of collectors) expect(retryMaxTimes).to.be.at.least(1_000);
   });
 });
@@ -80,7 +80,7 @@ describe('read-back of topics', () => {
     ...groups.map(({ groupName }) => `group ${groupName}`),
   ];
 
-  it('finds nothing missing when all is there, whatever else is', () => {
+  it('finds nothing missing when all topics exist, besides others', () => {
     const { topics, groups } = stored({});
     expect(namesIn(missingFrom({ topics: { ...topics, other: topic }, groups }, wanted))).to.deep.equal([]);
   });

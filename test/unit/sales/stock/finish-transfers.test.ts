@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers } from '../../../../src/core/bucket.js';
 import { finishTransfers } from '../../../../src/sales/stock/finish-transfers.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
 const AFTER_MS = 3000;
@@ -10,29 +10,29 @@ const OVERDUE_MS = 60_000;
 
 describe('keeper: finish-transfers', () => {
   let world: KeeperWorld;
-  let transfers: MemoryTransfers;
+  let transfers: MemoryTransferStore;
   beforeEach(() => {
     world = new KeeperWorld();
-    transfers = new MemoryTransfers(world.store);
+    transfers = new MemoryTransferStore(world.store);
   });
   const run = (): Promise<void> =>
     finishTransfers(
-      { sales: world.books, store: transfers, metrics: world.metrics },
+      { sales: world.mysql, store: transfers, metrics: world.metrics },
       { afterMs: AFTER_MS, overdueMs: OVERDUE_MS },
     ).runOnce();
   const bucketsOf = (sale: Sale) =>
     Array.from({ length: sale.buckets }, (_, bucket) => world.store.bucket({ ...sale, bucket }));
   const unitsOf = (sale: Sale): number[] => bucketsOf(sale).map(({ unitsLeft }) => unitsLeft);
   const openOf = (sale: Sale): number => openTransfers(bucketsOf(sale).map((bucket) => bucket.transfers())).length;
-  const lend = async (sale: Sale, from = 0, to = 1): Promise<void> => {
+  const transferOut = async (sale: Sale, from = 0, to = 1): Promise<void> => {
     expect(await transfers.transferOut({ ...sale, bucket: from }, to, 1, 1)).to.include({ outcome: 'transferred' });
   };
 
   it('transfers that a dead process left are finished; young ones are left alone [R12]', async () => {
     const sale = await world.openSale({ stock: 12, buckets: 3 });
-    await lend(sale);
+    await transferOut(sale);
     world.clock.advance(AFTER_MS - 1);
-    await lend(sale, 2, 0);
+    await transferOut(sale, 2, 0);
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4, 2], 2]);
     world.clock.advance(1);
@@ -44,9 +44,9 @@ describe('keeper: finish-transfers', () => {
     expect(world.overdue.units_lent).to.deep.equal([0, 0]);
   });
 
-  it('a transfer that only lacks its last step gets that, and no units', async () => {
+  it('a transfer that lacks only its last step is ended, and moves no units', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
-    await lend(sale);
+    await transferOut(sale);
     await transfers.transferIn(sale.saleId, { from: 0, to: 1, seq: 1, units: 2 }, 1);
     world.clock.advance(AFTER_MS);
     await run();
@@ -55,9 +55,9 @@ describe('keeper: finish-transfers', () => {
 
   it('also of a sale that is closed', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
-    await lend(sale);
+    await transferOut(sale);
     await world.store.setState(sale, 'closed');
-    world.books.putSale({ ...sale, state: 'closed' });
+    world.mysql.putSale({ ...sale, state: 'closed' });
     world.clock.advance(AFTER_MS);
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 6], 0]);
@@ -65,12 +65,12 @@ describe('keeper: finish-transfers', () => {
 
   it('leaves sales in repair alone, and reads no sale with one bucket', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
-    await lend(sale);
+    await transferOut(sale);
     world.store.bucket({ ...sale, bucket: 1 }).sale!.state = 'repair';
     world.clock.advance(AFTER_MS + OVERDUE_MS + 5);
     await run();
     expect([unitsOf(sale), openOf(sale)]).to.deep.equal([[2, 4], 1]);
-    world.books.putSale({ ...sale, buckets: 1 });
+    world.mysql.putSale({ ...sale, buckets: 1 });
     transfers.read = () => Promise.reject(new Error('it was asked'));
     await run();
   });
@@ -80,8 +80,8 @@ describe('keeper: finish-transfers', () => {
       await world.openSale({ stock: 8, buckets: 2 }),
       await world.openSale({ stock: 8, buckets: 2 }),
     ];
-    await lend(away);
-    await lend(near);
+    await transferOut(away);
+    await transferOut(near);
     world.clock.advance(AFTER_MS);
     const { read } = transfers;
     transfers.read = (ref, buckets) =>
@@ -92,7 +92,7 @@ describe('keeper: finish-transfers', () => {
 
   it('counts units that do not arrive', async () => {
     const sale = await world.openSale({ stock: 8, buckets: 2 });
-    await lend(sale);
+    await transferOut(sale);
     world.clock.advance(OVERDUE_MS + 5);
     const { transferIn } = transfers;
     transfers.transferIn = async () => ({ outcome: 'unavailable' });

@@ -17,7 +17,7 @@ const stepsOf = ({ transfers }: TransferWorld): TransferStore => ({
 });
 
 describe('gather-units', () => {
-  it('half of the bucket that has most comes, and nothing is left open [R12]', async () => {
+  it('half of the fullest bucket is transferred, and no transfer is left open [R12]', async () => {
     const world = await TransferWorld.of(0, 3, 8);
     expect(await gatherUnits(world.home(0), ONE, world.transfers)).to.deep.equal({ outcome: 'gathered' });
     expect([world.units, world.open]).to.deep.equal([[4, 3, 4], 0]);
@@ -29,7 +29,7 @@ describe('gather-units', () => {
     expect(world.units).to.deep.equal([4, 2, 2, 4]);
   });
 
-  it('a large purchase gathers the last units of several buckets, and they stay where they are then', async () => {
+  it('a large purchase gathers the last units of several buckets, and they stay there', async () => {
     const world = await TransferWorld.of(1, 1, 1, 1);
     const large = { least: 4, all: 4 };
     expect(await gatherUnits(world.home(0), large, world.transfers)).to.deep.equal({ outcome: 'gathered' });
@@ -81,11 +81,11 @@ describe('gather-units', () => {
     const survey: TransferStore['read'] = async (ref, buckets) => {
       const seen = await world.transfers.read(ref, buckets);
       if (ref.bucket !== 3) return seen;
-      // Behind the look at the last bucket the unit goes to one that was looked at, and before the next look back.
+      // After the read of the last bucket the unit moves to one that was read before, and moves back before the next read.
       const to = at === 2 ? 0 : 2;
-      const lent = await world.transfers.transferOut(world.home(at), to, 1, 1);
-      if (lent.outcome !== 'transferred') throw new Error(lent.outcome);
-      const transfer = { from: at, to, seq: lent.seq, units: lent.units };
+      const moved = await world.transfers.transferOut(world.home(at), to, 1, 1);
+      if (moved.outcome !== 'transferred') throw new Error(moved.outcome);
+      const transfer = { from: at, to, seq: moved.seq, units: moved.units };
       await world.transfers.transferIn(world.sale.saleId, transfer, 1);
       await world.transfers.endTransfer(world.sale.saleId, transfer, 1);
       at = to;
@@ -96,9 +96,9 @@ describe('gather-units', () => {
 
   it('one reading is not enough: it could miss a unit that moves', async () => {
     const world = await TransferWorld.of(0, 0, 1);
-    let looks = 0;
+    let reads = 0;
     const survey: TransferStore['read'] = async (ref, buckets) => {
-      if (++looks === 3) {
+      if (++reads === 3) {
         // Bucket 0 was seen empty; bucket 2 will be.
         const transfer = { from: 2, to: 0, seq: 1, units: 1 };
         await world.transfers.transferOut(world.home(2), 0, 1, 1);
@@ -108,7 +108,7 @@ describe('gather-units', () => {
       return world.transfers.read(ref, buckets);
     };
     expect(await countUnitsLeft(world.home(1), { ...stepsOf(world), read: survey })).to.equal(1);
-    expect(looks).to.be.greaterThan(6);
+    expect(reads).to.be.greaterThan(6);
   });
 
   it('a process that dies after any step leaves units that any other process finds', async () => {
@@ -119,23 +119,23 @@ describe('gather-units', () => {
       );
       expect(death).to.be.instanceOf(Death);
       expect(world.total, `${steps} steps`).to.equal(2);
-      const look = await readStock(world.home(0), world.transfers);
-      if (look === null) throw new Error('no look');
-      await finishAll(world.sale.saleId, look, world.transfers);
-      await finishAll(world.sale.saleId, look, world.transfers); // late, by another
+      const stock = await readStock(world.home(0), world.transfers);
+      if (stock === null) throw new Error('no stock');
+      await finishAll(world.sale.saleId, stock, world.transfers);
+      await finishAll(world.sale.saleId, stock, world.transfers); // late, by another
       expect([world.units, world.open], `${steps} steps`).to.deep.equal([[1, 1], 0]);
     }
   });
 });
 
-/** What somebody does who may die at it. */
+/** A call of a process that may die during it. */
 interface Caller {
   readonly home: number;
   readonly least: number;
   readonly more: number;
-  /** Steps until he dies; more than any visit takes: he does not. */
+  /** Steps until the caller dies; more than any call takes: it does not. */
   readonly steps: number;
-  /** Units that he buys if he can. */
+  /** Units that the buyer takes if there are enough. */
   readonly buys: boolean;
 }
 
@@ -171,15 +171,15 @@ describe('gather-units against plain counters', () => {
           } else {
             met.gathered++;
             expect(gathered.outcome).to.equal('gathered');
-            expect(world.bucket(ref.bucket).unitsLeft, 'nobody else took them').to.be.at.least(least);
+            expect(world.bucket(ref.bucket).unitsLeft, 'no other took them').to.be.at.least(least);
             if (buys) {
               world.bucket(ref.bucket).unitsLeft -= least;
               total -= least;
             }
           }
         }
-        const look = await readStock(world.home(0), world.transfers);
-        if (look !== null) await finishAll(world.sale.saleId, look, world.transfers);
+        const stock = await readStock(world.home(0), world.transfers);
+        if (stock !== null) await finishAll(world.sale.saleId, stock, world.transfers);
         expect([world.units.reduce((sum, count) => sum + count, 0), world.open]).to.deep.equal([total, 0]);
       }),
       { numRuns: 500 },
@@ -191,16 +191,16 @@ describe('gather-units against plain counters', () => {
 describe('unit-fetcher', () => {
   it('one fetch per bucket is under way, and calls meanwhile share its units', async () => {
     const world = await TransferWorld.of(0, 64, 0);
-    let lends = 0;
+    let transfersOut = 0;
     const fetcher = new UnitFetcher({
       ...stepsOf(world),
-      transferOut: (...args) => (lends++, world.transfers.transferOut(...args)),
+      transferOut: (...args) => (transfersOut++, world.transfers.transferOut(...args)),
     });
     const fetches = Array.from({ length: 20 }, () => fetcher.fetch(world.home(0), ONE));
     expect(new Set((await Promise.all(fetches)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['gathered']));
-    expect(lends).to.equal(1);
+    expect(transfersOut).to.equal(1);
     await Promise.all([fetcher.fetch(world.home(0), { least: 50, all: 50 }), fetcher.fetch(world.home(2), ONE)]);
-    expect(lends, 'other buckets do not wait').to.be.at.least(3);
+    expect(transfersOut, 'other buckets do not wait').to.be.at.least(3);
   });
 
   it('an empty result counts only from a fetch that began later; calls that waited share one', async () => {
@@ -209,9 +209,9 @@ describe('unit-fetcher', () => {
     const fetcher = new UnitFetcher({
       ...stepsOf(world),
       read: async (ref, buckets) => {
-        const look = await world.transfers.read(ref, buckets);
+        const stock = await world.transfers.read(ref, buckets);
         surveys++;
-        return look;
+        return stock;
       },
     });
     const first = fetcher.fetch(world.home(0), ONE);

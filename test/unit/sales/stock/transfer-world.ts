@@ -2,8 +2,8 @@ import type { Sale } from '../../../../src/core/sale.js';
 import { openTransfers, unitsInTransit } from '../../../../src/core/bucket.js';
 import type { TransferStore } from '../../../../src/core/ports/transfer-store.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
-import { MemoryStore } from '../../../helpers/memory/memory-store.js';
-import { MemoryTransfers } from '../../../helpers/memory/memory-transfers.js';
+import { MemoryRedis } from '../../../helpers/memory/memory-redis.js';
+import { MemoryTransferStore } from '../../../helpers/memory/memory-transfer-store.js';
 import { saleOf } from '../../../helpers/sales.js';
 
 /** What a process that dies throws in these tests. */
@@ -12,8 +12,8 @@ export class Death extends Error {}
 /** A sale of several buckets in memory, and processes that move its units. */
 export class TransferWorld {
   readonly clock = new ManualClock();
-  readonly store = new MemoryStore({ clock: this.clock });
-  readonly transfers = new MemoryTransfers(this.store);
+  readonly store = new MemoryRedis({ clock: this.clock });
+  readonly transfers = new MemoryTransferStore(this.store);
   readonly sale: Sale;
 
   private constructor(buckets: number) {

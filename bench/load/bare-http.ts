@@ -1,0 +1,68 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { BenchError } from '../bench-error.js';
+import { forkFile } from './child.js';
+
+/** What the bare server answers to everything. */
+export interface BareAnswer {
+  readonly status: number;
+  /** Flat list of names and values. */
+  readonly headers: readonly string[];
+  readonly body: string;
+}
+
+export interface BareServer {
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** As many as the api asks the kernel for: else connections of the load generator would wait a second for their turn. */
+const BACKLOG = 4096;
+
+const THIS_FILE = fileURLToPath(import.meta.url);
+
+/** node:http with one constant answer, in a process of its own: the floor under every server in Node. */
+export function startBareServer(answer: BareAnswer): Promise<BareServer> {
+  const child = forkFile(THIS_FILE);
+  const stop = (): Promise<void> =>
+    new Promise((resolve) => {
+      if (child.exitCode !== null || child.signalCode !== null) return resolve();
+      child.once('exit', () => resolve());
+      child.kill('SIGKILL'); // it keeps nothing
+    });
+  return new Promise((resolve, reject) => {
+    child.once('exit', () => reject(new BenchError('the bare server ended at its start')));
+    child.once('message', (port) => resolve({ port: Number(port), pid: child.pid as number, stop }));
+    child.send(answer);
+  });
+}
+
+/** Asks once, and gives back the answer of a server as a bare server can repeat it. */
+export async function captureAnswer(url: string, request: RequestInit): Promise<BareAnswer> {
+  const response = await fetch(url, request);
+  const own = new Set(['connection', 'date', 'keep-alive', 'content-length', 'transfer-encoding']);
+  const headers = [...response.headers].filter(([name]) => !own.has(name)).flat();
+  const body = await response.text();
+  return { status: response.status, headers: [...headers, 'Content-Length', String(Buffer.byteLength(body))], body };
+}
+
+if (process.argv[1] === THIS_FILE) serve();
+
+/** In the child. */
+function serve(): void {
+  process.once('message', (message) => {
+    const { status, headers, body } = message as BareAnswer;
+    // The body of the request is not read, just as the api does not read that of a buyer it refuses from memory.
+    const server = createServer((_req, res) => {
+      res.writeHead(status, headers as string[]);
+      res.end(body, 'latin1');
+    });
+    server.listen({ port: 0, host: '127.0.0.1', backlog: BACKLOG }, () => {
+      process.send?.((server.address() as AddressInfo).port);
+    });
+  });
+  process.once('disconnect', () => process.exit());
+  process.on('SIGINT', () => undefined); // the bench ends it
+}

@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { signRequest } from '../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
+import { BenchError } from '../bench-error.js';
+import { readRecords, userIdOf, type BuyerSlice } from './buyers.js';
+import { PURCHASE_BODY } from './load.js';
+
+/** Keys of the instance, as its configuration has them: `id:secret,id:secret`. */
+export interface AdmissionKeys {
+  readonly sign: string;
+  readonly seal: string;
+}
+
+/** Purchase tokens and queue passes outlive every load. */
+const SEAL_LIFE_MS = 3_600_000;
+/** Records written at once. */
+const CHUNK = 20_000;
+
+/** Further headers of one buyer, as they stand in the request. Those of all buyers have one length. */
+type HeadersOf = (userId: string) => string;
+
+/**
+ * Signs each request anew: a time stamp is good for five minutes and a nonce for one use.
+ * @param keys `id:secret,id:secret`; the first one signs
+ */
+export function signatureHeaders(keys: string, path: string): HeadersOf {
+  const [first] = readKeyring(keys);
+  if (first === undefined) throw new RangeError('there is no key to sign with');
+  const [keyId, key] = first;
+  const run = randomBytes(8).toString('hex');
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  let signed = 0;
+  return () => {
+    const nonce = `${run}-${String(signed++).padStart(12, '0')}`;
+    const headers = signRequest(keyId, key, { method: 'POST', path, body: PURCHASE_BODY, timestamp, nonce });
+    return Object.entries(headers)
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('');
+  };
+}
+
+/** A signature, a purchase token and a queue pass: what buyers need while every layer is on. */
+export function credentialHeaders(keys: AdmissionKeys, saleId: string, path: string): HeadersOf {
+  const signature = signatureHeaders(keys.sign, path);
+  const seals = new Seals(readKeyring(keys.seal));
+  const untilMs = Date.now() + SEAL_LIFE_MS;
+  return (userId) => {
+    const token = seals.seal({ kind: 'purchase-token', saleId, userId }, [untilMs]);
+    const pass = seals.seal({ kind: 'queue-pass', saleId, userId }, [untilMs]);
+    return `${signature(userId)}seckill-purchase-token: ${token}\r\nseckill-queue-pass: ${pass}\r\n`;
+  };
+}
+
+/** The same buyers with these headers, in a file of their own. */
+export async function withHeaders(slice: BuyerSlice, path: string, headersOf: HeadersOf): Promise<BuyerSlice> {
+  const extraBytes = headersOf(userIdOf(slice.first)).length;
+  const file = openSync(path, 'w', 0o600);
+  try {
+    for (let from = 0; from < slice.count; from += CHUNK) {
+      const part = { ...slice, first: slice.first + from, count: Math.min(CHUNK, slice.count - from) };
+      const records = readRecords(part);
+      let text = '';
+      for (let place = 0; place < part.count; place++) {
+        text += records.toString('latin1', place * slice.recordBytes, (place + 1) * slice.recordBytes);
+        text += headersOf(userIdOf(part.first + place));
+      }
+      if (text.length !== part.count * (slice.recordBytes + extraBytes)) {
+        throw new BenchError('the headers of the prepared buyers differ in length');
+      }
+      writeSync(file, text, null, 'latin1');
+      await new Promise((resolve) => setImmediate(resolve)); // Ctrl-C is seen in between
+    }
+  } finally {
+    closeSync(file);
+  }
+  return { path, recordBytes: slice.recordBytes + extraBytes, first: 0, count: slice.count };
+}

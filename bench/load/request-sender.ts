@@ -1,0 +1,175 @@
+import { connect, type Socket } from 'node:net';
+
+export interface RequestSenderOptions {
+  readonly port: number;
+  readonly connections: number;
+  /** Local address of the n-th connection; left out: 127.0.0.1 for all. */
+  readonly addressOf?: (turn: number) => string;
+  /** Connections take turns, so that each address has its part. Else the one that was used last is the next: the cheapest. */
+  readonly inTurn: boolean;
+  /** Requests per second. */
+  readonly rate: number;
+  /** Requests at most. */
+  readonly total: number;
+  /** The bytes of the n-th request, from 0. */
+  readonly request: (place: number) => Buffer;
+  readonly onAnswer?: (place: number, status: number) => void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly answers: AnswerReader;
+  /** Of the request that waits for its answer, or -1. */
+  place: number;
+}
+
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * When the n-th request of an open-loop load is due, ms after its start. The schedule does not depend on answers, so a
+ * slow server does not slow down those who measure it (coordinated omission).
+ */
+export const dueAtMs = (place: number, rate: number): number => (place * 1000) / rate;
+
+/** How many requests are due `elapsedMs` after the start, the first one at once. */
+export const dueCount = (elapsedMs: number, rate: number): number => Math.floor((elapsedMs * rate) / 1000) + 1;
+
+/**
+ * Requests that are due at a fixed rate, on keep-alive connections that are opened again when the server closes them.
+ * Raw sockets: an agent of node:http would cost more CPU than the server spends on a refusal.
+ */
+export class RequestSender {
+  readonly #options: RequestSenderOptions;
+  readonly #idle: Connection[] = [];
+  readonly #sockets = new Set<Socket>();
+  #sent = 0;
+  #answered = 0;
+  #open = 0;
+  #ended = false;
+
+  constructor(options: RequestSenderOptions) {
+    this.#options = options;
+  }
+
+  /** Opens the connections. @throws when the server does not accept one of them */
+  async start(): Promise<void> {
+    await Promise.all(Array.from({ length: this.#options.connections }, (_, turn) => this.#connect(turn)));
+  }
+
+  /** Sends what is due, as far as connections are free; the rest waits for the next call. */
+  sendDue(elapsedMs: number): void {
+    const { rate, total, inTurn, request } = this.#options;
+    const due = Math.min(total, dueCount(elapsedMs, rate));
+    while (this.#sent < due) {
+      const connection = inTurn ? this.#idle.shift() : this.#idle.pop();
+      if (connection === undefined) return;
+      connection.place = this.#sent++;
+      this.#open++;
+      connection.socket.write(request(connection.place));
+    }
+  }
+
+  get sent(): number {
+    return this.#sent;
+  }
+
+  get answered(): number {
+    return this.#answered;
+  }
+
+  /** Every request that was sent has its answer, or lost its connection. */
+  get isAnswered(): boolean {
+    return this.#open === 0;
+  }
+
+  end(): void {
+    this.#ended = true;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #connect(turn: number): Promise<void> {
+    const { port, addressOf } = this.#options;
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress: addressOf?.(turn), noDelay: true });
+      const connection: Connection = { socket, answers: new AnswerReader(), place: -1 };
+      this.#sockets.add(socket);
+      socket.setTimeout(CONNECT_TIMEOUT_MS, () => reject(new Error('a connection was not opened in time')));
+      socket.once('connect', () => {
+        socket.setTimeout(0);
+        this.#idle.push(connection);
+        resolve();
+      });
+      socket.on('data', (chunk: Buffer) => this.#read(connection, chunk));
+      socket.on('error', reject); // one after the connect is followed by `close`
+      socket.once('close', () => {
+        this.#sockets.delete(socket);
+        this.#removeIdle(connection);
+        if (connection.place !== -1) this.#open--;
+        if (this.#ended || this.#sent >= this.#options.total) return;
+        this.#connect(turn).catch(() => undefined); // the others go on
+      });
+    });
+  }
+
+  #read(connection: Connection, chunk: Buffer): void {
+    for (const { status, closes } of connection.answers.read(chunk)) {
+      const { place } = connection;
+      if (place === -1) {
+        // A 408 to a connection that was idle for too long answers no request.
+        this.#removeIdle(connection);
+        connection.socket.destroy();
+        return;
+      }
+      this.#answered++;
+      this.#open--;
+      connection.place = -1;
+      if (closes) connection.socket.destroy();
+      else this.#idle.push(connection);
+      this.#options.onAnswer?.(place, status);
+    }
+  }
+
+  #removeIdle(connection: Connection): void {
+    const idle = this.#idle.indexOf(connection);
+    if (idle !== -1) this.#idle.splice(idle, 1);
+  }
+}
+
+/** The status of one whole answer. */
+export interface ParsedAnswer {
+  readonly status: number;
+  /** The server closes the connection after it. */
+  readonly closes: boolean;
+}
+
+const HEADERS_END = Buffer.from('\r\n\r\n');
+
+/**
+ * Reads answers from the bytes of one connection. Knows only what our servers send: a status line and Content-Length.
+ */
+export class AnswerReader {
+  #pending: Buffer | null = null;
+
+  /** @returns the answers that are whole now, in order. @throws Error when it is not such an answer */
+  read(chunk: Buffer): ParsedAnswer[] {
+    let bytes = this.#pending === null ? chunk : Buffer.concat([this.#pending, chunk]);
+    const answers: ParsedAnswer[] = [];
+    for (;;) {
+      const headersEnd = bytes.indexOf(HEADERS_END);
+      if (headersEnd === -1) break;
+      const headers = bytes.toString('latin1', 0, headersEnd);
+      const end = headersEnd + HEADERS_END.length + contentLength(headers);
+      if (bytes.length < end) break;
+      answers.push({ status: Number(headers.slice(9, 12)), closes: /\r\nconnection: close/i.test(headers) });
+      bytes = bytes.subarray(end);
+    }
+    this.#pending = bytes.length === 0 ? null : bytes;
+    return answers;
+  }
+}
+
+function contentLength(headers: string): number {
+  const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];
+  if (length === undefined) throw new Error(`an answer without Content-Length: ${headers.slice(0, 200)}`);
+  return Number(length);
+}

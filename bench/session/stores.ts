@@ -1,0 +1,163 @@
+import { loadConfig, type Environment } from '../../src/core/config/load.js';
+import type { Sale } from '../../src/core/sale.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
+import { withOperator } from '../../src/programs/operator.js';
+import { systemClock as clock } from '../../src/programs/system-clock.js';
+import { createLog } from '../../src/programs/telemetry.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { checkSale, waitUntilAtRest, type OpLog, type SaleCheck } from '../../test/invariants/check-sale.js';
+import { createBucketAudit } from '../../test/invariants/redis-snapshot.js';
+import { BenchError } from '../bench-error.js';
+
+const DAY_MS = 86_400_000;
+/** Reading half a million rows for the check is one statement. */
+const QUERY_TIMEOUT_MS = 120_000;
+const REST_TIMEOUT_MS = 120_000;
+const LANDED_POLL_MS = 5;
+/** Without a single new order for so long, what is missing will not come. */
+const LANDED_STALL_MS = 90_000;
+const REWRITE_POLL_MS = 100;
+const REWRITE_WAIT_MS = 60_000;
+
+/** MySQL and Redis of the instance, as the bench uses them: open sales, wait, compare, empty. */
+export class Stores {
+  readonly mysql: MysqlPool;
+  readonly redis: RedisConnection;
+  readonly #env: Environment;
+
+  private constructor(env: Environment, mysql: MysqlPool, redis: RedisConnection) {
+    this.#env = env;
+    this.mysql = mysql;
+    this.redis = redis;
+  }
+
+  static async open(env: Environment): Promise<Stores> {
+    const { mysql, redis } = loadConfig(['mysql', 'redis'], env);
+    const pool = openMysqlPool({ ...mysql, poolMax: 8, queryTimeoutMs: QUERY_TIMEOUT_MS });
+    const connection = await connectRedis({ ...redis, replyTimeoutMs: 30_000 }, createLog('bench', 'error'));
+    return new Stores(env, pool, connection);
+  }
+
+  /** A sale of one unit per buyer that is open now. */
+  async openSale(title: string, stock: number, buckets = 1): Promise<Sale> {
+    const config = loadConfig(['mysql', 'redis', 'gate'], this.#env);
+    const window = { opensAtMs: Date.now() - 1000, closesAtMs: Date.now() + DAY_MS };
+    const sale = {
+      sku: `bench-${title.replaceAll(' ', '-')}`,
+      title,
+      priceCents: 1999,
+      stock,
+      limitPerBuyer: 1,
+      buckets,
+      ...window,
+    };
+    return withOperator(config, createLog('bench', 'error'), async (operator) => {
+      const admin = await operator.sales();
+      const { saleId } = await admin.create(sale, 'bench');
+      await admin.warm(saleId, 'bench');
+      const opened = await admin.open(saleId, 'bench');
+      if (opened.outcome !== 'done') throw new BenchError(`sale ${saleId} could not be opened: ${opened.outcome}`);
+      return opened.sale;
+    });
+  }
+
+  /**
+   * Waits until `accepted` orders of the sale are committed, or until they stop coming.
+   * @returns Unix ms when the last one was seen (no later than 5 ms after its commit)
+   */
+  async waitUntilLanded(saleId: string, accepted: number, signal: AbortSignal): Promise<number> {
+    let landed = -1;
+    let changedAtMs = Date.now();
+    for (;;) {
+      const [row] = await this.mysql.query<{ sold: number }>('SELECT sold FROM sales WHERE id = ?', [saleId]);
+      const nowMs = Date.now();
+      if ((row?.sold ?? 0) !== landed) [landed, changedAtMs] = [row?.sold ?? 0, nowMs];
+      if (landed >= accepted || nowMs - changedAtMs > LANDED_STALL_MS) return changedAtMs;
+      signal.throwIfAborted();
+      await clock.sleep(LANDED_POLL_MS, signal);
+    }
+  }
+
+  /** @throws BenchError when the sale does not come to rest: something is still pending after two minutes */
+  async check(saleId: string, opLog?: OpLog): Promise<SaleCheck> {
+    const ports = { store: createBucketAudit(this.redis), repository: createOrderAudit(this.mysql), clock };
+    const atRest = await waitUntilAtRest(saleId, ports, REST_TIMEOUT_MS);
+    if (!atRest) throw new BenchError(`sale ${saleId} is not at rest after ${REST_TIMEOUT_MS / 1000} s: data is kept`);
+    return checkSale(saleId, ports, opLog);
+  }
+
+  /**
+   * Empties orders, outbox and Redis, so that every scenario starts with the same small tables: an earlier
+   * sale must not slow down this one. Only called on the bench's own instance, after its check passed.
+   */
+  async empty(): Promise<void> {
+    for (const table of ['orders', 'outbox', 'dead_letters']) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
+    const { redis } = this.redis;
+    await redis.flushdb('ASYNC');
+    await redis.bgrewriteaof().catch(() => undefined); // one is under way already
+    const deadlineMs = Date.now() + REWRITE_WAIT_MS;
+    while (Date.now() < deadlineMs) {
+      await clock.sleep(REWRITE_POLL_MS);
+      const info = await redis.info('persistence');
+      if (/aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info)) return;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.redis.close();
+    await this.mysql.close();
+  }
+}
+
+/** What Redis and MySQL hold after a scenario, compared with the answers that its buyers got. */
+export interface SaleVerdict {
+  /** Answers 2xx, as the load generator counted them. */
+  readonly accepted: number;
+  /** Live rows in MySQL. */
+  readonly landed: number;
+  readonly oversold: number;
+  readonly duplicates: number;
+  readonly lost: number;
+  /** stock − sold − units left: 0 when no unit is missing from both Redis and MySQL. */
+  readonly difference: number;
+  /** Why the scenario fails; empty when all is right. */
+  readonly problems: readonly string[];
+}
+
+/** More would only repeat the first ones. */
+const PROBLEMS_MAX = 10;
+
+/**
+ * Judges a sale at rest.
+ * @param answers `accepted`: answers 2xx of all loads on this sale; `unanswered`: requests without an answer, which may
+ *   or may not have become orders
+ */
+export function judgeSale(
+  answers: { readonly accepted: number; readonly unanswered: number },
+  { figures, findings }: SaleCheck,
+): SaleVerdict {
+  const { liveRows, failedRows, oversold, duplicates, difference, pendingBatches } = figures;
+  const missing = Math.max(0, answers.accepted - liveRows);
+  const lost = Math.max(figures.lost, missing);
+  const unexplained = liveRows - answers.accepted - answers.unanswered;
+  const problems = [
+    oversold > 0 && `${oversold} units were sold that did not exist`,
+    duplicates > 0 && `${duplicates} purchases have more than one row`,
+    lost > 0 && `${lost} accepted purchases have no order`,
+    difference !== 0 && `${difference} units are neither in Redis nor in MySQL`,
+    failedRows > 0 && `${failedRows} accepted purchases ended failed`,
+    unexplained > 0 && `${unexplained} orders belong to no accepted request`,
+    pendingBatches > 0 && `${pendingBatches} batches are still pending`,
+    ...findings.map(({ invariant, detail }) => `${invariant}: ${detail}`),
+  ].filter((problem) => problem !== false);
+  return {
+    accepted: answers.accepted,
+    landed: liveRows,
+    oversold,
+    duplicates,
+    lost,
+    difference,
+    problems: problems.slice(0, PROBLEMS_MAX),
+  };
+}

@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import { OperationalError } from '../../src/core/errors.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { MemoryWorkerSlots, SLOT_GRACE_MS } from '../helpers/memory/memory-worker-slots.js';
+import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
+
+const unique = (): string => randomBytes(12).toString('base64url');
+
+for (const [name, createWorld] of WORLDS) {
+  describe(`contract WorkerSlots on ${name}`, () => {
+    let world: RepositoryWorld;
+    before(async () => {
+      world = await createWorld();
+    });
+    after(() => world?.close());
+
+    it('one each, kept by a renewal, free after the owner has left [D8]', async () => {
+      const [ann, bob] = [unique(), unique()];
+      const first = await world.slots.acquire(ann, 60_000);
+      const second = await world.slots.acquire(bob, 60_000);
+      expect(first.slot).to.be.within(0, 255);
+      expect(second.slot).not.to.equal(first.slot);
+      const again = await world.slots.acquire(ann, 60_000);
+      expect(again.slot).to.equal(first.slot);
+      expect(again.validUntilMs).to.be.at.least(first.validUntilMs);
+      expect(again.validUntilMs).to.be.at.most(world.clock.nowMs() + 60_000);
+      await world.slots.free(ann);
+      await world.slots.free(bob);
+      await world.slots.free(bob);
+    });
+
+    it('many processes at once get different ones [D8]', async () => {
+      const owners = Array.from({ length: 8 }, unique);
+      const leases = await Promise.all(owners.map((owner) => world.slots.acquire(owner, 10_000)));
+      expect(new Set(leases.map(({ slot }) => slot)).size).to.equal(owners.length);
+      await Promise.all(owners.map((owner) => world.slots.free(owner)));
+    });
+  });
+}
+
+// Other tests use the same table, so this one runs in memory only.
+describe('WorkerSlots in memory', () => {
+  it('another owner gets a slot only some time after its lease ended; until then the old owner may renew it [D8]', async () => {
+    const clock = new ManualClock();
+    const slots = new MemoryWorkerSlots(clock);
+    const all = Array.from({ length: 256 }, unique);
+    for (const owner of all) await slots.acquire(owner, 1000);
+    const error = await slots.acquire('one more', 1000).catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError);
+    clock.advance(1000 + SLOT_GRACE_MS);
+    expect((await slots.acquire(all[7] as string, 1000)).slot).to.equal(7);
+    clock.advance(1);
+    expect((await slots.acquire('one more', 1000)).slot).to.equal(0);
+  });
+});

@@ -1,0 +1,38 @@
+import type { MemoryRepositories } from './memory-repositories.js';
+import type { MemoryRedis } from './memory-redis.js';
+import type { CheckPorts } from '../../invariants/check-sale.js';
+
+/**
+ * The stores in memory as `checkSale` reads them. MemoryRedis keeps no count per buyer but adds up their requests, so these
+ * two always agree.
+ */
+export function memoryCheckPorts(redis: MemoryRedis, repositories: MemoryRepositories): CheckPorts {
+  return {
+    store: {
+      snapshot: async (ref) => {
+        const bucket = redis.bucket(ref);
+        if (bucket.sale === null) return null;
+        const { unitsLeft, requests, pending } = bucket;
+        return {
+          unitsLeft,
+          requests,
+          buyers: bucket.unitsByBuyer(),
+          pending: [...pending.keys()],
+          transfers: bucket.transfers(),
+        };
+      },
+      transfers: async (ref) => redis.bucket(ref).transfers(),
+      pendingCount: async (ref) => redis.bucket(ref).pending.size,
+    },
+    repository: {
+      findSale: async (saleId) => repositories.saleOf(saleId) ?? null,
+      async *orders(saleId) {
+        yield repositories.allOrders.filter((order) => order.saleId === saleId);
+      },
+      undoneReleases: async (saleId) =>
+        repositories.outbox
+          .undone('release')
+          .filter(({ payload }) => JSON.stringify(payload).includes(`"saleId":"${saleId}"`)).length,
+    },
+  };
+}

@@ -1,0 +1,204 @@
+import type { Batch, BatchRef } from '../../../src/core/batch.js';
+import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
+import type { StoreAnswer } from '../../../src/core/outcome.js';
+import type { Sale } from '../../../src/core/sale.js';
+import type {
+  ResolveVerdict,
+  DeductVerdict,
+  SetStateOutcome,
+  StoredSale,
+  PrecheckVerdict,
+  SaleStore,
+  StockStore,
+} from '../../../src/core/ports/stock-store.js';
+import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
+import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
+import { MemoryRedisServer } from './memory-redis-server.js';
+
+/** An `aborted` marker is kept this long, as in Redis. */
+const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
+
+/** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
+export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore {
+  /** How often each method ran, whether its reply arrived or not. */
+  readonly calls = {
+    precheck: 0,
+    deduct: 0,
+    resolve: 0,
+    markRecorded: 0,
+    release: 0,
+    reacquire: 0,
+    acceptedKeys: 0,
+  };
+
+  async precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict> {
+    this.failOn('precheck_fails');
+    this.calls.precheck++;
+    const bucket = this.bucket(ref);
+    const { sale } = bucket;
+    const closed = this.isSure(sale) && !isResharded(sale, ref) ? closedBy(sale, this.nowMs) : 'loading';
+    return {
+      epoch: sale?.epoch ?? 0,
+      unitsLeft: closed === null ? bucket.unitsLeft : null,
+      buckets: sale?.buckets ?? null,
+      answers: judgePurchases(bucket, purchases, closed).answers,
+    };
+  }
+
+  async deduct(batch: Batch): Promise<DeductVerdict> {
+    if (this.isBroken('deduct_lost')) return { outcome: 'outcome_unknown' };
+    this.calls.deduct++;
+    const verdict = this.#deduct(batch);
+    return this.isBroken('deduct_reply_lost') ? { outcome: 'outcome_unknown' } : verdict;
+  }
+
+  #deduct(batch: Batch): DeductVerdict {
+    const bucket = this.bucket(batch);
+    const { sale } = bucket;
+    const marker = bucket.marker(batch.batchId, this.nowMs);
+    if (marker) return { outcome: marker.kind === 'deducted' ? 'already_deducted' : marker.kind };
+    if (sale === null) return { outcome: 'not_warmed' };
+    if (!this.isSure(sale) || sale.epoch !== batch.epoch) return { outcome: 'stale_epoch' };
+
+    const closed = closedBy(sale, this.nowMs);
+    const { answers, unitsLeft } = judgePurchases(bucket, batch.purchases, closed, { refuseDuplicates: true });
+    if (answers.some((answer) => answer !== null)) {
+      this.#abort(bucket, batch);
+      return { outcome: 'refused', answers };
+    }
+    this.aboutToWrite(bucket);
+    bucket.unitsLeft = unitsLeft;
+    for (const purchase of batch.purchases) {
+      const { batchId } = batch;
+      bucket.requests.set(purchaseKey(purchase), { state: 'held', batchId, quantity: purchase.quantity });
+    }
+    bucket.markers.set(batch.batchId, { kind: 'deducted', body: batch.body });
+    bucket.pending.set(batch.batchId, this.nowMs);
+    return { outcome: 'deducted' };
+  }
+
+  async resolve(ref: BatchRef): Promise<ResolveVerdict> {
+    if (this.isBroken('resolve_lost')) return 'outcome_unknown';
+    this.calls.resolve++;
+    const verdict = this.#resolve(ref);
+    return this.isBroken('resolve_reply_lost') ? 'outcome_unknown' : verdict;
+  }
+
+  #resolve(ref: BatchRef): ResolveVerdict {
+    const bucket = this.bucket(ref);
+    const marker = bucket.marker(ref.batchId, this.nowMs);
+    if (marker) return marker.kind;
+    const { sale } = bucket;
+    if (!this.isSure(sale) || ref.epoch > sale.epoch) return 'no_answer';
+    if (ref.epoch < sale.epoch) return 'outlived';
+    this.#abort(bucket, ref);
+    return 'aborted';
+  }
+
+  #abort(bucket: MemoryBucket, { batchId }: BatchRef): void {
+    this.aboutToWrite(bucket);
+    bucket.markers.set(batchId, { kind: 'aborted', untilMs: this.nowMs + ABORTED_LIFE_MS });
+  }
+
+  async findRequest(ref: AskedBucket, userId: string, requestId: string): ReturnType<StockStore['findRequest']> {
+    this.failOn('read_fails');
+    const { sale, requests } = this.bucket(ref);
+    if (!this.isSure(sale) || isResharded(sale, ref)) return 'unsure';
+    return requests.get(purchaseKey({ userId, requestId })) ?? null;
+  }
+
+  async *acceptedKeys(ref: BucketRef): AsyncGenerator<string[]> {
+    this.failOn('read_fails');
+    this.calls.acceptedKeys++;
+    yield [...this.bucket(ref).requests.keys()];
+  }
+
+  async acceptedCount(ref: BucketRef): Promise<number> {
+    this.failOn('read_fails');
+    return this.bucket(ref).requests.size;
+  }
+
+  async readSale(ref: AskedBucket): Promise<StoredSale | null> {
+    this.failOn('read_fails');
+    const { sale, unitsLeft } = this.bucket(ref);
+    if (sale === null || sale.epoch === 0 || isResharded(sale, ref)) return null; // 0: it was lost, and a repair has begun
+    const { epoch, opensAtMs, closesAtMs } = sale;
+    return {
+      state: this.isSure(sale) ? sale.state : 'repair',
+      epoch,
+      unitsLeft,
+      opensAtMs,
+      closesAtMs,
+      nowMs: this.nowMs,
+    };
+  }
+
+  async warm(sale: Sale): Promise<'warmed' | 'already_warm'> {
+    let outcome: 'warmed' | 'already_warm' = 'already_warm';
+    for (const [index, bucket] of this.#bucketsOf(sale).entries()) {
+      if (bucket.sale !== null) continue;
+      const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
+      this.aboutToWrite(bucket);
+      bucket.sale = { state: 'warm', epoch, stamp: this.runId, opensAtMs, closesAtMs, limitPerBuyer, buckets };
+      bucket.unitsLeft = Math.ceil((sale.stock - index) / sale.buckets);
+      outcome = 'warmed';
+    }
+    return outcome;
+  }
+
+  async setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome> {
+    for (const bucket of this.#bucketsOf(sale)) {
+      if (bucket.sale === null) return 'not_warmed';
+      if (bucket.sale.state === 'repair') return 'repairing';
+      if (bucket.sale.state === 'closed' && state !== 'closed') return 'closed';
+      this.aboutToWrite(bucket);
+      bucket.sale.state = state;
+    }
+    return 'set';
+  }
+
+  #bucketsOf({ saleId, buckets }: Sale): MemoryBucket[] {
+    return Array.from({ length: buckets }, (_, bucket) => this.bucket({ saleId, bucket }));
+  }
+}
+
+/** The caller knows another number of buckets. */
+const isResharded = (sale: LoadedSale, { buckets }: AskedBucket): boolean =>
+  buckets !== undefined && sale.buckets !== undefined && sale.buckets !== buckets;
+
+/** Why no purchase is accepted now; null in an open sale inside its window. */
+function closedBy(sale: LoadedSale, nowMs: number): 'paused' | 'closed' | 'not_open' | null {
+  if (sale.state === 'paused') return 'paused';
+  if (sale.state === 'closed' || nowMs >= sale.closesAtMs) return 'closed';
+  return sale.state === 'open' && nowMs >= sale.opensAtMs ? null : 'not_open';
+}
+
+/**
+ * Decides about purchases in order: what an earlier one takes, a later one does not find.
+ * @returns one answer per purchase, null when it is not refused, and the units that are left when all those are taken
+ */
+function judgePurchases(
+  bucket: MemoryBucket,
+  purchases: readonly Purchase[],
+  closed: 'loading' | ReturnType<typeof closedBy>,
+  { refuseDuplicates = false } = {},
+): { answers: (StoreAnswer | null)[]; unitsLeft: number } {
+  const bought = bucket.unitsByBuyer();
+  const accepted = new Set<string>();
+  let { unitsLeft } = bucket;
+  const answerOf = (purchase: Purchase): StoreAnswer | null => {
+    if (closed === 'loading') return { outcome: closed }; // what is stored may be old
+    const entry = bucket.requests.get(purchaseKey(purchase));
+    if (entry?.quantity === purchase.quantity) return { outcome: 'replayed', entry };
+    if (entry || (refuseDuplicates && accepted.has(purchaseKey(purchase)))) return { outcome: 'request_conflict' };
+    if (closed) return { outcome: closed };
+    const total = (bought.get(purchase.userId) ?? 0) + purchase.quantity;
+    if (total > (bucket.sale?.limitPerBuyer ?? 0)) return { outcome: 'limit_reached' };
+    if (purchase.quantity > unitsLeft) return { outcome: 'sold_out' };
+    bought.set(purchase.userId, total);
+    accepted.add(purchaseKey(purchase));
+    unitsLeft -= purchase.quantity;
+    return null;
+  };
+  return { answers: purchases.map(answerOf), unitsLeft };
+}

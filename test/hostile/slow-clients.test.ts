@@ -1,0 +1,91 @@
+import { expect } from 'chai';
+import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from '../unit/http/http-harness.js';
+
+const KEY = 'Idempotency-Key: k1';
+
+/** Time limits of the HTTP server in real time; what needs no waiting is in test/unit/http. */
+describe('slow HTTP clients', () => {
+  let fake: FakeServices;
+  let server: Started;
+  const start = async (options: Parameters<typeof startServer>[1] = {}): Promise<void> => {
+    server = await startServer(fake, options);
+  };
+  const purchase = (): Promise<Response> =>
+    fetch(`${server.url}/v1/sales/7/purchases`, {
+      method: 'POST',
+      headers: { authorization: bearer(), 'idempotency-key': 'k1' },
+    });
+
+  beforeEach(() => {
+    fake = new FakeServices();
+  });
+  afterEach(() => server.stop());
+
+  const soon = { headersTimeoutMs: 400, requestTimeoutMs: 800 };
+
+  it('when headers come too slowly, then 408 and the connection is closed; others are served meanwhile [S7]', async () => {
+    await start({ ...soon, requestTimeoutMs: 60_000 });
+    const client = await RawClient.to(server.port);
+    client.say('POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', 'X-A');
+    expect((await purchase()).status).to.equal(202);
+    const answer = await client.answer();
+    expect(answer?.status).to.equal(408);
+    expect(JSON.parse(answer?.body ?? '')).to.include({ code: 'request_timeout' });
+    await client.end();
+    expect(fake.counted).to.include('other request_timeout');
+  });
+
+  it('when a body comes too slowly, then 408, the connection is closed and the gate is not called [S7]', async () => {
+    await start(soon);
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('{"q', KEY, 'Content-Length: 14'));
+    expect((await client.answer())?.status).to.equal(408);
+    await client.end();
+    expect(fake.entered).to.deep.equal([]);
+  });
+
+  it('when a connection sends nothing, then it is closed [S7]', async () => {
+    await start(soon);
+    const client = await RawClient.to(server.port);
+    await client.end();
+  });
+
+  it('when a connection idles after its answer, then it is closed [S7]', async () => {
+    await start({ keepAliveTimeoutMs: 100 });
+    const client = await RawClient.to(server.port);
+    expect((await client.say(rawPurchase('', KEY)).answer())?.headers.get('connection')).to.equal('keep-alive');
+    await client.end();
+  });
+
+  it('when a client never reads its answer, then its connection is closed [S7]', async () => {
+    fake = new FakeServices({ exposition: () => Promise.resolve('x'.repeat(20_000_000)) });
+    await start({ stalledTimeoutMs: 100 });
+    const client = await RawClient.to(server.port);
+    client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
+    client.socket.pause();
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    client.socket.resume();
+    expect(await client.answer(), 'cut before its end').to.equal(null);
+  });
+
+  it('when a body is announced that is too large, then 413 although none of it came [S6]', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    expect((await client.say(rawPurchase('', KEY, 'Content-Length: 4097')).answer())?.status).to.equal(413);
+    await client.end();
+  });
+
+  it('when a client goes on sending before it reads, then it still gets its 413 [S6]', async () => {
+    await start();
+    const client = await RawClient.to(server.port);
+    const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 60)); // so that they arrive apart
+    client.socket.pause();
+    client.say(rawPurchase('', KEY, 'Content-Length: 10000000'));
+    for (let i = 0; i < 5; i++) {
+      client.say(' '.repeat(50_000));
+      await pause();
+    }
+    client.socket.resume();
+    expect((await client.answer())?.status).to.equal(413);
+  });
+});

@@ -1,0 +1,150 @@
+import type { Batch } from '../../src/core/batch.js';
+import { encodeOrderNotifications } from '../../src/core/order-notifications.js';
+import type { Purchase } from '../../src/core/purchase.js';
+import type { StoredSaleState, Sale } from '../../src/core/sale.js';
+import { silentLog } from '../helpers/silent-log.js';
+import type { Release, LiveOrder } from '../../src/core/ports/batch-store.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { bucketKeys, notificationsChannel, type BucketKeys } from '../../src/redis/keys.js';
+import type { BucketSnapshot } from '../helpers/memory/memory-bucket.js';
+import { saleOf } from '../helpers/sales.js';
+import { stackEnv } from '../helpers/stack-env.js';
+
+/** Life of an aborted marker in these tests, ms; the adapter has its own. */
+export const ABORTED_LIFE_MS = 60_000;
+
+/** Runs the Lua scripts without the adapters: raw keys, raw replies. */
+export class ScriptRunner {
+  readonly connection: RedisConnection;
+
+  private constructor(connection: RedisConnection) {
+    this.connection = connection;
+  }
+
+  static async open(url: string = stackEnv().REDIS_URL): Promise<ScriptRunner> {
+    const options = { url, replyTimeoutMs: 10_000, connectTimeoutMs: 3000 };
+    return new ScriptRunner(await connectRedis(options, silentLog));
+  }
+
+  close(): Promise<void> {
+    return this.connection.close();
+  }
+
+  async nowMs(): Promise<number> {
+    const [seconds, micros] = await this.connection.redis.time();
+    return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+  }
+
+  /** A fresh sale, warmed by its script and put into a state, `repair` too. */
+  async sale(parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<SaleScripts> {
+    const sale = saleOf(parts, await this.nowMs());
+    const runner = new SaleScripts(this, sale);
+    await runner.warm();
+    await this.connection.redis.hset(runner.keys.sale, 'state', state);
+    return runner;
+  }
+}
+
+/** The scripts on one bucket of one sale. */
+export class SaleScripts {
+  readonly sale: Sale;
+  readonly keys: BucketKeys;
+  readonly #runner: ScriptRunner;
+
+  constructor(runner: ScriptRunner, sale: Sale) {
+    this.#runner = runner;
+    this.sale = sale;
+    this.keys = bucketKeys({ saleId: sale.saleId, bucket: 0 });
+  }
+
+  get redis(): RedisConnection['redis'] {
+    return this.#runner.connection.redis;
+  }
+
+  marker(batchId: string): string {
+    return this.keys.tx + batchId;
+  }
+
+  warm(parts: Partial<Sale> = {}): Promise<unknown> {
+    const { stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = { ...this.sale, ...parts };
+    const args = [stock, epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets];
+    return this.#run('warm', [this.keys.stock, this.keys.sale], args);
+  }
+
+  /** From now on the bucket was loaded on another server than the present one, as after a restart. */
+  async restart(): Promise<void> {
+    for (const stamp of ['run_id', 'repair_run']) {
+      if (await this.redis.hexists(this.keys.sale, stamp)) await this.redis.hset(this.keys.sale, stamp, 'another');
+    }
+  }
+
+  setState(state: string): Promise<unknown> {
+    return this.#run('set-state', [this.keys.sale], [state]);
+  }
+
+  /** @param buckets that the caller takes the sale to have; an empty string: any number */
+  precheck(purchases: readonly Purchase[], buckets: number | '' = ''): Promise<unknown> {
+    const { stock, sale, buyers, requests } = this.keys;
+    const triples = purchases.map(({ userId, requestId, quantity }) => [userId, requestId, quantity]);
+    return this.#run('precheck', [stock, sale, buyers, requests], [JSON.stringify(triples), buckets]);
+  }
+
+  deduct(batch: Batch, runner: ScriptRunner = this.#runner): Promise<unknown> {
+    const { stock, sale, buyers, requests, pending } = this.keys;
+    const keys = [stock, sale, buyers, requests, this.marker(batch.batchId), pending];
+    return runner.connection.run('deduct', keys, [batch.body, ABORTED_LIFE_MS]);
+  }
+
+  resolve(batchId: string, epoch: number = this.sale.epoch): Promise<unknown> {
+    return this.#run('resolve', [this.marker(batchId), this.keys.sale], [epoch, ABORTED_LIFE_MS]);
+  }
+
+  /** @returns how many requests moved, or the word of a refusal */
+  async markRecorded(batchId: string, orders: readonly LiveOrder[]): Promise<unknown> {
+    const keys = [this.keys.requests, this.keys.pending, this.marker(batchId), this.keys.sale];
+    const [word, moved] = (await this.#run('mark-recorded', keys, [
+      batchId,
+      encodeOrderNotifications(orders),
+      notificationsChannel(this.sale.saleId),
+    ])) as unknown[];
+    return word === 'recorded' ? moved : word;
+  }
+
+  /** By default of key `k1`, of any batch, and with units. */
+  release(userId: string, orderId: string, parts: Partial<Release> = {}): Promise<unknown> {
+    const { requestId = 'k1', batchId = '', withUnits = true } = parts;
+    const keys = [this.keys.stock, this.keys.buyers, this.keys.requests, this.keys.sale];
+    return this.#run('release', keys, [userId, requestId, batchId, orderId, withUnits ? 1 : 0]);
+  }
+
+  unpark(batchId: string): Promise<unknown> {
+    return this.#run('unpark', [this.marker(batchId), this.keys.pending], [batchId]);
+  }
+
+  /** Everything the bucket holds; markers of the batches that are named. */
+  async snapshot(batchIds: readonly string[] = []): Promise<BucketSnapshot> {
+    const { stock, sale, buyers, requests, pending } = this.keys;
+    const read = this.redis.multi().hget(sale, 'state').get(stock).hgetall(buyers).hgetall(requests);
+    read.zrange(pending, '0', '-1');
+    for (const batchId of batchIds) read.get(this.marker(batchId));
+    const replies = ((await read.exec()) ?? []).map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    });
+    const [state, units, held, entries, batches, ...markers] = replies;
+    const bought = Object.entries(held as Record<string, string>).map(([user, text]) => [user, Number(text)] as const);
+    const known = batchIds.map((batchId, index) => [batchId, markers[index]] as const);
+    return {
+      state: state as StoredSaleState | null,
+      unitsLeft: Number(units),
+      buyers: Object.fromEntries(bought.filter(([, count]) => count !== 0)),
+      requests: entries as Record<string, string>,
+      pending: (batches as string[]).sort(),
+      markers: Object.fromEntries(known.filter((pair): pair is [string, string] => typeof pair[1] === 'string')),
+    };
+  }
+
+  #run(...[name, keys, args]: Parameters<RedisConnection['run']>): Promise<unknown> {
+    return this.#runner.connection.run(name, keys, args);
+  }
+}

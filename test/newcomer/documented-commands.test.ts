@@ -1,0 +1,55 @@
+import { expect } from 'chai';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { loadCommandLines, mistakesOf } from './command-lines.js';
+import { documentedCommands, isCoveredBy, isPartOf, type DocumentedCommand } from './documented-commands.js';
+import { NOT_RUN, RUN_BY, RUN_HERE } from './how-commands-run.js';
+
+describe('commands of the documentation', function () {
+  this.timeout(60_000); // loading the programs takes seconds
+  const rows = [...RUN_HERE, ...Object.values(RUN_BY).flat(), ...Object.values(NOT_RUN).flat()];
+  const commands = documentedCommands();
+  const isListed = ({ text, inline }: DocumentedCommand): boolean =>
+    rows.some((row) => isCoveredBy(row, text) || (inline && isPartOf(row, text)));
+
+  it('are all in the table that says how each is tried', () => {
+    const missing = commands.filter((command) => !isListed(command)).map(({ page, text }) => `${page}: ${text}`);
+    expect(missing, 'not in test/newcomer/how-commands-run.ts').to.deep.equal([]);
+  });
+
+  it('are on a page as long as the table names them, and so are the tests that run them', () => {
+    const unused = rows.filter((row) => !commands.some(({ text }) => isCoveredBy(row, text)));
+    expect(unused, 'on no page').to.deep.equal([]);
+    expect(Object.keys(RUN_BY).filter((file) => !existsSync(join(REPO_DIR, file)))).to.deep.equal([]);
+  });
+
+  it('name programs, options and files that exist', async () => {
+    const lines = await loadCommandLines();
+    const mistakes = commands.flatMap(({ page, text, inline }) =>
+      mistakesOf(lines, text, inline).map((mistake) => `${page}: ${text}: ${mistake}`),
+    );
+    expect(mistakes).to.deep.equal([]);
+  });
+
+  for (const [wrong, mistake] of [
+    ['seckill sale creat', "unknown command 'creat'"],
+    ['npm run -s seckill -- dlq list --stat parked', "unknown option '--stat'"],
+    ['seckill sale warm', "missing required argument 'saleId'"],
+    ['node dist/cli/main.js api --ports 1', "unknown option '--ports'"],
+    ['npm run -s stack -- upp', "unknown command 'upp'"],
+    ['npm start -- --prot 1', "unknown option '--prot'"],
+    ['npm run simulate -- --sed 1', "unknown option '--sed'"],
+    ['npm run mutants -- no-such-bug', 'no mutant is called no-such-bug'],
+    ['npm run chaos -- run T99', 'no chaos scenario is called T99'],
+    ['npm run chaos list', 'npm keeps list for itself'],
+    ['npm test -- unitt', "'unitt' is invalid"],
+    ['npm run build:all', 'no script build:all'],
+    ['X=$(npx mocha test/guard/none.test.ts | head)', 'there is no test/guard/none.test.ts'],
+  ] as const) {
+    it(`a wrong one is found: ${wrong}`, async () => {
+      const [found] = mistakesOf(await loadCommandLines(), wrong, false);
+      expect(found).to.include(mistake);
+    });
+  }
+});

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** A command that a page of the documentation shows. */
+export interface DocumentedCommand {
+  readonly page: string;
+  /** On one line, without its comment, and with `seckill` for both ways to start it. */
+  readonly text: string;
+  /** In a sentence or a table, where it may stand for all commands that begin like it. */
+  readonly inline: boolean;
+}
+
+const PROGRAM = /^(npm|npx|node|seckill) /;
+const FENCE = /^ *```(\w*)\n([\s\S]*?)^ *```$/gm;
+
+/** Every command of the readme, the contributors' page, the page of the benchmarks and docs, in this order. */
+export function documentedCommands(): DocumentedCommand[] {
+  const found = pages().flatMap(({ page, text }) => [
+    ...[...text.matchAll(FENCE)]
+      .filter(([, language, block]) => isShell(language as string, block as string))
+      .flatMap(([, , block]) => logicalLines(block as string))
+      .map((line) => ({ page, text: line, inline: false })),
+    ...[...text.replace(FENCE, '').matchAll(/`([^`]+)`/g)]
+      .map(([, code]) => (code as string).replace(/\s+/g, ' ').replace(/^\$ /, ''))
+      .filter((code) => PROGRAM.test(code))
+      .map((code) => ({ page, text: code, inline: true })),
+  ]);
+  return found.map((command) => ({ ...command, text: normalized(command.text) }));
+}
+
+const normalized = (text: string): string =>
+  text
+    .replace(/npm run (-s )?seckill -- ?|node dist\/cli\/main\.js ?/g, 'seckill ')
+    .replace(/npm run -s /g, 'npm run ')
+    .trim();
+
+/** Whether a row of the table means this command; `…` at its end stands for anything. */
+export const isCoveredBy = (row: string, text: string): boolean =>
+  row.endsWith('…') ? text.startsWith(row.slice(0, -1)) : row === text;
+
+/** Whether the text is the beginning of the row, and so stands for several commands. */
+export const isPartOf = (row: string, text: string): boolean =>
+  `${row} `.startsWith(`${text.replace(/ ?(…|<\w+>)$/, '')} `);
+
+function pages(): { page: string; text: string }[] {
+  const docs = readdirSync(fileURLToPath(new URL('../../docs', import.meta.url)), {
+    recursive: true,
+    encoding: 'utf8',
+  });
+  return [
+    { page: 'README.md', url: new URL('../../README.md', import.meta.url) },
+    { page: 'CONTRIBUTING.md', url: new URL('../../CONTRIBUTING.md', import.meta.url) },
+    { page: 'bench/README.md', url: new URL('../../bench/README.md', import.meta.url) },
+    ...docs
+      .filter((name) => name.endsWith('.md'))
+      .sort()
+      .map((name) => ({ page: `docs/${name}`, url: new URL(`../../docs/${name}`, import.meta.url) })),
+  ].map(({ page, url }) => ({ page, text: readFileSync(url, 'utf8') }));
+}
+
+/** A block without a language is one of commands when one of its lines starts a program of ours. */
+const isShell = (language: string, block: string): boolean =>
+  ['sh', 'bash', 'console'].includes(language) ||
+  (language === '' && block.split('\n').some((line) => PROGRAM.test(line)));
+
+/** Lines that end in `\` go on in the next one; comments go. */
+const logicalLines = (block: string): string[] =>
+  block
+    .replace(/\\\n\s*/g, '')
+    .split('\n')
+    .map((line) =>
+      line
+        .replace(/^\$ /, '')
+        .replace(/(^|\s+)#\s.*$/, '')
+        .trim(),
+    )
+    .filter((line) => line !== '');

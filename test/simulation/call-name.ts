@@ -1,0 +1,41 @@
+import type { BatchStore } from '../../src/core/ports/batch-store.js';
+import type {
+  HalfMessage,
+  PurchaseChannel,
+  RedriveChannel,
+  Delivery,
+  DeliverySource,
+} from '../../src/core/ports/channels.js';
+import type { CompensationRepository } from '../../src/core/ports/compensation-repository.js';
+import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repository.js';
+import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
+import type { OrderTransitions } from '../../src/core/ports/order-transitions.js';
+import type { Outbox } from '../../src/core/ports/outbox.js';
+import type { RepairRepository, RepairStore } from '../../src/core/ports/repair-stores.js';
+import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
+import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
+import type { TransferStore } from '../../src/core/ports/transfer-store.js';
+
+/**
+ * The name of a call that a fault may hit or a promise is checked after: a method of a port. Its type keeps the lists of
+ * such names in step with the ports: a name that no port has would never be hit, and no test would notice.
+ */
+export type CallName = keyof (BatchStore &
+  CompensationRepository &
+  DeadLetterRepository &
+  Delivery &
+  DeliverySource &
+  HalfMessage &
+  OrderRepository &
+  OrderTransitions &
+  Outbox &
+  PurchaseChannel &
+  RedriveChannel &
+  RepairRepository &
+  RepairStore &
+  SaleRepository &
+  SaleStore &
+  StockStore &
+  TransferStore &
+  WorkerSlots) &
+  string;

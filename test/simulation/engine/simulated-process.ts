@@ -1,0 +1,201 @@
+import { OperationalError, type Dependency } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { Faults } from './faults.js';
+import type { Rng } from './rng.js';
+import type { Scheduler } from './scheduler.js';
+
+/** What a simulated process needs of the run that it belongs to. */
+export interface ProcessWorld {
+  readonly scheduler: Scheduler;
+  readonly faults: Faults;
+  readonly rng: Rng;
+  /** Calls that will act although their caller has given up. */
+  readonly late: { requests: number };
+  /** Null when no trace is wanted: then no line is formatted. */
+  readonly trace: ((who: string, line: string) => void) | null;
+  /** To be called when a call has acted: the moment to check the promises. */
+  readonly acted: (call: string, args: readonly unknown[], value: unknown) => void;
+}
+
+/** What the caller gets in place of an answer. @param neverActs the call did not act and never will */
+export type LostAnswer = (neverActs: boolean) => unknown;
+
+/** For work that goes on until its process dies. */
+export const NEVER_ABORTED = new AbortController().signal;
+
+const never = (): Promise<never> => new Promise(() => undefined);
+/** How much later a call acts whose caller has given up: mostly soon, or when a server that hung goes on. */
+const LATE_MAX_MS = [3_000, 3_000, 3_000, 30_000] as const;
+
+/**
+ * One process from its start to its death. Each of its calls to a server goes through `call`, where faults happen; once it
+ * is dead no call acts any more and none returns.
+ */
+export class SimulatedProcess {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly #world: ProcessWorld;
+  readonly #deathListeners: (() => void)[] = [];
+  #alive = true;
+  #stalledUntilMs = 0;
+
+  /** @param skewMs how far the clock of this process is off */
+  constructor(world: ProcessWorld, name: string, skewMs = 0) {
+    this.#world = world;
+    this.name = name;
+    this.clock = {
+      nowMs: () => world.scheduler.nowMs + skewMs,
+      sleep: (ms, signal) => this.#sleep(ms, signal),
+    };
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  onDeath(listener: () => void): void {
+    this.#deathListeners.push(listener);
+  }
+
+  die(): void {
+    if (!this.#alive) return;
+    this.#alive = false;
+    for (const listener of this.#deathListeners) listener();
+  }
+
+  /** Makes one call, with the faults that happen to it. */
+  async call<R>(
+    dependency: Dependency,
+    name: string,
+    act: () => Promise<R>,
+    args: readonly unknown[],
+    lost?: LostAnswer,
+  ): Promise<R> {
+    if (!this.#alive) return never();
+    const { faults } = this.#world;
+    const fate = faults.fateOf(name);
+    if (fate !== null) faults.note(fate, name);
+    if (fate === 'crashed_before') return this.#crash(name, args, 'died before it');
+    if (fate === 'stalled') this.#stall();
+    const way = this.#way(name);
+    if (way !== null) await way;
+    if (!this.#alive) return never();
+    if (faults.isAway(dependency, this.#world.scheduler.nowMs)) {
+      faults.note('away', name);
+      this.#trace(name, args, `${dependency} is away`);
+      return answerLost(dependency, name, lost, true);
+    }
+    if (fate === 'failed') {
+      this.#trace(name, args, 'failed');
+      return answerLost(dependency, name, lost, true);
+    }
+    if (fate === 'late') {
+      this.#trace(name, args, 'no answer yet');
+      this.#actLater(name, act, args);
+      return answerLost(dependency, name, lost, false);
+    }
+    const value = await act();
+    this.#acted(name, args, value, fate);
+    if (fate === 'crashed_after') return this.#crash(name, args, 'died after it');
+    const back = this.#way(name);
+    if (back !== null) await back;
+    if (!this.#alive) return never();
+    const cutOff = faults.isAway(dependency, this.#world.scheduler.nowMs);
+    if (cutOff) faults.note('away', name);
+    return cutOff || fate === 'reply_lost' ? answerLost(dependency, name, lost, false) : value;
+  }
+
+  #actLater<R>(name: string, act: () => Promise<R>, args: readonly unknown[]): void {
+    const { rng, scheduler, late } = this.#world;
+    late.requests++;
+    scheduler.after(rng.range(1, rng.pick(LATE_MAX_MS)), () => {
+      late.requests--;
+      void act().then(
+        (value) => this.#acted(name, args, value, 'late'),
+        () => undefined, // its caller has gone
+      );
+    });
+  }
+
+  #acted(name: string, args: readonly unknown[], value: unknown, fate: string | null): void {
+    if (this.#world.trace !== null) this.#trace(name, args, `${describe(value)}${fate === null ? '' : ` [${fate}]`}`);
+    this.#world.faults.acted(name, this.#world.scheduler.nowMs);
+    this.#world.acted(name, args, value);
+  }
+
+  /** The way to a server, or back: it may take time, and a process that is stalled neither sends nor receives. */
+  #way(name: string): Promise<void> | null {
+    const { faults, scheduler } = this.#world;
+    const delayMs = faults.delayMs();
+    if (delayMs > 0) faults.note('delayed', name);
+    const passMs = Math.max(delayMs, this.#stalledUntilMs - scheduler.nowMs);
+    return passMs > 0 ? this.#pass(passMs) : null;
+  }
+
+  #pass(ms: number): Promise<void> {
+    return new Promise((resolve) => void this.#world.scheduler.after(ms, resolve));
+  }
+
+  #stall(): void {
+    const { rng, scheduler } = this.#world;
+    this.#stalledUntilMs = scheduler.nowMs + rng.range(200, 25_000);
+    this.#world.trace?.(this.name, `is stalled for ${this.#stalledUntilMs - scheduler.nowMs} ms`);
+  }
+
+  #crash(name: string, args: readonly unknown[], how: string): Promise<never> {
+    this.#trace(name, args, how);
+    this.die();
+    return never();
+  }
+
+  #sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted === true) return Promise.resolve();
+    if (signal === undefined || signal === NEVER_ABORTED) {
+      return new Promise((resolve) => void this.#world.scheduler.after(ms, () => this.#wake(resolve)));
+    }
+    return new Promise((resolve) => {
+      const wake = (): void => {
+        signal.removeEventListener('abort', wake);
+        timer.cancelled = true;
+        this.#wake(resolve);
+      };
+      const timer = this.#world.scheduler.after(ms, wake);
+      signal.addEventListener('abort', wake);
+    });
+  }
+
+  #wake(resolve: () => void): void {
+    if (!this.#alive) return;
+    const leftMs = this.#stalledUntilMs - this.#world.scheduler.nowMs;
+    if (leftMs > 0) this.#world.scheduler.after(leftMs, resolve);
+    else resolve();
+  }
+
+  #trace(name: string, args: readonly unknown[], what: string): void {
+    this.#world.trace?.(this.name, `${name}(${args.map(describe).join(', ')}) → ${what}`);
+  }
+}
+
+function answerLost<R>(dependency: Dependency, name: string, lost: LostAnswer | undefined, neverActs: boolean): R {
+  if (lost !== undefined) return lost(neverActs) as R;
+  throw new OperationalError(dependency, `${name}: no answer`, { retryable: true });
+}
+
+const TEXT_MAX = 120;
+
+/** A value in a line of a trace. */
+export function describe(value: unknown): string {
+  if (value === undefined) return 'done';
+  if (value instanceof Set) return describe([...value]);
+  if (value instanceof Map) return describe(Object.fromEntries(value));
+  if (typeof value === 'object' && value !== null && 'batchId' in value && 'purchases' in value) {
+    const { batchId, purchases } = value as { batchId: string; purchases: { userId: string; requestId: string }[] };
+    const keys = purchases.map(({ userId, requestId }) => `${userId}/${requestId}`).join(' ');
+    return `batch ${batchId.slice(0, 4)} [${keys}]`;
+  }
+  const text = typeof value === 'string' ? value : (JSON.stringify(value, shortFields) ?? typeof value);
+  return text.length > TEXT_MAX ? `${text.slice(0, TEXT_MAX)}…` : text;
+}
+
+const shortFields = (name: string, value: unknown): unknown =>
+  name === 'body' || name === 'saleId' || value instanceof AbortSignal ? undefined : value;

@@ -1,0 +1,310 @@
+import { decodeOrderEvents } from '../../src/core/order-event.js';
+import { isLive, mayMove, type OrderState } from '../../src/core/order.js';
+import type { PurchaseOutcome, PurchaseStatus } from '../../src/core/outcome.js';
+import { type Purchase, purchaseKey } from '../../src/core/purchase.js';
+import { type Sale } from '../../src/core/sale.js';
+import { homesEver, unitsInTransit } from '../../src/core/bucket.js';
+import { TOPICS } from '../../src/core/topics.js';
+import { checkSale, type ClientOutcome } from '../invariants/check-sale.js';
+import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
+import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
+import { memoryCheckPorts } from '../helpers/memory/memory-check-ports.js';
+import type { CallName } from './call-name.js';
+import { SALE_ID } from './shape.js';
+import type { SimulatedSystem } from './simulated-system.js';
+
+/** For a comparison at rest: nothing is too young to be judged, and no marker is old enough to be removed. */
+const AT_REST = { safeAgeMs: 0, outboxAgeMs: 0, markerAgeMs: Infinity, waitingMaxMs: 0, readsMax: 1000 };
+
+type MarkerWord = 'deducted' | 'aborted';
+
+/** Final refusals. A buyer who was accepted never gets one of them for the same key and quantity. */
+const REFUSALS: readonly string[] = ['sold_out', 'not_enough_left', 'limit_reached', 'not_open', 'closed', 'paused'];
+
+/** Reasons for which a purchase may fail although Redis lost nothing: an operator or the keeper gave it up. */
+const GIVEN_UP: readonly string[] = ['discarded', 'compensation_failed'];
+
+/** For this long a purchase may still take units after its client has given up. */
+const LATE_MAX_MS = 60_000;
+
+/** Checks the promises of docs/architecture.md after every call that acted, and once more at rest. */
+export class InvariantMonitor {
+  readonly #system: SimulatedSystem;
+  readonly #opLog = new Map<string, ClientOutcome>();
+  /** `userId/requestId*quantity` → when it was first answered as accepted. */
+  readonly #acceptedAtMs = new Map<string, number>();
+  /** `userId/requestId` → when the try began that was the first to be accepted. */
+  readonly #acceptedTrySinceMs = new Map<string, number>();
+  /** When units were last released. */
+  #unitsReturnedMs = -Infinity;
+  /** Batches that are older than the epoch of the sale. */
+  readonly #outlived = new Set<string>();
+  readonly #markerWords = new Map<string, MarkerWord>();
+  readonly #states = new Map<string, OrderState>();
+  /** Units that are left or in transit, and since when. */
+  readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
+  /** `userId/requestId` → its largest quantity, and when it was last tried. */
+  readonly #tries = new Map<string, { readonly quantity: number; readonly atMs: number }>();
+  /** Order id → the state that an answer to a buyer confirmed. */
+  readonly #confirmed = new Map<string, OrderState>();
+
+  constructor(system: SimulatedSystem) {
+    this.#system = system;
+    this.#checkRedis();
+  }
+
+  /** A buyer begins a try. */
+  tryStarted({ userId, requestId, quantity }: Purchase): void {
+    const key = purchaseKey({ userId, requestId });
+    const most = Math.max(quantity, this.#tries.get(key)?.quantity ?? 0);
+    this.#tries.set(key, { quantity: most, atMs: this.#system.scheduler.nowMs });
+  }
+
+  /** A buyer got the answer to a try that began at `sinceMs`; null: no answer. */
+  answered({ userId, requestId, quantity }: Purchase, answer: PurchaseOutcome | null, sinceMs: number): void {
+    const key = purchaseKey({ userId, requestId });
+    const word = answer?.outcome ?? 'outcome_unknown';
+    const outcome: ClientOutcome =
+      word === 'accepted' || word === 'replayed' ? 'ok' : word === 'outcome_unknown' ? 'unknown' : 'fail';
+    if (word === 'sold_out' || word === 'not_enough_left') this.#checkSoldOut(key, quantity, sinceMs);
+    const before = this.#opLog.get(key) ?? outcome;
+    this.#opLog.set(key, before === 'ok' || outcome === 'ok' ? 'ok' : before === outcome ? outcome : 'unknown');
+    const wish = `${key}*${quantity}`;
+    const acceptedAtMs = this.#acceptedAtMs.get(wish);
+    if (outcome === 'ok') {
+      const isOver = answer?.outcome === 'replayed' && answer.entry.state === 'released'; // says so, and promises nothing
+      if (!isOver && !this.#acceptedTrySinceMs.has(key)) this.#acceptedTrySinceMs.set(key, sinceMs);
+      if (!this.#mayHaveLostData && !this.#hasEntry(userId, key))
+        this.#system.fail('I3', `${key}: accepted, and holds no units`);
+      if (acceptedAtMs === undefined) this.#acceptedAtMs.set(wish, this.#system.scheduler.nowMs);
+    }
+    if (
+      acceptedAtMs !== undefined &&
+      acceptedAtMs < sinceMs &&
+      REFUSALS.includes(word) &&
+      !this.#isExcused(word, sinceMs)
+    ) {
+      this.#system.fail('I3', `${key}: ${word}, and was accepted before`);
+    }
+  }
+
+  /**
+   * Nobody gets `sold_out` when there were units all the time since their try began: enough for them and for all others
+   * whose purchases may be under way. A sold-out flag may be used until its life is over.
+   */
+  #checkSoldOut(key: string, quantity: number, sinceMs: number): void {
+    if (this.#system.past.restarts > 0) return; // the units of a sale in repair cannot be counted
+    const fromMs = sinceMs - this.#system.shape.soldOutLifeMs;
+    const since = this.#unitsLeft.findLastIndex((one) => one.fromMs < fromMs);
+    const units = Math.min(...this.#unitsLeft.slice(Math.max(0, since)).map((one) => one.units));
+    let others = 0;
+    for (const [other, { quantity: wanted, atMs }] of this.#tries) {
+      if (other !== key && atMs + LATE_MAX_MS >= fromMs) others += wanted;
+    }
+    if (units >= quantity + others) this.#system.fail('SOLD_OUT', `${key} got sold_out, and ${units} units are left`);
+  }
+
+  /** A sold-out flag knows whose purchases were accepted before it was set. Units released since may be sold during its life. */
+  #isExcused(word: string, sinceMs: number): boolean {
+    if (this.#mayHaveLostData) return true; // the units of an older batch may be gone, and its buyer be refused until it is recorded
+    return word === 'sold_out' && this.#unitsReturnedMs >= sinceMs - this.#system.shape.soldOutLifeMs;
+  }
+
+  /** A buyer read the status of a purchase; they do so only after it was accepted. */
+  statusRead(who: Omit<Purchase, 'quantity'>, { status }: PurchaseStatus): void {
+    if (status === 'not_found' && !this.#mayHaveLostData)
+      this.#system.fail('I3', `${purchaseKey(who)}: not found, and was accepted`);
+  }
+
+  /** A buyer got the answer that their order is paid or cancelled. */
+  moveConfirmed(orderId: string, state: 'paid' | 'cancelled'): void {
+    this.#confirmed.set(orderId, state);
+  }
+
+  /** To be called after every call that acted. */
+  afterCall(call: string, args: readonly unknown[], value: unknown): void {
+    switch (call) {
+      case 'reacquire' satisfies CallName:
+      case 'swap' satisfies CallName:
+        return this.#checkRedis();
+      case 'deduct' satisfies CallName:
+      case 'resolve' satisfies CallName:
+        this.#noteWord(args[0] as { batchId: string }, typeof value === 'string' ? value : wordOf(value));
+        return this.#checkRedis();
+      case 'release' satisfies CallName:
+        if ((value as string[]).includes('released')) this.#unitsReturnedMs = this.#system.scheduler.nowMs;
+        return this.#checkRedis();
+      case 'markRecorded' satisfies CallName:
+      case 'transferOut' satisfies CallName:
+      case 'transferIn' satisfies CallName:
+      case 'endTransfer' satisfies CallName:
+        return this.#checkRedis();
+      case 'commit' satisfies CallName:
+      case 'rollback' satisfies CallName:
+        return this.checkEnd(call, args[0] as { batchId: string });
+      case 'write' satisfies CallName:
+      case 'pay' satisfies CallName:
+      case 'cancel' satisfies CallName:
+      case 'expire' satisfies CallName:
+      case 'expireDue' satisfies CallName:
+        return this.#checkMysql();
+      default:
+    }
+  }
+
+  /** The first writer of a marker wins, and its word never changes. */
+  #noteWord({ batchId }: { batchId: string }, word: string): void {
+    if (word === 'outlived' || word === 'claimed') this.#outlived.add(batchId);
+    const now: MarkerWord | null =
+      word === 'deducted' || word === 'already_deducted' ? 'deducted' : isAbort(word) ? 'aborted' : null;
+    if (now === null) return;
+    const before = this.#markerWords.get(batchId) ?? now;
+    if (before !== now) this.#system.fail('MARKER', `batch ${batchId.slice(0, 4)} was ${before} and is ${now}`);
+    this.#markerWords.set(batchId, now);
+  }
+
+  /** A half message is committed where its batch is deducted, and rolled back where it never will be (rule 2). */
+  checkEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
+    const word = this.#markerWords.get(batchId);
+    if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 11)
+    if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // of another epoch
+    if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
+      this.#system.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not resolved'}`);
+    }
+  }
+
+  /** I1 and I4 in Redis: at any moment every unit is left, in transit, held or ordered. */
+  #checkRedis(): void {
+    const { redis, shape, repositories } = this.#system;
+    const { stock, limitPerBuyer } = shape.sale;
+    const { buckets } = repositories.saleOf(SALE_ID) as Sale;
+    const all = Array.from({ length: buckets }, (_, bucket) => redis.bucket({ saleId: SALE_ID, bucket }));
+    let left = unitsInTransit(all.map((bucket) => bucket.transfers()));
+    let units = 0;
+    for (const bucket of all) {
+      left += bucket.unitsLeft;
+      for (const entry of bucket.requests.values()) if (entry.state !== 'released') units += entry.quantity;
+      if (bucket.unitsLeft < 0) this.#system.fail('I1', `${bucket.unitsLeft} units left in Redis`);
+      for (const [userId, held] of bucket.unitsByBuyer()) {
+        if (held > limitPerBuyer) this.#system.fail('I2', `${userId} holds ${held} units in Redis`);
+      }
+    }
+    // While one bucket is rebuilt and another is not, units may be counted in both, or in none.
+    const [epoch = 0, ...others] = all.map(({ sale }) => sale?.epoch ?? 0);
+    if (epoch === 0 || others.some((other) => other !== epoch)) return;
+    if (this.#unitsLeft.at(-1)?.units !== left)
+      this.#unitsLeft.push({ fromMs: this.#system.scheduler.nowMs, units: left });
+    if (left + units !== stock) this.#system.fail('I4', `Redis has ${left + units} units of ${stock}`);
+  }
+
+  /** I1 and I2 in MySQL; and while Redis loses nothing, no purchase fails but those that were given up. */
+  #checkMysql(): void {
+    const { repositories, shape } = this.#system;
+    const { stock, limitPerBuyer } = shape.sale;
+    const byBuyer = new Map<string, number>();
+    const keys = new Set<string>();
+    let live = 0;
+    for (const order of repositories.allOrders) {
+      const key = purchaseKey(order);
+      if (keys.has(key)) this.#system.fail('I2', `${key} has two rows`);
+      keys.add(key);
+      if (order.reason !== null && !this.#mayFailFor(order.reason)) this.#system.fail('I3', `${key}: ${order.reason}`);
+      const before = this.#states.get(order.orderId) ?? order.state;
+      if (before !== order.state && !mayMove(before, order.state)) {
+        this.#system.fail('TRANSITION', `${key} went from ${before} to ${order.state}`);
+      }
+      this.#states.set(order.orderId, order.state);
+      if (!isLive(order.state)) continue;
+      live += order.quantity;
+      byBuyer.set(order.userId, (byBuyer.get(order.userId) ?? 0) + order.quantity);
+    }
+    const sold = repositories.saleOf(SALE_ID)?.sold ?? 0;
+    if (sold > stock) this.#system.fail('I1', `sold ${sold} of ${stock}`);
+    if (sold !== live) this.#system.fail('I1', `sold says ${sold}, live orders have ${live} units`);
+    for (const [userId, units] of byBuyer) {
+      if (units > limitPerBuyer) this.#system.fail('I2', `${userId} has ${units} live units`);
+    }
+  }
+
+  /** All promises, once nothing is under way any more. */
+  async checkAtRest(): Promise<void> {
+    this.#checkRedis();
+    this.#checkMysql();
+    const { redis, repositories, moves } = this.#system;
+    const { findings } = await checkSale(SALE_ID, memoryCheckPorts(redis, repositories), this.#opLog);
+    const [first] = findings;
+    if (first !== undefined) this.#system.fail(first.invariant, first.detail);
+    this.#checkAcceptedAfterLoss();
+    await this.#reconcile();
+    for (const [orderId, state] of this.#confirmed) {
+      const order = repositories.allOrders.find((one) => one.orderId === orderId);
+      if (order?.state !== state)
+        this.#system.fail('CONFIRMED', `${orderId} was confirmed as ${state} and is ${order?.state}`);
+    }
+    for (const { paymentId, orderId, refund } of moves.payments.values()) {
+      const state = repositories.allOrders.find((one) => one.orderId === orderId)?.state;
+      if (refund === null && state !== 'paid')
+        this.#system.fail('MONEY', `${paymentId} was taken, its order is ${state}`);
+    }
+    this.#checkEvents();
+  }
+
+  /** A server that has lost data accepts nobody before it is repaired: whoever it accepts afterwards keeps their units. */
+  #checkAcceptedAfterLoss(): void {
+    for (const order of this.#system.repositories.allOrders) {
+      const sinceMs = this.#acceptedTrySinceMs.get(purchaseKey(order)) ?? -Infinity;
+      if (order.reason !== 'units_lost' || sinceMs <= this.#system.past.lostAtMs) continue;
+      this.#system.fail('I3', `${purchaseKey(order)}: units_lost, and it was accepted after the loss`);
+    }
+  }
+
+  /** Reconcile, which compares in its own way, finds nothing either. */
+  async #reconcile(): Promise<void> {
+    const { redis, repositories, deadLetters } = this.#system;
+    const ports = {
+      store: new MemoryReconcileStore(redis),
+      repository: new MemoryReconcileRepository(repositories, deadLetters),
+    };
+    const report = await compareSale(repositories.saleOf(SALE_ID) as Sale, ports, AT_REST);
+    if (report.outcome !== 'match') this.#system.fail('RECONCILE', JSON.stringify(report));
+  }
+
+  /** Every order, and every later state of one, was published as an event. */
+  #checkEvents(): void {
+    const { broker, repositories } = this.#system;
+    const published = new Set<string>();
+    for (const body of broker.published(TOPICS.orderEvent)) {
+      const decoded = decodeOrderEvents(body);
+      if (decoded.outcome !== 'decoded') return this.#system.fail('EVENT', decoded.detail);
+      for (const { type, orders } of decoded.events) for (const orderId of orders) published.add(`${type} ${orderId}`);
+    }
+    for (const { orderId, state } of repositories.allOrders) {
+      const expected = state === 'failed' ? ['order.failed'] : ['order.created'];
+      if (state !== 'failed' && state !== 'pending_payment') expected.push(`order.${state}`);
+      for (const type of expected) {
+        if (!published.has(`${type} ${orderId}`))
+          this.#system.fail('EVENT', `${type} of ${orderId} was never published`);
+      }
+    }
+  }
+
+  /** Redis has lost data: the batch of an accepted purchase may be recorded late, and find no units any more. */
+  get #mayHaveLostData(): boolean {
+    return this.#system.past.lostWrites > 0;
+  }
+
+  #mayFailFor(reason: string): boolean {
+    if (GIVEN_UP.includes(reason)) return true;
+    return reason === 'units_lost' && this.#system.past.repairs > 0;
+  }
+
+  /** During a reshard the entry may still be in the bucket that was the buyer's home before. */
+  #hasEntry(userId: string, key: string): boolean {
+    const { redis, repositories } = this.#system;
+    const homes = homesEver(userId, (repositories.saleOf(SALE_ID) as Sale).buckets);
+    return homes.some((bucket) => redis.bucket({ saleId: SALE_ID, bucket }).requests.has(key));
+  }
+}
+
+const wordOf = (value: unknown): string => (value as { outcome: string }).outcome;
+const isAbort = (word: string): boolean => word === 'aborted' || word === 'refused';

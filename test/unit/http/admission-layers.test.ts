@@ -1,0 +1,277 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { KeyObject } from 'node:crypto';
+import type { SaleSnapshot } from '../../../src/core/sale.js';
+import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
+import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
+import { RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
+import { readKeyring, Seals } from '../../../src/admission/sign/seals.js';
+import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
+import { systemClock as clock } from '../../../src/programs/system-clock.js';
+import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
+import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
+import { saleOf } from '../../helpers/sales.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const PURCHASES = '/v1/sales/7/purchases';
+const QUEUE = '/v1/sales/7/queue';
+const TOKEN = '/v1/sales/7/purchase-token';
+const KEY = 'app:a-key-of-the-tests-of-admission-of-40-bytes';
+const SIGN_KEYS = readKeyring(KEY);
+const SIGN = { sign: { mode: 'on', keys: ['app'] } };
+const TOKENS = { sign: { tokens: { mode: 'on' } } };
+const WAIT = { queue: { mode: 'on', admitPerSecond: 1000 } };
+
+/** The real layers of admission over stores in memory, behind the real HTTP server. */
+class AdmissionWorld {
+  readonly nonces = new MemoryNonceStore(clock);
+  readonly store = new MemoryPurchaseTokenStore(clock);
+  readonly counted: string[] = [];
+  /** Layers that were called, in order. */
+  readonly steps: string[] = [];
+  readonly fake: FakeServices;
+  soldOut = false;
+  #rules: RuleSet;
+
+  constructor() {
+    this.#rules = rulesOf({});
+    const seals = new Seals(readKeyring(KEY));
+    const metrics = { refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
+    const snapshot: SaleSnapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', stock: 2 }) };
+    const [sign, queue] = [() => this.#rules.sign, () => this.#rules.queue];
+    const step = (name: string): null => {
+      this.steps.push(name);
+      return null;
+    };
+    const isOn = (): boolean => isAnyOn(this.#rules);
+    this.fake = new FakeServices({
+      admission: {
+        get isOn() {
+          return isOn();
+        },
+        anonymous: () => step('anonymous'),
+        buyer: () => step('buyer'),
+      },
+      signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
+      tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
+      passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
+      rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
+      snapshots: { get: () => snapshot, peek: () => snapshot },
+      clock,
+      getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
+    });
+  }
+
+  set(raw: object): void {
+    this.#rules = rulesOf(raw);
+  }
+}
+
+function rulesOf(raw: object): RuleSet {
+  const parsed = parseRules(raw);
+  if ('reasons' in parsed) throw new Error(JSON.stringify(parsed.reasons));
+  return parsed.rules;
+}
+
+let made = 0;
+const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): Record<string, string> =>
+  signRequest('app', SIGN_KEYS.get('app') as KeyObject, {
+    method,
+    path,
+    body,
+    timestamp: String(Math.floor(Date.now() / 1000)),
+    nonce: nonce || `nonce-of-the-world-${process.pid}-${made++}`,
+  });
+
+describe('what a purchase must show', () => {
+  let world: AdmissionWorld;
+  let server: Started;
+  beforeEach(async () => {
+    world = new AdmissionWorld();
+    server = await startServer(world.fake);
+  });
+  afterEach(() => server.stop());
+
+  const buy = (headers: Record<string, string> = {}, body = '{"quantity":1}', user = 'u1'): request.Test =>
+    request(server.url)
+      .post(PURCHASES)
+      .set({ authorization: bearer(user), 'idempotency-key': 'k1', 'content-type': 'application/json', ...headers })
+      .send(body);
+  const fetchToken = async (user = 'u1'): Promise<string> => {
+    const { body } = await request(server.url).post(TOKEN).set('authorization', bearer(user)).expect(200);
+    return body.token as string;
+  };
+
+  it('nothing while all is off, with any header', async () => {
+    await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
+    expect([world.steps, world.counted, world.nonces.asked, world.store.asked]).to.deep.equal([[], [], 0, 0]);
+  });
+
+  it('a signature: none, forged or used is 401, and only a valid one needs Redis', async () => {
+    world.set(SIGN);
+    const { body: problem } = await buy().expect(401);
+    expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
+    expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
+    expect(world.steps, 'before anybody else is asked').to.deep.equal([]);
+    const headers = signed(PURCHASES, { body: '{"quantity":1}' });
+    await buy(headers, '{"quantity":2}').expect(401); // another body than the one that was signed
+    expect([world.nonces.asked, world.fake.entered.length]).to.deep.equal([0, 0]);
+    await buy(headers).expect(202);
+    await buy(headers).expect(401);
+    expect(world.counted).to.deep.equal(['sign not_signed on', 'sign forged on', 'sign nonce_used on']);
+    expect(world.fake.entered).to.have.length(1);
+    expect(world.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
+  });
+
+  it('a signature covers the address as it was sent, query included', async () => {
+    world.set(SIGN);
+    const ask = (path: string, signedPath: string): request.Test =>
+      request(server.url)
+        .post(path)
+        .set({ authorization: bearer(), 'idempotency-key': 'k1', ...signed(signedPath) });
+    await ask(`${PURCHASES}?from=app`, PURCHASES).expect(401);
+    await ask(`${PURCHASES}?from=app`, `${PURCHASES}?from=app`).expect(202);
+  });
+
+  it('what is no purchase at all uses up no nonce', async () => {
+    world.set(SIGN);
+    await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
+    await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
+    expect(world.nonces.asked).to.equal(0);
+  });
+
+  it('503 with Retry-After while it cannot be known whether a nonce was used', async () => {
+    world.set(SIGN);
+    world.nonces.down = true;
+    const headers = signed(PURCHASES, { body: '{"quantity":1}' });
+    const { body: problem } = await buy(headers).expect(503).expect('retry-after', '1');
+    expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
+  });
+
+  it("a purchase token: none or one of another buyer is 403; the buyer's own is good for one purchase", async () => {
+    world.set(TOKENS);
+    const { body: problem } = await buy().expect(403);
+    expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
+    expect(problem.detail).to.include('purchase-token');
+    await buy({ 'seckill-purchase-token': await fetchToken('u2') }).expect(403);
+    const token = { 'seckill-purchase-token': await fetchToken() };
+    await buy(token).expect(202);
+    await buy(token).expect(202); // the same purchase again
+    await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
+    expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
+  });
+
+  it('a forged signature does not redeem the purchase token', async () => {
+    world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    const seal = signed(TOKEN);
+    const { body } = await request(server.url)
+      .post(TOKEN)
+      .set({ authorization: bearer(), ...seal })
+      .expect(200);
+    const asked = world.store.asked;
+    const token = { 'seckill-purchase-token': body.token as string };
+    await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
+    expect(world.store.asked).to.equal(asked);
+    await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
+  });
+
+  it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {
+    world.set(WAIT);
+    const { body: problem } = await buy().expect(403);
+    expect(problem.detail).to.include('/queue');
+    expect([world.steps, world.fake.asked]).to.deep.equal([['anonymous'], []]);
+    const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
+    expect(joined.body).to.include({ status: 'admitted' });
+    const pass = { 'seckill-queue-pass': joined.body.pass as string };
+    await buy(pass, undefined, 'u2').expect(403);
+    await buy(pass).expect(202);
+    expect(world.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
+  });
+
+  it('a dry run counts them all and refuses none', async () => {
+    world.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
+    await buy().expect(202);
+    expect(world.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
+  });
+
+  it('sold_out is answered before the body is read; signature and token stay unused', async () => {
+    world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    world.fake.early = 'sold_out';
+    const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
+    expect(problem).to.include({ code: 'sold_out' });
+    expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
+  });
+
+  it('a sale that is not named needs none of it', async () => {
+    const sales = ['8'];
+    world.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
+    await buy().expect(202);
+    expect(world.steps).to.deep.equal(['anonymous', 'buyer']);
+  });
+});
+
+describe('what other questions about a sale must show', () => {
+  let world: AdmissionWorld;
+  let server: Started;
+  beforeEach(async () => {
+    world = new AdmissionWorld();
+    server = await startServer(world.fake);
+  });
+  afterEach(() => server.stop());
+
+  const ask = (method: 'get' | 'post', path: string, headers: Record<string, string> = {}): request.Test =>
+    request(server.url)
+      [method](path)
+      .set({ authorization: bearer(), ...headers });
+
+  for (const [method, path] of [
+    ['get', `${PURCHASES}/k1`],
+    ['get', `${PURCHASES}/k1/events`],
+    ['post', TOKEN],
+    ['post', QUEUE],
+    ['get', `${QUEUE}/a-ticket`],
+  ] as const) {
+    it(`${method} ${path}: a signature where the sale asks for it, and a nonce of its own`, async () => {
+      world.set(SIGN);
+      const { body } = await ask(method, path, { 'idempotency-key': 'k9' }).expect(401);
+      expect(body).to.include({ code: 'bad_signature', requestId: 'k9' });
+      expect(world.steps).to.deep.equal([]);
+      const headers = signed(path, { method: method.toUpperCase() });
+      await ask(method, path, headers).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
+      expect(world.steps).to.deep.equal(['anonymous', 'buyer']);
+      await ask(method, path, headers).expect(401);
+      world.set(SIGN_ELSEWHERE);
+      await ask(method, path).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
+    });
+  }
+
+  it('a body belongs to the signature, and has its bounds', async () => {
+    world.set(SIGN);
+    const body = '{"a":1}';
+    await ask('post', QUEUE, signed(QUEUE, { body })).send('{"a":2}').expect(401);
+    await ask('post', QUEUE, { ...signed(QUEUE, { body }), 'content-type': 'application/json' })
+      .send(body)
+      .expect(200);
+    await ask('post', QUEUE, signed(QUEUE)).send('x'.repeat(5000)).expect(413);
+  });
+
+  it('the page of a sale needs no token', async () => {
+    world.set(SIGN);
+    expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
+  });
+
+  it('sold out: the queue ends for those who join and those who wait', async () => {
+    world.set({ queue: { mode: 'on', admitPerSecond: 0 } });
+    const { body: place } = await ask('post', QUEUE).expect(202);
+    await ask('get', `${QUEUE}/${place.ticket}`).expect(200);
+    world.soldOut = true;
+    for (const [method, path] of [
+      ['get', `${QUEUE}/${place.ticket}`],
+      ['post', QUEUE],
+    ] as const) {
+      expect((await ask(method, path).expect(409)).body).to.include({ code: 'sold_out' });
+    }
+  });
+});
+
+const SIGN_ELSEWHERE = { sign: { ...SIGN.sign, sales: ['8'] } };

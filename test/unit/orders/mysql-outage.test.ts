@@ -1,0 +1,86 @@
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
+import { silentLog } from '../../helpers/silent-log.js';
+import { mysqlDown, timerClock } from './worker-world.js';
+
+const PROBE_EVERY_MS = 1000;
+const NO_SIGNAL = new AbortController().signal;
+
+describe('outage of MySQL', () => {
+  let timers: sinon.SinonFakeTimers;
+  let probesMs: number[];
+  let probeFails: boolean;
+  /** What the gauge showed, one value per change. */
+  let gauge: boolean[];
+  let outage: MysqlOutage;
+
+  beforeEach(() => {
+    timers = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    [probesMs, probeFails, gauge] = [[], true, []];
+    const probe = async (): Promise<void> => {
+      probesMs.push(Date.now());
+      if (probeFails) throw mysqlDown('probe');
+    };
+    const metrics = { mysqlOutage: (isOut: boolean) => void gauge.push(isOut) };
+    outage = new MysqlOutage({ probe, clock: timerClock, metrics, log: silentLog }, { probeEveryMs: PROBE_EVERY_MS });
+  });
+  afterEach(() => outage.shutdown());
+
+  const elapse = (ms: number): Promise<number> => timers.tickAsync(ms);
+
+  it('without one no loop waits and MySQL is not probed', async () => {
+    expect(await outage.untilOver(60_000, NO_SIGNAL)).to.equal(true);
+    await elapse(3000);
+    expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [], [false]]);
+  });
+
+  it('is probed once per pause, however many loops report it, and ends with the first probe that works [D1]', async () => {
+    for (let loop = 0; loop < 3; loop++) outage.begin(mysqlDown('write'));
+    await elapse(3000);
+    expect([outage.isOver, probesMs, gauge]).to.deep.equal([false, [1000, 2000, 3000], [false, true]]);
+    probeFails = false;
+    await elapse(5000);
+    expect([outage.isOver, probesMs, gauge]).to.deep.equal([true, [1000, 2000, 3000, 4000], [false, true, false]]);
+  });
+
+  it('wakes every loop that waits for its end, long before their time has passed', async () => {
+    outage.begin(mysqlDown('write'));
+    probeFails = false;
+    const waits = [outage.untilOver(60_000, NO_SIGNAL), outage.untilOver(30_000, NO_SIGNAL)];
+    await elapse(PROBE_EVERY_MS);
+    expect(Date.now()).to.equal(PROBE_EVERY_MS);
+    expect(await Promise.all(waits)).to.deep.equal([true, true]);
+  });
+
+  it('a wait ends with false when its time has passed or its signal is aborted', async () => {
+    outage.begin(mysqlDown('write'));
+    const timed = outage.untilOver(500, NO_SIGNAL);
+    const stopping = new AbortController();
+    const stopped = outage.untilOver(60_000, stopping.signal);
+    await elapse(500);
+    expect(await timed).to.equal(false);
+    stopping.abort();
+    expect(await stopped).to.equal(false);
+    expect(await outage.untilOver(60_000, stopping.signal), 'aborted before').to.equal(false);
+  });
+
+  it('may begin again after its end', async () => {
+    probeFails = false;
+    outage.begin(mysqlDown('write'));
+    await elapse(PROBE_EVERY_MS);
+    expect(outage.isOver).to.equal(true);
+    outage.begin(mysqlDown('write'));
+    expect([outage.isOver, gauge]).to.deep.equal([false, [false, true, false, true]]);
+    await elapse(PROBE_EVERY_MS);
+    expect(outage.isOver).to.equal(true);
+  });
+
+  it('is probed no more after a shutdown', async () => {
+    outage.begin(mysqlDown('write'));
+    await elapse(PROBE_EVERY_MS);
+    outage.shutdown();
+    await elapse(5 * PROBE_EVERY_MS);
+    expect(probesMs).to.deep.equal([1000]);
+  });
+});
