@@ -10,10 +10,10 @@ describe('admission', () => {
   let counted: string[];
   beforeEach(() => void ([asked, counted] = [[], []]));
 
-  const layer = (mode: Mode, says: Verdict, label = mode): Layer => {
+  const layer = (mode: Mode, verdict: Verdict, label = mode): Layer => {
     const answer = (stage: string): Verdict => {
       asked.push(`${label} ${stage}`);
-      return says;
+      return verdict;
     };
     return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_caller, userId) => answer(userId) };
   };

@@ -37,7 +37,7 @@ class RulesWorld {
     return this.current.rules.lists.users.deny;
   }
 
-  /** One look and all that follows from it. */
+  /** One poll and all that follows from it. */
   async poll(): Promise<void> {
     await this.current.runOnce();
     await new Promise((resolve) => setImmediate(resolve));

@@ -16,7 +16,6 @@ const ENTRY: StoredAuditEntry = { ...SHARED, atMs: Date.UTC(2030, 0, 1) };
 describe('admin audit', () => {
   let server: Started;
   let asked: [AuditFilter, AuditPage][];
-  const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
     asked = [];
@@ -28,14 +27,10 @@ describe('admin audit', () => {
   });
   afterEach(() => server.stop());
 
-  const get = (query: string, token = admin): request.Test =>
-    request(server.url).get(`/admin/v1/audit${query}`).set('authorization', token);
-
-  it('only an admin reads it [S5]', async () => {
-    await request(server.url).get('/admin/v1/audit').expect(401);
-    await get('', bearer()).expect(403);
-    expect(asked).to.deep.equal([]);
-  });
+  const get = (query: string): request.Test =>
+    request(server.url)
+      .get(`/admin/v1/audit${query}`)
+      .set('authorization', bearer('boss', ['admin']));
 
   it('lists entries with their state before and after; a full page says where the next one begins', async () => {
     const shown = { ...SHARED, at: '2030-01-01T00:00:00.000Z' };

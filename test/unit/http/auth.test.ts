@@ -95,9 +95,7 @@ describe('auth', () => {
       { jku: 'http://evil.example' },
       { x5u: 'http://evil.example' },
     ]) {
-      expect(ask(hs(good, hint, 'the secret of somebody else, 40 bytes long')), JSON.stringify(hint)).to.equal(
-        'invalid',
-      );
+      expect(ask(hs(good, hint, 'the secret of another one, 40 bytes long')), JSON.stringify(hint)).to.equal('invalid');
     }
     expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.equal('invalid');
   });

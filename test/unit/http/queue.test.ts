@@ -61,7 +61,7 @@ describe('the queue and its tokens over HTTP', () => {
     request(app)
       .post(path)
       .set('authorization', bearer('u1', ['queue-p1']));
-  const look = (ticket = 'k1.2.5.MAC-_'): request.Test =>
+  const poll = (ticket = 'k1.2.5.MAC-_'): request.Test =>
     request(app).get(`/v1/sales/7/queue/${ticket}`).set('authorization', bearer('u1'));
   const fetchToken = (path = '/v1/sales/7/purchase-token'): request.Test =>
     request(app).post(path).set('authorization', bearer('u1'));
@@ -82,14 +82,14 @@ describe('the queue and its tokens over HTTP', () => {
   });
 
   it('reading a ticket is 200, for the buyer of the token and the ticket of the address', async () => {
-    const { body } = await look().expect(200);
+    const { body } = await poll().expect(200);
     expect(body).to.include({ status: 'waiting', position: 4 });
     expect(asked).to.deep.equal(['read 7 u1 k1.2.5.MAC-_']);
   });
 
   it('admitted: the pass and its end; no queue: go on and buy', async () => {
     answer = { outcome: 'admitted', pass: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
-    expect((await look().expect(200)).body).to.deep.equal({
+    expect((await poll().expect(200)).body).to.deep.equal({
       status: 'admitted',
       pass: 'k1.9.MAC',
       passEndsAt: '2030-01-01T00:00:00.000Z',
@@ -106,7 +106,7 @@ describe('the queue and its tokens over HTTP', () => {
     it(`${outcome}: ${status}`, async () => {
       answer = { outcome };
       expect((await join().expect(status)).body).to.include({ code: outcome });
-      expect((await look().expect(status)).body).to.include({ code: outcome });
+      expect((await poll().expect(status)).body).to.include({ code: outcome });
     });
   }
 
@@ -129,7 +129,7 @@ describe('the queue and its tokens over HTTP', () => {
     snapshot = { snapshot: 'not_found' };
     await join().expect(404);
     snapshot = { snapshot: 'loading' };
-    await look().expect(503);
+    await poll().expect(503);
     await fetchToken().expect(503);
     expect(asked).to.deep.equal([]);
   });

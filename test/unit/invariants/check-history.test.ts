@@ -69,6 +69,6 @@ describe('check-history', () => {
       judgeFailures(rows, () => accepted, mayFail).map(({ invariant }) => invariant);
     expect(judged(true, [])).to.deep.equal(['I3']);
     expect(judged(true, ['oversold_guard'])).to.deep.equal([]);
-    expect(judged(false, []), 'nothing was promised').to.deep.equal([]);
+    expect(judged(false, []), 'it was never accepted').to.deep.equal([]);
   });
 });

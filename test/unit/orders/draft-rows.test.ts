@@ -58,7 +58,7 @@ describe('draft-rows', () => {
     ]);
     const draft = draftRows([batch], termsOf(sale), known);
     expect(draft.rows).to.deep.equal([]);
-    expect(draft.releases, 'promised when the row ended').to.deep.equal([]);
+    expect(draft.releases, 'written when the row ended').to.deep.equal([]);
     expect(draft.found.get(batch)).to.deep.equal([{ userId: 'ann', requestId: 'k1', orderId: '100', state: 'paid' }]);
   });
 

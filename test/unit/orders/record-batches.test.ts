@@ -142,7 +142,7 @@ describe('record-batches', () => {
   it('a bug is thrown, not retried', async () => {
     const { repository } = scripted();
     repository.write = async () => {
-      throw new Bug('ours');
+      throw new Bug('a bug');
     };
     const error = await recordBatches(
       [batchOf(sale, purchasesOf('ann'))],

@@ -25,7 +25,7 @@ describe('keeper: release-units', () => {
 
   const unitsLeft = (): number => world.store.bucket({ saleId: sale.saleId, bucket: 0 }).unitsLeft;
   const undone = (): number => world.mysql.outbox.undone('release').length;
-  /** Batches of one purchase whose rows ended `failed`: each promises a release. */
+  /** Batches of one purchase whose rows ended `failed`: each has a release in the outbox. */
   const failedBatches = async (count: number): Promise<void> => {
     for (let i = 0; i < count; i++) await world.recorded(await world.deducted(sale, [`u${i}*2`]), [`u${i}`]);
   };

@@ -292,9 +292,9 @@ describe('worker-loop', () => {
   it('a bug is reported, and nothing is acked', async () => {
     const sale = await world.openSale();
     await world.place(batchOf(sale, purchasesOf('ann')));
-    sinon.stub(world.repository, 'write').rejects(new Bug('ours'));
+    sinon.stub(world.repository, 'write').rejects(new Bug('a bug'));
     await run(1000);
-    expect(world.bugs.map(String)).to.deep.equal(['Bug: ours']);
+    expect(world.bugs.map(String)).to.deep.equal(['Bug: a bug']);
     expect(world.unfinished).to.equal(1);
   });
 

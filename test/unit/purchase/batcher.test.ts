@@ -83,7 +83,7 @@ describe('batcher', () => {
   const crowd = (count: number, prefix = 'u'): string[] => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
   const usersOf = (index: number): string[] => (placing[index]?.purchases ?? []).map(({ userId }) => userId);
   const sizes = (): number[] => placing.map(({ purchases }) => purchases.length);
-  /** Ends a batch: everybody is accepted, but for the indexes that go again. */
+  /** Ends a batch: every purchase is accepted, except the indexes that are placed again. */
   const accept = async (index: number, again: readonly number[] = []): Promise<void> => {
     const { purchases, deliver, end } = placing[index] as Placing;
     purchases.forEach((_, place) => deliver(place, again.includes(place) ? AGAIN : { outcome: 'accepted' }));
@@ -566,7 +566,7 @@ describe('batcher', () => {
       let known = 0;
       let asked = 0;
       let answered = 0;
-      const look = async (): Promise<void> => {
+      const check = async (): Promise<void> => {
         await turn();
         for (; known < placing.length; known++) underWay.add(placing[known] as Placing);
         for (const saleId of ['7', '8']) {
@@ -588,7 +588,7 @@ describe('batcher', () => {
         underWay.delete(batch);
         batch.purchases.forEach((_, index) => batch.deliver(index, again[index] ? AGAIN : { outcome: 'accepted' }));
         batch.end('refused');
-        await look();
+        await check();
       };
       for (const step of actions) {
         const pick = (number: number): Placing | undefined => [...underWay][number % Math.max(1, underWay.size)];
@@ -608,14 +608,14 @@ describe('batcher', () => {
             batch.fail(new OperationalError('redis', 'gone', { retryable: true }));
           }
         } else clock.advance(step.wait);
-        await look();
+        await check();
       }
       for (let round = 0; batcher.lanes > 0 && round < 100; round++) {
         for (const batch of underWay) await endOne(batch, []);
         clock.advance(OPTIONS.gatherMs);
-        await look();
+        await check();
       }
-      expect(answered, 'everybody is answered').to.equal(asked);
+      expect(answered, 'every request is answered').to.equal(asked);
       expect([batcher.lanes, batcher.waiting, batcher.inFlight]).to.deep.equal([0, 0, 0]);
     };
     await fc.assert(

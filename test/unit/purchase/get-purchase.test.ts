@@ -206,7 +206,7 @@ describe('get-purchase', () => {
       await store.setState(sale, 'open');
       const bucket = homeBucket('u1', 4);
       await store.deduct(batchOf({ ...sale, bucket }, purchasesOf('u1')));
-      expect(bucket, 'a bucket that nobody would look into by chance').not.to.equal(0);
+      expect(bucket, 'not the bucket that is read by default').not.to.equal(0);
       expect(await create().get(query())).to.deep.equal({ status: 'pending' });
     });
 
@@ -238,7 +238,7 @@ describe('get-purchase', () => {
         quantity: 1,
       });
       expect((await asked).status).to.equal('ordered');
-      expect(clock.nowMs() - startedMs, 'at the next look').to.be.below(8000);
+      expect(clock.nowMs() - startedMs, 'at the next read').to.be.below(8000);
       expect(found).to.deep.equal(['read']);
     });
 
@@ -353,7 +353,7 @@ describe('get-purchase', () => {
       await new Promise((resolve) => setImmediate(resolve));
       const before = reads;
       expect((await get.get(query({ waitMs: 10_000 }))).status).to.equal('pending');
-      expect(reads - before, 'one look, no wait').to.equal(1);
+      expect(reads - before, 'one read, no wait').to.equal(1);
       for (const waiter of leaving) waiter.abort();
       await Promise.all(waiting);
 

@@ -183,7 +183,7 @@ describe('place-batch', () => {
       sale = saleOf();
       const placed = await place('u1');
       expect(placed.answers).to.deep.equal(['loading']);
-      expect(placed.unitsLeft, 'unknown is not zero: nobody may take it for sold out').to.equal(null);
+      expect(placed.unitsLeft, 'unknown is not zero: it must not count as sold out').to.equal(null);
     });
 
     it('a Redis that does not answer is a fault; nothing was answered and nothing was sent [R8]', async () => {
@@ -406,7 +406,7 @@ describe('place-batch', () => {
     it('when it refused, the marker is `aborted`: after the rollback all are placed again, and a late deduct takes nothing [G4]', async () => {
       await openSale({ stock: 2 });
       store.breakNext('deduct_reply_lost');
-      inTheGap = () => (bucket().unitsLeft = 1); // somebody else was faster
+      inTheGap = () => (bucket().unitsLeft = 1); // another purchase was faster
       const placed = await place('u1', 'u2');
       expect(placed).to.deep.include({ verdict: 'aborted', again: [0, 1] });
       expect(events).to.deep.equal(['rollback', 'again@0', 'again@1']);

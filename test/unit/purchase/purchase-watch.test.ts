@@ -29,7 +29,7 @@ describe('purchase-watch', () => {
     await turns();
   });
 
-  /** A watch whose looks are written down as they come, in ms from now. */
+  /** A watch whose reads are recorded, in ms from now. */
   function readsOf(random: number): { watch: PurchaseWatch; atMs: number[] } {
     const startMs = clock.nowMs();
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => random }, POLL_MAX_MS);
@@ -95,17 +95,17 @@ describe('purchase-watch', () => {
 
   it('returns the notification, and polls again soon on request', async () => {
     const watch = new PurchaseWatch(PURCHASE, { notifications, clock, random: () => 0 }, POLL_MAX_MS);
-    for (let looks = 0; looks < 8; looks++) {
-      const looked = watch.next(Infinity, never);
+    for (let reads = 0; reads < 8; reads++) {
+      const next = watch.next(Infinity, never);
       await pass(POLL_MAX_MS, POLL_MAX_MS);
-      expect(await looked).to.equal(null);
+      expect(await next).to.equal(null);
     }
     await notifications.send('7', [ORDERED]);
     expect(await watch.next(Infinity, never)).to.include({ status: 'ordered', orderId: '101' });
     watch.readSoon();
-    const looked = watch.next(Infinity, never);
+    const next = watch.next(Infinity, never);
     let isOver = false;
-    void looked.then(() => (isOver = true));
+    void next.then(() => (isOver = true));
     await pass(40);
     expect(isOver).to.equal(false);
     await pass(10);

@@ -52,8 +52,8 @@ describe('sold-out flags', () => {
     store.bucket(ref).sale!.buckets = 3;
   };
   /** What a batch reports to the flag after it has asked Redis. */
-  const look = async (): Promise<void> => {
-    flags.observe(ref, (await store.precheck(ref, purchasesOf('somebody'))).unitsLeft);
+  const precheck = async (): Promise<void> => {
+    flags.observe(ref, (await store.precheck(ref, purchasesOf('zed'))).unitsLeft);
     await turn();
   };
 
@@ -66,7 +66,7 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold)).to.equal(true);
     expect(flags.isSoldOut({ ...sold, saleId: '1' }), 'another sale').to.equal(false);
     clock.advance(LIFE_MS / 2);
-    expect(flags.isSoldOut(sold)).to.equal(true); // and looks again
+    expect(flags.isSoldOut(sold)).to.equal(true); // and reads again
     await turn();
     clock.advance(LIFE_MS / 2 + 10);
     expect(flags.isSoldOut(sold), 'seen anew').to.equal(true);
@@ -87,7 +87,7 @@ describe('sold-out flags', () => {
     clock.advance(LIFE_MS - 1);
     expect(flags.isSoldOut(ref)).to.equal(true);
     clock.advance(1);
-    expect(flags.isSoldOut(ref), 'nobody has seen it since').to.equal(false);
+    expect(flags.isSoldOut(ref), 'no purchase has confirmed it since').to.equal(false);
     flags.observe(ref, 0);
     flags.observe(ref, 1);
     expect(flags.isSoldOut(ref), 'a batch has seen units').to.equal(false);
@@ -104,7 +104,7 @@ describe('sold-out flags', () => {
   });
 
   it('a process with an old number of buckets sets no flag: units may be in buckets that it does not know', async () => {
-    await look();
+    await precheck();
     store.bucket(ref).sale!.buckets = 2; // it was resharded
     clock.advance(LIFE_MS);
     flags.observe(ref, 0);
@@ -143,18 +143,18 @@ describe('sold-out flags', () => {
   });
 
   it('never refuses the repeat of an accepted key; another key of the same buyer it does', async () => {
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'winner/k1')).to.equal(false);
     expect(flags.refuses(ref, 'winner/another-key')).to.equal(true);
   });
 
   it('holds for its life only [I7]', async () => {
-    await look();
+    await precheck();
     clock.advance(LIFE_MS - 1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
     clock.advance(1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1'), 'seen again').to.equal(true);
   });
 
@@ -177,17 +177,17 @@ describe('sold-out flags', () => {
   });
 
   it('released units are offered again within its life', async () => {
-    await look();
+    await precheck();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     expect(await store.release([gone])).to.deep.equal(['released']);
     clock.advance(LIFE_MS);
     expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks Redis').to.equal(false);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1'), 'and has seen a unit').to.equal(false);
   });
 
   it('a batch that sees units ends the flag at once', async () => {
-    await look();
+    await precheck();
     flags.observe(ref, 1);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
@@ -199,58 +199,58 @@ describe('sold-out flags', () => {
     expect(flags.refuses(empty, 'u1/k1')).to.equal(false);
 
     store.bucket(ref).sale!.state = 'repair';
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
   });
 
   it('after a rebuild with as many, but other keys it never refuses the keys that are in it now [R3]', async () => {
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
     requests.delete('winner/k1');
     requests.set('claimer/k1', { state: 'held', batchId: 'b', quantity: 1 });
     loaded!.epoch = 2;
     clock.advance(LIFE_MS);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'claimer/k1')).to.equal(false);
     expect(flags.refuses(ref, 'winner/k1'), 'its units are lost').to.equal(true);
   });
 
   it('a repair does not end a flag, its life does', async () => {
-    await look();
+    await precheck();
     flags.observe(ref, null);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
   it('each bucket has its own', async () => {
-    await look();
+    await precheck();
     expect(flags.refuses({ ...ref, bucket: 1 }, 'loser/k1')).to.equal(false);
     expect(flags.refuses({ ...ref, saleId: '1' }, 'loser/k1')).to.equal(false);
   });
 
   it('with more accepted keys than it may keep, Redis refuses instead', async () => {
     create(1);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
     expect(store.calls.acceptedKeys, 'they are not even read').to.equal(0);
   });
 
   it('with exactly as many as it may keep, it is armed', async () => {
     create(2);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
   it('reads the accepted keys once, as long as there are no new ones', async () => {
     for (let i = 0; i < 5; i++) {
-      await look();
+      await precheck();
       clock.advance(LIFE_MS);
     }
     expect(store.calls.acceptedKeys).to.equal(1);
 
     store.bucket(ref).unitsLeft = 1;
     await store.deduct(batchOf(sale, purchasesOf('winner3')));
-    await look();
+    await precheck();
     expect(store.calls.acceptedKeys).to.equal(2);
     expect(flags.refuses(ref, 'winner3/k1')).to.equal(false);
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
@@ -271,9 +271,9 @@ describe('sold-out flags', () => {
         yield* store.acceptedKeys(of);
       },
     });
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
     expect(flags.refuses(ref, 'late/k1')).to.equal(false);
   });
@@ -283,12 +283,12 @@ describe('sold-out flags', () => {
     flags.observe(ref, 0);
     await turn();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    await look();
+    await precheck();
     expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
   describe('while it refuses buyers', () => {
-    /** Buyers who never stop asking; says whether each of them was refused. */
+    /** Buyers who never stop trying. @returns whether each of them was refused. */
     const askFor = async (ms: number): Promise<boolean> => {
       let refused = true;
       for (let passed = 0; passed < ms; passed += 50) {
@@ -300,7 +300,7 @@ describe('sold-out flags', () => {
     };
 
     it('it is renewed in the background, and no buyer has to go to Redis for it', async () => {
-      await look();
+      await precheck();
       expect(await askFor(20 * LIFE_MS)).to.equal(true);
       expect(store.calls.precheck).to.equal(1);
     });
@@ -308,7 +308,7 @@ describe('sold-out flags', () => {
     it('Redis is read once per half life, however many purchases come', async () => {
       let reads = 0;
       create(1000, { readSale: (of) => (reads++, store.readSale(of)) });
-      await look();
+      await precheck();
       reads = 0;
       for (let i = 0; i < 4; i++) {
         clock.advance(LIFE_MS / 2);
@@ -319,7 +319,7 @@ describe('sold-out flags', () => {
     });
 
     it('units that are released are offered within the life of the flag [I7]', async () => {
-      await look();
+      await precheck();
       await askFor(3 * LIFE_MS);
       const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
       await store.release([gone]);
@@ -327,7 +327,7 @@ describe('sold-out flags', () => {
     });
 
     it('units that the renewal sees end the flag at once', async () => {
-      await look();
+      await precheck();
       store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
       expect(flags.refuses(ref, 'loser/k1'), 'not seen yet').to.equal(true);
@@ -340,7 +340,7 @@ describe('sold-out flags', () => {
       store.bucket(ref).sale!.buckets = 2;
       for (const units of [1, null]) {
         unitsInAll = 0;
-        await look();
+        await precheck();
         expect(await askFor(3 * LIFE_MS), 'nothing anywhere').to.equal(true);
         unitsInAll = units;
         expect(await askFor(LIFE_MS), `${units} in another bucket`).to.equal(false);
@@ -350,21 +350,21 @@ describe('sold-out flags', () => {
     it('it ends when the sale is no longer open, so that buyers learn why', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
-        await look();
+        await precheck();
         await store.setState(sale, state);
         expect(await askFor(LIFE_MS), state).to.equal(false);
-        await look();
+        await precheck();
         expect(flags.refuses(ref, 'loser/k1'), `${state}, and the next batch has asked`).to.equal(false);
       }
       store.bucket(ref).sale!.state = 'open';
       clock.advance(sale.closesAtMs - clock.nowMs() - LIFE_MS / 2);
-      await look();
+      await precheck();
       expect(await askFor(2 * LIFE_MS), 'its window').to.equal(false);
     });
 
     it('it ends when Redis does not answer [R8]', async () => {
       create(1000, { readSale: () => Promise.reject(new Error('down')) });
-      await look();
+      await precheck();
       expect(await askFor(LIFE_MS)).to.equal(false);
     });
   });

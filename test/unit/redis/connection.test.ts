@@ -5,7 +5,7 @@ import { reasonOf } from '../../../src/redis/connection.js';
 /** The words come from the driver itself, so that a new version of it with other words is noticed. */
 describe('redis: what was wrong, for a person', () => {
   const messageOf = async (options: object, act: (redis: Redis) => Promise<unknown>): Promise<string> => {
-    const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // nobody listens on port 1
+    const redis = new Redis(1, '127.0.0.1', { lazyConnect: true, ...options }); // port 1 is closed
     redis.on('error', () => undefined);
     try {
       return await act(redis).then(() => 'done', reasonOf);

@@ -19,7 +19,7 @@ describe('classify-error: what a failed send proves', () => {
     ['an empty body', new UnsupportedException(41_302, 'message body is empty')],
     ['an overloaded broker', new TooManyRequestsException(42_900, 'slow down')],
     ['a full disk', new InternalErrorException(50_001, 'service not available now. the disk is full')],
-    ['nobody listens', grpcError(14, 'No connection established. Last error: connect ECONNREFUSED 127.0.0.1:1')],
+    ['nothing listens', grpcError(14, 'No connection established. Last error: connect ECONNREFUSED 127.0.0.1:1')],
     ['no such name', grpcError(14, 'Name resolution failed for target dns:nowhere:1')],
     ['a connection that never came up', grpcError(4, 'Deadline exceeded after 3.0s,Waiting for LB pick')],
   ];

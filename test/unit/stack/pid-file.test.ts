@@ -11,7 +11,7 @@ import {
 } from '../../../deploy/local/stack/processes.js';
 import { useTempFolder } from './temp-folder.js';
 
-/** The process of the tests stands for a server; no signal really leaves. */
+/** The process of the tests plays the server; no signal is really sent. */
 describe('pid file', () => {
   const folder = useTempFolder();
   const path = (): string => join(folder(), 'redis.pid');

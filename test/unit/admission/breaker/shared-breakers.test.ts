@@ -73,7 +73,7 @@ class World {
     trial: { calls: 2 },
     probe: { firstMs: 2000, jitter: 0 },
   });
-  /** Dependencies that are out for everybody. */
+  /** Dependencies that are down for all. */
   readonly out = new Set<Dependency>();
   readonly processes: SharedBreakers[] = [];
   readonly refusals: string[] = [];
@@ -243,7 +243,7 @@ describe('breakers of several processes', () => {
       }
       return process.refuses('mysql');
     };
-    expect(await opensBy(() => Promise.reject(new Bug('ours')))).to.equal(false);
+    expect(await opensBy(() => Promise.reject(new Bug('a bug')))).to.equal(false);
     expect(await opensBy(() => Promise.reject(fault('redis')))).to.equal(false);
     expect(await opensBy(() => Promise.resolve('sold_out'))).to.equal(false);
     expect(

@@ -104,7 +104,7 @@ describe('degradation levels', () => {
       const rules = rulesOf({ switches: { sale: { level: 'L2', percent: share } } });
       const chosen = new Set(users.filter((user) => rulingFor(rules, 'sale', user, () => false).level === 'L2'));
       expect(chosen.size / users.length).to.be.closeTo(share / 100, 0.015);
-      expect([...before].filter((user) => !chosen.has(user)).length, 'nobody has left').to.equal(0);
+      expect([...before].filter((user) => !chosen.has(user)).length, 'no user has left').to.equal(0);
       for (const bucket of share <= 10 ? [0, 1, 2, 3, 4, 5, 6, 7] : []) {
         const own = users.filter((user) => homeBucket(user, 8) === bucket);
         const part = own.filter((user) => chosen.has(user)).length / own.length;
@@ -135,7 +135,7 @@ describe('degradation levels', () => {
     rules = rulesOf({ mode: 'dry_run', switches: { sale: { level: 'L2' } } });
     expect(degrade.rulingOf('sale', 'u')).to.equal(null);
     expect(counted.splice(0)).to.deep.equal(['sale L2 dry_run']);
-    expect(degrade.levelOf('sale', 'u'), 'for who knows what a dry run is').to.equal('L2');
+    expect(degrade.levelOf('sale', 'u'), 'for callers that handle a dry run themselves').to.equal('L2');
     expect(counted.splice(0)).to.deep.equal(['sale L2 dry_run']);
 
     rules = rulesOf({ switches: { sale: { level: 'L2' } } });
@@ -194,7 +194,7 @@ describe('degradation as a layer', () => {
       expect(entry.anonymous(caller(endpoint)), endpoint).to.equal(null);
       if (endpoint !== 'purchase') expect(entry.buyer(caller(endpoint), 'ann'), endpoint).to.equal(null);
     }
-    expect([counted, asked], 'nobody was asked').to.deep.equal([[], []]);
+    expect([counted, asked], 'neither breaker nor metric was called').to.deep.equal([[], []]);
   });
 
   it('an open breaker refuses a purchase; the breaker of a dependency that it does not need is not called', () => {

@@ -120,7 +120,7 @@ describe('switches', () => {
 
 const SALE_L1 = { endpoint: 'sale', level: 'L1', percent: 25 } as const;
 
-/** Between the look and the publishing of a switch somebody else is faster, so many times. */
+/** Between the read and the publishing of a switch another admin is faster, so many times. */
 class BusyRepository extends MemoryRuleRepository {
   rivals = 0;
 

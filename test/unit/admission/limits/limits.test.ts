@@ -53,7 +53,7 @@ describe('limits', () => {
     rules = limitsRules.parse({ mode: 'on', sale: { user: USER }, status: { ip: USER } });
     expect([limits.anonymous(CALLER), limits.buyer(CALLER, 'u1')]).to.deep.equal([null, null]);
     expect(limits.buyer({ ...CALLER, endpoint: 'status' }, 'u1'), 'an address is counted once').to.equal(null);
-    expect(limits.anonymous({ ...CALLER, endpoint: 'sale' }), 'nobody signs in for it').to.equal(null);
+    expect(limits.anonymous({ ...CALLER, endpoint: 'sale' }), 'it needs no token').to.equal(null);
     expect(calls).to.have.length(0);
   });
 
@@ -105,8 +105,8 @@ describe('limits', () => {
       null,
       'rate_limited',
     ]);
-    const look = async (): Promise<Refused | null> => limits.anonymous({ ...CALLER, endpoint: 'sale' });
-    expect([await look(), (await look())?.word]).to.deep.equal([null, 'rate_limited']);
+    const ask = async (): Promise<Refused | null> => limits.anonymous({ ...CALLER, endpoint: 'sale' });
+    expect([await ask(), (await ask())?.word]).to.deep.equal([null, 'rate_limited']);
   });
 
   it('a store that is down refuses no request', async () => {

@@ -15,7 +15,7 @@ const gapUs = fc.oneof(
 );
 const BEGIN_US = 1_800_000_000_000_000;
 
-/** Plays calls against a bucket and says when it let one through, µs. */
+/** Plays calls against a bucket and returns when it let one through, µs. */
 function admitted(of: BucketLimit, gapsUs: readonly number[]): number[] {
   const bucket = new TokenBucket();
   const times: number[] = [];

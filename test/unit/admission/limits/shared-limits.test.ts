@@ -27,7 +27,7 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A verdict that says which request it is of. */
+/** A verdict that names its request. */
 const verdictOf = (userId: string | null): LimitVerdict => ({
   outcome: 'allowed',
   limit: 'user',
@@ -224,7 +224,7 @@ describe('limits while Redis may be away', () => {
     clock.advance(500);
     void outcome();
     await nextTurn();
-    expect(await outcome(), 'while one call looks whether it is back').to.equal(IN);
+    expect(await outcome(), 'while one call tests whether it is back').to.equal(IN);
     expect(shared.asked).to.equal(2);
   });
 

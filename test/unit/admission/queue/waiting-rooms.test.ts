@@ -49,7 +49,7 @@ describe('waiting rooms', () => {
     expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]);
     expect((join('c') as Waiting).estimateMs).to.equal(13_000);
     elapse(10_000);
-    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]); // nobody goes in before the sale is open
+    expect(positions('a', 'b', 'c')).to.deep.equal([1, 2, 3]); // no buyer is admitted before the sale is open
     elapse(1000);
     expect(positions('a', 'b', 'c')).to.deep.equal(['admitted', 1, 2]);
     elapse(1000);
@@ -210,7 +210,7 @@ describe('waiting rooms', () => {
     join('a');
     elapse(1200);
     expect(rooms).to.have.property('waiting', 0);
-    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that still existed would not know
+    sale.opensAtMs = clock.nowMs() - 60_000; // the sale was moved: a room that still existed would have the old time
     expect(positions('b')).to.deep.equal(['admitted']);
   });
 

@@ -22,7 +22,7 @@ const keys = readKeyring(`app-1:${SECRETS['app-1']},app-2:${SECRETS['app-2']}`);
 const keyOf = (id: string): KeyObject => keys.get(id) as KeyObject;
 const PURCHASE = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
 
-/** The signature as any client would compute it, with nothing of ours. */
+/** The signature as any client would compute it, without code of the project. */
 const VECTOR = {
   secret: SECRETS['app-1'],
   timestamp: '1767225600',

@@ -81,7 +81,7 @@ export class DeadLetterWorld extends KeeperWorld {
     await this.store.markRecorded([{ batch, orders }]);
   }
 
-  /** The keeper gives back what the outbox promises. */
+  /** The keeper releases what the outbox has. */
   async releaseUnits(): Promise<void> {
     for (const { outboxId, payload } of await this.mysql.outbox.lease('release', 100, 1000)) {
       await this.store.release(payload ?? []);

@@ -43,15 +43,15 @@ describe('replay-dead-letter', () => {
 
   it('waits for a worker that is slow, and for every row', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
-    let looks = 0;
+    let reads = 0;
     const find = world.mysql.findByPurchases.bind(world.mysql);
     world.mysql.findByPurchases = async (...asked) => {
-      if (++looks === 4) await world.work(batch);
+      if (++reads === 4) await world.work(batch);
       const rows = await find(...asked);
-      return looks === 4 ? rows.slice(1) : rows;
+      return reads === 4 ? rows.slice(1) : rows;
     };
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
-    expect(looks).to.equal(5);
+    expect(reads).to.equal(5);
   });
 
   it('when no worker records it within the wait, then it stays parked with a note, in pending, and may be replayed', async () => {

@@ -68,15 +68,15 @@ describe('replay-message', () => {
   it('events of payments are followed until each order has its coupon; the others need none [M8]', async () => {
     const deadLetterId = await park(GROUPS.coupon, encodeOrderEvents([EVENT, { ...EVENT, eventId: 'again' }, failed]));
     const withoutCoupon = world.withoutCoupon.bind(world);
-    const looks: string[][] = [];
+    const reads: string[][] = [];
     world.withoutCoupon = (orderIds) => {
-      looks.push([...orderIds]);
+      reads.push([...orderIds]);
       expect(world.deadLetter(deadLetterId).state, 'not before').to.equal('parked');
-      if (looks.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
+      if (reads.length === 3) for (const orderId of orderIds) world.coupons.add(orderId);
       return withoutCoupon(orderIds);
     };
     expect((await replay(deadLetterId)).outcome).to.equal('replayed');
-    expect(looks).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
+    expect(reads).to.deep.equal([EVENT.orders, EVENT.orders, EVENT.orders]);
   });
 
   it('when a coupon is not issued within the wait, then the dead letter stays parked and may be replayed', async () => {
@@ -94,9 +94,9 @@ describe('replay-message', () => {
     const deadLetterId = await park(GROUPS.expirer, body);
     world.clock.advance(WINDOW_MS + 1);
     const dueOf = world.dueOf.bind(world);
-    let looks = 0;
+    let reads = 0;
     world.dueOf = (orderIds) => {
-      if (++looks === 3) for (const orderId of orders) world.mysql.endOrder(orderId, 'expired');
+      if (++reads === 3) for (const orderId of orders) world.mysql.endOrder(orderId, 'expired');
       return dueOf(orderIds);
     };
     const publishedAtMs = world.clock.nowMs();
@@ -104,7 +104,7 @@ describe('replay-message', () => {
       outcome: 'replayed',
       note: 'published again: none of 2 orders is overdue',
     });
-    expect(looks).to.equal(3);
+    expect(reads).to.equal(3);
     const [published = ''] = world.broker.published(TOPICS.paymentDeadline);
     expect(JSON.parse(published)).to.deep.equal({ ...JSON.parse(body), deadlineAt: publishedAtMs });
     expect(world.deadLetter(deadLetterId).state).to.equal('replayed');

@@ -77,12 +77,12 @@ describe('compensate', () => {
     await world.found(sale.saleId, true);
     for (let n = 1; n <= ATTEMPTS_MAX; n++) await attempt();
     expect(world.publishedIds, 'one message for both').to.have.length(ATTEMPTS_MAX);
-    const look = world.mysql.findByPurchases.bind(world.mysql);
+    const findRows = world.mysql.findByPurchases.bind(world.mysql);
     let late = true;
     world.mysql.findByPurchases = async (saleId, purchases) => {
-      const rows = await look(saleId, purchases);
+      const rows = await findRows(saleId, purchases);
       if (late) {
-        late = false; // between the look of the compensation and its write
+        late = false; // between the read of the compensation and its write
         await world.recorded({ ...batch, purchases: batch.purchases.slice(0, 1) });
       }
       return rows;
@@ -207,7 +207,7 @@ describe('compensate', () => {
   it('a batch in the care of the re-drive is never published or given up, however long no worker runs [M8]', async () => {
     const batch = await world.stray(sale, ['u1', 'u2']);
     await world.found(sale.saleId, true);
-    await world.store.unpark(batch); // somebody replays it
+    await world.store.unpark(batch); // a person replays it
     for (let n = 1; n <= 2 * ATTEMPTS_MAX; n++) await attempt();
     for (const job of world.jobs.jobs) expect(job).to.include({ state: 'pending', attempts: 0 });
     expect([world.publishedIds, world.rowsOf(batch)]).to.deep.equal([[], []]);

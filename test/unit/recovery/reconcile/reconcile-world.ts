@@ -20,7 +20,7 @@ export const OPTIONS: ReconcileOptions = {
   leaseMs: 60_000,
 };
 
-/** Reconcile with everything around it in memory, and a worker that does what a test says. */
+/** Reconcile with everything around it in memory, and a worker that works when a test asks for it. */
 export class ReconcileWorld extends DeadLetterWorld {
   readonly jobs = new MemoryCompensationRepository(this.clock);
   readonly runsRepository = new MemoryReconcileRuns(this.clock);

@@ -45,7 +45,7 @@ describe('reconcile: units between two buckets', () => {
     const units: MemoryReconcileStore['units'] = async (ref, youngMs) => {
       const read = await store.units(ref, youngMs);
       if (++reads % 2 === 0) return read;
-      // Behind the look at the first bucket the units arrive in the second, and others leave it for the first again.
+      // After the read of the first bucket the units arrive in the second, and others leave it for the first again.
       await arrive();
       await transfers.transferOut({ saleId: sale.saleId, bucket: 0 }, 1, 1, 1);
       return read;

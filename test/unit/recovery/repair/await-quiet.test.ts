@@ -8,14 +8,14 @@ const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000 };
 
 describe('await-quiet', () => {
   /** Waits for a sale that sells until `busyMs` have passed. @returns how long it took, and how often a lease was renewed */
-  async function waited(busyMs: number, parts: Partial<Sale> = {}): Promise<{ tookMs: number; looks: number }> {
+  async function waited(busyMs: number, parts: Partial<Sale> = {}): Promise<{ tookMs: number; renewals: number }> {
     const clock = new ManualClock();
     const startedMs = clock.nowMs();
     const sale = saleOf(parts, startedMs);
     const find = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
-    let looks = 0;
-    await awaitQuiet({ ...sale, sold: 0 }, { sales: { find }, clock }, OPTIONS, async () => void looks++);
-    return { tookMs: clock.nowMs() - startedMs, looks };
+    let renewals = 0;
+    await awaitQuiet({ ...sale, sold: 0 }, { sales: { find }, clock }, OPTIONS, async () => void renewals++);
+    return { tookMs: clock.nowMs() - startedMs, renewals };
   }
 
   it('as long as workers write, and then as long as nothing must be written [R3]', async () => {
@@ -24,9 +24,9 @@ describe('await-quiet', () => {
   });
 
   it('not for ever, and the lease is renewed all the while [R3]', async () => {
-    const { tookMs, looks } = await waited(1_000_000);
+    const { tookMs, renewals } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
-    expect(looks).to.be.at.least(tookMs / 1000);
+    expect(renewals).to.be.at.least(tookMs / 1000);
   });
 
   it('not at all for a sale that closed more than a day ago', async () => {

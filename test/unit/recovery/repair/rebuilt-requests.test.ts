@@ -112,7 +112,7 @@ describe('rebuilt-requests', () => {
     const sizes = mysql.takeUnstaged().map((some) => some.length);
     expect(sizes[0]).to.be.greaterThan(0);
     expect(sizes[1]).to.be.greaterThan(0);
-    expect(mysql.unitsLeft, 'whoever had bought where').to.deep.equal([2, 1]);
+    expect(mysql.unitsLeft, 'wherever units were bought').to.deep.equal([2, 1]);
   });
 
   it('what is held keeps its units as long as any bucket had them [R12]', () => {

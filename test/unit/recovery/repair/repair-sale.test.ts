@@ -111,11 +111,11 @@ describe('repair-sale', () => {
     const batch = await world.deducted(sale, ['ann']);
     world.store.restart();
     const startedMs = world.clock.nowMs();
-    let looks = 0;
+    let reads = 0;
     const ports = world.ports();
     const sales = {
       find: async (saleId: string) => {
-        if (looks++ === 2) {
+        if (reads++ === 2) {
           await world.recorded(batch);
           const answer = await world.store.markRecorded([{ batch, orders: [] }]).catch((error: Error) => error);
           expect(answer).to.be.instanceOf(OperationalError);
@@ -148,7 +148,7 @@ describe('repair-sale', () => {
     expect(await world.repair(sale, slow)).to.deep.equal({ outcome: 'superseded' });
     expect(second).to.include({ outcome: 'repaired', epoch: 2 });
     expect(world.bucketOf(sale)).to.include({ epoch: 2, unitsLeft: 6 });
-    // MySQL is an epoch ahead now: the next look mends that.
+    // MySQL is an epoch ahead now: the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
   });
@@ -195,7 +195,7 @@ describe('repair-sale', () => {
     const ports = world.ports();
     const reopen: RepairPorts['store']['swap'] = async (...args) => {
       const word = await ports.store.swap(...args);
-      await world.mysql.move(sale.saleId, 'closed', 'ann'); // and he heard `repairing` before
+      await world.mysql.move(sale.saleId, 'closed', 'ann'); // after the answer `repairing`
       return word;
     };
     const raiseEpoch: RepairPorts['repository']['raiseEpoch'] = async (...args) => {

@@ -26,7 +26,7 @@ export class RepairWorld extends DeadLetterWorld {
     this.store.keepHistory();
   }
 
-  /** What a repair needs; each part as it is, or as a test says. */
+  /** What a repair needs; each part as it is, or as a test sets it. */
   ports(parts: Partial<RepairStore & Pick<SaleStore, 'setState'>> = {}): RepairPorts {
     const store = new MemoryRepairStore(this.store);
     const repository = new MemoryReconcileRepository(this.mysql, this.deadLetters);

@@ -12,14 +12,14 @@ const BUCKETS = 4;
 class Death extends Error {}
 
 type Store = ReshardPorts['store'];
-type Standings = Awaited<ReturnType<Store['statusOf']>>;
+type BucketStatuses = Awaited<ReturnType<Store['statusOf']>>;
 
 /** The same store, whose bucket status a test can change. */
-const looking = (store: Store, look: (seen: Standings) => Promise<Standings>): Store =>
+const withStatus = (store: Store, change: (seen: BucketStatuses) => Promise<BucketStatuses>): Store =>
   new Proxy(store, {
     get(target, name: keyof Store): unknown {
       if (name === 'statusOf')
-        return async (...asked: Parameters<Store['statusOf']>) => look(await target.statusOf(...asked));
+        return async (...asked: Parameters<Store['statusOf']>) => change(await target.statusOf(...asked));
       return target[name].bind(target);
     },
   });
@@ -64,7 +64,7 @@ describe('reshard-sale', () => {
     'eve/k1': `held:${heldId}:1`,
   });
 
-  /** Every key stands once, where its buyer belongs; no unit is lost or made; each bucket serves its own batches. */
+  /** Every key exists once, in the bucket of its buyer; no unit is lost or made; each bucket serves its own batches. */
   function expectWhole(heldId: string): void {
     const all = bucketsNow();
     const entries: Record<string, string> = {};
@@ -90,7 +90,7 @@ describe('reshard-sale', () => {
     const before = world.clock.nowMs();
     const end = await reshard();
     expect(end).to.deep.equal({ outcome: 'resharded', buckets: 4, epoch: 2, unitsLeft: 5, lockedMs: 0 });
-    expect(world.clock.nowMs(), 'it waits for nobody').to.equal(before);
+    expect(world.clock.nowMs(), 'it does not wait').to.equal(before);
     expectWhole(heldId);
     expect(bucketsNow().map(({ unitsLeft }) => unitsLeft)).to.deep.equal([2, 1, 1, 1]);
     expect(inRepository()).to.include({ buckets: 4, epoch: 2, state: 'open' });
@@ -118,7 +118,7 @@ describe('reshard-sale', () => {
     await busySale();
     const ports = portsOf();
     let others = 0;
-    const late = looking(ports.store, async (seen) => {
+    const late = withStatus(ports.store, async (seen) => {
       if (others++ === 0) await reshard(8);
       return seen;
     });
@@ -129,9 +129,9 @@ describe('reshard-sale', () => {
   it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
     await busySale();
     const ports = portsOf();
-    let looks = 0;
-    const lossy = looking(ports.store, async (seen) =>
-      looks++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
+    let reads = 0;
+    const lossy = withStatus(ports.store, async (seen) =>
+      reads++ === 0 ? seen : seen.map((one) => ({ ...one, sameServer: false })),
     );
     const before = world.clock.nowMs();
     await reshard(4, { ...ports, store: lossy });

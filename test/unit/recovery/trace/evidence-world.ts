@@ -57,7 +57,7 @@ export function pendingEvidence(parts: {
   };
 }
 
-/** The same once its order is in MySQL and Redis knows. */
+/** The same once its order is in MySQL and marked recorded in Redis. */
 export function recordedEvidence(
   state: OrderState,
   parts: {

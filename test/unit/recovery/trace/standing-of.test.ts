@@ -105,7 +105,7 @@ describe('trace: state of a purchase', () => {
       'expired',
       'Order 42 is expired: its units are back, nothing is left to do.',
     ]);
-    const promise: TracedOutboxRow = {
+    const release: TracedOutboxRow = {
       outboxId: '9',
       attempts: 4,
       atMs: START_MS,
@@ -113,11 +113,11 @@ describe('trace: state of a purchase', () => {
       doneAtMs: null,
       kind: 'release',
     };
-    expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [promise] } }))).to.deep.equal([
+    expect(stand(recordedEvidence('cancelled', { repository: { outboxRows: [release] } }))).to.deep.equal([
       'cancelled',
       'Order 42 is cancelled: its units go back with row 9 of the outbox, tried 4 times so far.',
     ]);
-    const done = { ...promise, doneAtMs: START_MS };
+    const done = { ...release, doneAtMs: START_MS };
     const out = recordedEvidence('failed', { order: { reason: 'discarded' }, repository: { outboxRows: [done] } });
     expect(stand(out)[1]).to.equal(
       'Order 42 failed (discarded): its units are still held and no outbox row gives them back; reconcile reports it.',

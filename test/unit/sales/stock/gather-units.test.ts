@@ -128,7 +128,7 @@ describe('gather-units', () => {
   });
 });
 
-/** What somebody does who may die at it. */
+/** A call of a process that may die during it. */
 interface Caller {
   readonly home: number;
   readonly least: number;

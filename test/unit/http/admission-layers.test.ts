@@ -16,18 +16,18 @@ import { bearer, FakeServices, startServer, type Started } from './http-harness.
 const PURCHASES = '/v1/sales/7/purchases';
 const QUEUE = '/v1/sales/7/queue';
 const TOKEN = '/v1/sales/7/purchase-token';
-const KEY = 'app:a-key-of-the-tests-of-the-front-with-40-bytes';
+const KEY = 'app:a-key-of-the-tests-of-admission-of-40-bytes';
 const SIGN_KEYS = readKeyring(KEY);
 const SIGN = { sign: { mode: 'on', keys: ['app'] } };
 const TOKENS = { sign: { tokens: { mode: 'on' } } };
 const WAIT = { queue: { mode: 'on', admitPerSecond: 1000 } };
 
-/** The real parts of the entry over stores in memory, behind the real HTTP side. */
-class Front {
+/** The real layers of admission over stores in memory, behind the real HTTP server. */
+class AdmissionWorld {
   readonly nonces = new MemoryNonceStore(clock);
   readonly store = new MemoryPurchaseTokenStore(clock);
   readonly counted: string[] = [];
-  /** What was asked, in its order. */
+  /** Layers that were called, in order. */
   readonly steps: string[] = [];
   readonly fake: FakeServices;
   soldOut = false;
@@ -80,15 +80,15 @@ const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): 
     path,
     body,
     timestamp: String(Math.floor(Date.now() / 1000)),
-    nonce: nonce || `nonce-of-the-front-${process.pid}-${made++}`,
+    nonce: nonce || `nonce-of-the-world-${process.pid}-${made++}`,
   });
 
 describe('what a purchase must show', () => {
-  let front: Front;
+  let world: AdmissionWorld;
   let server: Started;
   beforeEach(async () => {
-    front = new Front();
-    server = await startServer(front.fake);
+    world = new AdmissionWorld();
+    server = await startServer(world.fake);
   });
   afterEach(() => server.stop());
 
@@ -104,27 +104,27 @@ describe('what a purchase must show', () => {
 
   it('nothing while all is off, with any header', async () => {
     await buy({ 'seckill-signature': 'x', 'seckill-purchase-token': 'x', 'seckill-queue-pass': 'x' }).expect(202);
-    expect([front.steps, front.counted, front.nonces.asked, front.store.asked]).to.deep.equal([[], [], 0, 0]);
+    expect([world.steps, world.counted, world.nonces.asked, world.store.asked]).to.deep.equal([[], [], 0, 0]);
   });
 
   it('a signature: none, forged or used is 401, and only a valid one needs Redis', async () => {
-    front.set(SIGN);
+    world.set(SIGN);
     const { body: problem } = await buy().expect(401);
     expect(problem).to.include({ code: 'bad_signature', requestId: 'k1', retryable: false });
     expect(problem.detail).to.equal('Requests for this sale must be signed, each anew.');
-    expect(front.steps, 'before anybody else is asked').to.deep.equal([]);
+    expect(world.steps, 'before anybody else is asked').to.deep.equal([]);
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
     await buy(headers, '{"quantity":2}').expect(401); // another body than the one that was signed
-    expect([front.nonces.asked, front.fake.entered.length]).to.deep.equal([0, 0]);
+    expect([world.nonces.asked, world.fake.entered.length]).to.deep.equal([0, 0]);
     await buy(headers).expect(202);
     await buy(headers).expect(401);
-    expect(front.counted).to.deep.equal(['sign not_signed on', 'sign forged on', 'sign nonce_used on']);
-    expect(front.fake.entered).to.have.length(1);
-    expect(front.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
+    expect(world.counted).to.deep.equal(['sign not_signed on', 'sign forged on', 'sign nonce_used on']);
+    expect(world.fake.entered).to.have.length(1);
+    expect(world.fake.counted.filter((word) => word === 'purchase bad_signature')).to.have.length(3);
   });
 
   it('a signature covers the address as it was sent, query included', async () => {
-    front.set(SIGN);
+    world.set(SIGN);
     const ask = (path: string, signedPath: string): request.Test =>
       request(server.url)
         .post(path)
@@ -134,22 +134,22 @@ describe('what a purchase must show', () => {
   });
 
   it('what is no purchase at all uses up no nonce', async () => {
-    front.set(SIGN);
+    world.set(SIGN);
     await buy(signed(PURCHASES, { body: '{' }), '{').expect(400);
     await buy({ ...signed(PURCHASES), authorization: '' }).expect(401);
-    expect(front.nonces.asked).to.equal(0);
+    expect(world.nonces.asked).to.equal(0);
   });
 
   it('503 with Retry-After while it cannot be known whether a nonce was used', async () => {
-    front.set(SIGN);
-    front.nonces.down = true;
+    world.set(SIGN);
+    world.nonces.down = true;
     const headers = signed(PURCHASES, { body: '{"quantity":1}' });
     const { body: problem } = await buy(headers).expect(503).expect('retry-after', '1');
     expect(problem).to.include({ code: 'unavailable', requestId: 'k1' });
   });
 
   it("a purchase token: none or one of another buyer is 403; the buyer's own is good for one purchase", async () => {
-    front.set(TOKENS);
+    world.set(TOKENS);
     const { body: problem } = await buy().expect(403);
     expect(problem).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
     expect(problem.detail).to.include('purchase-token');
@@ -158,64 +158,64 @@ describe('what a purchase must show', () => {
     await buy(token).expect(202);
     await buy(token).expect(202); // the same purchase again
     await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
-    expect(front.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
+    expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
   });
 
   it('a forged signature does not redeem the purchase token', async () => {
-    front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     const seal = signed(TOKEN);
     const { body } = await request(server.url)
       .post(TOKEN)
       .set({ authorization: bearer(), ...seal })
       .expect(200);
-    const asked = front.store.asked;
+    const asked = world.store.asked;
     const token = { 'seckill-purchase-token': body.token as string };
     await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
-    expect(front.store.asked).to.equal(asked);
+    expect(world.store.asked).to.equal(asked);
     await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
   });
 
   it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {
-    front.set(WAIT);
+    world.set(WAIT);
     const { body: problem } = await buy().expect(403);
     expect(problem.detail).to.include('/queue');
-    expect([front.steps, front.fake.asked]).to.deep.equal([['anonymous'], []]);
+    expect([world.steps, world.fake.asked]).to.deep.equal([['anonymous'], []]);
     const joined = await request(server.url).post(QUEUE).set('authorization', bearer()).expect(200);
     expect(joined.body).to.include({ status: 'admitted' });
     const pass = { 'seckill-queue-pass': joined.body.pass as string };
     await buy(pass, undefined, 'u2').expect(403);
     await buy(pass).expect(202);
-    expect(front.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
+    expect(world.counted).to.deep.equal(['queue no_pass on', 'queue bad_pass on']);
   });
 
   it('a dry run counts them all and refuses none', async () => {
-    front.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
+    world.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
     await buy().expect(202);
-    expect(front.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
+    expect(world.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
   });
 
   it('sold_out is answered before the body is read; signature and token stay unused', async () => {
-    front.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
-    front.fake.early = 'sold_out';
+    world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
+    world.fake.early = 'sold_out';
     const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
     expect(problem).to.include({ code: 'sold_out' });
-    expect([front.nonces.asked, front.store.asked]).to.deep.equal([0, 0]);
+    expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
   });
 
   it('a sale that is not named needs none of it', async () => {
     const sales = ['8'];
-    front.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
+    world.set({ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } });
     await buy().expect(202);
-    expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
+    expect(world.steps).to.deep.equal(['anonymous', 'buyer']);
   });
 });
 
 describe('what other questions about a sale must show', () => {
-  let front: Front;
+  let world: AdmissionWorld;
   let server: Started;
   beforeEach(async () => {
-    front = new Front();
-    server = await startServer(front.fake);
+    world = new AdmissionWorld();
+    server = await startServer(world.fake);
   });
   afterEach(() => server.stop());
 
@@ -232,21 +232,21 @@ describe('what other questions about a sale must show', () => {
     ['get', `${QUEUE}/a-ticket`],
   ] as const) {
     it(`${method} ${path}: a signature where the sale asks for it, and a nonce of its own`, async () => {
-      front.set(SIGN);
+      world.set(SIGN);
       const { body } = await ask(method, path, { 'idempotency-key': 'k9' }).expect(401);
       expect(body).to.include({ code: 'bad_signature', requestId: 'k9' });
-      expect(front.steps).to.deep.equal([]);
+      expect(world.steps).to.deep.equal([]);
       const headers = signed(path, { method: method.toUpperCase() });
       await ask(method, path, headers).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
-      expect(front.steps).to.deep.equal(['anonymous', 'buyer']);
+      expect(world.steps).to.deep.equal(['anonymous', 'buyer']);
       await ask(method, path, headers).expect(401);
-      front.set(SIGN_ELSEWHERE);
+      world.set(SIGN_ELSEWHERE);
       await ask(method, path).expect((res) => expect(res.body.code).not.to.equal('bad_signature'));
     });
   }
 
   it('a body belongs to the signature, and has its bounds', async () => {
-    front.set(SIGN);
+    world.set(SIGN);
     const body = '{"a":1}';
     await ask('post', QUEUE, signed(QUEUE, { body })).send('{"a":2}').expect(401);
     await ask('post', QUEUE, { ...signed(QUEUE, { body }), 'content-type': 'application/json' })
@@ -256,15 +256,15 @@ describe('what other questions about a sale must show', () => {
   });
 
   it('the page of a sale needs no token', async () => {
-    front.set(SIGN);
+    world.set(SIGN);
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
   });
 
   it('sold out: the queue ends for those who join and those who wait', async () => {
-    front.set({ queue: { mode: 'on', admitPerSecond: 0 } });
+    world.set({ queue: { mode: 'on', admitPerSecond: 0 } });
     const { body: place } = await ask('post', QUEUE).expect(202);
     await ask('get', `${QUEUE}/${place.ticket}`).expect(200);
-    front.soldOut = true;
+    world.soldOut = true;
     for (const [method, path] of [
       ['get', `${QUEUE}/${place.ticket}`],
       ['post', QUEUE],
