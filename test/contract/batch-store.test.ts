@@ -30,19 +30,19 @@ for (const [name, createWorld] of STORE_WORLDS) {
       certainEntry(world.stock.findRequest(firstBucket(sale), userId, requestId));
     const unitsLeft = async () => (await world.stock.readSale(firstBucket(sale)))?.unitsLeft;
     const order = liveOrderOf;
-    /** Listens for the purchases `k1` of buyers, once the subscription stands. @returns ends it */
+    /** Listens for the purchases `k1` of these buyers, and waits for the subscription. @returns ends it */
     const listen = async (userIds: string[], onNotification: (notification: unknown) => void): Promise<() => void> => {
       const { saleId } = sale;
-      let stands = false;
+      let isReady = false;
       const ends = [
-        world.notifications.listen({ saleId, userId: 'nobody', requestId: 'k1' }, () => (stands = true)),
+        world.notifications.listen({ saleId, userId: 'other', requestId: 'k1' }, () => (isReady = true)),
         ...userIds.map((userId) =>
           world.notifications.listen({ saleId, userId, requestId: 'k1' }, (notification) => {
             if (notification !== null) onNotification(notification);
           }),
         ),
       ];
-      await until('the subscription stands', () => stands);
+      await until('the subscription is ready', () => isReady);
       return () => ends.forEach((end) => end());
     };
     const releaseOf = (userId: string, orderId: string, parts: Partial<Release> = {}): Release => ({
@@ -80,7 +80,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         end();
       });
 
-      it('notifies nobody of a batch that was recorded before, or is partly released', async () => {
+      it('does not notify of a batch that was recorded before, or is partly released', async () => {
         const [again, partly, last] = [await deducted('u1'), await deducted('u2', 'u3'), await deducted('u9')];
         await world.batches.markRecorded([{ batch: again, orders: [order('u1', '101')] }]);
         await world.batches.release([releaseOf('u2', '102', { batchId: partly.batchId })]);
@@ -143,15 +143,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     describe('reacquire', () => {
       const olderBatch = (...texts: string[]): Batch => batchOf({ ...sale, epoch: 1 }, purchasesOf(...texts));
-      const claim = (batch: Batch, ...recorded: string[]) => world.batches.reacquire(batch, 2, new Set(recorded));
+      const reacquire = (batch: Batch, ...recorded: string[]) => world.batches.reacquire(batch, 2, new Set(recorded));
       const claimed = (...lost: string[]) => ({ outcome: 'claimed', lost: new Set(lost), elsewhere: new Set() });
       beforeEach(async () => {
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4, epoch: 2 });
       });
 
-      it('holds what has neither row nor entry, in `pending` and under a marker that promises nothing [R4]', async () => {
+      it('holds what has neither row nor entry, in `pending` and with the marker `claimed` [R4]', async () => {
         const batch = olderBatch('u1*2', 'u2', 'u3*4');
-        expect(await claim(batch, 'u2/k1')).to.deep.equal(claimed());
+        expect(await reacquire(batch, 'u2/k1')).to.deep.equal(claimed());
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
         expect(await entryOf('u2'), 'it has a row').to.equal(null);
         expect(await unitsLeft()).to.equal(4);
@@ -165,12 +165,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('claimed');
       });
 
-      it('names what finds no units and what is above the limit; both count inside the batch [R3]', async () => {
+      it('names purchases without units and those above the limit; both count inside the batch [R3]', async () => {
         expect(await world.stock.deduct(batchOf(sale, purchasesOf('u1*3', 'u9*3')))).to.deep.equal({
           outcome: 'deducted',
         });
         const batch = olderBatch('u1/a*2', 'u2/a*3', 'u2/b*2', 'u3/a*2', 'u1/b');
-        expect(await claim(batch)).to.deep.equal(claimed('u1/a', 'u2/b', 'u3/a'));
+        expect(await reacquire(batch)).to.deep.equal(claimed('u1/a', 'u2/b', 'u3/a'));
         expect(await unitsLeft()).to.equal(0);
         expect(await entryOf('u1', 'b')).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 1 });
         const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u1/new', 'u4'));
@@ -181,9 +181,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const holder = batchOf(sale, purchasesOf('u1', 'u2*2'));
         await world.stock.deduct(holder);
         const late = olderBatch('u1*3', 'u2*2', 'u3');
-        const said = { outcome: 'claimed', lost: new Set(), elsewhere: new Set(['u1/k1', 'u2/k1']) };
-        expect(await claim(late)).to.deep.equal(said);
-        expect(await claim(late), 'again').to.deep.equal(said);
+        const expected = { outcome: 'claimed', lost: new Set(), elsewhere: new Set(['u1/k1', 'u2/k1']) };
+        expect(await reacquire(late)).to.deep.equal(expected);
+        expect(await reacquire(late), 'again').to.deep.equal(expected);
         expect(await entryOf('u1')).to.deep.equal({ state: 'held', batchId: holder.batchId, quantity: 1 });
         expect(await unitsLeft()).to.equal(6);
         await world.batches.markRecorded([{ batch: late, orders: [order('u1', '101'), order('u3', '103')] }]);
@@ -192,19 +192,19 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('is safe to repeat, also when all of it is lost', async () => {
         const batch = olderBatch('u1*4', 'u2*4', 'u3*4');
-        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
-        expect(await claim(batch)).to.deep.equal(claimed('u3/k1'));
+        expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
+        expect(await reacquire(batch)).to.deep.equal(claimed('u3/k1'));
         const late = olderBatch('u5*4');
-        expect(await claim(late)).to.deep.equal(claimed('u5/k1'));
+        expect(await reacquire(late)).to.deep.equal(claimed('u5/k1'));
         expect(await world.stock.resolve(late)).to.equal('claimed');
         expect(await unitsLeft()).to.equal(2);
         expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(2);
       });
 
-      it('what is lost is closed for good: its key is not let in again, also when units come back', async () => {
+      it('a lost purchase is final: its key is not accepted again, also when units are released', async () => {
         const [winner, loser] = [batchOf(sale, purchasesOf('u1*4', 'u2*4', 'u4*2')), olderBatch('u3')];
         await world.stock.deduct(winner);
-        expect(await claim(loser)).to.deep.equal(claimed('u3/k1'));
+        expect(await reacquire(loser)).to.deep.equal(claimed('u3/k1'));
         const entry = { state: 'released', orderId: lostIn(loser.batchId), quantity: 1 };
         expect(await entryOf('u3'), 'it names the batch whose row it waits for').to.deep.equal(entry);
         const release = {
@@ -216,29 +216,29 @@ for (const [name, createWorld] of STORE_WORLDS) {
           withUnits: true,
         };
         await world.batches.release([release]);
-        expect(await claim(loser), 'told again').to.deep.equal(claimed('u3/k1'));
+        expect(await reacquire(loser), 'named again').to.deep.equal(claimed('u3/k1'));
         const { answers } = await world.stock.precheck(firstBucket(sale), purchasesOf('u3'));
         expect(answers.map((answer) => answer?.outcome)).to.deep.equal(['replayed']);
         expect(await unitsLeft()).to.equal(4);
       });
 
-      it('what was let in before stays as it is, and so does the marker', async () => {
-        const kept = olderBatch('u1*2');
+      it('what was accepted before stays as it is, and so does the marker', async () => {
+        const older = olderBatch('u1*2');
         sale = await openSale(world, { stock: 10, limitPerBuyer: 4 });
-        const batch = { ...kept, saleId: sale.saleId };
+        const batch = { ...older, saleId: sale.saleId };
         await world.stock.deduct(batchOf(sale, purchasesOf('u1*2'), batch.batchId));
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         expect(await world.batches.reacquire(batch, 1, new Set())).to.deep.equal(claimed());
         expect((await entryOf('u1'))?.state).to.equal('ordered');
         expect(await world.stock.resolve(batch)).to.equal('deducted');
-        expect((await world.batches.pendingSummary(firstBucket(sale))).batches, 'it is settled').to.equal(0);
+        expect((await world.batches.pendingSummary(firstBucket(sale))).batches, 'it is recorded').to.equal(0);
         expect(await unitsLeft()).to.equal(8);
       });
 
-      it('works whether the sale sells or not', async () => {
+      it('works in a sale that is paused or closed too', async () => {
         for (const state of ['paused', 'closed'] as const) {
           await world.sales.setState(sale, state);
-          expect(await claim(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
+          expect(await reacquire(olderBatch(`${state}*2`)), state).to.deep.equal(claimed());
         }
       });
 
@@ -249,13 +249,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(10);
         expect(await world.stock.resolve(batch)).to.equal('outlived');
         await world.restart(firstBucket(sale));
-        expect(await claim(batch)).to.deep.equal({ outcome: 'unavailable' });
+        expect(await reacquire(batch)).to.deep.equal({ outcome: 'unavailable' });
         const nowhere = batchOf(saleOf(), purchasesOf('u1'));
-        expect(await claim(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
+        expect(await reacquire(nowhere)).to.deep.equal({ outcome: 'not_warmed' });
       });
     });
 
-    it('on another server what is in MySQL is still marked recorded and released: a rebuild counts it anyway [R1]', async () => {
+    it('on another server, markRecorded and release still work: a rebuild counts what is in MySQL anyway [R1]', async () => {
       const [one, two] = [await deducted('u1'), await deducted('u2')];
       await world.restart(firstBucket(sale));
       await world.batches.markRecorded([{ batch: one, orders: [order('u1', '101')] }]);
@@ -291,7 +291,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers).to.deep.equal([null]);
       });
 
-      it('does nothing for a foreign order, a foreign batch, or a request that was never let in', async () => {
+      it('does nothing for another order, another batch, or a request that was never accepted', async () => {
         const batch = await deducted('u1', 'u2');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const releases = [
@@ -328,7 +328,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.batches.stalePending(firstBucket(sale), 3_600_000, 10)).to.deep.equal([]);
       });
 
-      it('says which buckets have one, among any number of them', async () => {
+      it('names the buckets that have a batch pending, of any number of buckets', async () => {
         const other = await openSale(world, { buckets: 2 });
         const refs = [
           ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
@@ -391,11 +391,11 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('not once it is recorded, not when it was never deducted, not without a marker', async () => {
-        const settled = await deducted('u1');
-        await world.batches.markRecorded([{ batch: settled, orders: [order('u1', '101')] }]);
+        const recorded = await deducted('u1');
+        await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
         const [aborted, unknown] = [batchOf(sale, purchasesOf('u2')), batchOf(sale, purchasesOf('u3'))];
         await world.stock.resolve(aborted);
-        expect(await world.batches.unpark(settled)).to.equal('recorded');
+        expect(await world.batches.unpark(recorded)).to.equal('recorded');
         expect(await world.batches.unpark(aborted)).to.equal('aborted');
         expect(await world.batches.unpark(unknown)).to.equal('unknown');
         expect((await world.batches.pendingSummary(firstBucket(sale))).batches).to.equal(0);

@@ -63,54 +63,56 @@ for (const [name, createWorld] of [
     after(() => world?.close());
 
     it('every process sees the report of every other one, and its own', async () => {
-      const [mine, theirs] = world.stores;
+      const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
-      expect(among(await mine.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({ [a]: reportOf('open') });
+      expect(among(await first.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({
+        [a]: reportOf('open'),
+      });
       const both = { [a]: reportOf('open'), [b]: reportOf('closed', 'half_open') };
-      expect(among(await theirs.exchange(b, reportOf('closed', 'half_open'), LONG_MS), [a, b])).to.deep.equal(both);
-      expect(among(await mine.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal(both);
+      expect(among(await second.exchange(b, reportOf('closed', 'half_open'), LONG_MS), [a, b])).to.deep.equal(both);
+      expect(among(await first.exchange(a, reportOf('open'), LONG_MS), [a, b])).to.deep.equal(both);
     });
 
     it('a later report takes the place of the earlier one', async () => {
-      const [mine, theirs] = world.stores;
+      const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
       for (const state of ['open', 'half_open', 'closed'] as const) {
-        await mine.exchange(a, reportOf(state), LONG_MS);
-        expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({
+        await first.exchange(a, reportOf(state), LONG_MS);
+        expect(among(await second.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({
           [a]: reportOf(state),
         });
       }
     });
 
-    it('a process that says nothing any more is not live any more', async () => {
-      const [mine, theirs] = world.stores;
+    it('a process without a report in time is no longer live', async () => {
+      const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, reportOf('open'), SHORT_MS);
-      await theirs.exchange(b, reportOf('open'), LONG_MS);
+      await first.exchange(a, reportOf('open'), SHORT_MS);
+      await second.exchange(b, reportOf('open'), LONG_MS);
       await world.elapse(SHORT_MS + 20);
-      expect(among(await theirs.exchange(b, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({
+      expect(among(await second.exchange(b, reportOf('open'), LONG_MS), [a, b])).to.deep.equal({
         [b]: reportOf('open'),
       });
-      const again = among(await mine.exchange(a, reportOf('closed'), SHORT_MS), [a]);
+      const again = among(await first.exchange(a, reportOf('closed'), SHORT_MS), [a]);
       expect(again, 'it may come back').to.deep.equal({ [a]: reportOf('closed') });
     });
 
-    it('a process that speaks in time stays live', async () => {
-      const [mine, theirs] = world.stores;
+    it('a process that reports in time stays live', async () => {
+      const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, reportOf('open'), SHORT_MS);
-      await mine.exchange(a, reportOf('open'), LONG_MS);
+      await first.exchange(a, reportOf('open'), SHORT_MS);
+      await first.exchange(a, reportOf('open'), LONG_MS);
       await world.elapse(SHORT_MS + 20);
-      expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.have.key(a);
+      expect(among(await second.exchange(b, reportOf('closed'), LONG_MS), [a])).to.have.key(a);
     });
 
-    it('a report that is taken back is gone at once, and may be taken back again', async () => {
-      const [mine, theirs] = world.stores;
+    it('a report that is withdrawn is gone at once, and may be withdrawn again', async () => {
+      const [first, second] = world.stores;
       const [a, b] = [newId(), newId()];
-      await mine.exchange(a, reportOf('open'), LONG_MS);
-      await mine.withdraw(a);
-      await mine.withdraw(a);
-      expect(among(await theirs.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({});
+      await first.exchange(a, reportOf('open'), LONG_MS);
+      await first.withdraw(a);
+      await first.withdraw(a);
+      expect(among(await second.exchange(b, reportOf('closed'), LONG_MS), [a])).to.deep.equal({});
     });
   });
 }
@@ -140,7 +142,7 @@ describe('BreakerStore on redis', () => {
     for (const id of ids) await createBreakerStore(connection).withdraw(id);
   });
 
-  it('who is gone leaves nothing, and a store without voters ends', async () => {
+  it('a process that is gone leaves nothing behind, and the keys expire', async () => {
     const { redis } = connection;
     const [a, b] = [newId(), newId()];
     const store = createBreakerStore(connection);

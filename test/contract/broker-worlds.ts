@@ -26,7 +26,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
 
-/** A broker as the contract suites see it: the real one and the one in memory look the same from here. */
+/** A broker that the contract suites run on: RocketMQ and the one in memory. */
 export interface BrokerWorld {
   purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
   redriveChannel(): Promise<RedriveChannel & Closeable>;
@@ -37,7 +37,7 @@ export interface BrokerWorld {
   nowMs(): number;
   /** Lets time pass. */
   elapse(ms: number): Promise<void>;
-  /** Ends every client that was handed out. */
+  /** Closes every client that was opened. */
   close(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
         close: () => source.close(),
         async receive(max) {
           const deliveries = await source.receive(max);
-          if (deliveries.length === 0) await broker.runChecks(); // the real one asks while time passes
+          if (deliveries.length === 0) await broker.runChecks(); // the real one checks back while time passes
           return deliveries;
         },
       };
@@ -72,7 +72,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
 export async function rocketmqWorld(): Promise<BrokerWorld> {
   const endpoint = stackEnv().ROCKETMQ_ENDPOINT;
   const opened: Closeable[] = [];
-  const keep = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
+  const open = async <T extends Closeable>(opening: Promise<T>): Promise<T> => {
     const client = await opening;
     opened.push(client);
     return client;
@@ -80,7 +80,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   const log = silentLog;
   return {
     purchaseChannel: (checkBack) =>
-      keep(
+      open(
         createPurchaseChannel({
           endpoint,
           checkBack,
@@ -89,11 +89,11 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
           metrics: createChannelMetrics(new Registry()),
         }),
       ),
-    redriveChannel: () => keep(createRedriveChannel({ endpoint, log })),
-    deadlineChannel: () => keep(createDeadlineChannel({ endpoint, log })),
-    orderEventChannel: () => keep(createOrderEventChannel({ endpoint, log })),
+    redriveChannel: () => open(createRedriveChannel({ endpoint, log })),
+    deadlineChannel: () => open(createDeadlineChannel({ endpoint, log })),
+    orderEventChannel: () => open(createOrderEventChannel({ endpoint, log })),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
-      keep(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
+      open(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {
@@ -102,7 +102,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
   };
 }
 
-/** A batch of one purchase with names of its own, so that tests that share a broker do not meet. */
+/** A batch of one purchase with ids of its own, so that tests can share a broker. */
 export function freshBatch(): Batch {
   return sealBatch({
     batchId: newBatchId(),
@@ -131,7 +131,7 @@ export async function nextDelivery(
   return null;
 }
 
-/** Suites run at the same time and members of a group share its messages, so each suite reads as a group of its own. */
+/** Suites run at the same time, and members of a group share its messages: each suite uses a group of its own. */
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;

@@ -79,7 +79,7 @@ for (const [name, createWorld] of WORLDS) {
       world.jobs.claim({ max, leaseMs, saleId });
     const idsOf = (jobs: readonly CompensationJob[]): string[] => jobs.map(({ jobId }) => jobId);
 
-    it('one job per kind and subject, whoever finds it, also at the same moment [C1]', async () => {
+    it('one job per kind and subject, also when several keepers find it at the same moment [C1]', async () => {
       const job = jobOf('u1');
       const words = await Promise.all(Array.from({ length: 6 }, () => world.jobs.add([job], 'ann')));
       expect(words.flat().sort()).to.deep.equal([...Array<string>(5).fill('already_pending'), 'added'].sort());
@@ -99,7 +99,7 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('is found by id, request, batch, state, kind and sale; a page goes on behind a job', async () => {
+    it('is found by id, request, batch, state, kind and sale; a page starts after a job', async () => {
       const one = await added('u1');
       await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');
       const all = await world.jobs.list({ saleId }, { max: 100 });
@@ -113,12 +113,12 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.jobs.list({ saleId, kind: 'leak', state: 'pending' }, { max: 9 })).to.have.length(3);
     });
 
-    it('a claimed job is nobody else’s; it comes again when its lease is over, and no attempt counts [C1]', async () => {
+    it('a claimed job goes to one claim only, and again to another when its lease is over; no attempt is counted [C1]', async () => {
       for (const user of ['u1', 'u2', 'u3', 'u4']) await world.jobs.add([jobOf(user)], 'ann');
       const claims = await Promise.all([claim(LONG_MS, 2), claim(LONG_MS, 2)]);
       const claimed = claims.flat();
       expect(new Set(idsOf(claimed)).size).to.equal(claimed.length);
-      claimed.push(...(await claim())); // what one of the two has skipped while the other one locked it
+      claimed.push(...(await claim())); // jobs that one claim skipped while the other had them locked
       expect(new Set(idsOf(claimed)).size, 'each once').to.equal(4);
       expect(claimed.map(({ attempts }) => attempts)).to.deep.equal([0, 0, 0, 0]);
       expect(await claim()).to.deep.equal([]);
@@ -151,7 +151,7 @@ for (const [name, createWorld] of WORLDS) {
 
     it('ends once, with an audit row; found again it is reopened, unless it was given up', async () => {
       const { jobId, ...job } = await added('u1');
-      expect(await world.jobs.done(jobId, 'ann', 'settled')).to.equal('done');
+      expect(await world.jobs.done(jobId, 'ann', 'marked recorded')).to.equal('done');
       expect(await world.jobs.failed(jobId, 'bob', 'late')).to.equal('not_pending');
       expect(await world.jobs.done('999999999999', 'ann', 'x')).to.equal('not_found');
       const batchId = newBatchId();
@@ -169,11 +169,11 @@ for (const [name, createWorld] of WORLDS) {
       ]);
       expect(audit[1]).to.deep.include({
         before: { state: 'pending', attempts: 0 },
-        after: { state: 'compensated', attempts: 0, note: 'settled' },
+        after: { state: 'compensated', attempts: 0, note: 'marked recorded' },
       });
     });
 
-    it('a retry gives it its attempts back', async () => {
+    it('a retry resets its attempts', async () => {
       const { jobId } = await added('u1', { kind: 'unsettled' });
       await world.jobs.postpone(jobId, 0, 'no row yet', 'counts');
       await world.jobs.failed(jobId, 'keeper', 'gave up');
@@ -183,14 +183,14 @@ for (const [name, createWorld] of WORLDS) {
       expect(claimed).to.include({ jobId, attempts: 0 });
       expect(await world.jobs.retry(jobId, 'ann'), 'what waits is due now').to.equal('retried');
       expect(idsOf(await claim())).to.deep.equal([jobId]);
-      await world.jobs.done(jobId, 'keeper', 'settled');
+      await world.jobs.done(jobId, 'keeper', 'marked recorded');
       expect(await world.jobs.retry(jobId, 'ann')).to.equal('compensated');
       expect(await world.jobs.retry('999999999999', 'ann')).to.equal('not_found');
       const audit = await world.auditOf(`compensation_job:${jobId}`);
       expect(audit.filter(({ action }) => action === 'compensation.retried')).to.have.length(2);
     });
 
-    it('counts every state, and announces what no transaction can hold', async () => {
+    it('counts every state, and writes audit entries for changes outside of MySQL', async () => {
       const before = await world.jobs.counts();
       const { jobId } = await added('u1', { kind: 'drift' });
       const after = await world.jobs.counts();

@@ -9,11 +9,11 @@ import {
   type BrokerWorld,
 } from './broker-worlds.js';
 
-const INVISIBLE_MS = 10_000; // the least that the broker takes
+const INVISIBLE_MS = 10_000; // the shortest that the broker allows
 /** Far from its end when it is renewed, also on a machine that stalls for seconds. */
 const HOLD_MS = 20_000;
 const VISIBLE_WITHIN_MS = 6_000;
-/** A loan of 10 s that ran out comes back within some seconds. */
+/** A delivery whose invisible time of 10 s is over comes again within some seconds. */
 const COMES_AGAIN_WITHIN_MS = 14_000;
 
 for (const [name, createWorld] of [
@@ -30,11 +30,11 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    it('hold: ours for as long as we ask, ack and retry still end it, and no attempt is counted [D1]', async () => {
+    it('hold keeps it invisible as long as it is renewed; ack and retry still end it, and no attempt is counted [D1]', async () => {
       const channel = await world.redriveChannel();
-      const [kept, moved] = [freshBatch(), freshBatch()];
+      const [acked, retried] = [freshBatch(), freshBatch()];
       const deliveries: (Delivery | null)[] = [];
-      for (const batch of [kept, moved]) {
+      for (const batch of [acked, retried]) {
         await channel.publish(batch);
         const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
         expect(delivery?.attempt).to.equal(1);
@@ -55,7 +55,7 @@ for (const [name, createWorld] of [
 
       const again: Delivery[] = [];
       for (const untilMs = world.nowMs() + COMES_AGAIN_WITHIN_MS; world.nowMs() < untilMs;) {
-        const ids = [kept.batchId, moved.batchId];
+        const ids = [acked.batchId, retried.batchId];
         const ours = (delivery: Delivery): boolean => ids.includes(delivery.properties.get('batchId') ?? '');
         for (const delivery of (await source.receive(32)).filter(ours)) {
           again.push(delivery);
@@ -63,10 +63,10 @@ for (const [name, createWorld] of [
         }
       }
       const copies = again.map(({ body, attempt }) => [body, attempt] as const);
-      expect(copies.find(([body]) => body === moved.body)?.[1], 'it came again after retryAfter').to.equal(2);
+      expect(copies.find(([body]) => body === retried.body)?.[1], 'it came again after retryAfter').to.equal(2);
       // The real broker gives an ack that it has taken two seconds to meet its checkpoint (PopReviveService): on a
       // machine that stalls for longer the message comes again, which no client can prevent.
-      if (name === 'memory') expect(copies).to.deep.equal([[moved.body, 2]]);
+      if (name === 'memory') expect(copies).to.deep.equal([[retried.body, 2]]);
       else if (copies.length > 1)
         console.log(`      · the broker was late: ${copies.length - 1} copies of acked messages`);
     });

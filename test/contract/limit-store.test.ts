@@ -101,7 +101,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await take(limits, from('10.0.0.1')))).to.deep.equal(['in']);
     });
 
-    it('a bucket gives its burst at once, to everybody together, then its rate', async () => {
+    it('the global bucket allows its burst at once, to all callers together, then its rate', async () => {
       const limits = { global: { ratePerSecond: 20, burst: 3 } };
       const first = await take(limits, user('a'), from('10.0.0.1'), user('b'), user('c'), user('d'));
       expect(words(first)).to.deep.equal(['in', 'in', 'in', 'global', 'global']);
@@ -139,7 +139,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await world.store.take(other))).to.deep.equal(['in']);
     });
 
-    it('beyond the cap a new subject is let in uncounted', async () => {
+    it('beyond the cap a new subject is allowed without being counted', async () => {
       const limits = { user: { limit: 1, windowMs: LONG_MS }, subjectsMax: 1 };
       await take(limits, user('a'));
       const answers = await take(limits, user('b'), user('b'), user('a'));

@@ -50,7 +50,7 @@ describe('limits while Redis is away', function () {
     const answers = await Promise.all(Array.from({ length: count }, () => enter(userId)));
     return answers.map((refused) => refused?.word ?? 'in');
   };
-  const backInRedis = async (): Promise<boolean> => {
+  const countsInRedis = async (): Promise<boolean> => {
     const before = counted.redis;
     await enter('probe');
     return counted.redis > before;
@@ -67,7 +67,7 @@ describe('limits while Redis is away', function () {
     } finally {
       server.signal('SIGCONT');
     }
-    expect(await waitUntil(backInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
+    expect(await waitUntil(countsInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
     expect(await words('a', 1), 'what Redis had counted still counts').to.deep.equal(['rate_limited']);
   });
 
@@ -77,7 +77,7 @@ describe('limits while Redis is away', function () {
     lost.disconnect(true);
     const answers = await words('d', 4);
     expect(answers).to.deep.equal(['in', 'in', 'in', 'rate_limited']);
-    expect(await waitUntil(backInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
+    expect(await waitUntil(countsInRedis, { timeoutMs: BACK_WITHIN_MS, everyMs: 60 })).to.equal(true);
     expect(counted.local).to.be.at.least(4);
   });
 });

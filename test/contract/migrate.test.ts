@@ -59,7 +59,7 @@ describe('migrate', function () {
     expect(results.filter((applied) => applied.length > 0)).to.deep.equal([names]);
   });
 
-  it('a migrator that was killed blocks nobody: its lock row is freed, its half-made tables are completed', async () => {
+  it('a migrator that was killed blocks no other: its lock row is freed, its half-made tables are completed', async () => {
     await migrate({ url });
     await server.query(`UPDATE ${database}.knex_migrations_lock SET is_locked = 1`);
     await server.query(`DELETE FROM ${database}.knex_migrations`);

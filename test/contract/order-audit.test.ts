@@ -29,7 +29,7 @@ describe('order audit in MySQL', () => {
 
   it('reads every row of the sale once, across windows, beside other sales and beyond 2^53', async () => {
     const [saleId, other] = [await newSale(), await newSale()];
-    // neighbours that a double cannot tell apart; unique to this run by the sale
+    // ids that a double cannot tell apart; unique to this run by the sale
     const base = BigInt(saleId) * 1000n + (1n << 60n);
     for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
 

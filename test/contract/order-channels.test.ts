@@ -72,16 +72,16 @@ for (const [name, createWorld] of [
 
     it('the events of one transaction come as one message', async () => {
       const id = fresh();
-      const told: OrderEvent[] = (['order.created', 'order.failed'] as const).map((type) => ({
+      const sent: OrderEvent[] = (['order.created', 'order.failed'] as const).map((type) => ({
         eventId: `${id}-${type.slice(6)}`,
         type,
         saleId: '4242',
         orders: ['11'],
         atMs: 1_700_000_000_000,
       }));
-      await events.publish(told);
+      await events.publish(sent);
       const delivery = await next(eventSource, `${id}-created`, COMES_WITHIN_MS);
-      expect(decodeOrderEvents(delivery.body)).to.deep.equal({ outcome: 'decoded', events: told });
+      expect(decodeOrderEvents(delivery.body)).to.deep.equal({ outcome: 'decoded', events: sent });
       expect(Object.fromEntries(delivery.properties)).to.include({ topic: TOPICS.orderEvent, saleId: '4242' });
     });
   });

@@ -13,7 +13,7 @@ let minted = 0;
 const slot = Math.floor(Math.random() * 256);
 function orderId(): string {
   minted++;
-  return composeOrderId(Date.now() + (minted >> 8), slot, 'anybody', minted & 255);
+  return composeOrderId(Date.now() + (minted >> 8), slot, 'any buyer', minted & 255);
 }
 
 for (const [name, createWorld] of WORLDS) {
@@ -152,9 +152,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await write(rowsOf(second))).to.deep.equal({ outcome: 'row_exists' });
       expect([...(await world.orders.liveBuyers(sale.saleId, ['ann', 'bob']))]).to.deep.equal(['ann']);
 
-      expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row may stand beside').to.equal(
-        'written',
-      );
+      expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row does not count').to.equal('written');
       await world.cancelOrder((row as NewOrder).orderId);
       expect((await world.orders.liveBuyers(sale.saleId, ['ann'])).size).to.equal(0);
       expect((await write(rowsOf(batchOf(sale, purchasesOf('ann/k3'))))).outcome, 'free again').to.equal('written');
@@ -252,7 +250,7 @@ for (const [name, createWorld] of WORLDS) {
       await expectNothingOf(sale, batch);
     });
 
-    it('releases of a plan are promised with it, also when it has no rows', async () => {
+    it('releases of a plan are in the outbox with it, also when it has no rows', async () => {
       const sale = await world.sales.create(newSale());
       const { saleId } = sale;
       const batch = batchOf(sale, purchasesOf('ann'));

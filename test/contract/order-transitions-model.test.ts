@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { Order } from '../../src/core/order.js';
 import { DUE_MS, LATER_MS, MOVES_WORLDS, ordersIn, type MovesWorld } from './order-transitions-worlds.js';
 
-/** Few orders and few payments, so that they meet. */
+/** Few orders and few payments, so that they collide. */
 const ORDERS = 4;
 const PAYMENTS = 5;
 
@@ -39,7 +39,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     this.timeout(120_000);
     let world: MovesWorld;
     let runs = 0;
-    /** What the histories have met, so that a model that meets nothing does not pass. */
+    /** Answers that occurred, so that histories which reach nothing do not pass. */
     const met = new Set<string>();
     before(async () => {
       world = await createWorld();
@@ -62,7 +62,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     }
 
-    it('one winner for each order; units, money and promises add up [C4]', async () => {
+    it('one winner for each order; units, payments and outbox rows add up [C4]', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), fc.boolean(), async (steps, isDue) => {
           runs++;
@@ -71,7 +71,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
           const { sale, orders } = await ordersIn(world, texts, { paymentWindowMs });
           const answers = await Promise.all(steps.map((one) => run(one, orders)));
           for (const [index, answer] of answers.entries()) met.add(`${steps[index]?.do} ${answer}`);
-          await expectBooksAddUp(sale.saleId, orders, isDue);
+          await expectConsistent(sale.saleId, orders, isDue);
           if (isDue) await world.moves.expireDue(ORDERS); // or the next run would sweep what is left
         }),
         { numRuns: 120 },
@@ -80,7 +80,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect([...met]).to.include.members(['cancel cancelled', 'expire 1', 'expireDue 2']);
     });
 
-    async function expectBooksAddUp(saleId: string, before: readonly Order[], isDue: boolean): Promise<void> {
+    async function expectConsistent(saleId: string, before: readonly Order[], isDue: boolean): Promise<void> {
       const orders = (await Promise.all(before.map(({ orderId }) => world.orders.findOrder(orderId)))) as Order[];
       const inState = (...states: string[]): Order[] => orders.filter(({ state }) => states.includes(state));
       const ids = new Set(orders.map(({ orderId }) => orderId));
@@ -89,10 +89,10 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       for (const { state, paidAtMs } of orders) expect(paidAtMs !== null).to.equal(state === 'paid');
 
       const payments = (await world.payments()).filter(({ orderId }) => ids.has(orderId));
-      const kept = payments.filter(({ refund }) => refund === null);
+      const accepted = payments.filter(({ refund }) => refund === null);
       const centsOf = (list: readonly { amountCents: number }[]): number => sum(list.map((one) => one.amountCents));
-      expect(centsOf(kept), 'payments less refunds').to.equal(centsOf(inState('paid')));
-      expect(kept).to.have.length(inState('paid').length);
+      expect(centsOf(accepted), 'payments less refunds').to.equal(centsOf(inState('paid')));
+      expect(accepted).to.have.length(inState('paid').length);
 
       const moves = (await world.moved()).filter((row) => row.saleId === saleId);
       const moved = moves.flatMap(({ move, orders: list }) => list.map((orderId) => `${orderId} ${move}`));

@@ -43,11 +43,11 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.violations(order.saleId)).to.deep.equal([]);
     });
 
-    it('pay: the same payment reported twice, also at once, changes nothing and answers the same', async () => {
+    it('pay: the same payment reported again, also at once, changes nothing and gets the same answer', async () => {
       const order = await oneOrder();
       const payment = paymentOf(order);
-      const told = await Promise.all(Array.from({ length: 6 }, () => world.moves.pay(order.orderId, payment)));
-      expect(told).to.deep.equal(Array(6).fill('paid'));
+      const answers = await Promise.all(Array.from({ length: 6 }, () => world.moves.pay(order.orderId, payment)));
+      expect(answers).to.deep.equal(Array(6).fill('paid'));
       expect(await movesOf(order)).to.deep.equal(['paid']);
       expect((await world.payments()).filter(({ orderId }) => orderId === order.orderId)).to.have.length(1);
     });
@@ -61,7 +61,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await movesOf(order)).to.deep.equal(['paid']);
     });
 
-    it('pay: another amount is owed back and the order waits on', async () => {
+    it('pay: another amount is owed back, and the order stays unpaid', async () => {
       const order = await oneOrder();
       const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
       expect(await world.moves.pay(order.orderId, wrong)).to.equal('refund_due');
@@ -86,7 +86,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       }
     });
 
-    it('pay: the deadline has passed and nobody has expired the order yet: it is paid', async () => {
+    it('pay: an order past its deadline that is not expired yet is paid', async () => {
       const order = await oneOrder(DUE_MS);
       expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');
       expect(await world.moves.expire([order.orderId])).to.equal(0);
@@ -213,7 +213,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('pay against cancel against expire on 300 orders at once: one winner each, units and money conserved [C4]', async () => {
       const { sale, orders } = await ordersIn(world, names(300), { paymentWindowMs: DUE_MS });
       const won = { paid: 0, cancelled: 0, expired: 0 };
-      const told = await Promise.all(
+      const answers = await Promise.all(
         orders.flatMap(({ orderId, amountCents }, index) => {
           const pay = world.moves.pay(orderId, { paymentId: `race-${orderId}`, amountCents });
           const cancel = world.moves.cancel(orderId);
@@ -227,13 +227,13 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const live: Order[] = [];
       for (const [index, order] of orders.entries()) {
         const state = (await stateOf(order)) as 'paid' | 'cancelled' | 'expired';
-        const [pay, cancel] = told.slice(index * 3, index * 3 + 2);
+        const [pay, cancel] = answers.slice(index * 3, index * 3 + 2);
         won[state]++;
         if (state === 'paid') live.push(order);
         expect(pay, state).to.equal(state === 'paid' ? 'paid' : 'refund_due');
         expect(cancel, state).to.equal(state === 'cancelled' ? 'cancelled' : 'wrong_state');
       }
-      const expired = told.reduce<number>((sum, one) => (typeof one === 'number' ? sum + one : sum), 0);
+      const expired = answers.reduce<number>((sum, one) => (typeof one === 'number' ? sum + one : sum), 0);
       expect(expired).to.equal(won.expired);
       expect(await soldOf(sale.saleId)).to.equal(live.reduce((sum, { quantity }) => sum + quantity, 0));
       const released = (await world.releases()).filter(({ saleId }) => saleId === sale.saleId);

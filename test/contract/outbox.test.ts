@@ -113,7 +113,7 @@ for (const [name, createWorld] of [
       expect(idsOf(await lease())).to.deep.equal([second]);
     });
 
-    it('what is done stays done, whoever postpones or marks it again', async () => {
+    it('what is done stays done, also when it is postponed or marked again', async () => {
       const ids = await add(3);
       await lease();
       await world.outbox.markDone(ids);

@@ -19,16 +19,21 @@ import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { until } from '../chaos/harness/wait.js';
 
 interface NotificationsWorld {
-  readonly news: PurchaseNotifications;
+  readonly notifications: PurchaseNotifications;
   readonly sender: PurchaseNotificationsSender;
-  /** The way is broken and comes back by itself. */
-  breakWay(): Promise<void>;
+  /** Breaks the connection of the listeners, which then reconnect. */
+  breakConnection(): Promise<void>;
   close(): Promise<void>;
 }
 
 async function memoryWorld(): Promise<NotificationsWorld> {
-  const news = new MemoryPurchaseNotifications();
-  return { news, sender: news, breakWay: async () => news.reconnect(), close: async () => undefined };
+  const notifications = new MemoryPurchaseNotifications();
+  return {
+    notifications,
+    sender: notifications,
+    breakConnection: async () => notifications.reconnect(),
+    close: async () => undefined,
+  };
 }
 
 const LINGER_MS = 50;
@@ -40,13 +45,13 @@ async function redisWorld(): Promise<NotificationsWorld> {
   const through = new URL(url);
   through.host = proxy.address;
   const connection = await connectRedis({ url, ...times }, silentLog);
-  const news = openPurchaseNotifications({ url: through.href, ...times, lingerMs: LINGER_MS }, silentLog);
+  const notifications = openPurchaseNotifications({ url: through.href, ...times, lingerMs: LINGER_MS }, silentLog);
   return {
-    news,
+    notifications,
     sender: createPurchaseNotificationsSender(connection),
-    breakWay: async () => proxy.reset(),
+    breakConnection: async () => proxy.reset(),
     async close() {
-      await news.close();
+      await notifications.close();
       await connection.close();
       await proxy.close();
     },
@@ -57,22 +62,22 @@ async function clusterWorld(): Promise<NotificationsWorld> {
   const cluster = await startRedisCluster();
   const options = { url: cluster.url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
   const connection = await connectRedis(options, silentLog);
-  const news = openPurchaseNotifications({ ...options, lingerMs: LINGER_MS }, silentLog);
+  const notifications = openPurchaseNotifications({ ...options, lingerMs: LINGER_MS }, silentLog);
   return {
-    news,
+    notifications,
     sender: createPurchaseNotificationsSender(connection),
-    breakWay: async () => {
+    breakConnection: async () => {
       await Promise.all(cluster.admin.map((server) => server.call('CLIENT', 'KILL', 'TYPE', 'pubsub')));
     },
     async close() {
-      await news.close();
+      await notifications.close();
       await connection.close();
       await cluster.stop();
     },
   };
 }
 
-const notificationsOf = (requestId: string, parts: Partial<OrderNotification> = {}): OrderNotification => ({
+const notificationOf = (requestId: string, parts: Partial<OrderNotification> = {}): OrderNotification => ({
   userId: 'ann',
   requestId,
   orderId: '101',
@@ -99,40 +104,43 @@ for (const [name, createWorld] of [
     });
     after(() => world?.close());
 
-    /** Listens, and waits until the way is open. */
+    /** Listens, and waits until the subscription is ready. */
     async function listen(
       requestId: string,
       sale = saleId,
-    ): Promise<{ heard: (OrderNotification | null)[]; end: () => void }> {
-      const heard: (OrderNotification | null)[] = [];
+    ): Promise<{ received: (OrderNotification | null)[]; end: () => void }> {
+      const received: (OrderNotification | null)[] = [];
       const purchase = { saleId: sale, userId: 'ann', requestId };
-      const end = world.news.listen(purchase, (told) => void heard.push(told));
-      await until('the way is open', () => world.sender.hasListeners(sale));
-      return { heard, end };
+      const end = world.notifications.listen(purchase, (notification) => void received.push(notification));
+      await until('the subscription is ready', () => world.sender.hasListeners(sale));
+      return { received, end };
     }
-    const told = (heard: readonly (OrderNotification | null)[]): OrderNotification[] =>
-      heard.filter((one) => one !== null);
+    const notificationsIn = (received: readonly (OrderNotification | null)[]): OrderNotification[] =>
+      received.filter((one) => one !== null);
 
     it('a listener is notified of its own purchase, as it was sent, and of no other', async () => {
       const [first, second] = [await listen('k1'), await listen('k2')];
       const elsewhere = await listen('k1', freshSaleId());
-      const failed = notificationsOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
+      const failed = notificationOf('k2', { orderId: '102', state: 'failed', reason: 'limit_reached' });
       await world.sender.send(saleId, [
-        notificationsOf('k1'),
-        notificationsOf('k3'),
+        notificationOf('k1'),
+        notificationOf('k3'),
         failed,
-        notificationsOf('k1', { userId: 'bob' }),
+        notificationOf('k1', { userId: 'bob' }),
       ]);
-      await until('both have heard', () => told(first.heard).length > 0 && told(second.heard).length > 0);
-      expect(told(first.heard)).to.deep.equal([notificationsOf('k1')]);
-      expect(told(second.heard)).to.deep.equal([failed]);
-      expect(told(elsewhere.heard)).to.deep.equal([]);
+      await until(
+        'both were notified',
+        () => notificationsIn(first.received).length > 0 && notificationsIn(second.received).length > 0,
+      );
+      expect(notificationsIn(first.received)).to.deep.equal([notificationOf('k1')]);
+      expect(notificationsIn(second.received)).to.deep.equal([failed]);
+      expect(notificationsIn(elsewhere.received)).to.deep.equal([]);
       for (const { end } of [first, second, elsewhere]) end();
     });
 
-    it('the first listener of a sale must read once the subscription stands: what came before was missed', async () => {
-      const { heard, end } = await listen('k1');
-      await until('he is told', () => heard.includes(null));
+    it('the first listener of a sale must read once the subscription is ready: earlier notifications were missed', async () => {
+      const { received, end } = await listen('k1');
+      await until('the listener must read', () => received.includes(null));
       end();
     });
 
@@ -140,48 +148,48 @@ for (const [name, createWorld] of [
       const [first, second] = [await listen('k1'), await listen('k1')];
       first.end();
       first.end();
-      await world.sender.send(saleId, [notificationsOf('k1')]);
-      await until('the second has heard', () => told(second.heard).length === 1);
-      expect(told(first.heard)).to.deep.equal([]);
+      await world.sender.send(saleId, [notificationOf('k1')]);
+      await until('the second was notified', () => notificationsIn(second.received).length === 1);
+      expect(notificationsIn(first.received)).to.deep.equal([]);
       second.end();
     });
 
-    it('says whether anybody listens, for the sale as a whole', async () => {
+    it('says whether a sale has listeners', async () => {
       expect(await world.sender.hasListeners(saleId)).to.equal(false);
       const [first, second] = [await listen('k1'), await listen('k2')];
       first.end();
       await new Promise((resolve) => setTimeout(resolve, 2 * LINGER_MS));
       expect(await world.sender.hasListeners(saleId)).to.equal(true);
       second.end();
-      await until('nobody listens any more', async () => !(await world.sender.hasListeners(saleId)));
+      await until('there are no listeners any more', async () => !(await world.sender.hasListeners(saleId)));
       const again = await listen('k3');
-      await world.sender.send(saleId, [notificationsOf('k3')]);
-      await until('a later one hears', () => told(again.heard).length === 1);
+      await world.sender.send(saleId, [notificationOf('k3')]);
+      await until('a later listener is notified', () => notificationsIn(again.received).length === 1);
       again.end();
     });
 
-    it('telling where nobody listens is no error', async () => {
-      await world.sender.send(saleId, [notificationsOf('k1')]);
+    it('sending without listeners is no error', async () => {
+      await world.sender.send(saleId, [notificationOf('k1')]);
     });
 
     it('many at once, in one message', async () => {
       const listeners = await Promise.all(Array.from({ length: 300 }, (_, index) => listen(`k${index}`)));
       await world.sender.send(
         saleId,
-        listeners.map((_, index) => notificationsOf(`k${index}`)),
+        listeners.map((_, index) => notificationOf(`k${index}`)),
       );
-      await until('all have heard', () => listeners.every(({ heard }) => told(heard).length === 1));
+      await until('all were notified', () => listeners.every(({ received }) => notificationsIn(received).length === 1));
       for (const { end } of listeners) end();
     });
 
     it('after a lost connection every listener must read again, and is notified of what follows [R8]', async () => {
-      const { heard, end } = await listen('k1');
-      await until('the way is open', () => name === 'memory' || heard.includes(null));
-      heard.length = 0;
-      await world.breakWay();
-      await until('he is told to look', () => heard.includes(null));
-      await world.sender.send(saleId, [notificationsOf('k1')]);
-      await until('he hears', () => told(heard).length === 1);
+      const { received, end } = await listen('k1');
+      await until('the subscription is ready', () => name === 'memory' || received.includes(null));
+      received.length = 0;
+      await world.breakConnection();
+      await until('the listener must read again', () => received.includes(null));
+      await world.sender.send(saleId, [notificationOf('k1')]);
+      await until('the listener is notified', () => notificationsIn(received).length === 1);
       end();
     });
   });
@@ -192,15 +200,18 @@ describe('notifications in Redis', () => {
     const { REDIS_URL: url } = stackEnv();
     const times = { replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
     const connection = await connectRedis({ url, ...times }, silentLog);
-    const news = openPurchaseNotifications({ url, ...times }, silentLog);
+    const notifications = openPurchaseNotifications({ url, ...times }, silentLog);
     const saleId = freshSaleId();
-    const heard: (OrderNotification | null)[] = [];
-    news.listen({ saleId, userId: 'ann', requestId: 'k1' }, (told) => void heard.push(told));
-    await until('the way is open', () => heard.length === 1);
+    const received: (OrderNotification | null)[] = [];
+    notifications.listen(
+      { saleId, userId: 'ann', requestId: 'k1' },
+      (notification) => void received.push(notification),
+    );
+    await until('the subscription is ready', () => received.length === 1);
     await connection.redis.publish(notificationsChannel(saleId), '{"v":9}');
-    await until('he looks', () => heard.length === 2);
-    expect(heard).to.deep.equal([null, null]);
-    await news.close();
+    await until('the listener must read', () => received.length === 2);
+    expect(received).to.deep.equal([null, null]);
+    await notifications.close();
     await connection.close();
   });
 });

@@ -37,14 +37,14 @@ for (const [name, createWorld] of WORLDS) {
     const record = (batches: readonly Batch[], minter = minters[0] as OrderIdMinter): Promise<BatchResult[]> =>
       recordBatches(batches, { repository: world.orders, clock: world.clock, minter, store }, OPTIONS);
     const words = (results: readonly BatchResult[]): string[] => results.map(({ outcome }) => outcome);
-    const settled = (result: BatchResult | undefined): string[] =>
+    const liveKeys = (result: BatchResult | undefined): string[] =>
       result !== undefined && 'orders' in result
         ? result.orders.map(({ userId, requestId }) => `${userId}/${requestId}`)
         : ['none'];
     const orderIdOf = (result: BatchResult | undefined, index = 0): string | undefined =>
       result !== undefined && 'orders' in result ? result.orders[index]?.orderId : undefined;
 
-    async function expectBooks(sale: Sale, sold: number, rows: number, batches: readonly Batch[]): Promise<void> {
+    async function expectRows(sale: Sale, sold: number, rows: number, batches: readonly Batch[]): Promise<void> {
       expect((await world.sales.find(sale.saleId))?.sold, 'sold').to.equal(sold);
       const purchases = batches.flatMap((batch) => batch.purchases);
       const found = await world.orders.findByPurchases(sale.saleId, purchases);
@@ -63,9 +63,9 @@ for (const [name, createWorld] of WORLDS) {
       const results = await record(batches);
 
       expect(words(results)).to.deep.equal(['recorded', 'recorded', 'recorded']);
-      expect(results.map(settled)).to.deep.equal([['ann/k1', 'bob/k1'], ['ann/k1'], ['cid/k1']]);
-      await expectBooks(sales[0] as Sale, 4, 3, batches);
-      await expectBooks(sales[1] as Sale, 1, 1, batches);
+      expect(results.map(liveKeys)).to.deep.equal([['ann/k1', 'bob/k1'], ['ann/k1'], ['cid/k1']]);
+      await expectRows(sales[0] as Sale, 4, 3, batches);
+      await expectRows(sales[1] as Sale, 1, 1, batches);
     });
 
     it('already_recorded: the same batch again, alone or beside a new one, is not counted again [M9]', async () => {
@@ -77,11 +77,11 @@ for (const [name, createWorld] of WORLDS) {
       const [again, other] = await record([batch, fresh]);
 
       expect(again?.outcome).to.equal('already_recorded');
-      expect(settled(again)).to.have.members(settled(first));
+      expect(liveKeys(again)).to.have.members(liveKeys(first));
       expect([orderIdOf(first, 0), orderIdOf(first, 1)]).to.include(orderIdOf(again));
       expect(other?.outcome).to.equal('recorded');
       expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
-      await expectBooks(sale, 3, 3, [batch, fresh]);
+      await expectRows(sale, 3, 3, [batch, fresh]);
     });
 
     it('one batch delivered to four writers at once: one row a purchase, sold and outbox once [M5]', async () => {
@@ -98,19 +98,19 @@ for (const [name, createWorld] of WORLDS) {
         const all = results.flatMap(words);
         expect(all.filter((word) => word === 'recorded')).to.have.length(1);
         expect(all.filter((word) => word === 'already_recorded')).to.have.length(3);
-        expect(new Set(results.map(([result]) => settled(result).sort().join())).size).to.equal(1);
+        expect(new Set(results.map(([result]) => liveKeys(result).sort().join())).size).to.equal(1);
         expect((await world.outboxOf(batch.batchId)).recorded).to.have.length(1);
       }
-      await expectBooks(sale, 200, 200, rounds);
+      await expectRows(sale, 200, 200, rounds);
     });
 
-    it('the same batch twice in one receive [M5]', async () => {
+    it('the same batch twice in one receive is recorded once [M5]', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf(sale, purchasesOf('ann'));
       const results = await record([batch, { ...batch }]);
       expect(words(results)).to.deep.equal(['recorded', 'already_recorded']);
       expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
-      await expectBooks(sale, 1, 1, [batch]);
+      await expectRows(sale, 1, 1, [batch]);
     });
 
     it('a request in two batches: the second ends with the live order of the first, the rest of it is recorded', async () => {
@@ -120,10 +120,10 @@ for (const [name, createWorld] of WORLDS) {
       const results = await record([first, second]);
 
       expect(words(results)).to.deep.equal(['recorded', 'recorded']);
-      expect(settled(results[1])).to.have.members(['ann/k1', 'bob/k1']);
+      expect(liveKeys(results[1])).to.have.members(['ann/k1', 'bob/k1']);
       expect(orderIdOf(results[1])).to.equal(orderIdOf(results[0]));
       expect((await world.outboxOf(second.batchId)).releases).to.deep.equal([]);
-      await expectBooks(sale, 2, 2, [first, second]);
+      await expectRows(sale, 2, 2, [first, second]);
     });
 
     it('a request whose row ended under another batch: what this batch holds is released, once it is committed', async () => {
@@ -146,7 +146,7 @@ for (const [name, createWorld] of WORLDS) {
           withUnits: true,
         },
       ]);
-      await expectBooks(sale, 0, 1, [second]);
+      await expectRows(sale, 0, 1, [second]);
     });
 
     it('refused: exactly the surplus, also on top of rows that were there; its request closes without units [D6]', async () => {
@@ -159,19 +159,19 @@ for (const [name, createWorld] of WORLDS) {
 
       expect(again?.outcome).to.equal('already_recorded');
       expect(result?.outcome).to.equal('refused');
-      expect(settled(result)).to.deep.equal(['ann/k1', 'cid/k1']);
+      expect(liveKeys(result)).to.deep.equal(['ann/k1', 'cid/k1']);
       const [bob] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')]);
       expect(bob).to.include({ state: 'failed', reason: 'oversold_guard' });
       const { releases } = await world.outboxOf(batch.batchId);
       expect(releases.map(({ userId, withUnits }) => [userId, withUnits])).to.deep.equal([['bob', false]]);
-      await expectBooks(sale, 3, 4, [old, batch]);
+      await expectRows(sale, 3, 4, [old, batch]);
 
       const replay = batchOf(sale, purchasesOf('bob*2'));
       expect(words(await record([replay]))).to.deep.equal(['already_recorded']);
-      const closed = (await world.outboxOf(replay.batchId)).releases;
+      const released = (await world.outboxOf(replay.batchId)).releases;
       expect(
-        closed.map(({ userId, withUnits }) => [userId, withUnits]),
-        'never existed',
+        released.map(({ userId, withUnits }) => [userId, withUnits]),
+        'its units never existed',
       ).to.deep.equal([['bob', false]]);
     });
 
@@ -184,7 +184,7 @@ for (const [name, createWorld] of WORLDS) {
       const [result] = await record([second]);
 
       expect(result?.outcome).to.equal('refused');
-      expect(settled(result)).to.deep.equal(['bob/k1']);
+      expect(liveKeys(result)).to.deep.equal(['bob/k1']);
       const rows = await world.orders.findByPurchases(sale.saleId, purchasesOf('ann/k2', 'bob/k2'));
       expect(rows.map(({ state, reason }) => [state, reason])).to.deep.equal([
         ['failed', 'limit_reached'],
@@ -195,7 +195,7 @@ for (const [name, createWorld] of WORLDS) {
         ['ann', 'k2', true],
         ['bob', 'k2', true],
       ]);
-      await expectBooks(sale, 2, 4, [first, second]);
+      await expectRows(sale, 2, 4, [first, second]);
     });
 
     it('unknown_sale: nothing is written for it, the others are recorded', async () => {
@@ -206,10 +206,10 @@ for (const [name, createWorld] of WORLDS) {
       ];
       expect(words(await record([strange, good]))).to.deep.equal(['unknown_sale', 'recorded']);
       expect(words(await record([strange]))).to.deep.equal(['unknown_sale']);
-      await expectBooks(sale, 1, 1, [good]);
+      await expectRows(sale, 1, 1, [good]);
     });
 
-    it('poison: a value that MySQL refuses keeps only its own batch back', async () => {
+    it('poison: a value that MySQL refuses stops only its own batch', async () => {
       const sale = await world.sales.create(newSale());
       const poison = batchOf(sale, [{ userId: 'ann', requestId: 'x'.repeat(65), quantity: 1 }]);
       const good = [batchOf(sale, purchasesOf('ann')), batchOf(sale, purchasesOf('bob'))];
@@ -218,10 +218,10 @@ for (const [name, createWorld] of WORLDS) {
 
       expect(words(results)).to.deep.equal(['recorded', 'retry', 'recorded']);
       expect(results[1]).to.include({ reason: 'poison' });
-      await expectBooks(sale, 2, 2, [...good, poison]);
+      await expectRows(sale, 2, 2, [...good, poison]);
     });
 
-    it('one value that MySQL refuses in a good batch: it fails, its neighbours are orders [G10]', async () => {
+    it('one value that MySQL refuses in a batch: that purchase fails, the others become orders [G10]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
@@ -232,8 +232,8 @@ for (const [name, createWorld] of WORLDS) {
       const results = await record([good, mixed]);
 
       expect(words(results)).to.deep.equal(['recorded', 'refused']);
-      expect(settled(results[1])).to.have.length(20);
-      await expectBooks(sale, 21, 22, [good, mixed]);
+      expect(liveKeys(results[1])).to.have.length(20);
+      await expectRows(sale, 21, 22, [good, mixed]);
       const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf(eve)]);
       expect(row).to.include({ state: 'failed', reason: 'refused_by_database', quantity: 2, expiresAtMs: null });
       const { releases, recorded } = await world.outboxOf(mixed.batchId);
@@ -244,13 +244,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(words(await record([mixed])), 'delivered again').to.deep.equal(['already_recorded']);
     });
 
-    it('nothing proves that it is the value: a lone purchase that MySQL refuses is tried again, never failed [G10]', async () => {
+    it('a lone purchase that MySQL refuses is tried again, never failed: its value is not proven to be the cause [G10]', async () => {
       const sale = await world.sales.create(newSale());
       const eve = `eve-${randomBytes(6).toString('hex')}`;
       await world.refuseOrdersOf(eve);
       const lone = batchOf(sale, [purchaseOf(eve)]);
       expect((await record([lone]))[0]).to.include({ outcome: 'retry', reason: 'poison' });
-      await expectBooks(sale, 0, 0, [lone]);
+      await expectRows(sale, 0, 0, [lone]);
     });
 
     it('a sale whose epoch rises before the write is recorded with the new epoch', async () => {
@@ -276,10 +276,10 @@ for (const [name, createWorld] of WORLDS) {
       );
       expect(result?.outcome).to.equal('recorded');
       expect(raised).to.equal(2);
-      await expectBooks(sale, 1, 1, [batch]);
+      await expectRows(sale, 1, 1, [batch]);
     });
 
-    it('a crowd of writers with more purchases than units: the stock is sold to the last unit and not beyond [I1]', async () => {
+    it('many writers with more purchases than units: the stock is sold to the last unit and not beyond [I1]', async () => {
       const sale = await world.sales.create(newSale({ stock: 100 }));
       const writers = [minters[0] as OrderIdMinter, await openMinter(), await openMinter(), await openMinter()];
       const batches = Array.from({ length: 16 }, (_, b) =>
@@ -289,9 +289,9 @@ for (const [name, createWorld] of WORLDS) {
         ),
       );
       const results = await Promise.all(writers.map((minter, w) => record(batches.slice(w * 4, w * 4 + 4), minter)));
-      const live = results.flat().flatMap(settled).length;
+      const live = results.flat().flatMap(liveKeys).length;
       expect(live).to.equal(100);
-      await expectBooks(sale, 100, 160, batches);
+      await expectRows(sale, 100, 160, batches);
     });
   });
 }

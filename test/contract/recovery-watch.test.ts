@@ -9,11 +9,11 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
-/** Several looks of the watch. */
-const LOOKS_MS = 1_000;
+/** Several polls of the watch. */
+const POLLS_MS = 1_000;
 const PAYMENT_WINDOW_MS = 900_000;
 
-describe('contract RecoveryWatch: a sale of a row has recovered', () => {
+describe('contract RecoveryWatch: a sale has recovered', () => {
   let stack: TestStack;
   let watch: RecoveryWatch;
   before(async () => {
@@ -27,21 +27,21 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     watch = new RecoveryWatch(stack, [{ sale, accepted }]);
   };
   const hasNotYet = async (why: string): Promise<void> => {
-    await sleep(LOOKS_MS);
+    await sleep(POLLS_MS);
     expect(watch.recoveryMs, why).to.equal(null);
   };
   const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null, 5_000);
 
-  it('not while a batch from before the end of the fault is pending, whatever its rows say', async () => {
+  it('not while a batch from before the end of the fault is pending, even if it has its rows', async () => {
     const sale = await openSale(stack);
     const held = await holdBatch(stack, sale.saleId, 2);
     watchFor(sale, keysOf(held));
     await hasNotYet('deducted, not recorded');
     await held.record(PAYMENT_WINDOW_MS);
-    await hasNotYet('recorded, not settled');
+    await hasNotYet('recorded, not marked recorded');
     await held.markRecorded();
     await recovers();
-    expect(watch.recoveryMs).to.be.within(2 * LOOKS_MS, 2 * LOOKS_MS + 5_000);
+    expect(watch.recoveryMs).to.be.within(2 * POLLS_MS, 2 * POLLS_MS + 5_000);
   });
 
   it('not while it is locked, nor while it is missing', async () => {
@@ -63,7 +63,7 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     const recorded = await holdBatch(stack, sale.saleId, 1);
     await recorded.record(PAYMENT_WINDOW_MS);
     await recorded.markRecorded();
-    watchFor(sale, new Set([...keysOf(recorded), 'nobody/k1']));
+    watchFor(sale, new Set([...keysOf(recorded), 'unknown/k1']));
     await hasNotYet('one purchase has no row');
     watch.stop();
     watchFor(sale, keysOf(recorded));
@@ -79,21 +79,21 @@ describe('contract RecoveryWatch: a sale of a row has recovered', () => {
     await recovers();
   });
 
-  it('waits for the sales that it is asked about, and says when they took too long', async () => {
-    const [open, shut] = [await openSale(stack), await openSale(stack)];
-    const key = bucketKeys({ saleId: shut.saleId, bucket: 0 }).sale;
+  it('waits for the given sales, and fails when they took too long', async () => {
+    const [open, locked] = [await openSale(stack), await openSale(stack)];
+    const key = bucketKeys({ saleId: locked.saleId, bucket: 0 }).sale;
     await stack.redis.redis.hset(key, 'state', 'repair');
     watch = new RecoveryWatch(
       stack,
-      [open, shut].map((sale) => ({ sale, accepted: new Set<string>() })),
+      [open, locked].map((sale) => ({ sale, accepted: new Set<string>() })),
     );
     await watch.within(5_000, [open.saleId]);
     expect(watch.recoveryMs, 'of both').to.equal(null);
-    const late = await watch.within(LOOKS_MS).catch((error: Error) => error.message);
+    const late = await watch.within(POLLS_MS).catch((error: Error) => error.message);
     expect(late).to.match(/every sale has recovered/);
     await stack.redis.redis.hset(key, 'state', 'open');
     await recovers();
-    const slow = await watch.within(LOOKS_MS / 2).catch((error: Error) => error.message);
+    const slow = await watch.within(POLLS_MS / 2).catch((error: Error) => error.message);
     expect(slow).to.match(/until recovery: expected at most 500/);
   });
 

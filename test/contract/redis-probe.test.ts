@@ -14,7 +14,7 @@ import {
   type PrivateRedis,
 } from '../helpers/private-redis.js';
 
-describe('redis: what must be true of a server before stock is put into it', () => {
+describe('redis: checks of a server before it may hold stock', () => {
   let server: PrivateRedis | undefined;
   let connection: RedisConnection;
 
@@ -37,7 +37,7 @@ describe('redis: what must be true of a server before stock is put into it', () 
     }
   };
 
-  it('a good one has no problems', async () => {
+  it('one that is set up well has no problems', async () => {
     expect(await findRedisMisconfiguration(connection)).to.deep.equal([]);
   });
 
@@ -47,7 +47,7 @@ describe('redis: what must be true of a server before stock is put into it', () 
     expect(others).to.deep.equal([]);
   });
 
-  it('one that keeps no log is refused, with what to do [R1]', async () => {
+  it('one without append-only log is refused, with what to do [R1]', async () => {
     const [problem, ...others] = await withSetting('appendonly', 'no', 'yes');
     expect(problem).to.include('appendonly').and.include('yes');
     expect(others).to.deep.equal([]);
@@ -59,7 +59,7 @@ describe('redis: what must be true of a server before stock is put into it', () 
     expect(probe.detail).to.match(/^clock skew -?\d+ ms/);
   });
 
-  it('the probe of a server that is gone says so, in time [R8]', async () => {
+  it('the probe of a server that is gone fails in time [R8]', async () => {
     const other = await startPrivateRedis(redisServerBinary() as string);
     const gone = await connectRedis({ url: other.url, replyTimeoutMs: 300, connectTimeoutMs: 300 }, silentLog);
     try {

@@ -32,9 +32,10 @@ async function openSale(connection: RedisConnection): Promise<Sale> {
   return sale;
 }
 
-const definite = (said: string): string | null => (['deducted', 'aborted', 'outlived'].includes(said) ? said : null);
+const definite = (verdict: string): string | null =>
+  ['deducted', 'aborted', 'outlived'].includes(verdict) ? verdict : null;
 
-/** What the keeper does once the bucket finds itself on another server: here nothing is lost, so all entries stay. */
+/** Repairs the bucket on its new server as the keeper does: here nothing is lost, so all entries stay. */
 async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   const store = createRepairStore(connection);
   const ref = at(sale);
@@ -53,7 +54,7 @@ async function repair(connection: RedisConnection, sale: Sale): Promise<Sale> {
   return repaired;
 }
 
-/** How many scripts a server was asked to run since it started; a script it refused to run is none. */
+/** How many scripts a server has run since it started, without those it refused to run. */
 async function scriptsRun(server: Redis): Promise<number> {
   const stats = await server.info('commandstats');
   const calls = [...stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+).*?(?:rejected_calls=(\d+))?/gm)];
@@ -75,7 +76,7 @@ describe('contract: a Redis cluster', function () {
     await cluster?.stop();
   });
 
-  it('every server is asked at the start: scripts, clock, settings', async () => {
+  it('every server is checked at the start: scripts, clock, settings', async () => {
     await until('the scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
     for (const server of cluster.admin) expect(await server.info('commandstats')).to.include('cmdstat_script');
     expect((await probeRedis(connection)).detail).to.include(
@@ -86,7 +87,7 @@ describe('contract: a Redis cluster', function () {
     expect(problems.filter((one) => one.includes('allkeys-lru'))).to.have.length(1);
     expect(
       problems.filter((one) => one.includes('appendonly')),
-      'said once',
+      'reported once',
     ).to.have.length(1);
     await cluster.admin[2]?.config('SET', 'maxmemory-policy', 'noeviction');
   });
@@ -122,13 +123,13 @@ describe('contract: a Redis cluster', function () {
       await createBatchStore(connection).markRecorded([{ batch, orders }]);
       const [first] = orders.map(purchaseKey);
       const [entry] = await createReconcileStore(connection).entriesOf(at(sale), [first ?? '']);
-      expect(entry?.state, 'settled behind an ASK').to.equal('ordered');
+      expect(entry?.state, 'marked recorded behind an ASK').to.equal('ordered');
 
       await Promise.all(
         [to, from, ...cluster.admin].map((one) => one.call('CLUSTER', 'SETSLOT', String(slot), 'NODE', ids[1])),
       );
       expect(await cluster.ownerOf(stock), 'it has moved').to.equal(target);
-      await until('its new server is a stranger to it', () => traffic.stale > 0);
+      await until('the new server refuses it as a stale epoch', () => traffic.stale > 0);
       const already = traffic.deducted.length;
       traffic.sale = await repair(connection, sale);
       await until('purchases are held at the new server', () => traffic.deducted.length >= already + 50, 30_000);
@@ -136,9 +137,9 @@ describe('contract: a Redis cluster', function () {
       traffic.stop();
       await running;
     }
-    await traffic.decideAll();
+    await traffic.resolveAll();
 
-    expect(traffic.unknown, 'while it moves a batch may hear nothing').to.be.greaterThan(0);
+    expect(traffic.unknown, 'while it moves, outcomes are unknown').to.be.greaterThan(0);
     const held = traffic.deducted.reduce((sum, { batch }) => sum + batch.purchases.length, 0);
     expect((await store.readSale(at(sale)))?.unitsLeft, 'every unit is accounted for').to.equal(STOCK - held);
     for (const { batchId } of traffic.undone) expect(await to.get(tx + batchId), 'never deducted').to.equal(null);
@@ -152,7 +153,7 @@ describe('contract: a Redis cluster', function () {
     const batch = batchOf(sale, purchasesOf('u1'));
     cluster.servers[owner]?.signal('SIGSTOP');
     const verdict = store.deduct(batch);
-    await new Promise((resolve) => setTimeout(resolve, 100)); // its bytes are on their way
+    await new Promise((resolve) => setTimeout(resolve, 100)); // its bytes have been sent
     const { port } = cluster.servers[owner] as { port: number };
     connection
       .masters()
@@ -162,7 +163,7 @@ describe('contract: a Redis cluster', function () {
     expect(await verdict).to.deep.equal({ outcome: 'outcome_unknown' });
     await until('it ran', async () => (await scriptsRun(server)) > before);
     expect((await scriptsRun(server)) - before, 'it ran once').to.equal(1);
-    expect(await found('its fate', () => store.resolve(batch).then(definite))).to.equal('deducted');
+    expect(await found('what became of it', () => store.resolve(batch).then(definite))).to.equal('deducted');
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
@@ -191,17 +192,17 @@ describe('contract: a Redis cluster', function () {
   });
 });
 
-/** Purchases that come one after the other, in several loops. */
+/** Purchases one after the other, in several loops. */
 class Traffic {
   readonly deducted: { batch: Batch }[] = [];
-  /** Batches whose fate is that nothing was taken. */
+  /** Batches that were not deducted. */
   readonly undone: Batch[] = [];
   unknown = 0;
   stale = 0;
   sale: Sale;
   readonly #store: StockStore;
-  readonly #undecided: Batch[] = [];
-  #asked = 0;
+  readonly #unresolved: Batch[] = [];
+  #sent = 0;
   #stopped = false;
 
   constructor(store: StockStore, sale: Sale) {
@@ -211,32 +212,32 @@ class Traffic {
 
   async run(): Promise<void> {
     while (!this.#stopped) {
-      const name = `u${this.#asked++}`;
+      const name = `u${this.#sent++}`;
       const batch = batchOf(this.sale, purchasesOf(`${name}/a`, `${name}/b`));
       const { outcome } = await this.#store.deduct(batch);
       if (outcome === 'deducted') this.deducted.push({ batch });
-      else if (outcome === 'outcome_unknown') this.#undecided.push(batch);
+      else if (outcome === 'outcome_unknown') this.#unresolved.push(batch);
       else if (outcome === 'stale_epoch') this.stale++;
       else throw new Error(`deduct said ${outcome}`);
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
-  /** Waits until so many more were asked for. */
+  /** Waits until so many more purchases were sent. */
   async more(when: string, count: number): Promise<void> {
-    const enough = this.#asked + count;
-    await until(`${count} more, ${when}`, () => this.#asked >= enough, 30_000);
+    const enough = this.#sent + count;
+    await until(`${count} more, ${when}`, () => this.#sent >= enough, 30_000);
   }
 
   stop(): void {
     this.#stopped = true;
   }
 
-  /** As the check-back does: asks until there is an answer. */
-  async decideAll(): Promise<void> {
-    this.unknown = this.#undecided.length;
-    for (const batch of this.#undecided.splice(0)) {
-      const verdict = await found('the fate of a batch', async () => {
+  /** As the check-back does: resolves until there is an answer. */
+  async resolveAll(): Promise<void> {
+    this.unknown = this.#unresolved.length;
+    for (const batch of this.#unresolved.splice(0)) {
+      const verdict = await found('what became of a batch', async () => {
         return definite(await this.#store.resolve(batch));
       });
       if (verdict === 'deducted') this.deducted.push({ batch });
@@ -245,7 +246,7 @@ class Traffic {
   }
 }
 
-describe('contract: a Redis that sentinels watch', function () {
+describe('contract: a Redis with sentinels', function () {
   this.timeout(120_000);
   let sentinel: SentinelRedis;
   let connection: RedisConnection;
@@ -281,7 +282,7 @@ describe('contract: a Redis that sentinels watch', function () {
       expect(await scriptsRun(fresh), 'nothing was sent again').to.equal(0);
       await until('it knows the scripts', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
       expect(await store.resolve(early)).to.equal('deducted');
-      expect(await store.resolve(lost), 'nobody knows what the other one had').to.equal('no_answer');
+      expect(await store.resolve(lost), 'the new master has no marker of it').to.equal('no_answer');
       expect(await store.deduct(batchOf(sale, purchasesOf('u3')))).to.deep.equal({ outcome: 'stale_epoch' });
       const repaired = await repair(connection, sale);
       expect(await store.resolve(lost), 'it may have been deducted there').to.equal('outlived');

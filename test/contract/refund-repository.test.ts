@@ -8,7 +8,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`contract RefundRepository on ${name}`, function () {
     this.timeout(30_000);
     let world: MovesWorld;
-    // a world for each test: what is due is asked of all orders together
+    // a world for each test: leases take refunds of all orders together
     beforeEach(async () => {
       world = await createWorld();
     });
@@ -28,7 +28,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     }
     const idsOf = (leased: readonly LeasedRefund[]): string[] => leased.map(({ paymentId }) => paymentId);
 
-    it('lends each refund once, with what is owed, and again when its lease is over', async () => {
+    it('leases each refund once, with what is owed, and again when its lease is over', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob*2', 'eve');
       const first = await world.refunds.lease(2, 200);
       const rest = await world.refunds.lease(2, 200);
@@ -42,14 +42,14 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(again.map(({ attempts }) => attempts)).to.deep.equal([2, 2, 2]);
     });
 
-    it('of many who lease at once each refund goes to one', async () => {
+    it('of many leases at once each refund goes to one', async () => {
       const { paymentIds } = await owed(...Array.from({ length: 12 }, (_, index) => `u${index}`));
       const all = await Promise.all(Array.from({ length: 6 }, () => world.refunds.lease(4, LEASE_MS)));
-      const rest = await world.refunds.lease(12, LEASE_MS); // what was passed over because others were taking it
+      const rest = await world.refunds.lease(12, LEASE_MS); // refunds that were skipped while others had them locked
       expect(idsOf([...all.flat(), ...rest])).to.have.members(paymentIds);
     });
 
-    it('what is refunded stays so and is due no more; an order shows its refunds', async () => {
+    it('a refunded one stays so and is no longer due; an order shows its refunds', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
       await world.refunds.lease(5, 50);
@@ -69,7 +69,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.refunds.refundsOf('12x')).to.deep.equal([]);
     });
 
-    it('a person takes one on: it is due no more, once, with an entry in the audit log', async () => {
+    it('one that a person takes on is no longer due; once, with an entry in the audit log', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
       await world.refunds.lease(1, 50);
@@ -90,10 +90,10 @@ for (const [name, createWorld] of MOVES_WORLDS) {
           after: { state: 'refunded', orderId: orderIds[0], amountCents: 1999 },
         },
       ]);
-      expect(await world.refunds.markRefunded(paymentId), 'a keeper that was under way is told').to.equal(false);
+      expect(await world.refunds.markRefunded(paymentId), 'a keeper that is under way gets false').to.equal(false);
       await world.clock.sleep(80);
       expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
-      expect(await world.refunds.takeOn('nobody', 'boss')).to.deep.equal({ outcome: 'not_found' });
+      expect(await world.refunds.takeOn('unknown', 'boss')).to.deep.equal({ outcome: 'not_found' });
       expect(await world.audited()).to.have.length(1);
     });
 
@@ -112,7 +112,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await list({ state: 'due' }, { max: 2, afterPaymentId: due[1] as string })).to.deep.equal(due.slice(2));
     });
 
-    it('what was postponed comes when its time has come', async () => {
+    it('a postponed one is due again after its delay', async () => {
       const { paymentIds } = await owed('ann');
       await world.refunds.lease(1, LEASE_MS);
       await world.refunds.postpone(paymentIds[0] as string, 200, 'x'.repeat(2000));

@@ -25,7 +25,7 @@ for (const [name, createWorld] of WORLDS) {
         attempts: 6,
       });
 
-    it('raiseEpoch: one further, or as far as is asked; never back, and each time on record', async () => {
+    it('raiseEpoch: by one, or to the requested epoch; never back, and each time in the audit log', async () => {
       const created = await world.sales.create(newSale());
       const { saleId } = created;
       expect(await world.repair.raiseEpoch(saleId, 1, 'ann')).to.deep.equal({ ...created, epoch: 2 });
@@ -41,7 +41,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.repair.raiseEpoch('999999999999999999', 1, 'ann')).to.equal(null);
     });
 
-    it('raiseEpoch: scatters the sale in the same transaction, from the buckets that its reader saw and no others', async () => {
+    it('raiseEpoch: reshards the sale in the same transaction, unless its number of buckets has changed', async () => {
       const created = await world.sales.create(newSale());
       const { saleId } = created;
       const reshard = { from: created.buckets, to: created.buckets * 8 };
@@ -55,13 +55,13 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
-    it('raiseEpoch: raised by several at once, each gets an epoch of its own', async () => {
+    it('raiseEpoch: of several calls at once each gets an epoch of its own', async () => {
       const { saleId } = await world.sales.create(newSale());
       const raised = await Promise.all([1, 1, 1, 1].map(() => world.repair.raiseEpoch(saleId, 1, 'keeper')));
       expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
     });
 
-    it('parkedBatchesOf: batches of this sale that nobody has decided on, once each [R6]', async () => {
+    it('parkedBatchesOf: batches of this sale that are still parked, once each [R6]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const other = (await world.sales.create(newSale())).saleId;
       const [parked, decided, foreign] = [saleId, saleId, other].map((id) =>

@@ -29,9 +29,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       return batch;
     };
-    const shut = (token: string) => world.repair.lock(firstBucket(sale), token, LEASE_MS);
+    const lock = (token: string) => world.repair.lock(firstBucket(sale), token, LEASE_MS);
     const stage = (token: string, ...entries: StoredRequest[]) => world.repair.stage(firstBucket(sale), token, entries);
-    const reopen = (token: string, parts: Partial<RebuiltBucket> = {}) => {
+    const swap = (token: string, parts: Partial<RebuiltBucket> = {}) => {
       const { opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
       const terms = { state: 'open', opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
       const rebuilt = { unitsLeft: 7, epoch: 2, ...terms };
@@ -45,25 +45,25 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return answers.map((answer) => answer?.outcome ?? null);
     };
 
-    it('standing: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
+    it('statusOf: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
-      const standing = () => world.repair.statusOf([missing, firstBucket(sale)]);
+      const status = () => world.repair.statusOf([missing, firstBucket(sale)]);
       const none = { state: null, epoch: 0, sameServer: false };
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
+      expect(await status()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: true }]);
       await world.restart(firstBucket(sale));
-      expect(await standing()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: false }]);
-      await shut('one');
-      expect(await standing()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
-      await reopen('one', { state: 'paused', epoch: 4 });
-      expect(await standing()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
+      expect(await status()).to.deep.equal([none, { state: 'open', epoch: 1, sameServer: false }]);
+      await lock('one');
+      expect(await status()).to.deep.equal([none, { state: 'repair', epoch: 1, sameServer: false }]);
+      await swap('one', { state: 'paused', epoch: 4 });
+      expect(await status()).to.deep.equal([none, { state: 'paused', epoch: 4, sameServer: true }]);
       expect(await world.repair.statusOf([])).to.deep.equal([]);
     });
 
     describe('lock', () => {
-      it('nobody buys, nothing is recorded, released or reacquired and no state is set; markers still count', async () => {
+      it('nothing is sold, recorded, released or reacquired, and no state is set; markers still count', async () => {
         const batch = await deducted('u1*2');
         const unknown = batchOf(sale, purchasesOf('u2'));
-        expect(await shut('one')).to.equal('locked');
+        expect(await lock('one')).to.equal('locked');
         expect(await wordsFor('u1*2', 'u2')).to.deep.equal(['loading', 'loading']);
         expect(await world.stock.deduct(unknown)).to.deep.equal({ outcome: 'stale_epoch' });
         expect(await world.stock.resolve(unknown)).to.equal('no_answer');
@@ -90,32 +90,32 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('busy while another repair has its lease; its own token may lock again [R10]', async () => {
-        expect(await shut('one')).to.equal('locked');
-        expect(await shut('two')).to.equal('busy');
-        expect(await shut('one')).to.equal('locked');
-        await reopen('one');
-        expect(await shut('two'), 'after its end').to.equal('locked');
+        expect(await lock('one')).to.equal('locked');
+        expect(await lock('two')).to.equal('busy');
+        expect(await lock('one')).to.equal('locked');
+        await swap('one');
+        expect(await lock('two'), 'after its end').to.equal('locked');
       });
 
-      it('a bucket that was repaired since its need was seen is left alone [R10]', async () => {
+      it('moved: a bucket that was repaired since its status was read is not locked [R10]', async () => {
         expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch + 1)).to.equal('moved');
         expect((await read())?.state, 'nothing was changed').to.equal('open');
         expect(await world.repair.lock(firstBucket(sale), 'one', LEASE_MS, sale.epoch)).to.equal('locked');
       });
 
       it('a lease that has run out, or was given by another server, is no lease [R10]', async () => {
-        await shut('one');
+        await lock('one');
         await world.endLease(firstBucket(sale));
-        expect(await shut('two')).to.equal('locked');
+        expect(await lock('two')).to.equal('locked');
         await world.restart(firstBucket(sale));
-        expect(await shut('three')).to.equal('locked');
-        expect(await shut('four')).to.equal('busy');
+        expect(await lock('three')).to.equal('locked');
+        expect(await lock('four')).to.equal('busy');
       });
 
       it('a lease ends by itself [R10]', async () => {
         await world.repair.lock(firstBucket(sale), 'one', 1);
         await world.elapse(5);
-        expect(await shut('two')).to.equal('locked');
+        expect(await lock('two')).to.equal('locked');
       });
 
       it('stage and restoreMarker renew the lease [R10]', async () => {
@@ -125,10 +125,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
           () => world.repair.restoreMarker(batchOf(sale, purchasesOf('u1')), 0, 'one', false),
         ];
         for (const renew of renewals) {
-          await shut('one');
+          await lock('one');
           await world.endLease(firstBucket(sale));
           await renew();
-          expect(await shut('two')).to.equal('busy');
+          expect(await lock('two')).to.equal('busy');
         }
       });
     });
@@ -138,10 +138,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.batches.release([
         { ...firstBucket(sale), userId: 'u3', requestId: 'k1', orderId: '9', batchId: '', withUnits: true },
       ]);
-      const settled = await deducted('u5');
+      const recorded = await deducted('u5');
       const order = liveOrderOf('u5', '105');
-      await world.batches.markRecorded([{ batch: settled, orders: [order] }]);
-      await shut('one');
+      await world.batches.markRecorded([{ batch: recorded, orders: [order] }]);
+      await lock('one');
       const found = new Map<string, RequestEntry>();
       for await (const page of world.repair.requestsWithUnits(firstBucket(sale)))
         for (const [key, entry] of page) found.set(key, entry);
@@ -156,7 +156,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     describe('swap', () => {
       it('what was staged is in place of the old data: requests, buyers, stock, window, limit, epoch [R2]', async () => {
         await deducted('gone*4', 'u1');
-        await shut('one');
+        await lock('one');
         const first: StoredRequest[] = [
           ['u1/k1', { state: 'ordered', orderId: '101', quantity: 2 }],
           ['u2/k1', held('kept', 3)],
@@ -169,7 +169,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
         const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
         const rebuilt = { unitsLeft: 5, epoch: 3, state: 'open', opensAtMs, closesAtMs, limitPerBuyer: 3 } as const;
-        expect(await reopen('one', rebuilt)).to.equal('swapped');
+        expect(await swap('one', rebuilt)).to.equal('swapped');
 
         expect(await read()).to.include({ state: 'open', epoch: 3, unitsLeft: 5, opensAtMs, closesAtMs });
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
@@ -189,9 +189,9 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('pending batches and markers stay, and can be marked recorded', async () => {
         const batch = await deducted('u1');
-        await shut('one');
+        await lock('one');
         await stage('one', ['u1/k1', held(batch.batchId)]);
-        await reopen('one');
+        await swap('one');
         expect((await world.batches.stalePending(firstBucket(sale), 0, 10)).map(({ body }) => body)).to.deep.equal([
           batch.body,
         ]);
@@ -199,10 +199,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect((await entryOf('u1'))?.state).to.equal('ordered');
       });
 
-      it('what was decided before it stays decided, what was not is `outlived` [R4]', async () => {
+      it('a batch that was resolved before it stays so, any other is `outlived` [R4]', async () => {
         const [known, unknown] = [await deducted('u1'), batchOf(sale, purchasesOf('u2'))];
-        await shut('one');
-        await reopen('one');
+        await lock('one');
+        await swap('one');
         expect(await world.stock.resolve(known)).to.equal('deducted');
         expect(await world.stock.resolve(unknown)).to.equal('outlived');
         expect(await world.stock.deduct(unknown), 'a copy that comes late').to.deep.equal({ outcome: 'stale_epoch' });
@@ -210,7 +210,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('a bucket that was lost whole: lock makes it, warm leaves it alone, swap loads it [R5]', async () => {
         sale = saleOf({ limitPerBuyer: 4 }, await world.nowMs());
-        expect(await shut('one')).to.equal('locked');
+        expect(await lock('one')).to.equal('locked');
         expect(await world.repair.statusOf([firstBucket(sale)])).to.deep.equal([
           { state: 'repair', epoch: 0, sameServer: false },
         ]);
@@ -218,25 +218,25 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.sales.warm(sale)).to.equal('already_warm');
         expect(await wordsFor('u1')).to.deep.equal(['loading']);
         await stage('one', ['u1/k1', { state: 'ordered', orderId: '101', quantity: 3 }]);
-        expect(await reopen('one', { epoch: 1 })).to.equal('swapped');
+        expect(await swap('one', { epoch: 1 })).to.equal('swapped');
         expect(await read()).to.include({ state: 'open', epoch: 1, unitsLeft: 7 });
         expect(await wordsFor('u1/k1*3', 'u1/new*2')).to.deep.equal(['replayed', 'limit_reached']);
       });
 
       it('without anything staged it is empty', async () => {
         await deducted('u1');
-        await shut('one');
-        await reopen('one', { unitsLeft: 10 });
+        await lock('one');
+        await swap('one', { unitsLeft: 10 });
         expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
         expect(await wordsFor('u1*4')).to.deep.equal([null]);
       });
 
       it('its epoch must be a new one [R6]', async () => {
         sale = await openSale(world, { epoch: 5 });
-        await shut('one');
-        for (const epoch of [4, 5]) expect(await reopen('one', { epoch })).to.equal('superseded');
+        await lock('one');
+        for (const epoch of [4, 5]) expect(await swap('one', { epoch })).to.equal('superseded');
         expect(await read()).to.include({ state: 'repair', epoch: 5 });
-        expect(await reopen('one', { epoch: 6 })).to.equal('swapped');
+        expect(await swap('one', { epoch: 6 })).to.equal('swapped');
       });
     });
 
@@ -244,18 +244,18 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const lateCommands = async (token: string): Promise<string[]> => [
         await stage(token, ['late/k1', held('late')]),
         await world.repair.restoreMarker(batchOf(sale, purchasesOf('late'), `late-${sale.saleId}`), 0, token, true),
-        await reopen(token, { unitsLeft: 99, epoch: 99 }),
+        await swap(token, { unitsLeft: 99, epoch: 99 }),
       ];
       const superseded = ['superseded', 'superseded', 'superseded'];
 
       it('of one whose lease another has taken over', async () => {
-        await shut('one');
+        await lock('one');
         await stage('one', ['u1/k1', held('of-one')]);
         await world.endLease(firstBucket(sale));
-        await shut('two');
+        await lock('two');
         expect(await lateCommands('one')).to.deep.equal(superseded);
         await stage('two', ['u2/k1', held('of-two')]);
-        expect(await reopen('two')).to.equal('swapped');
+        expect(await swap('two')).to.equal('swapped');
         expect(await entryOf('u1'), 'what it staged is gone').to.equal(null);
         expect(await entryOf('u2')).to.deep.equal(held('of-two'));
         expect(await entryOf('late')).to.equal(null);
@@ -263,15 +263,15 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
 
       it('of one that began on another server', async () => {
-        await shut('one');
+        await lock('one');
         await world.restart(firstBucket(sale));
         expect(await lateCommands('one')).to.deep.equal(superseded);
         expect(await read()).to.include({ state: 'repair', epoch: 1, unitsLeft: 10 });
       });
 
       it('of one that is over, or that never was', async () => {
-        await shut('one');
-        await reopen('one');
+        await lock('one');
+        await swap('one');
         expect(await lateCommands('one')).to.deep.equal(superseded);
         expect(await lateCommands('never')).to.deep.equal(superseded);
         expect(await read()).to.include({ state: 'open', epoch: 2, unitsLeft: 7 });
@@ -281,27 +281,27 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    it('remember: gives a batch its marker back with what a replay sends, and leaves one that stands [R6]', async () => {
+    it('restoreMarker: writes the marker of a batch with its body, and leaves one that exists [R6]', async () => {
       const [lost, aborted] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
       await world.stock.resolve(aborted);
-      await shut('one');
+      await lock('one');
       for (const batch of [lost, lost, aborted]) {
         expect(await world.repair.restoreMarker(batch, 0, 'one', false)).to.equal('restored');
       }
       expect(await world.stock.resolve(lost)).to.equal('deducted');
       expect(await world.stock.resolve(aborted)).to.equal('aborted');
-      await reopen('one');
+      await swap('one');
       expect(await world.batches.unpark(lost)).to.equal('unparked');
       const [pending] = await world.batches.stalePending(firstBucket(sale), 0, 10);
       expect(pending?.body).to.equal(lost.body);
     });
 
     it('stages more than fits into one call of a script', async () => {
-      await shut('one');
+      await lock('one');
       const many = Array.from({ length: 2500 }, (_, index): StoredRequest => [`u${index % 500}/k${index}`, held('b')]);
       expect(await stage('one', ...many)).to.equal('staged');
       expect(await stage('one'), 'nothing').to.equal('staged');
-      expect(await reopen('one', { limitPerBuyer: 5 })).to.equal('swapped');
+      expect(await swap('one', { limitPerBuyer: 5 })).to.equal('swapped');
       expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(2500);
       expect(await wordsFor('u7/new', 'u499/new', 'u500/new')).to.deep.equal(['limit_reached', 'limit_reached', null]);
     });

@@ -50,7 +50,7 @@ describe('replica barrier', () => {
     await Promise.all([master.stop(), replica.stop()]);
   });
 
-  it('is passed when the replica has what was written, and not while it stands still', async () => {
+  it('is passed when the replica has what was written, and not while it is stopped', async () => {
     expect(await barrier.pass()).to.equal(true);
     replica.signal('SIGSTOP');
     expect(await barrier.pass()).to.equal(false);
@@ -58,7 +58,7 @@ describe('replica barrier', () => {
     await until('the replica has caught up', () => barrier.pass(), SYNC_MS);
   });
 
-  it('asks once for all who come while it asks', async () => {
+  it('waits once for all calls that come meanwhile', async () => {
     const waits = async (): Promise<number> =>
       Number(/cmdstat_wait:calls=(\d+)/.exec(await connection.redis.info('commandstats'))?.[1] ?? 0);
     const before = await waits();
@@ -67,7 +67,7 @@ describe('replica barrier', () => {
     expect((await waits()) - before).to.be.at.most(2);
   });
 
-  it('keeps a deduct from being heard that a fail-over could undo', async () => {
+  it('a deduct that a fail-over could undo is answered as unreplicated', async () => {
     const sale = await openSale(connection);
     const store = withReplicaBarrier(createStockStore(connection, silentLog), barrier);
     const [first, second] = [batchOf(sale, purchasesOf('u1')), batchOf(sale, purchasesOf('u2'))];
@@ -81,7 +81,7 @@ describe('replica barrier', () => {
     expect(await store.deduct(second)).to.deep.equal({ outcome: 'already_deducted' });
   });
 
-  it('keeps a replay from being heard as well, whichever script says it, until the replica has the units', async () => {
+  it('so is a replay, of either script, until the replica has the units', async () => {
     const sale = await openSale(connection);
     const store = withReplicaBarrier(createStockStore(connection, silentLog), barrier);
     const recorded = batchOf(sale, purchasesOf('ann'));
@@ -106,7 +106,7 @@ describe('replica barrier', () => {
     expect(await deduct()).to.deep.equal({ outcome: 'refused', answers: [ordered, held, null] });
   });
 
-  it('is not asked where no purchase is accepted', async () => {
+  it('is not used where no purchase is accepted', async () => {
     const sale = await openSale(connection);
     let asked = 0;
     const counting: ReplicaBarrier = { ...barrier, pass: async () => (asked++, false) };

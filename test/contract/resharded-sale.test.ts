@@ -4,11 +4,12 @@ import { type Sale } from '../../src/core/sale.js';
 import { homeBucket } from '../../src/core/bucket.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
 import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
+import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
 const BUCKETS = 4;
-/** Of whom each belongs to another bucket of four. */
+/** A buyer who stays in bucket 0 of four, and one who moves to another. */
 const [STAYS, MOVES] = ['u1', 'u2', 'u3', 'u4', 'u5'].reduce<[string, string]>(
   ([stays, moves], userId) => (homeBucket(userId, BUCKETS) === 0 ? [userId, moves] : [stays, userId]),
   ['', ''],
@@ -18,17 +19,20 @@ const HOME = homeBucket(MOVES, BUCKETS);
 for (const [name, open] of STORE_WORLDS) {
   describe(`contract of a resharded sale, on ${name}`, () => {
     let world: StoreWorld;
-    let before: Sale;
+    let oneBucket: Sale;
     let sale: Sale;
+    before(async function () {
+      this.timeout(WORLD_TIMEOUT_MS);
+      world = await open();
+    });
     beforeEach(async () => {
-      world ??= await open();
-      before = await openSale(world, { stock: 8, limitPerBuyer: 2 });
-      sale = { ...before, buckets: BUCKETS, epoch: 2 };
+      oneBucket = await openSale(world, { stock: 8, limitPerBuyer: 2 });
+      sale = { ...oneBucket, buckets: BUCKETS, epoch: 2 };
     });
     after(() => world?.close());
 
     const deducted = async (...texts: string[]): Promise<Batch> => {
-      const batch = batchOf(before, purchasesOf(...texts));
+      const batch = batchOf(oneBucket, purchasesOf(...texts));
       expect(await world.stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
       return batch;
     };
@@ -41,46 +45,47 @@ for (const [name, open] of STORE_WORLDS) {
     const pendingIn = async (): Promise<number[]> =>
       (await world.batches.withPending(bucketRefsOf(sale))).map(({ bucket }) => bucket);
     const unitsLeft = async (): Promise<number> => {
-      const looks = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
-      return looks.reduce((sum, look) => sum + (look?.unitsLeft ?? 0), 0);
+      const states = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
+      return states.reduce((sum, state) => sum + (state?.unitsLeft ?? 0), 0);
     };
     const order = liveOrderOf;
 
-    /** As the repair does it, with the batches that are in `pending`. */
+    /** As the repair does it. @param pending the batches that are in `pending` */
     const reshard = async (...pending: Batch[]): Promise<void> => {
-      const books = new RebuiltRequests(sale);
+      const rebuiltRequests = new RebuiltRequests(sale);
       const refs = bucketRefsOf(sale);
       for (const ref of refs) expect(await world.repair.lock(ref, 'one', 60_000)).to.equal('locked');
-      for await (const requests of world.repair.requestsWithUnits(firstBucket(before))) books.addUnrecorded(requests);
-      const entries = books.takeUnstaged();
+      for await (const requests of world.repair.requestsWithUnits(firstBucket(oneBucket)))
+        rebuiltRequests.addUnrecorded(requests);
+      const entries = rebuiltRequests.takeUnstaged();
       for (const ref of refs) await world.repair.stage(ref, 'one', entries[ref.bucket] ?? []);
-      expect(await world.repair.pendingBodies(firstBucket(before))).to.have.members(pending.map(({ body }) => body));
+      expect(await world.repair.pendingBodies(firstBucket(oneBucket))).to.have.members(pending.map(({ body }) => body));
       for (const batch of pending) {
-        for (const bucket of books.homesOfHeld(batch)) {
+        for (const bucket of rebuiltRequests.homesOfHeld(batch)) {
           if (bucket !== 0) expect(await world.repair.restoreMarker(batch, bucket, 'one', true)).to.equal('restored');
         }
       }
       for (const ref of refs) {
         const { epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } = sale;
         const terms = { state: 'open', epoch, opensAtMs, closesAtMs, limitPerBuyer, buckets } as const;
-        const rebuilt = { ...terms, unitsLeft: books.unitsLeft[ref.bucket] ?? 0 };
+        const rebuilt = { ...terms, unitsLeft: rebuiltRequests.unitsLeft[ref.bucket] ?? 0 };
         expect(await world.repair.swap(ref, 'one', rebuilt)).to.equal('swapped');
       }
     };
 
     it('a purchase with an old snapshot is refused, with the number of buckets that there are', async () => {
       await reshard();
-      const old = { ...firstBucket(before), buckets: 1 };
+      const old = { ...firstBucket(oneBucket), buckets: 1 };
       const verdict = await world.stock.precheck(old, purchasesOf(MOVES));
       expect(verdict).to.deep.equal({ epoch: 2, unitsLeft: null, buckets: 4, answers: [{ outcome: 'loading' }] });
       expect(await world.stock.findRequest(old, MOVES, 'k1')).to.equal('unsure');
       expect(await world.stock.readSale(old)).to.equal(null);
-      expect(await world.transfers.read(firstBucket(before), 1)).to.equal(null);
+      expect(await world.transfers.read(firstBucket(oneBucket), 1)).to.equal(null);
       const fresh = await world.stock.precheck(home(MOVES), purchasesOf(MOVES));
       expect(fresh).to.deep.equal({ epoch: 2, unitsLeft: 2, buckets: 4, answers: [null] });
     });
 
-    it('keys that were let in are answered where their buyers are now, and the limit goes along', async () => {
+    it('accepted keys are answered in the present bucket of their buyers, and the limit counts there', async () => {
       const batch = await deducted(`${STAYS}*2`, `${MOVES}*2`);
       await reshard(batch);
       for (const userId of [STAYS, MOVES]) {
@@ -101,12 +106,12 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await entryOf(MOVES)).to.deep.equal({ state: 'ordered', orderId: '12', quantity: 1 });
     });
 
-    it('units of before go back once, to the bucket that has the buyer now', async () => {
+    it('units of a batch from before are released once, to the present bucket of the buyer', async () => {
       const batch = await deducted(MOVES);
       await reshard(batch);
       const there = async (): Promise<number> => (await world.stock.readSale(home(MOVES)))?.unitsLeft ?? 0;
       const unitsThere = await there();
-      const release = { ...firstBucket(before), ...order(MOVES, '12'), batchId: batch.batchId, withUnits: true };
+      const release = { ...firstBucket(oneBucket), ...order(MOVES, '12'), batchId: batch.batchId, withUnits: true };
       expect(await world.batches.release([release])).to.deep.equal(['released']);
       expect(await world.batches.release([release])).to.deep.equal(['nothing']);
       expect(await unitsLeft()).to.equal(8);
@@ -115,10 +120,10 @@ for (const [name, open] of STORE_WORLDS) {
 
     it('an older batch reacquires units for each buyer in their present bucket, once', async () => {
       await reshard();
-      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
+      const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       for (const time of ['first', 'again']) {
-        const said = await world.batches.reacquire(late, 2, new Set());
-        expect(said, time).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() });
+        const answer = await world.batches.reacquire(late, 2, new Set());
+        expect(answer, time).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere: new Set() });
         expect(await unitsLeft(), time).to.equal(4);
       }
       const entry = { state: 'held', batchId: late.batchId, quantity: 2 };
@@ -127,12 +132,12 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await world.stock.resolve(late)).to.equal('claimed');
     });
 
-    it('a claim names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
+    it('reacquire names the keys that are lost in any bucket, and waits for the epoch of MySQL', async () => {
       await reshard();
-      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
+      const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*3`));
       expect(await world.batches.reacquire(late, 3, new Set())).to.deep.equal({ outcome: 'unavailable' });
       expect(await unitsLeft()).to.equal(8);
-      const lost = new Set([`${MOVES}/k1`]); // he may have two
+      const lost = new Set([`${MOVES}/k1`]); // the limit is two
       const elsewhere = new Set();
       expect(await world.batches.reacquire(late, 2, new Set())).to.deep.equal({
         outcome: 'claimed',
@@ -142,13 +147,13 @@ for (const [name, open] of STORE_WORLDS) {
       expect(await unitsLeft()).to.equal(6);
     });
 
-    it('a claim names the keys that another batch holds in any bucket', async () => {
+    it('reacquire names the keys that another batch holds in any bucket', async () => {
       const holder = await deducted(STAYS, MOVES);
       await reshard(holder);
-      const late = batchOf(before, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
+      const late = batchOf(oneBucket, purchasesOf(`${STAYS}*2`, `${MOVES}*2`));
       const elsewhere = new Set([`${STAYS}/k1`, `${MOVES}/k1`]);
-      const said = await world.batches.reacquire(late, 2, new Set());
-      expect(said).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
+      const answer = await world.batches.reacquire(late, 2, new Set());
+      expect(answer).to.deep.equal({ outcome: 'claimed', lost: new Set(), elsewhere });
     });
 
     it('a parked batch leaves `pending` everywhere, and comes back everywhere', async () => {

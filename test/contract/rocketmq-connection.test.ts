@@ -20,7 +20,7 @@ const HALF_OPEN_HEALED_MS = 35_000;
 const openChannel = (endpoint: string) =>
   createPurchaseChannel({
     endpoint,
-    pinEndpoint: true, // the broker hands out its own address, which leads past a TcpProxy
+    pinEndpoint: true, // the broker returns its own address, which would bypass a TcpProxy
     checkBack: async () => 'no_answer', // the broker may ask us about half messages of another suite
     checksInParallel: 4,
     requestTimeoutMs: 1_000,
@@ -53,7 +53,7 @@ describe('rocketmq connection', function () {
     const group = 'seckill-no-such-group';
     const source = await createDeliverySource({ endpoint, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
     try {
-      const error = await failureOf(source.receive(1)); // the start says nothing: the broker looks at the group here
+      const error = await failureOf(source.receive(1)); // not at the start: the broker checks the group here
       expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
     } finally {
       await source.close();
@@ -92,7 +92,7 @@ describe('rocketmq connection', function () {
     }
   });
 
-  it('a connection that goes silent is given up by keepalive; until then every send is unknown', async () => {
+  it('a silent connection is closed by keepalive; until then every send is unknown', async () => {
     const proxy = await TcpProxy.open(endpoint);
     const channel = await openChannel(proxy.address);
     try {

@@ -9,12 +9,12 @@ import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 interface World {
-  /** A broadcast on which nothing hangs. */
+  /** A broadcast without rules. */
   fresh(): RuleBroadcast;
   close(): Promise<void>;
 }
 
-/** Not the key of the product: an api that runs beside the tests would take what they put up. */
+/** Not the key of the product: an api of another test would use the rules announced here. */
 const freshKey = (): string => `sk:{entry}:rules:${randomBytes(6).toString('hex')}`;
 
 async function redisWorld(url = stackEnv().REDIS_URL): Promise<World> {
@@ -41,12 +41,12 @@ for (const [name, createWorld] of WORLDS) {
     beforeEach(() => (broadcast = world.fresh()));
     after(() => world?.close());
 
-    it('an empty broadcast is behind everybody, also those who know nothing yet', async () => {
+    it('an empty broadcast is behind every version, also 0', async () => {
       expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'behind' });
       expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
     });
 
-    it('shows what was put up to those who know less, as it was written', async () => {
+    it('gives announced rules to readers of an older version, as they were written', async () => {
       const stored = { version: 2, rules: { lists: { agents: { deny: ['Schlüssel "1" {x}', '🎉'] } } } };
       await broadcast.announce(stored);
       expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'newer', stored });
@@ -55,13 +55,13 @@ for (const [name, createWorld] of WORLDS) {
       expect(await broadcast.newerThan(3)).to.deep.equal({ is: 'behind' });
     });
 
-    it('no rules at all hang there as version 0', async () => {
+    it('announces the absence of rules as version 0', async () => {
       await broadcast.announce({ version: 0, rules: {} });
       expect(await broadcast.newerThan(0)).to.deep.equal({ is: 'level' });
       expect(await broadcast.newerThan(1)).to.deep.equal({ is: 'behind' });
     });
 
-    it('the newest stays, in whatever order and however often versions are put up', async () => {
+    it('the newest version stays, in whatever order and however often versions are announced', async () => {
       const versions = [3, 1, 4, 4, 2, 10, 9];
       await Promise.all(versions.map((version) => broadcast.announce({ version, rules: rules(`m${version}`) })));
       const newest = { is: 'newer', stored: { version: 10, rules: rules('m10') } };
@@ -86,11 +86,11 @@ describe('rule broadcast on redis', () => {
     expect(await connection.redis.zcard(key)).to.equal(1);
   });
 
-  it('what somebody put there by hand is handed on for the reader to refuse', async () => {
+  it('an invalid value is passed on to the reader, who refuses it', async () => {
     const key = freshKey();
     await connection.redis.zadd(key, 7, 'no json');
-    const news = await createRuleBroadcast(connection, key).newerThan(0);
-    expect(news).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json' } });
+    const update = await createRuleBroadcast(connection, key).newerThan(0);
+    expect(update).to.deep.equal({ is: 'newer', stored: { version: 7, rules: 'no json' } });
   });
 
   it('a Redis that is gone is a fault of redis', async () => {

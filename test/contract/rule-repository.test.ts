@@ -51,13 +51,13 @@ for (const [name, createWorld] of WORLDS) {
     });
     afterEach(() => world?.close());
 
-    it('before anybody has stored any, there are none, as version 0', async () => {
+    it('before any are stored, there are none, as version 0', async () => {
       expect(await store.current()).to.deep.equal({ version: 0, rules: {} });
       expect(await store.find(0)).to.equal(null);
       expect(await store.history(10)).to.deep.equal([]);
     });
 
-    it('keeps every version as it was written, and who wrote it', async () => {
+    it('keeps every version as it was written, and its author', async () => {
       const startMs = Date.now() - 60_000;
       const texts = denying('Ünïcode 🎉', "' OR 1=1 --", '\\"');
       expect(await store.store(texts, 0, 'ann')).to.deep.equal({ outcome: 'stored', version: 1 });
@@ -81,7 +81,7 @@ for (const [name, createWorld] of WORLDS) {
       expect(await store.current()).to.deep.equal({ version: 2, rules: {} });
     });
 
-    it('of many who start from the same version one wins, and the others get the newest version', async () => {
+    it('of many changes of the same version one wins, and the others get the newest version', async () => {
       for (const known of [0, 1]) {
         const answers = await Promise.all(
           Array.from({ length: 8 }, (_, index) => store.store(denying(`u${index}`), known, `a${index}`)),

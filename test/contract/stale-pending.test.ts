@@ -21,22 +21,22 @@ describe('stale pending batches, read while a worker marks them recorded', () =>
     const sale = saleOf();
     await createSaleStore(connection).warm(sale);
     await createSaleStore(connection).setState(sale, 'open');
-    const [settled, damaged, waiting] = ['a', 'b', 'c'].map((user) => batchOf(sale, purchasesOf(user)));
-    if (!settled || !damaged || !waiting) throw new Error('three batches are needed');
-    for (const batch of [settled, damaged, waiting]) await createStockStore(connection, silentLog).deduct(batch);
+    const [recorded, damaged, waiting] = ['a', 'b', 'c'].map((user) => batchOf(sale, purchasesOf(user)));
+    if (!recorded || !damaged || !waiting) throw new Error('three batches are needed');
+    for (const batch of [recorded, damaged, waiting]) await createStockStore(connection, silentLog).deduct(batch);
     const { redis } = connection;
     await redis.set(bucketKeys({ saleId: sale.saleId, bucket: 0 }).tx + damaged.batchId, 'deducted');
 
     const store = createBatchStore(connection);
     const readMarkers = redis.mget.bind(redis) as (...keys: unknown[]) => Promise<(string | null)[]>;
-    const settleFirst = sinon.fake(async (...keys: unknown[]) => {
-      await store.markRecorded([{ batch: settled, orders: [] }]);
+    const markFirst = sinon.fake(async (...keys: unknown[]) => {
+      await store.markRecorded([{ batch: recorded, orders: [] }]);
       return readMarkers(...keys);
     });
-    sinon.replace(redis, 'mget', settleFirst as never);
+    sinon.replace(redis, 'mget', markFirst as never);
     const stale = await store.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 10);
 
-    expect(settleFirst.callCount, 'it was settled in between').to.equal(1);
+    expect(markFirst.callCount, 'it was marked recorded in between').to.equal(1);
     const bodies = new Map(stale.map(({ batchId, body }) => [batchId, body]));
     expect([...bodies.keys()]).to.have.members([damaged.batchId, waiting.batchId]);
     expect(bodies.get(damaged.batchId), 'a real loss is still reported').to.equal(null);

@@ -24,7 +24,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     const deduct = (sale: Sale, ...texts: string[]) => world.stock.deduct(batchOf(sale, purchasesOf(...texts)));
 
     describe('precheck', () => {
-      it('lets everybody in who fits, names epoch and units left, and changes nothing', async () => {
+      it('accepts every purchase that fits, answers epoch and units left, and changes nothing', async () => {
         const sale = await openSale(world, { stock: 3, epoch: 4 });
         for (const time of ['first', 'second']) {
           const verdict = await world.stock.precheck(firstBucket(sale), purchasesOf('u1*2', 'u2'));
@@ -71,7 +71,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         }
       });
 
-      it('the switch of the owner is `not_open`, `paused` or `closed`', async () => {
+      it('the state of the sale answers `not_open`, `paused` or `closed`', async () => {
         const sale = await openSale(world);
         for (const [state, word] of [
           ['warm', 'not_open'],
@@ -97,7 +97,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(entry).to.deep.equal({ state: 'held', batchId: batch.batchId, quantity: 2 });
       });
 
-      it('the retry of the batch that took the last unit gets `already_deducted`, never `sold_out` [T8]', async () => {
+      it('the retry of the batch that took the last unit is answered `already_deducted`, never `sold_out` [T8]', async () => {
         const sale = await openSale(world, { stock: 1 });
         const batch = batchOf(sale, purchasesOf('u1'));
         await world.stock.deduct(batch);
@@ -130,7 +130,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         });
       });
 
-      it('the limit counts inside the batch, and a key stands in it once [G5]', async () => {
+      it('the limit counts inside the batch, and a key may be in it once [G5]', async () => {
         const sale = await openSale(world, { limitPerBuyer: 1 });
         const byLimit = await deduct(sale, 'u1/a', 'u1/b', 'u2');
         expect(wordsOf(byLimit.outcome === 'refused' ? byLimit.answers : [])).to.deep.equal([
@@ -139,8 +139,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
           null,
         ]);
         const roomy = await openSale(world, { limitPerBuyer: 5 });
-        const byTwin = await deduct(roomy, 'u1/a', 'u1/a', 'u2');
-        expect(wordsOf(byTwin.outcome === 'refused' ? byTwin.answers : [])).to.deep.equal([
+        const byDuplicate = await deduct(roomy, 'u1/a', 'u1/a', 'u2');
+        expect(wordsOf(byDuplicate.outcome === 'refused' ? byDuplicate.answers : [])).to.deep.equal([
           null,
           'request_conflict',
           null,
@@ -190,7 +190,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
 
-      it('aborts a batch nobody knows, and a late deduct is refused [T2, T7]', async () => {
+      it('aborts an unknown batch, and a late deduct is refused [T2, T7]', async () => {
         const sale = await openSale(world);
         const batch = batchOf(sale, purchasesOf('u1'));
         expect(await world.stock.resolve(batch)).to.equal('aborted');
@@ -219,7 +219,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       });
     });
 
-    describe('on another server than it was loaded on [R1]', () => {
+    describe('of a bucket that was loaded on another server [R1]', () => {
       let sale: Sale;
       let held: Batch;
       beforeEach(async () => {
@@ -229,7 +229,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await world.restart(firstBucket(sale));
       });
 
-      it('nobody may buy, and entries that may be old are not shown: `loading`', async () => {
+      it('precheck answers `loading`, and shows no entries, which may be old', async () => {
         const {
           epoch,
           unitsLeft: left,
@@ -271,7 +271,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('reads', () => {
-      it('finds nothing where nothing is', async () => {
+      it('finds nothing in a bucket that is not loaded', async () => {
         const ref = firstBucket(saleOf());
         expect(await world.stock.readSale(ref)).to.equal(null);
         expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
@@ -290,7 +290,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(found?.nowMs).to.be.within(before, await world.nowMs());
       });
 
-      it('lists every key that was ever let in, each once, also those released', async () => {
+      it('lists every key that was ever accepted, each once, also those released', async () => {
         const sale = await openSale(world, { stock: 1500, limitPerBuyer: 1 });
         const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
         for (let from = 0; from < crowd.length; from += 400) {

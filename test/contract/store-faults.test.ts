@@ -16,7 +16,7 @@ import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 
 type Store = StockStore & SaleStore & BatchStore;
 
-/** A ledger whose replies can be lost on the way, and a second way to it that always works. */
+/** The stores, with a way to lose single replies and a way to cut them off. */
 interface FaultyWorld {
   readonly store: Store;
   /** Runs one call, whose request arrives and whose reply does not. */
@@ -104,7 +104,7 @@ for (const [name, createWorld] of [
     after(() => world?.close());
 
     const openSale = async () => {
-      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the memory's clock stands at some other time
+      const sale = saleOf({ stock: 5, opensAtMs: 1 }); // the clock in memory shows another time
       await store.warm(sale);
       await store.setState(sale, 'open');
       return { sale, at: { saleId: sale.saleId, bucket: 0 } };
@@ -185,7 +185,7 @@ for (const [name, createWorld] of [
 
       const release = { ...at, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
       expectFault(await faultOf(world.losingReply('release_reply_lost', () => store.release([release]))));
-      // A reply that is lost may be that of the look before it: then it is done now.
+      // The lost reply may be that of the read before the script: then the release is done now.
       await store.release([release]);
       expect(await store.release([release])).to.deep.equal(['nothing']);
       expect((await store.readSale(at))?.unitsLeft).to.equal(5);

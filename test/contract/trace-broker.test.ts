@@ -33,7 +33,7 @@ describe('trace broker', () => {
     expect(await broker.messagesOf(other.batchId)).to.deep.equal([]);
   });
 
-  it('says so when nobody answers, or the cluster is another', async () => {
+  it('fails when no server answers, or the cluster has another name', async () => {
     const failure = (broker: ReturnType<typeof createTraceBroker>): Promise<string> =>
       broker.messagesOf('b1').then(
         () => 'an answer',

@@ -27,7 +27,7 @@ describe('TraceStore on redis', () => {
 
   it('a batch: pending with its body, recorded without, aborted, parked, never seen', async () => {
     const { sale, ref } = await openSale();
-    const [stock, settlement, trace] = [
+    const [stock, batches, trace] = [
       createStockStore(redis, silentLog),
       createBatchStore(redis),
       createTraceStore(redis),
@@ -45,10 +45,10 @@ describe('TraceStore on redis', () => {
     expect(await trace.entryOf(ref, 'u1', 'k1')).to.deep.equal(held);
     expect(await trace.entryOf(ref, 'u1', 'k2')).to.equal(null);
 
-    await settlement.park(batch);
+    await batches.park(batch);
     const parked = { marker: 'deducted', body: batch.body, pendingSinceMs: null };
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal(parked);
-    await settlement.markRecorded([{ batch, orders: [liveOrderOf('u1', '42')] }]);
+    await batches.markRecorded([{ batch, orders: [liveOrderOf('u1', '42')] }]);
     expect(await trace.readBatch(ref, batch.batchId)).to.deep.equal({ ...parked, body: null });
 
     const other = batchOf(sale, purchasesOf('u9'), newBatchId());
@@ -70,6 +70,6 @@ describe('TraceStore on redis', () => {
     const trace = createTraceStore(redis);
     expect(await trace.buyersOf(ref, 'k1', 10)).to.have.members(['u1', 'dan']);
     expect(await trace.buyersOf(ref, 'k1', 1)).to.have.length(1);
-    expect(await trace.buyersOf(ref, 'nobody', 10)).to.deep.equal([]);
+    expect(await trace.buyersOf(ref, 'unknown', 10)).to.deep.equal([]);
   });
 });

@@ -45,7 +45,7 @@ export class InvariantMonitor {
   readonly #unitsLeft: { readonly fromMs: number; readonly units: number }[] = [];
   /** `userId/requestId` → its largest quantity, and when it was last tried. */
   readonly #tries = new Map<string, { readonly quantity: number; readonly atMs: number }>();
-  /** Order id → the state that a buyer was told in an answer. */
+  /** Order id → the state that an answer to a buyer confirmed. */
   readonly #confirmed = new Map<string, OrderState>();
 
   constructor(system: SimulatedSystem) {

@@ -52,7 +52,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   }
 
   async issue({ saleId, ...issue }: TokenIssue, userId: string): Promise<{ outcome: Issued; nowMs: number }> {
-    this.#reach();
+    this.#failIfDown();
     const nowMs = this.#clock.nowMs();
     const buyers = this.#buyersOf(saleId);
     return { outcome: this.#issue(issue, buyers, userId, nowMs), nowMs };
@@ -62,7 +62,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     { saleId, userId, requestId }: { readonly saleId: string; readonly userId: string; readonly requestId: string },
     isGood: boolean,
   ): Promise<Redeemed> {
-    this.#reach();
+    this.#failIfDown();
     const buyers = this.#buyersOf(saleId);
     const bound = buyers.get(userId) ?? '';
     if (bound === requestId) return 'spent_before';
@@ -87,7 +87,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     return buyers;
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     this.asked++;
     if (this.down) throw new OperationalError('redis', 'memory token store is down', { retryable: true });
   }
@@ -105,7 +105,7 @@ export class MemoryBreakerStore implements BreakerStore {
   }
 
   async exchange(processId: string, report: BreakerReport, lifeMs: number): Promise<readonly LiveReport[]> {
-    this.#reach();
+    this.#failIfDown();
     const nowMs = this.#clock.nowMs();
     this.#reports.set(processId, { report, untilMs: nowMs + lifeMs });
     return [...this.#reports]
@@ -114,11 +114,11 @@ export class MemoryBreakerStore implements BreakerStore {
   }
 
   async withdraw(processId: string): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.#reports.delete(processId);
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'the breaker store in memory is down', { retryable: true });
   }
 }

@@ -48,7 +48,7 @@ interface Half {
 
 /**
  * A broker in memory, for tests of the use cases. It keeps the rules that our code may rely on, and no others: half
- * messages are delivered to nobody, the proxy forgets one at its first commit or rollback, a delivery that is not acked
+ * messages are not delivered, the proxy forgets one at its first commit or rollback, a delivery that is not acked
  * in time comes again, and after its last retry a message is a dead letter. Nothing happens by itself: time moves with
  * the clock, and check-backs are made when `runChecks()` is called.
  */

@@ -26,12 +26,12 @@ import { MemoryRepairStore } from './memory-repair-store.js';
 
 /** A Redis in memory, as reconcile reads it. */
 export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, 'statusOf'> {
-  /** Runs before entries are read again: what a test lets happen between two reads. */
-  onLook: () => void | Promise<void> = () => undefined;
+  /** Runs before entries are read again; for what a test lets happen between two reads. */
+  beforeEntriesRead: () => void | Promise<void> = () => undefined;
   /** Runs before units are summed; may throw. */
-  onMeasure: () => void | Promise<void> = () => undefined;
+  beforeUnitsRead: () => void | Promise<void> = () => undefined;
   /** Units by which the count of the buyers is wrong, as after a change by hand. */
-  buyersAstray = 0;
+  buyersCountError = 0;
   readonly #store: MemoryRedis;
 
   constructor(store: MemoryRedis) {
@@ -48,7 +48,7 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 
   async entriesOf(ref: BucketRef, keys: readonly string[]): Promise<(RequestEntry | null)[]> {
-    await this.onLook();
+    await this.beforeEntriesRead();
     return keys.map((key) => this.#store.bucket(ref).requests.get(key) ?? null);
   }
 
@@ -73,14 +73,14 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 
   async units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null> {
-    await this.onMeasure();
+    await this.beforeUnitsRead();
     const bucket = this.#store.bucket(ref);
     if (bucket.sale === null) return null;
     const since = [...bucket.pending.values()];
     const unitsOfBuyers = [...bucket.unitsByBuyer().values()].reduce((sum, units) => sum + units, 0);
     return {
       unitsLeft: bucket.unitsLeft,
-      unitsOfBuyers: unitsOfBuyers + this.buyersAstray,
+      unitsOfBuyers: unitsOfBuyers + this.buyersCountError,
       moved: false,
       pending: since.length,
       youngPending: since.filter((sinceMs) => sinceMs > this.#now - youngMs).length,

@@ -17,24 +17,24 @@ interface Version extends RuleChange {
 export class MemoryRuleRepository implements RuleRepository {
   /** While true every call fails as if MySQL were away. */
   down = false;
-  looks = 0;
+  reads = 0;
   readonly audited: AuditEntry[] = [];
   readonly #versions: Version[] = [];
 
   async current(): Promise<StoredRules> {
-    this.#reach();
-    this.looks++;
+    this.#failIfDown();
+    this.reads++;
     return (await this.find(this.#versions.length)) ?? { version: 0, rules: {} };
   }
 
   async find(version: number): Promise<StoredRules | null> {
-    this.#reach();
+    this.#failIfDown();
     const found = this.#versions[version - 1];
     return found === undefined ? null : { version, rules: JSON.parse(found.json) as unknown };
   }
 
   async store(rules: object, expectedVersion: number, actor: string): Promise<StoreOutcome> {
-    this.#reach();
+    this.#failIfDown();
     const before = await this.find(this.#versions.length);
     if (expectedVersion !== this.#versions.length)
       return { outcome: 'version_conflict', version: this.#versions.length };
@@ -51,14 +51,14 @@ export class MemoryRuleRepository implements RuleRepository {
   }
 
   async history(max: number): Promise<RuleChange[]> {
-    this.#reach();
+    this.#failIfDown();
     return this.#versions
       .toReversed()
       .slice(0, max)
       .map(({ version, actor, atMs }) => ({ version, actor, atMs }));
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('mysql', 'memory rule store is down', { retryable: true });
   }
 }
@@ -76,13 +76,13 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
   #stored: StoredRules | null = null;
 
   async newerThan(version: number): Promise<RuleUpdate> {
-    this.#reach();
+    this.#failIfDown();
     if (this.#stored === null || this.#stored.version < version) return { is: 'behind' };
     return this.#stored.version === version ? { is: 'level' } : { is: 'newer', stored: this.#stored };
   }
 
   async announce(stored: StoredRules): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.announced++;
     if (this.#stored === null || stored.version > this.#stored.version) this.#stored = stored;
   }
@@ -91,7 +91,7 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
     this.#stored = null;
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'memory rule broadcast is down', { retryable: true });
   }
 }

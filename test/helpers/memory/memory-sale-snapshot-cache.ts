@@ -19,7 +19,7 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async read(saleId: string): Promise<CachedSnapshot> {
-    this.#reach();
+    this.#failIfDown();
     this.reads++;
     const snapshot = this.#snapshots.get(saleId);
     if (snapshot === undefined || snapshot.untilMs <= this.#clock.nowMs()) return { cached: 'missing' };
@@ -27,7 +27,7 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async lock(saleId: string, holdMs: number): Promise<boolean> {
-    this.#reach();
+    this.#failIfDown();
     const nowMs = this.#clock.nowMs();
     if ((this.#lockedUntilMs.get(saleId) ?? 0) > nowMs) return false;
     this.#lockedUntilMs.set(saleId, nowMs + holdMs);
@@ -35,17 +35,17 @@ export class MemorySaleSnapshotCache implements SaleSnapshotCache {
   }
 
   async write(saleId: string, sale: Sale | null): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.#snapshots.set(saleId, { sale, untilMs: this.#clock.nowMs() + this.#ttlMs });
     this.#lockedUntilMs.delete(saleId);
   }
 
   async forget(saleId: string): Promise<void> {
-    this.#reach();
+    this.#failIfDown();
     this.#snapshots.delete(saleId);
   }
 
-  #reach(): void {
+  #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'memory snapshot cache is down', { retryable: true });
   }
 }

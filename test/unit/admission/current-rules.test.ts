@@ -64,12 +64,12 @@ describe('current rules', () => {
 
   it('before the first rules all is off, and Redis has that, so that MySQL is not read', async () => {
     expect(world.current.isAnyOn).to.equal(false);
-    const before = world.repository.looks;
+    const before = world.repository.reads;
     for (let polls = 0; polls < 30; polls++) {
       world.clock.advance(250);
       await world.poll();
     }
-    expect(world.repository.looks - before, 'reads of MySQL in 7.5 s').to.equal(0);
+    expect(world.repository.reads - before, 'reads of MySQL in 7.5 s').to.equal(0);
     expect(world.broadcast.announced).to.equal(1);
   });
 
@@ -147,13 +147,13 @@ describe('current rules', () => {
   it('while Redis is down MySQL is read once a second, with one line in the log', async () => {
     world.broadcast.down = true;
     expect(await world.admin.publish(denying('eve'), 0, 'ann')).to.include({ outcome: 'published', seenAtOnce: false });
-    const before = world.repository.looks;
+    const before = world.repository.reads;
     for (let polls = 0; polls < 20; polls++) {
       world.clock.advance(250);
       await world.poll();
     }
     expect(world.denied).to.deep.equal(['eve']);
-    expect(world.repository.looks - before, 'reads of MySQL in 5 s').to.equal(5);
+    expect(world.repository.reads - before, 'reads of MySQL in 5 s').to.equal(5);
     expect(world.warnings().filter((line) => line.includes('once a second'))).to.have.length(1);
     world.broadcast.down = false;
     await world.poll();

@@ -35,7 +35,7 @@ describe('compare-sale', () => {
   it('in a rush requests under way are not read alone; more candidates than the limit are left to the next run [C5]', async () => {
     for (let user = 0; user < 50; user++) await world.deducted(sale, [`u${user}`]);
     let looks = 0;
-    world.read.onLook = () => void looks++;
+    world.read.beforeEntriesRead = () => void looks++;
     expect(await found()).to.deep.equal([]);
     expect([looks, world.runsRepository.runs[0]?.figures.young]).to.deep.equal([0, 50]);
 
@@ -75,7 +75,7 @@ describe('compare-sale', () => {
   it('buyers whose units differ from their requests are a finding, and no drift [D6]', async () => {
     await world.work(await world.deducted(sale, ['u1*2']));
     await world.publishNotifications();
-    world.read.buyersAstray = -2;
+    world.read.buyersCountError = -2;
     expect(await found()).to.deep.equal(['miscount -2']);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
     await world.found(sale.saleId, true);
@@ -123,7 +123,7 @@ describe('compare-sale', () => {
     it(`a difference that read ${look} explains is no finding [C5]`, async () => {
       const batch = await world.stray(sale, ['u1']);
       let looks = 0;
-      world.read.onLook = async () => {
+      world.read.beforeEntriesRead = async () => {
         if (++looks === look) await world.work(batch); // a worker, between our looks
       };
       expect(await found()).to.deep.equal([]);
@@ -250,10 +250,10 @@ describe('compare-sale', () => {
       throw new OperationalError('redis', 'away', { retryable: true });
     };
     let measures = 0;
-    world.read.onMeasure = () => (++measures === 2 ? away() : undefined);
+    world.read.beforeUnitsRead = () => (++measures === 2 ? away() : undefined);
     const run = await world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     expect(run).to.include({ salesCompared: 5, salesFailed: 1, outcome: 'partly' });
-    world.read.onMeasure = away;
+    world.read.beforeUnitsRead = away;
     const request = { apply: false, waitMs: 0, actor: 'keeper' };
     expect(await world.reconcile.run(request).catch((error: Error) => error.message)).to.equal('away');
     expect(world.runsRepository.runs.at(-1)).to.deep.include({ outcome: 'failed' });

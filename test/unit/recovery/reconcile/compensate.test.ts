@@ -262,13 +262,13 @@ describe('compensate', () => {
     await setState('paused');
     bucket().unitsLeft = 3;
     await world.found(sale.saleId, true); // 97 too few
-    world.read.buyersAstray = 7;
+    world.read.buyersCountError = 7;
     await world.compensate();
     expect([bucket().unitsLeft, world.jobs.jobs[0]?.lastError]).to.deep.equal([
       3,
       'the units of buyers differ from those of their requests: a person has to decide',
     ]);
-    world.read.buyersAstray = 0;
+    world.read.buyersCountError = 0;
     for (let unit = 0; unit < 120; unit++) bucket().requests.set(`x/${unit}`, entryOf(1)); // 120 units, by hand
     await attempt();
     expect(bucket().unitsLeft, '23 too many, 3 left').to.equal(3);
