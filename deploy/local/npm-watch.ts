@@ -27,7 +27,7 @@ export function npmEndedCheck(script: string, pid: number, table: ProcessTable):
 
 /** Calls back once when the npm of `npm start` has ended; without npm, or after the signal, never. */
 export function onNpmEnd(signal: AbortSignal, callback: () => void, env = process.env): void {
-  if (env.npm_lifecycle_event !== 'start') return; // the shell of somebody who ran us directly may go
+  if (env.npm_lifecycle_event !== 'start') return; // started without npm: its parent may end
   const hasEnded = npmEndedCheck(env.npm_lifecycle_script ?? '', process.pid, { parentOf, commandOf });
   const timer = setInterval(() => {
     const ended = hasEnded();

@@ -24,7 +24,9 @@ The -s is needed: without it npm prints two lines of its own first (> …), whic
 
 /** `npm run -s stack -- up|down|status|env`: the servers of the local stack. */
 export function stackCommand(): Command {
-  const stack = new Command('stack').description('RocketMQ, MariaDB and Redis on this machine, without root');
+  const stack = new Command('stack')
+    .usage('<verb> [options]')
+    .description('RocketMQ, MariaDB and Redis on this machine, without root');
   const withFlags = (command: Command): Command =>
     command
       .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')

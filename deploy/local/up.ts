@@ -112,7 +112,7 @@ function lockFolder({ dir }: UpFlags): { release: () => void } {
   );
 }
 
-/** @throws StackError when somebody listens on the port of the api; ConfigError for a PORT that is none */
+/** @throws StackError when another process listens on the port of the api; ConfigError for a PORT that is none */
 export function assertApiPortFree({ port }: Pick<UpFlags, 'port'>, env: Environment): void {
   const apiPort = port ?? loadConfig(['http'], env).http.port;
   assertPortsFree(
@@ -181,7 +181,7 @@ async function startPrograms(
   return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
 }
 
-/** On this machine nobody is charged: unless the environment names a provider, payments are simulated. */
+/** On this machine no one is charged: unless the environment names a provider, payments are simulated. */
 const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
 
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {

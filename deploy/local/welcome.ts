@@ -7,12 +7,11 @@ export interface WelcomeFacts {
   readonly key: string;
   /** Of worker and keeper. */
   readonly metricsUrls: readonly string[];
-  /** Whether payments are simulated; else nobody takes money here. */
+  /** Whether payments are simulated; else there is no payment provider. */
   readonly simulatedPayments: boolean;
 }
 
-const GIVE_UP =
-  'Give it up (PAYMENT_PROVIDER is none: nobody takes money here, payments are only reported by webhook):';
+const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: no money is taken here, payments are only reported by webhook):';
 
 /** What a newcomer does next; every line can be pasted into another terminal. */
 export function welcome({ url, saleId, title, token, key, metricsUrls, simulatedPayments }: WelcomeFacts): string {

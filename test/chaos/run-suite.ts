@@ -110,7 +110,7 @@ export class SuiteRun {
 
   /**
    * Waits until the shared api has answered check-backs of half messages that scenarios left open. Once their sales are
-   * retired nobody can answer: the broker would ask for an hour, each time another api, and with an even number of open
+   * retired none can answer: the broker would ask for an hour, each time another api, and with an even number of open
    * half messages the same one might always reach the same api.
    */
   async #untilCheckedBack(): Promise<void> {

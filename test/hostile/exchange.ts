@@ -1,13 +1,13 @@
 import { connect } from 'node:net';
 
-/** What one connection says. Text has one character a byte. */
-export interface Said {
+/** What one connection sends. Text has one character a byte. */
+export interface Sent {
   readonly method: string;
   /** Request line, headers, blank line. */
   readonly head: string;
   /** The body, or so many bytes of nothing in particular. */
   readonly body: string | number;
-  /** What the client does when all is said. */
+  /** What the client does when everything is sent. */
   readonly then: 'waits' | 'closes_its_side' | 'resets';
 }
 
@@ -17,7 +17,7 @@ export interface Answer {
   readonly body: string;
 }
 
-export interface Heard {
+export interface Received {
   readonly answers: readonly Answer[];
   /** What came after the last whole answer. */
   readonly rest: string;
@@ -33,13 +33,13 @@ const NO_CHUNKS = '0\r\n\r\n';
 const JUNK = Buffer.alloc(64 * 1024, 'x');
 
 /** Sends it over a connection of its own and reads to its end, or to the end of the answer. */
-export function exchange(port: number, { method, head, body, then }: Said): Promise<Heard> {
+export function exchange(port: number, { method, head, body, then }: Sent): Promise<Received> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1');
     let text = '';
     let quiet: NodeJS.Timeout | undefined;
     const silent = setTimeout(() => finish('silent'), SILENT_AFTER_MS);
-    const finish = (end: Heard['end']): void => {
+    const finish = (end: Received['end']): void => {
       clearTimeout(silent);
       clearTimeout(quiet);
       socket.destroy();

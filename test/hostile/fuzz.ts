@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto';
 export interface Fuzz {
   readonly runs: number;
   readonly seed: number;
-  /** What repeats the run; said first, so that it is known also when the process dies. */
+  /** What repeats the run; printed first, so that it is known also when the process dies. */
   readonly repeat: string;
 }
 

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { createTokenSigner } from '../../src/http/token.js';
-import { exchange, type Answer, type Said } from './exchange.js';
+import { exchange, type Answer, type Sent } from './exchange.js';
 import { fuzz } from './fuzz.js';
 import { GOOD_TOKEN_HERE, hostileRequests, ORDER_HERE } from './requests.js';
 import { HostileWorld, QUIET_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
@@ -15,7 +15,7 @@ const TIMEOUT_MS = 240_000;
 /** Refusals of a good request that pass by themselves: the sale was paused by an admin of another case. */
 const PASSING = ['paused', 'loading'];
 
-/** What Node says by itself, of a missing Host or an odd Expect. */
+/** What Node answers by itself, to a missing Host or an odd Expect. */
 const BARE_BODIES = ['', '0\r\n\r\n'];
 
 describe('hostile requests', () => {
@@ -35,13 +35,13 @@ describe('hostile requests', () => {
   async function buyNormally(): Promise<void> {
     const head = [`POST /v1/sales/${QUIET_SALE}/purchases HTTP/1.1`, 'Host: x', `Authorization: ${token}`];
     const lines = [...head, `Idempotency-Key: normal-${++bought}`, 'Content-Length: 14', 'Connection: close'];
-    const said = {
+    const sent = {
       method: 'POST',
       head: `${lines.join('\r\n')}\r\n\r\n`,
       body: '{"quantity":1}',
       then: 'waits',
     } as const;
-    const { answers } = await exchange(port, said);
+    const { answers } = await exchange(port, sent);
     expect(
       answers.map(({ status }) => status),
       'a normal purchase',
@@ -58,10 +58,10 @@ describe('hostile requests', () => {
     let next = 0;
     const one = async (): Promise<void> => {
       for (let at = next++; at < cases.length && failures.length < 5; at = next++) {
-        const said = filledIn(cases[at] as Said);
-        const { answers, rest, end } = await exchange(port, said);
+        const sent = filledIn(cases[at] as Sent);
+        const { answers, rest, end } = await exchange(port, sent);
         const wrong = [...whatIsWrong(answers, rest, end), ...world.wrongs.splice(0)];
-        if (wrong.length > 0) failures.push(`case ${at}: ${wrong.join('; ')}\n${shown(said)}`);
+        if (wrong.length > 0) failures.push(`case ${at}: ${wrong.join('; ')}\n${shown(sent)}`);
         for (const { status } of answers) count(String(status));
         if (answers.length === 0) count('closed');
         if (at % NORMAL_EVERY === 0) await buyNormally();
@@ -93,13 +93,17 @@ describe('hostile requests', () => {
     expect(new Set(labels).size, 'labels are few words').to.be.lessThan(100);
   });
 
-  function filledIn(said: Said): Said {
+  function filledIn(template: Sent): Sent {
     const fill = (text: string): string =>
       text
         .replaceAll(ORDER_HERE, world.lastOrderId)
         .replaceAll(encodeURIComponent(ORDER_HERE), world.lastOrderId)
         .replaceAll(GOOD_TOKEN_HERE, token);
-    return { ...said, head: fill(said.head), body: typeof said.body === 'string' ? fill(said.body) : said.body };
+    return {
+      ...template,
+      head: fill(template.head),
+      body: typeof template.body === 'string' ? fill(template.body) : template.body,
+    };
   }
 });
 
@@ -126,5 +130,5 @@ function codeOf(body: string): string {
 }
 
 /** As it can be repeated by hand. */
-const shown = ({ head, body, then }: Said): string =>
+const shown = ({ head, body, then }: Sent): string =>
   `${JSON.stringify(head.slice(0, 1500))} + ${JSON.stringify(typeof body === 'string' ? body.slice(0, 300) : body)}, then ${then}`;

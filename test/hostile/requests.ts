@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { signWebhook } from '../../src/http/webhook-signature.js';
 import { ROUTES } from '../../src/http/routes/index.js';
 import { createTokenSigner } from '../../src/http/token.js';
-import type { Said } from './exchange.js';
+import type { Sent } from './exchange.js';
 import { asBytes, bytes, MAGIC_NAMES, nested, poison } from './fuzz.js';
 import { authorizations, SMUGGLED } from './tokens.js';
 import { BUSY_SALE, MOVED_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
 
-/** Stands for the newest order, which nobody knows while the cases are made. */
+/** Stands for the newest order, which is not known yet when the cases are made. */
 export const ORDER_HERE = '@order@';
 
 /** Stands for a sale: the one that buyers use, and another where admins move sales about. */
@@ -240,7 +240,7 @@ const oddHeader: fc.Arbitrary<Header> = fc.oneof(
     .map((count): Header => [`X-0`, Array.from({ length: count }, (_, i) => `1\r\nX-${i}: 1`).join('')]),
 );
 
-/** How the length of the body is said: rightly, or in a way on which two servers could disagree. */
+/** How the length of the body is given: correctly, or in a way on which two servers could disagree. */
 type Framing = (body: string | number) => { readonly headers: readonly Header[]; readonly body: string | number };
 const lengthOf = (content: string | number): number => (typeof content === 'string' ? content.length : content);
 const chunked = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`;
@@ -329,7 +329,7 @@ const then = fc.oneof(
 );
 
 /** What an admin or a buyer asks, with one thing or several that no honest client would say. */
-function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Said> {
+function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
   const parts = fc.record({
     asked,
     framing,
@@ -356,7 +356,7 @@ function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Said> {
 }
 
 /** What a provider could send: the signature is good, the body is anything. */
-const signedWebhook: fc.Arbitrary<Said> = fc
+const signedWebhook: fc.Arbitrary<Sent> = fc
   .oneof(
     fc.oneof(poison, nested(2000), fc.json().map(asBytes)),
     fc
@@ -377,7 +377,7 @@ const signedWebhook: fc.Arbitrary<Said> = fc
   });
 
 /** Nothing is wrong but the ids in the address, and they are such that no parser stops them. */
-const oddAddress: fc.Arbitrary<Said> = fc
+const oddAddress: fc.Arbitrary<Sent> = fc
   .tuple(fc.constantFrom(...operations), oddText, fc.constantFrom('u1', 'ann'), goodId)
   .map(([[verb, route], odd, userId, key]) => {
     const address = route.replace(/\{\w+\}/g, encodeURIComponent(odd));
@@ -387,10 +387,10 @@ const oddAddress: fc.Arbitrary<Said> = fc
   });
 
 /** Bytes that are no request at all. */
-const noise: fc.Arbitrary<Said> = bytes(300).map((head) => ({ method: '', head, body: '', then: 'closes_its_side' }));
+const noise: fc.Arbitrary<Sent> = bytes(300).map((head) => ({ method: '', head, body: '', then: 'closes_its_side' }));
 
 /** All that a case may be. */
-export const hostileRequests = (): fc.Arbitrary<Said> =>
+export const hostileRequests = (): fc.Arbitrary<Sent> =>
   fc.oneof(
     { arbitrary: request(authorizations(SECRET)), weight: 18 },
     { arbitrary: oddAddress, weight: 2 },

@@ -69,7 +69,7 @@ const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 /** Every key that the product may make. */
 const KEY =
   /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|moves|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|(card|news):[1-9][0-9]{0,17}(:lock)?)$/;
-/** Lists that nobody stands on. */
+/** Lists without an entry. */
 const LISTS = listsRules.parse({
   mode: 'on',
   addresses: { deny: ['203.0.113.0/24'] },

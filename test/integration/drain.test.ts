@@ -44,7 +44,7 @@ describe('SIGTERM', () => {
     await load.stop();
 
     // a connection that was closed before its request was read is all that a client may see
-    const unknown = [...buyers.opLog.entries].filter(([, heard]) => heard === 'unknown').map(([key]) => key);
+    const unknown = [...buyers.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
     const snapshot = await system.stack.audit.store.snapshot({ saleId, bucket: 0 });
     expect(
       unknown.filter((key) => snapshot?.requests.has(key)),

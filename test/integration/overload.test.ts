@@ -130,7 +130,7 @@ describe('overload: two apis', () => {
     const redis = system.stack.servers.server('redis');
     expect(redis.kill('SIGSTOP'), 'it was stopped').to.equal(true);
     const stoppedMs = performance.now();
-    const heard: Answer[] = [];
+    const answers: Answer[] = [];
     try {
       for (const api of apis) {
         await until('its breaker opens', async () => (await readMetric(api, REDIS_BREAKER)) === 2, OUTAGE_MS);
@@ -139,9 +139,9 @@ describe('overload: two apis', () => {
       for (let turn = 0; performance.now() - stoppedMs < OUTAGE_MS; turn++) {
         const { url } = apis[turn % 2] as Program;
         const token = buyers.token('first');
-        heard.push(await ask(`${url}/v1/sales/${saleId}`));
-        heard.push(await ask(`${url}/v1/sales/${saleId}/purchases/k1`, { token }));
-        heard.push((await buyers.buy(`late-${turn}`, { url })) as Answer);
+        answers.push(await ask(`${url}/v1/sales/${saleId}`));
+        answers.push(await ask(`${url}/v1/sales/${saleId}/purchases/k1`, { token }));
+        answers.push((await buyers.buy(`late-${turn}`, { url })) as Answer);
       }
       for (const api of apis) {
         const words = [];
@@ -154,15 +154,15 @@ describe('overload: two apis', () => {
       redis.kill('SIGCONT');
     }
     await load.stop();
-    const words = countOf(heard.map(({ status, json }) => `${status} ${json.code ?? json.degraded ?? 'full'}`));
+    const words = countOf(answers.map(({ status, json }) => `${status} ${json.code ?? json.degraded ?? 'full'}`));
     console.log(`      · ${JSON.stringify(words)}`);
-    for (const { status, headers, text } of heard.filter((answer) => answer.status >= 500)) {
+    for (const { status, headers, text } of answers.filter((answer) => answer.status >= 500)) {
       expect(status, text).to.equal(503);
       expect(headers, text).to.have.property('retry-after');
     }
     expect(words['200 L1'], 'reads were answered').to.be.above(0);
     expect(words['503 degraded'], 'purchases were refused at once').to.be.above(0);
-    const reads = heard.filter((_, index) => index % 3 < 2);
+    const reads = answers.filter((_, index) => index % 3 < 2);
     expect(reads.filter(({ status }) => status === 200).length / reads.length, 'of the reads').to.be.above(0.8);
 
     for (const { url } of apis) {

@@ -220,7 +220,7 @@ export class DownloadCounter {
 /** One sentence out of a page of Maven's errors. */
 export function mavenFailure(output: string): string {
   if (/No space left on device/i.test(output)) {
-    return 'Maven ran out of disk space; free about 1 GiB and run `stack up` again.';
+    return 'Maven ran out of disk space; free about 1 GiB and run the same command again.';
   }
   const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it printed nothing';
   const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
@@ -230,7 +230,7 @@ export function mavenFailure(output: string): string {
     .replace(/ -> \[Help \d+\].*/, '')
     .replace(/https?:\/\/[^\s)]+/g, 'the repository')
     .slice(0, 300);
-  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run \`stack up\` again.`;
+  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run the same command again.`;
 }
 
 /** @returns the Maven program. @throws StackError when there is none or it does not run */

@@ -27,7 +27,7 @@ export function assertDiskSpace(dir: string, neededBytes: number): void {
   if (freeBytes >= neededBytes) return;
   throw new StackError(
     `The disk of ${dir} has ${Math.floor(freeBytes / MIB)} MiB left, ${Math.ceil(neededBytes / MIB)} MiB are needed; ` +
-      'free some space and run `stack up` again.',
+      'free some space and run the same command again.',
   );
 }
 

@@ -78,13 +78,13 @@ export function parsePorts(value: unknown, source: string): StackPorts {
 }
 
 /**
- * Below the ports that Linux hands to outgoing connections (32768 and up), so that no client can sit on the port of a
+ * Below the ports that Linux hands to outgoing connections (32768 and up), so that no client can use the port of a
  * server that is down for a moment; above the well-known ones.
  */
 const FREE_RANGE = { from: 21_000, to: 32_000 };
 const FREE_TRIES_MAX = 200;
 
-/** Picks ports nobody listens on. Two instances that pick at the same moment are kept apart by chance alone. */
+/** Picks ports that no process listens on. Only chance keeps two instances apart that pick at the same moment. */
 export function pickFreePorts(
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number = Math.random,
@@ -111,7 +111,7 @@ export function pickFreePorts(
   });
 }
 
-/** A TCP port somebody listens on, as in /proc/net/tcp. */
+/** A TCP port that a process listens on, as in /proc/net/tcp. */
 export interface ListeningPort {
   readonly port: number;
   /** Number of the socket; the holder has it open as `socket:[inode]`. */
@@ -204,7 +204,7 @@ export function portInUseSentence(
   return `Port ${port} (${label}) is in use by ${who}; stop it, or ${advice}.`;
 }
 
-/** @throws StackError naming the first of these ports that somebody listens on, who that is, and what to do */
+/** @throws StackError naming the first of these ports that a process listens on, that process, and what to do */
 export function assertPortsFree(claimed: readonly ClaimedPort[], advice?: string): void {
   const listening = listeningPorts();
   for (const one of claimed) {

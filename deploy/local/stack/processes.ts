@@ -30,7 +30,7 @@ export function parseStat(stat: string): ProcessStat | null {
   return state === undefined || startTicks === undefined ? null : { state, startTicks };
 }
 
-/** @returns who has this pid now; null when nobody has, or only a dead one whose parent has not read its exit code */
+/** @returns the process that has this pid now; null when none has, or only a dead one whose parent has not read its exit code */
 export function identityOf(pid: number): ProcessIdentity | null {
   try {
     const stat = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));

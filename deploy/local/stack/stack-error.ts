@@ -19,7 +19,9 @@ const NOT_WRITABLE = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST']);
 export function explainFileError(error: unknown, dir: string): unknown {
   const { code, path, syscall } = error as NodeJS.ErrnoException;
   if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new StackError(`The disk of ${dir} is full; free some space and run \`stack up\` again.`, { cause: error });
+    return new StackError(`The disk of ${dir} is full; free some space and run the same command again.`, {
+      cause: error,
+    });
   }
   const refused = code !== undefined && NOT_WRITABLE.has(code);
   if (!refused && !(code === 'ENOENT' && syscall === 'mkdir')) return error; // /proc refuses new folders this way

@@ -114,7 +114,7 @@ export function openStack(options: StackOptions = {}): Stack {
     status: () => Promise.all(servers.map((server) => server.status())),
     env: () => {
       const secrets = readSecrets(paths.secretsFile);
-      if (secrets === null) throw new StackError(`${paths.dir} was never started; run \`stack up\` first.`);
+      if (secrets === null) throw new StackError(`${paths.dir} was never started; run \`npm run stack -- up\` first.`);
       return stackEnv(ports, secrets);
     },
     server: (name) => {

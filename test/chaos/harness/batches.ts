@@ -28,7 +28,7 @@ export const batchOf = (saleId: string, users: readonly string[], batchId = newB
     purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
   });
 
-/** Takes a unit for each of these buyers; no message follows, so only the re-drive knows of the batch. */
+/** Takes a unit for each of these buyers; no message follows, so only the re-drive finds the batch. */
 export async function deductBatch(
   { redis }: Pick<StackControls, 'redis'>,
   saleId: string,
@@ -39,7 +39,7 @@ export async function deductBatch(
   return batch;
 }
 
-/** The same, and the re-drive does not know of it either: a leak. */
+/** The same, and the re-drive does not find it either: a leak. */
 export async function leakBatch(
   stack: Pick<StackControls, 'redis'>,
   saleId: string,
@@ -112,13 +112,13 @@ function heldBatch(stack: StackControls, batch: Batch, orderIdOf: (nth: number) 
       expectEqual((await repository.write(plan)).outcome, 'written', 'write');
     },
     markRecorded(): Promise<void> {
-      const settled = orders.map(({ orderId, purchase: { userId, requestId } }) => ({
+      const recorded = orders.map(({ orderId, purchase: { userId, requestId } }) => ({
         orderId,
         userId,
         requestId,
         state: 'pending_payment' as const,
       }));
-      return createBatchStore(stack.redis).markRecorded([{ batch, orders: settled }]);
+      return createBatchStore(stack.redis).markRecorded([{ batch, orders: recorded }]);
     },
   };
 }

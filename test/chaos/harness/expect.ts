@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-/** Assertions of rows: plain functions that throw, with what was looked at in their sentence. */
+/** Assertions of scenarios: plain functions whose error says what was compared. */
 
 /** @throws AssertionError unless `actual` is deeply equal */
 export function expectEqual<T>(actual: T, expected: T, what: string): void {

@@ -108,7 +108,7 @@ export class TcpProxy {
     this.#carry(server, client, 'replies', connection);
     for (const socket of [client, server]) {
       if (this.#stalled) socket.pause();
-      socket.on('error', () => undefined); // the close tells the other side
+      socket.on('error', () => undefined); // `close` follows
       socket.on('close', () => {
         client.destroy();
         server.destroy();
@@ -186,7 +186,7 @@ function envThrough(name: ProxiedName, address: string, stack: StackEnv): Record
       return { REDIS_URL: withHost(stack.REDIS_URL, address) };
     case 'mysql':
       return { MYSQL_URL: withHost(stack.MYSQL_URL, address) };
-    case 'broker': // it hands out its own address, which leads past the proxy
+    case 'broker': // it returns its own address, which leads past the proxy
       return { ROCKETMQ_ENDPOINT: address, ROCKETMQ_ROUTE: 'endpoint' };
   }
 }

@@ -26,17 +26,17 @@ export async function until(
   throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
 }
 
-/** Asks again and again until there is something. */
+/** Reads again and again until there is a value. */
 export async function found<T>(
   what: string,
-  look: () => Promise<T | null | undefined>,
+  read: () => Promise<T | null | undefined>,
   timeoutMs?: number,
 ): Promise<T> {
   let value: T | null | undefined;
   await until(
     what,
     async () => {
-      value = await look();
+      value = await read();
       return value !== null && value !== undefined;
     },
     timeoutMs,

@@ -42,7 +42,7 @@ async function leaveOneOpen(context: ScenarioContext): Promise<Buyers> {
   return buyers;
 }
 
-/** The api told the broker that it does not know. */
+/** The api could not answer a check-back. */
 function untilUnanswered(context: ScenarioContext, api: Program): Promise<void> {
   const unanswered = (): Promise<number> => readMetric(api, 'seckill_check_backs_total{answer="no_answer"}');
   return context.until('the broker got no answer', async () => (await unanswered()) > 0);

@@ -94,7 +94,7 @@ const LOG_FILE_BYTES = 134_217_728;
 const BALLAST_TOPIC = 'seckill-chaos-ballast';
 const BALLAST_BYTES = 3 * 1024 ** 2;
 
-/** Sends messages that nobody receives until the log of the broker starts another file: the first may be deleted then. */
+/** Sends messages that no consumer receives until the log of the broker starts another file: the first may be deleted then. */
 async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
   const topic = {
     topicName: BALLAST_TOPIC,

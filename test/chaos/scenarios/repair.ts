@@ -24,7 +24,7 @@ const REPAIR = { REPAIR_QUIET_MS: '300', REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TI
 /** A command that the proxy holds back does not time out. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '15000' };
 
-/** Part of every key of a sale: a keeper repairs all sales that need it. */
+/** Part of every key of a sale: a keeper repairs other sales too. */
 const keyOf = (saleId: string): string => `{${saleId}:`;
 /** A repair that needs no restart of Redis. */
 const repairCommand = (saleId: string): string[] => ['sale', 'repair', saleId, '--force', '--json'];
@@ -121,7 +121,7 @@ const LATE_COMMAND: Scenario = {
   },
 };
 
-/** One of two keepers may have finished before the other one looks. */
+/** One of two keepers may have finished before the other one polls. */
 const RESTARTS_MAX = 5;
 
 const TWO_KEEPERS: Scenario = {
@@ -288,7 +288,7 @@ const KEEPS_HELD: Scenario = {
     await untilRebuilt(stack, saleId);
     expectEqual(await unitsLeftOf(stack, saleId), kept - 2, 'units left: those of both parked batches are held');
     await context.start('worker');
-    const sold = 30 - kept + 3; // the three late purchases claim their units
+    const sold = 30 - kept + 3; // the three late purchases reacquire their units
     const areRecorded = async (): Promise<boolean> => (await rowsOf(stack, saleId)) === sold - 2;
     await context.until('what is not parked is recorded', areRecorded, 40_000);
     const replay = await runCommand(['dlq', 'replay', '--all-matching', '--sale', saleId, '--json'], context.env);

@@ -67,7 +67,7 @@ const CONNECTION_LIMIT: Limit = { ratio: 1.25, slack: 8 };
  */
 const REDIS_BYTES_PER_ORDER_MAX = 1024;
 const REDIS_KEYS_PER_ORDER_MAX = 1.5;
-/** Not of orders: buffers of connections, and tables that double. Sale cards, and markers of what was refused. */
+/** Not of orders: buffers of connections, and tables that double. Sale snapshots, and markers of refused batches. */
 const REDIS_BYTES_SLACK = 4 * MIB;
 const REDIS_KEYS_SLACK = 200;
 

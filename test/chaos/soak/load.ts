@@ -82,7 +82,7 @@ const PAUSE_MS = 100;
 const BUY_TRIES = 20;
 /** A buyer who waits for an order needs a socket: the others do not wait. */
 const FOLLOWED_MAX = 40;
-/** A buyer looks for the order for so long; then another buyer is followed. */
+/** A buyer polls for the order for so long; then another buyer is followed. */
 const FOLLOW_MAX_MS = 45_000;
 const POLL_WAIT_SECONDS = 2;
 const POLL_AGAIN_MS = 300;

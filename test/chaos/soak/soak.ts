@@ -152,7 +152,7 @@ export class Soak {
 
 /** For the sweep that ends unpaid orders, after the last window has passed. */
 const SWEEP_MAX_MS = 60_000;
-/** The keeper looks for them every 30 s, and each takes some seconds: enough for fifty after the last kill of Redis. */
+/** The keeper searches for them every 30 s, and each takes some seconds: enough for fifty after the last kill of Redis. */
 const REBUILT_MAX_MS = 180_000;
 /** The last re-drive starts after 30 s and needs as long; the rest is for a shared machine. */
 const REST_MAX_MS = 120_000;

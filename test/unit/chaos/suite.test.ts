@@ -36,7 +36,7 @@ describe('chaos: the suite', () => {
     expect(new Set(names).size).to.equal(names.length);
   });
 
-  it('fails a scenario whose fault was not observed, or that never said that it is over', async () => {
+  it('fails a scenario whose fault was not observed, or never called faultEnded', async () => {
     const [silent] = await resultsOf(scenarioOf({}));
     expect(silent).to.include({ outcome: 'red', reason: 'no fault was observed: the scenario proved nothing' });
     const [endless] = await resultsOf(scenarioOf({ run: (context) => context.observed('it broke', () => true) }));

@@ -9,14 +9,14 @@ const PACE = { perSecond: 1000, inFlightMax: 2 };
 
 describe('seckill dlq: working through dead letters', () => {
   let lines: Record<string, unknown>[];
-  let said: string[];
+  let printed: string[];
   beforeEach(() => {
     lines = [];
-    said = [];
+    printed = [];
     sinon
       .stub(console, 'log')
       .callsFake((line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>));
-    sinon.stub(console, 'error').callsFake((line: string) => void said.push(line));
+    sinon.stub(console, 'error').callsFake((line: string) => void printed.push(line));
   });
   afterEach(() => sinon.restore());
 
@@ -47,7 +47,7 @@ describe('seckill dlq: working through dead letters', () => {
       { deadLetterId: '2', outcome: 'already_recorded', note: 'before' },
       { deadLetterId: '3', outcome: 'already_closed', note: 'it is replayed' },
     ]);
-    expect(said).to.deep.equal(['3 asked for: 1 replayed, 1 already_recorded, 1 already_closed.']);
+    expect(printed).to.deep.equal(['3 asked for: 1 replayed, 1 already_recorded, 1 already_closed.']);
   });
 
   const NOT_DONE: Record<string, ReplayAnswer> = {
@@ -68,7 +68,7 @@ describe('seckill dlq: working through dead letters', () => {
     sinon.restore();
     expect(done).to.equal(false);
     expect(lines).to.deep.equal([{ deadLetterId: '1', outcome: 'fault', note: 'mysql is gone' }]);
-    expect(said.at(-1)).to.contain('run the same command again');
+    expect(printed.at(-1)).to.contain('run the same command again');
   });
 
   it('is done in part when there were fewer than asked for', async () => {

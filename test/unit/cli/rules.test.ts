@@ -40,8 +40,8 @@ describe('seckill rules check', () => {
 
   it('names everything that is wrong with its place, for people and for programs', async () => {
     const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
-    const said = await check(bad);
-    expect(said)
+    const message = await check(bad);
+    expect(message)
       .to.match(/^refused: .*not fit/)
       .and.contain('\n  lists.mode ')
       .and.contain('\n  lists.users.deny.0 ');
@@ -58,7 +58,7 @@ describe('seckill rules check', () => {
   });
 
   it('shows nothing of the file that could steer the terminal', async () => {
-    const said = await check(JSON.stringify({ rules: { '\u001b[2Jgone': 1 } }));
-    expect(said).to.contain('gone').and.not.contain('\u001b');
+    const message = await check(JSON.stringify({ rules: { '\u001b[2Jgone': 1 } }));
+    expect(message).to.contain('gone').and.not.contain('\u001b');
   });
 });

@@ -6,10 +6,10 @@ import { UsageError } from '../../../src/cli/cli-error.js';
 import { ignoreClosedPipe, report } from '../../../src/cli/run-command-line.js';
 
 describe('what a command prints when it fails', () => {
-  let said: unknown[][];
+  let printed: unknown[][];
   beforeEach(() => {
-    said = [];
-    sinon.stub(console, 'error').callsFake((...parts: unknown[]) => void said.push(parts));
+    printed = [];
+    sinon.stub(console, 'error').callsFake((...parts: unknown[]) => void printed.push(parts));
   });
   afterEach(() => sinon.restore());
 
@@ -30,9 +30,9 @@ describe('what a command prints when it fails', () => {
   ] as const) {
     it(`one sentence without a stack: ${name}`, () => {
       expect(report(make())).to.equal(1);
-      expect(said).to.have.length(1);
-      expect(said[0]).to.have.length(1);
-      expect(said[0]?.[0]).to.match(words).and.not.include('\n');
+      expect(printed).to.have.length(1);
+      expect(printed[0]).to.have.length(1);
+      expect(printed[0]?.[0]).to.match(words).and.not.include('\n');
     });
   }
 
@@ -51,6 +51,6 @@ describe('what a command prints when it fails', () => {
   it('an unexpected error keeps its stack', () => {
     const error = new Error('x');
     expect(report(error)).to.equal(1);
-    expect(said[0]).to.include(error);
+    expect(printed[0]).to.include(error);
   });
 });

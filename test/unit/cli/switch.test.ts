@@ -58,8 +58,8 @@ describe('seckill switch', () => {
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
     expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
     await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
-    for (const said of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
-      expect(said)
+    for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
+      expect(message)
         .to.match(/cannot be read/)
         .and.contain('tomorrow')
         .and.not.contain('\u001b');

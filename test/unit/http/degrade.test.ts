@@ -123,7 +123,7 @@ describe('the degradation in front of the routes', () => {
   });
 
   for (const endpoint of READS) {
-    it(`${endpoint}: level 1 gives what was said before, marked with its age, and does not read`, async () => {
+    it(`${endpoint}: level 1 gives the previous answer, marked with its age, and does not read`, async () => {
       const { body: full } = await get(endpoint).expect(200);
       world.switch(endpoint, 'L1');
       await get(endpoint).expect(200);

@@ -16,7 +16,7 @@ interface Ask {
   readonly body?: string;
 }
 
-interface Heard {
+interface Received {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Record<string, unknown>;
@@ -32,7 +32,7 @@ describe('POST purchases', () => {
   });
   afterEach(() => server.stop());
 
-  async function ask({ method = 'POST', path = PATH, headers = {}, body }: Ask = {}): Promise<Heard> {
+  async function ask({ method = 'POST', path = PATH, headers = {}, body }: Ask = {}): Promise<Received> {
     const given = {
       authorization: bearer(),
       'idempotency-key': 'k1',

@@ -32,19 +32,19 @@ describe('mysql errors', () => {
   }
 
   it('keeps the names of column, table and constraint, and no value', () => {
-    const said = (errno: number, code: string, message: string): string =>
+    const messageOf = (errno: number, code: string, message: string): string =>
       toMysqlError(serverError(errno, code, message)).message;
     // The driver calls MariaDB's 4025 by the name that this number has in MySQL.
-    expect(said(4025, 'ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE', 'CONSTRAINT `window` failed for `sales`')).to.equal(
-      'mysql: bad_value: errno 4025: CONSTRAINT `window` failed for `sales`',
-    );
-    expect(said(1406, 'ER_DATA_TOO_LONG', "Data too long for column 'title' at row 1")).to.equal(
+    expect(
+      messageOf(4025, 'ER_INNODB_AUTOEXTEND_SIZE_OUT_OF_RANGE', 'CONSTRAINT `window` failed for `sales`'),
+    ).to.equal('mysql: bad_value: errno 4025: CONSTRAINT `window` failed for `sales`');
+    expect(messageOf(1406, 'ER_DATA_TOO_LONG', "Data too long for column 'title' at row 1")).to.equal(
       "mysql: bad_value: ER_DATA_TOO_LONG: Data too long for column 'title' at row 1",
     );
-    expect(said(1292, 'ER_TRUNCATED_WRONG_VALUE', "Incorrect datetime value: 'ann' for column 'at' at row 1")).to.equal(
-      "mysql: bad_value: ER_TRUNCATED_WRONG_VALUE: Incorrect datetime value: '…' for column 'at' at row 1",
-    );
-    expect(said(1064, 'ER_PARSE_ERROR', "You have an error near 'VALUES ('ann')' at line 1")).to.equal(
+    expect(
+      messageOf(1292, 'ER_TRUNCATED_WRONG_VALUE', "Incorrect datetime value: 'ann' for column 'at' at row 1"),
+    ).to.equal("mysql: bad_value: ER_TRUNCATED_WRONG_VALUE: Incorrect datetime value: '…' for column 'at' at row 1");
+    expect(messageOf(1064, 'ER_PARSE_ERROR', "You have an error near 'VALUES ('ann')' at line 1")).to.equal(
       'mysql: other: ER_PARSE_ERROR',
     );
   });

@@ -11,7 +11,7 @@ const INVISIBLE_MS = 30_000;
 describe('keeper: the messages of a consumer group', () => {
   let world: KeeperWorld;
   let handled: string[];
-  /** What becomes of a body; `done` where nothing is said. */
+  /** What becomes of a body; `done` where none is set. */
   let answers: Map<string, () => MessageResult>;
 
   beforeEach(() => {

@@ -73,7 +73,7 @@ describe('record-batches', () => {
     expect(idsOf(plans[1])).not.to.deep.equal(idsOf(plans[0]));
   });
 
-  it('oversold: only the sale whose guard said no is tried one by one [D6]', async () => {
+  it('oversold: only the sale whose guard refused is written order by order [D6]', async () => {
     const other = saleOf();
     mysql.putSale(other);
     mysql.putSale({ ...sale, stock: 1 });

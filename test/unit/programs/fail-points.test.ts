@@ -74,16 +74,16 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
 }
 
 /** Only steps that move units are passed. */
-function movingUnits(done: string[], said: 'moved' | 'not' = 'moved'): TransferStore {
+function movingUnits(done: string[], result: 'moved' | 'not' = 'moved'): TransferStore {
   return {
     read: async () => null,
     transferOut: async () => {
       done.push('transferOut');
-      return said === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
+      return result === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
     },
     transferIn: async () => {
       done.push('transferIn');
-      return { outcome: said === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
+      return { outcome: result === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
     },
     endTransfer: async () => 'ended',
   };

@@ -46,7 +46,7 @@ describe('what Maven prints', () => {
       'Connection refused -> [Help 1]\n[ERROR] more';
     expect(mavenFailure(output)).to.equal(
       'Maven could not fetch the servers: Could not transfer artifact a:b:jar:1 from/to central (the repository): ' +
-        'Connection refused; check the network (or a proxy in the Maven settings) and run `stack up` again.',
+        'Connection refused; check the network (or a proxy in the Maven settings) and run the same command again.',
     );
   });
 

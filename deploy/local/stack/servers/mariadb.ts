@@ -127,7 +127,7 @@ interface InitialiseOptions {
 
 /**
  * Makes the data folder, with our database and user, unless it exists. It gets its name only when it is complete, so a
- * start that was cut off leaves nothing that looks like data.
+ * start that was cut off leaves nothing that could be taken for data.
  */
 async function initialiseMariadb(options: InitialiseOptions): Promise<void> {
   const { mariadbd, args, dataDir, logFile, signal } = options;

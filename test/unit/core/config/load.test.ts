@@ -121,8 +121,8 @@ describe('config', () => {
     const [one, cluster] = ['redis://h:6379', 'redis+cluster://h:6379,h:6380'];
     expect(problemsOf(['redis'], { REDIS_URL: one, REDIS_WAIT_REPLICAS: '1' })).to.deep.equal([]);
     expect(problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '0' })).to.deep.equal([]);
-    const said = problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '1' });
-    expect(said.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
+    const problems = problemsOf(['redis'], { REDIS_URL: cluster, REDIS_WAIT_REPLICAS: '1' });
+    expect(problems.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
   });
 
   it('secrets are never shown, however wrong they are [S9]', () => {
@@ -133,9 +133,9 @@ describe('config', () => {
       MYSQL_URL: 'not a url with mysql-password',
       ROCKETMQ_ENDPOINT: 'host:1',
     };
-    const said = problemsOf(PROGRAM_SECTIONS.api, env).join('\n');
-    expect(said).to.include('JWT_SECRET').and.include('REDIS_URL').and.include('MYSQL_URL');
-    for (const hidden of [short, 'redis-password', 'mysql-password']) expect(said).not.to.include(hidden);
+    const problems = problemsOf(PROGRAM_SECTIONS.api, env).join('\n');
+    expect(problems).to.include('JWT_SECRET').and.include('REDIS_URL').and.include('MYSQL_URL');
+    for (const hidden of [short, 'redis-password', 'mysql-password']) expect(problems).not.to.include(hidden);
   });
 
   it('keys that may hold a password are marked as secret', () => {
@@ -156,14 +156,14 @@ describe('config', () => {
     expect(loadConfig(['admission'], {}).admission).to.deep.equal({ signKeys: '', sealKeys: '' });
     const good = { ADMISSION_SIGN_KEYS: `app-1:${SECRET},app-2:${SECRET}`, ADMISSION_SEAL_KEYS: `k1:${SECRET}` };
     expect(loadConfig(['admission'], good).admission.signKeys).to.equal(good.ADMISSION_SIGN_KEYS);
-    const said = problemsOf(['admission'], {
+    const problems = problemsOf(['admission'], {
       ADMISSION_SIGN_KEYS: `app-1:${SECRET},hush-hush`,
       ADMISSION_SEAL_KEYS: 'k1:hush-hush',
     });
-    expect(said).to.have.length(2);
-    expect(said[0]).to.include('ADMISSION_SIGN_KEYS must be id:secret,id:secret, but key 2 needs the form');
-    expect(said[1]).to.include('ADMISSION_SEAL_KEYS must be id:secret,id:secret, but the secret of key 1 needs');
-    for (const hidden of [SECRET, 'hush-hush']) expect(said.join()).not.to.include(hidden);
+    expect(problems).to.have.length(2);
+    expect(problems[0]).to.include('ADMISSION_SIGN_KEYS must be id:secret,id:secret, but key 2 needs the form');
+    expect(problems[1]).to.include('ADMISSION_SEAL_KEYS must be id:secret,id:secret, but the secret of key 1 needs');
+    for (const hidden of [SECRET, 'hush-hush']) expect(problems.join()).not.to.include(hidden);
   });
 
   it('a simulator of payments is a choice, and refused in production; without a webhook secret there is no webhook', () => {
@@ -171,9 +171,9 @@ describe('config', () => {
     expect(payment).to.deep.equal({ provider: 'none', webhookSecret: '' });
     const simulated = { ...GOOD, PAYMENT_PROVIDER: 'simulator' };
     expect(loadConfig(PROGRAM_SECTIONS.api, simulated).payment.provider).to.equal('simulator');
-    const said = problemsOf(PROGRAM_SECTIONS.api, { ...simulated, NODE_ENV: 'production' });
-    expect(said).to.have.length(1);
-    expect(said[0]).to.include('PAYMENT_PROVIDER');
+    const problems = problemsOf(PROGRAM_SECTIONS.api, { ...simulated, NODE_ENV: 'production' });
+    expect(problems).to.have.length(1);
+    expect(problems[0]).to.include('PAYMENT_PROVIDER');
     const short = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET: 'short' });
     expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
   });

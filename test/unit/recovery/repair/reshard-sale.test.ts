@@ -214,9 +214,9 @@ describe('reshard-sale', () => {
         const act = port[method] as (...args: unknown[]) => Promise<unknown>;
         dying[method] = (async (...args: unknown[]) => {
           if (left <= 0 || (when === 'before' && left === 1)) throw new Death();
-          const said = await act(...args);
+          const result = await act(...args);
           if (--left <= 0) throw new Death();
-          return said;
+          return result;
         }) as T[keyof T];
       }
       return dying;

@@ -60,9 +60,9 @@ export class TransferWorld {
     let left = steps;
     const step = async <T>(act: () => Promise<T>): Promise<T> => {
       if (left <= 0) throw new Death();
-      const said = await act();
+      const result = await act();
       if (--left <= 0) throw new Death();
-      return said;
+      return result;
     };
     const { transfers } = this;
     return {
