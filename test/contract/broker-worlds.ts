@@ -89,19 +89,11 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
           metrics: createChannelMetrics(new Registry()),
         }),
       ),
-<<<<<<< HEAD
-    redriveChannel: () => keep(createRedriveChannel(options)),
-    deadlineChannel: () => keep(createDeadlineChannel(options)),
-    orderEventChannel: () => keep(createOrderEventChannel(options)),
+    redriveChannel: () => open(createRedriveChannel(options)),
+    deadlineChannel: () => open(createDeadlineChannel(options)),
+    orderEventChannel: () => open(createOrderEventChannel(options)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
-      keep(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
-=======
-    redriveChannel: () => open(createRedriveChannel({ endpoint, log })),
-    deadlineChannel: () => open(createDeadlineChannel({ endpoint, log })),
-    orderEventChannel: () => open(createOrderEventChannel({ endpoint, log })),
-    source: (topic, group, invisibleMs = INVISIBLE_MS) =>
-      open(createDeliverySource({ endpoint, topic, group, invisibleMs, awaitMs: AWAIT_MS, log })),
->>>>>>> main
+      open(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {
