@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { RENDER_COMMAND, renderConfigDocs } from '../../src/core/config/docs.js';
+import { RENDER_COMMAND, renderConfigDocs } from './config-docs.js';
 import type { Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA } from '../../src/core/config/schema.js';
 

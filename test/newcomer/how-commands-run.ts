@@ -44,7 +44,7 @@ export const RUN_HERE: readonly string[] = [
 export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/newcomer/first-steps.test.ts': ['npm start'],
   'test/guard/fault-matrix.test.ts': ['npx mocha test/guard/fault-matrix.test.ts'],
-  'test/guard/config-docs.test.ts': ['npx tsx src/core/config/docs.ts > docs/configuration.md'],
+  'test/guard/config-docs.test.ts': ['npx tsx test/guard/config-docs.ts > docs/configuration.md'],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
   'test/integration/purchase-events.test.ts': [
     'curl -N "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1/events" …',

@@ -1,9 +1,9 @@
 import { pathToFileURL } from 'node:url';
-import type { Key } from './key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from './schema.js';
+import type { Key } from '../../src/core/config/key.js';
+import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 
 /** The command that writes the page anew; a test compares the page with `renderConfigDocs()`. */
-export const RENDER_COMMAND = 'npx tsx src/core/config/docs.ts > docs/configuration.md';
+export const RENDER_COMMAND = 'npx tsx test/guard/config-docs.ts > docs/configuration.md';
 
 const INTRO = `# Configuration
 
