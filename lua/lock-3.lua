@@ -1,4 +1,4 @@
--- lock: begins the repair of a bucket. From now on nothing is sold, recorded or released (protocol rule 10).
+-- lock: begins the repair of a bucket. From now on nothing is sold, recorded or released (protocol rule 12).
 -- KEYS[1]  sk:{saleId:bucket}:sale             state, epoch, and the repair: token, run_id, lease
 -- KEYS[2]  sk:{saleId:bucket}:staged:requests  staged data; what an earlier repair left is deleted
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    the same

@@ -1,4 +1,4 @@
--- reacquire: takes units and limit for a batch of an older epoch whose deduct may have been lost (protocol rule 11).
+-- reacquire: takes units and limit for a batch of an older epoch whose deduct may have been lost (protocol rule 13).
 -- KEYS[1]  sk:{saleId:bucket}:stock         units left
 -- KEYS[2]  sk:{saleId:bucket}:sale          state, epoch, run_id, limit
 -- KEYS[3]  sk:{saleId:bucket}:buyers        userId -> units held or ordered

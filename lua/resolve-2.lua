@@ -8,7 +8,7 @@
 --   aborted              the units are not held and never will be: roll back
 --   no_answer            no marker, and none may be written: the sale is not loaded, in repair, on another server than
 --                        it was loaded on, or of an earlier epoch than the batch
---   outlived             no marker, but the sale was rebuilt since: marker and units may be lost. Commit (rule 11)
+--   outlived             no marker, but the sale was rebuilt since: marker and units may be lost. Commit (rule 13)
 local marker = redis.call('GET', KEYS[1])
 if marker then return string.match(marker, '^%a+') end
 

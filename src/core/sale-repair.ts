@@ -2,7 +2,7 @@ import type { BucketStatus } from './ports/repair-stores.js';
 import type { Sale } from './sale.js';
 
 /**
- * Why the data of a sale in Redis cannot be trusted, the first reason that holds (protocol rule 9).
+ * Why the data of a sale in Redis cannot be trusted, the first reason that holds (protocol rule 11).
  * - `in_repair`: a repair is under way, or has died
  * - `not_loaded`: a bucket is gone
  * - `other_server`: a bucket was loaded on a server that was restarted or replaced since: its last writes may be lost

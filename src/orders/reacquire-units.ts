@@ -13,7 +13,7 @@ import type { RetryReason } from './metrics.js';
 const NO_LIVE_BUYERS: Known['liveBuyers'] = new Set();
 
 /**
- * Takes units in the present epoch for the purchases of older batches that have no row (protocol rule 11). Safe to
+ * Takes units in the present epoch for the purchases of older batches that have no row (protocol rule 13). Safe to
  * repeat: what a batch holds it does not take again. A Redis that cannot answer is neither the fault of the batch nor
  * an outage of MySQL: the batch waits, as it does for a repair.
  * @param batches of sales that exist; those of the present epoch are looked up and left alone

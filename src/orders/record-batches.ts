@@ -50,7 +50,7 @@ const NO_IDS_WAIT_MAX_MS = 250;
  * A request that stands in two of the batches cannot be written twice in one transaction. That is rare, so duplicates
  * are looked for only after a unique key was violated; then the batches are recorded in several passes without
  * duplicates.
- * Source: protocol rules 6, 7 and 11
+ * Source: protocol rules 6, 7 and 13
  */
 export async function recordBatches(
   batches: readonly Batch[],

@@ -42,7 +42,7 @@ export interface Mutant {
 export const MUTANTS: readonly Mutant[] = [
   {
     name: 'late-batches-reacquire-nothing',
-    breaks: 'a batch of an older epoch takes its units in the present one (rule 11)',
+    breaks: 'a batch of an older epoch takes its units in the present one (rule 13)',
     edits: [
       {
         file: 'src/orders/draft-rows.ts',
@@ -59,7 +59,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'keeper-trusts-any-server',
-    breaks: 'a sale that is found on another server than it was loaded on is rebuilt there, and sells again (rule 9)',
+    breaks: 'a sale that is found on another server than it was loaded on is rebuilt there, and sells again (rule 11)',
     edits: [
       {
         file: 'lua/bucket-status-1.lua',

@@ -166,7 +166,7 @@ export class InvariantMonitor {
   /** A half message is committed where its batch is deducted, and rolled back where it never will be (rule 2). */
   checkEnd(end: 'commit' | 'rollback', { batchId }: { batchId: string }): void {
     const word = this.#markerWords.get(batchId);
-    if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 11)
+    if (end === 'commit' && this.#outlived.has(batchId)) return; // its marker may be lost (rule 13)
     if (end === 'rollback' && word !== 'deducted' && this.#system.past.repairs > 0) return; // of another epoch
     if (word !== (end === 'commit' ? 'deducted' : 'aborted')) {
       this.#system.fail('MARKER', `${end} of batch ${batchId.slice(0, 4)}, which is ${word ?? 'not resolved'}`);

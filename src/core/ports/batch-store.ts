@@ -68,7 +68,7 @@ export interface BatchStore {
    * @param epoch of the sale, as MySQL has it now
    * @param recorded keys (`userId/requestId`) of its purchases that have a row
    * @throws OperationalError redis; it may have been done, so call again
-   * Source: lua/reacquire-6.lua; protocol rule 11
+   * Source: lua/reacquire-6.lua; protocol rule 13
    */
   reacquire(batch: Batch, epoch: number, recorded: ReadonlySet<string>): Promise<Reacquired>;
 

@@ -55,7 +55,7 @@ export interface RebuiltBucket {
 
 /**
  * Rebuilds buckets that may have lost data. Every call after `lock` carries its token: a late command of a repair that
- * another one has taken over, or that began on another server, does nothing (protocol rule 10).
+ * another one has taken over, or that began on another server, does nothing (protocol rule 12).
  */
 export interface RepairStore {
   /**

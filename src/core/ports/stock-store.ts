@@ -35,7 +35,7 @@ export type DeductVerdict =
 /**
  * - `deducted`, `aborted`, `claimed`: what the marker says, the same for ever
  * - `outlived`: there is no marker, and the sale was rebuilt since the batch was formed: it may have been deducted, and
- *   its marker lost. Commit it; the worker that records it takes its units again in the present epoch (protocol rule 11)
+ *   its marker lost. Commit it; the worker that records it takes its units again in the present epoch (protocol rule 13)
  * - `unreplicated`: `deducted`, but too few replicas know
  * - `no_answer`: there is no marker and none may be written (sale missing, in repair or in need of it)
  * - `outcome_unknown`: Redis did not answer
@@ -71,7 +71,7 @@ export interface StockStore {
   /**
    * Takes the units of the whole batch or none, and leaves its marker. Sent once: a lost reply is
    * `outcome_unknown`, so ask `resolve`. Never throws.
-   * Source: lua/deduct-6.lua; protocol rules 1, 2 and 9
+   * Source: lua/deduct-6.lua; protocol rules 1, 2 and 11
    */
   deduct(batch: Batch): Promise<DeductVerdict>;
 
@@ -85,7 +85,7 @@ export interface StockStore {
    * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was
    * resharded: ask MySQL.
    * @throws OperationalError redis
-   * Source: lua/read-request-2.lua; protocol rule 9
+   * Source: lua/read-request-2.lua; protocol rule 11
    */
   findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook>;
 

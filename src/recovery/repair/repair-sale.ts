@@ -77,7 +77,7 @@ export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
  * locked meanwhile: nobody can buy, and marks and releases are retried later. If this process dies, the sale stays
  * locked until the next repair, which begins anew; a late command of this one has no effect then.
  * @throws OperationalError; the sale stays locked until the next repair
- * Source: protocol rule 10
+ * Source: protocol rule 12
  */
 export async function repairSale(
   sale: Sale,

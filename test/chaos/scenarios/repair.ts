@@ -210,7 +210,7 @@ function delayUntilRepair(
 }
 
 const LATE_RECORD: Scenario = {
-  name: 'R10/late_settle',
+  name: 'R10/late_mark_recorded',
   title: 'mark-recorded arrives while its sale is locked, or after its repair: the order stands, once',
   alone: true,
   async run(context) {

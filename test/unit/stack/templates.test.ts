@@ -89,7 +89,7 @@ describe('files of the servers', () => {
     });
   });
 
-  it('ask a half message again for at least an hour (protocol rule 11)', async () => {
+  it('ask a half message again for at least an hour (protocol rule 2)', async () => {
     await proxySpec(instance()).prepare(TOOLS);
     const value = (key: string): number => Number(new RegExp(`^${key}=(\\d+)$`, 'm').exec(conf('broker.conf'))?.[1]);
     expect(value('transactionCheckInterval') * value('transactionCheckMax')).to.be.at.least(3_600_000);
