@@ -24,17 +24,3 @@ export function lowestOrderIdAt(atMs: number): string {
   const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
   return (time << (SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS)).toString();
 }
-
-/** Takes an order id apart; for people and tests. */
-export function explainOrderId(orderId: string): { atMs: number; slot: number; userHash: number; sequence: number } {
-  let rest = BigInt(orderId);
-  const take = (bits: bigint): number => {
-    const value = Number(rest & ((1n << bits) - 1n));
-    rest >>= bits;
-    return value;
-  };
-  const sequence = take(SEQUENCE_BITS);
-  const userHash = take(USER_HASH_BITS);
-  const slot = take(SLOT_BITS);
-  return { atMs: Number(rest) + ORDER_ID_EPOCH_MS, slot, userHash, sequence };
-}

@@ -15,7 +15,6 @@ export const mayMove = (from: OrderState, to: OrderState): boolean => ORDER_TRAN
 export const statesBefore = (to: OrderState): OrderState[] => ORDER_STATES.filter((from) => mayMove(from, to));
 
 /** States whose units count as sold. */
-export const LIVE_ORDER_STATES = ['pending_payment', 'paid'] as const satisfies readonly OrderState[];
 export const isLive = (state: OrderState): boolean => state === 'pending_payment' || state === 'paid';
 
 /**

@@ -6,10 +6,8 @@ export type RequestEntry =
   | { readonly state: 'held'; readonly batchId: string; readonly quantity: number }
   | { readonly state: 'ordered' | 'released'; readonly orderId: string; readonly quantity: number };
 
+/** `lost-<batchId>` stands for the order id where `reacquire` has closed the entry: its row is written afterwards. */
 const LOST = 'lost-';
-
-/** In place of the order id in the entry of a purchase that `reacquire` has closed: its row is written afterwards. */
-export const lostIn = (batchId: string): string => `${LOST}${batchId}`;
 
 /** The batch that an entry without a row waits for; null when there is none, so the row was there before the entry. */
 export function batchOfEntry(entry: RequestEntry): string | null {

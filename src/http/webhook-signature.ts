@@ -30,11 +30,5 @@ export function createWebhookVerifier(secret: string, options: WebhookVerifierOp
   };
 }
 
-/** The header for a body, as a payment provider makes it. */
-export function signWebhook(secret: string, body: string, atMs: number): string {
-  const seconds = String(Math.floor(atMs / 1000));
-  return `t=${seconds},v1=${hmac(secret, seconds, body).toString('hex')}`;
-}
-
 const hmac = (secret: string, seconds: string, body: string): Buffer =>
   createHmac('sha256', secret).update(`${seconds}.${body}`).digest();

@@ -1,10 +1,9 @@
 import { expect } from 'chai';
 import { until } from '../chaos/harness/wait.js';
 import type { Batch } from '../../src/core/batch.js';
-import { lostIn } from '../../src/core/outcome.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
-import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, lostIn } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { composeOrderId, explainOrderId } from '../../src/core/order-id.js';
+import { composeOrderId } from '../../src/core/order-id.js';
+import { explainOrderId } from '../helpers/explain-order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import type { MintedWindow, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';

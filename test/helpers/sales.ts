@@ -66,3 +66,6 @@ export async function certainEntry(answer: ReturnType<StockStore['findRequest']>
   if (entry === 'unsure') throw new Error('the bucket may have lost the entry');
   return entry;
 }
+
+/** In place of the order id in the entry of a purchase that `reacquire` has closed. */
+export const lostIn = (batchId: string): string => `lost-${batchId}`;

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { signWebhook } from '../../src/http/webhook-signature.js';
+import { signWebhook } from '../helpers/sign-webhook.js';
 import { ROUTES } from '../../src/http/routes/index.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Sent } from './exchange.js';

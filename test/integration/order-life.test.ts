@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTokenSigner } from '../../src/http/token.js';
-import { signWebhook } from '../../src/http/webhook-signature.js';
+import { signWebhook } from '../helpers/sign-webhook.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { runCommand } from '../helpers/command.js';
 import { ask, type Answer } from '../chaos/harness/http.js';

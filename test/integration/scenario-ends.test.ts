@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { TOPICS } from '../../src/core/topics.js';
-import { producersOf } from '../../src/rocketmq/admin/broker-state.js';
+import { producersOf } from '../helpers/producers-of.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { batchOf, recordBatch } from '../chaos/harness/batches.js';
 import { isGivenUp } from '../chaos/harness/broker.js';

@@ -1,12 +1,13 @@
-/** The first bucket ends here, and each one ends a quarter of an octave above the one before. */
+/**
+ * The first bucket ends here, and each one ends a quarter of an octave above the one before: a quantile is at most the
+ * factor 2^(1/4) = 1.19 too high, never too low.
+ */
 const FIRST_EDGE_MS = 0.25;
 const PER_OCTAVE = 4;
 /** 0.25 ms to 65 s; what is slower counts in the last one. */
 const OCTAVES = 18;
 
 export const BUCKETS = OCTAVES * PER_OCTAVE + 1;
-/** A quantile is at most this factor too high, never too low. */
-export const EDGE_FACTOR = 2 ** (1 / PER_OCTAVE);
 export const LAST_EDGE_MS = FIRST_EDGE_MS * 2 ** OCTAVES;
 
 export const bucketOf = (latencyMs: number): number => {

@@ -13,7 +13,7 @@ import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
-import { producersOf } from '../../../src/rocketmq/admin/broker-state.js';
+import { producersOf } from '../../helpers/producers-of.js';
 import { findMessages } from '../../../src/rocketmq/admin/find-messages.js';
 import { askRemoting, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';

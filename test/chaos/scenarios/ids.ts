@@ -1,5 +1,6 @@
 import { hash32 } from '../../../src/core/bucket.js';
-import { composeOrderId, explainOrderId } from '../../../src/core/order-id.js';
+import { composeOrderId } from '../../../src/core/order-id.js';
+import { explainOrderId } from '../../helpers/explain-order-id.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import type { ScenarioContext } from '../context.js';
 import { outcomeOf, userIds } from '../harness/buyers.js';

@@ -1,6 +1,7 @@
 import { bucketsOfBatch, type Batch } from '../../../src/core/batch.js';
 import { OperationalError } from '../../../src/core/errors.js';
-import { batchOfEntry, lostIn } from '../../../src/core/outcome.js';
+import { batchOfEntry } from '../../../src/core/outcome.js';
+import { lostIn } from '../sales.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
 import { homeBucket, type BucketRef } from '../../../src/core/bucket.js';
 import type {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createWebhookVerifier, SIGNATURE_LIFE_MS, signWebhook } from '../../../src/http/webhook-signature.js';
+import { createWebhookVerifier, SIGNATURE_LIFE_MS } from '../../../src/http/webhook-signature.js';
+import { signWebhook } from '../../helpers/sign-webhook.js';
 
 const SECRET = 'a-webhook-secret-of-more-than-32-bytes';
 const NOW_MS = Date.UTC(2030, 0, 1);

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { explainOrderId, SEQUENCE_PER_MS } from '../../../src/core/order-id.js';
+import { SEQUENCE_PER_MS } from '../../../src/core/order-id.js';
+import { explainOrderId } from '../../helpers/explain-order-id.js';
 import { createOrderIdMinter, type MintOutcome, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';

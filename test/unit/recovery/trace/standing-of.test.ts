@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { lostIn } from '../../../../src/core/outcome.js';
+import { lostIn } from '../../../helpers/sales.js';
 import type { TracedOutboxRow } from '../../../../src/core/ports/trace-sources.js';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { standingOf } from '../../../../src/recovery/trace/standing-of.js';
