@@ -33,7 +33,7 @@ export interface Refused {
   readonly headers?: readonly string[];
 }
 
-/** Null: go on. A layer that must call somebody answers with a promise. */
+/** Null: go on. A layer that must call a server answers with a promise. */
 export type Verdict = Refused | null | Promise<Refused | null>;
 
 /** One layer. It is called only while its mode is not `off`, and need not tell a dry run from `on`. */

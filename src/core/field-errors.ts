@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** One thing that is wrong with one field of what somebody sent. */
+/** One thing that is wrong with one field of what was sent. */
 export interface FieldError {
   /** Where it stands, `rules.limits.0` for example; `body` for the whole. */
   readonly field: string;

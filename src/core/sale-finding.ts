@@ -1,6 +1,6 @@
 /**
  * What a comparison of Redis and MySQL may find in a sale.
- * - `leak`: Redis holds units for a request that has no row, and nobody will write one: its batch is neither served by
+ * - `leak`: Redis holds units for a request that has no row, and none will be written: its batch is neither served by
  *   the re-drive nor parked
  * - `overdue`: batches that the re-drive serves, and no worker records, for far too long
  * - `not_loaded`: a sale that may have sold, and Redis does not have all of it, or may have lost some: its repair is due

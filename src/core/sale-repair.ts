@@ -23,7 +23,7 @@ export function repairNeedOf(sale: Pick<Sale, 'state' | 'epoch'>, buckets: reado
 export type NotResharded =
   'already_resharded' | 'not_a_multiple' | 'in_repair' | 'superseded' | 'draft' | 'closed' | 'not_found';
 
-/** The sale has so many buckets from now on. Nobody could buy for `lockedMs`. */
+/** The sale has so many buckets from now on. It was locked for `lockedMs`. */
 interface ReshardedSale {
   readonly outcome: 'resharded';
   readonly buckets: number;

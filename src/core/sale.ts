@@ -1,7 +1,7 @@
 export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
-/** `repair` exists in Redis only: the bucket is being rebuilt, and nobody may buy. */
+/** `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
 export type StoredSaleState = Exclude<SaleState, 'draft'> | 'repair';
 
 /** Every move a sale may make. Nothing else changes `sales.state`. */

@@ -83,7 +83,7 @@ export async function insertAround(
 
 export const refusedByDatabase = (order: NewOrder): NewOrder => ({ ...order, failure: 'refused_by_database' });
 
-/** @throws Bug: whoever makes a plan gives it the terms of its sales */
+/** @throws Bug where the plan lacks the terms of one of its sales */
 export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {
   const found = terms.get(saleId);
   if (found === undefined) throw new Bug(`a plan without the terms of sale ${saleId}`);

@@ -42,7 +42,7 @@ export function given<T extends object>(conditions: T): T {
   return Object.fromEntries(Object.entries(conditions).filter(([, value]) => value !== undefined)) as T;
 }
 
-/** JSON that we wrote; a row that somebody wrote by hand is returned as its text. */
+/** JSON that we wrote; a row that was written by hand is returned as its text. */
 export function readJson(text: string | null): unknown {
   if (text === null) return null;
   try {

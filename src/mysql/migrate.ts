@@ -24,8 +24,8 @@ const LOCK_WAIT_MS_DEFAULT = 60_000;
 
 /**
  * Brings the schema up to date and says what it applied; nothing when it was. Two at once are safe: the second waits
- * and finds the work done. The lock is GET_LOCK, which dies with its connection, so a killed migrator blocks nobody;
- * the lock row of knex, which would outlive it, is freed by whoever holds the real one.
+ * and finds the work done. The lock is GET_LOCK, which dies with its connection, so a killed migrator blocks no other one;
+ * the lock row of knex, which would outlive it, is freed by the holder of the real one.
  * @throws OperationalError mysql
  */
 export async function migrate(

@@ -154,7 +154,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
   }
 }
 
-/** Why this payment does not pay the order; null when it does. The deadline does not count until somebody acts on it. */
+/** Why this payment does not pay the order; null when it does. The deadline does not count until something acts on it. */
 function whyNot(order: LockedOrder, amountCents: number): string | null {
   if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
   return Number(order.amount_cents) === amountCents ? null : 'wrong_amount';
@@ -182,7 +182,7 @@ async function recordedBefore(
   return row.refund === null ? 'paid' : 'refund_due';
 }
 
-/** In the order of the primary key, whoever asks; rows that are not due are unlocked at once. */
+/** Always in the order of the primary key; rows that are not due are unlocked at once. */
 function lockDueOf(tx: Transaction, orderIds: readonly string[], exceptSales: readonly string[]) {
   return select(tx, due('PRIMARY', exceptSales).whereRaw(idIn(orderIds)).orderBy('id').forUpdate());
 }

@@ -17,7 +17,7 @@ export function createRepairRepository(pool: MysqlPool): RepairRepository {
   };
 }
 
-/** The row is locked first: whoever writes orders of the old epoch has committed by then, or finds the new one. */
+/** The row is locked first: a writer of orders of the old epoch has committed by then, or finds the new one. */
 function raiseEpoch(
   pool: MysqlPool,
   saleId: string,

@@ -26,7 +26,7 @@ export function createRuleRepository(pool: MysqlPool): RuleRepository {
 async function current(on: Statements): Promise<StoredRules> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row] = await select(on, newest);
-  // What somebody wrote by hand is no JSON perhaps, and is refused where it is read as rules.
+  // What was written by hand may be no JSON, and is refused where it is read as rules.
   return row === undefined ? { version: 0, rules: {} } : { version: row.version, rules: readJson(row.rules_json) };
 }
 

@@ -5,7 +5,7 @@ import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /**
- * A slot is given to somebody else only this long after its lease ran out: two clocks that differ by less can't mint
+ * A slot is given to another worker only this long after its lease ran out: two clocks that differ by less can't mint
  * the same id. (A larger difference ends at the primary key: equal ids are refused there and minted again.)
  */
 const GRACE_MS = 5000;

@@ -13,7 +13,7 @@ export interface NotifyBuyersPorts {
 const ORDERS_PER_MESSAGE = 500;
 
 /**
- * Notifies waiting buyers of the state of their orders, through the api that they wait at. If nobody waits in a sale,
+ * Notifies waiting buyers of the state of their orders, through the api that they wait at. If no buyer waits in a sale,
  * only that is checked. The state comes from the rows, not from the event, so an event may come late or twice.
  */
 export function notifyBuyers({ orders, sender, metrics }: NotifyBuyersPorts) {

@@ -9,7 +9,7 @@ const SIMULATED_LOST_ANSWER = 'unknown';
 const SIMULATED = 'simulated-';
 
 /**
- * A payment simulator: no money moves, nobody is asked. It keeps no state: what it answers follows from order and key,
+ * A payment simulator: no money moves, no provider is called. It keeps no state: what it answers follows from order and key,
  * so a repeated charge is the same payment. Its payment ids start with `simulated-`, wherever they show up. Any other
  * payment, told by webhook, is of real money: it says of none that it is on its way back.
  */

@@ -43,11 +43,11 @@ import { systemClock as clock } from './system-clock.js';
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];
 
-/** A worker that lives marks a batch within milliseconds; this is one that died. */
+/** A running worker marks a batch within milliseconds; after this long its worker must have died. */
 const MARK_AFTER_MS = 5_000;
 /** Batches marked per bucket in one run. */
 const MARKED_PER_RUN = 100;
-/** A transfer between two buckets takes milliseconds; this is one whose process died. */
+/** A transfer between two buckets takes milliseconds; after this long its process must have died. */
 const TRANSFER_AFTER_MS = 3_000;
 const TRANSFER_OVERDUE_MS = 60_000;
 /** Orders that one sweep ends at most; the next sweep is seconds away. */

@@ -12,7 +12,7 @@ export function createCheckBack(store: Pick<StockStore, 'resolve'>, log: Log): C
   return async (body) => {
     const decoded = decodeBatch(body);
     if (decoded.outcome !== 'decoded') {
-      // Another version of this program wrote it, and the broker will ask a process of that version too.
+      // Another version of this program wrote it. The broker asks again, and reaches a process of that version too.
       log.error(
         { reason: decoded.outcome, detail: decoded.detail },
         'check-back for a half message that cannot be read',

@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** How one batch ended; `bucket_empty`: nobody was accepted yet, units come from other buckets. */
+/** How one batch ended; `bucket_empty`: no purchase was accepted yet, units are fetched from other buckets. */
 export type BatchVerdict =
   'all_answered_by_precheck' | 'bucket_empty' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
 

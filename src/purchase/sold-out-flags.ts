@@ -67,7 +67,7 @@ export class SoldOutFlags {
 
   /**
    * Whether no units are left in any bucket, from the first time that zero was seen, also where the accepted keys are not
-   * known. It ends when the flag ends, so units that come back are noticed by whoever asks then.
+   * known. It ends when the flag ends, so the next purchase after that notices units that came back.
    */
   isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
@@ -130,12 +130,12 @@ export class SoldOutFlags {
   async #whileBusy(
     flag: Flag,
     ref: HomeBucket,
-    look: (ref: HomeBucket, flag: Flag, seenMs: number) => Promise<void>,
+    read: (ref: HomeBucket, flag: Flag, seenMs: number) => Promise<void>,
     seenMs: number,
   ): Promise<void> {
     flag.isBusy = true;
     try {
-      await look(ref, flag, seenMs);
+      await read(ref, flag, seenMs);
     } catch (err) {
       this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {

@@ -84,7 +84,7 @@ function repairMetrics(registry: Registry) {
       tries.labels(result).inc();
       if (result === 'repaired') seconds.observe(tookMs / 1000);
     },
-    /** Sales that wait for a repair; nobody can buy from the live ones meanwhile. */
+    /** Sales that wait for a repair; the live ones sell nothing meanwhile. */
     salesInRepair(live: number, closed: number): void {
       waiting.labels('live').set(live);
       waiting.labels('closed').set(closed);

@@ -25,9 +25,9 @@ type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
   return {
-    async markRecorded(settled): Promise<void> {
+    async markRecorded(recorded): Promise<void> {
       const replies = await asOperationalError('mark batches as recorded', () =>
-        Promise.all(settled.map((one) => markRecorded(run, one))),
+        Promise.all(recorded.map((one) => markRecorded(run, one))),
       );
       throwIfInRepair('mark batches as recorded', replies);
     },
@@ -265,6 +265,6 @@ async function stalePending(
   if (bodiless.length === 0) return batches;
   // Most likely recorded between our two reads; then it is no longer pending.
   const scores = await Promise.all(bodiless.map((batchId) => redis.zscore(keys.pending, batchId)));
-  const settled = new Set(bodiless.filter((_, index) => scores[index] === null));
-  return batches.filter(({ batchId }) => !settled.has(batchId));
+  const done = new Set(bodiless.filter((_, index) => scores[index] === null));
+  return batches.filter(({ batchId }) => !done.has(batchId));
 }

@@ -82,7 +82,7 @@ export function openPurchaseNotifications(
 /** The listeners of one sale, by purchase. */
 interface SaleListeners {
   readonly byPurchase: Map<string, Set<OnNotification>>;
-  /** The timer that ends the subscription; it runs while nobody listens. */
+  /** The timer that ends the subscription; it runs while there is no listener. */
   ending: NodeJS.Timeout | null;
 }
 

@@ -9,7 +9,7 @@ import type {
   DeductVerdict,
   StoredSale,
   PrecheckVerdict,
-  RequestLook,
+  StoredRequest,
   StockStore,
 } from '../core/ports/stock-store.js';
 import type { AskedBucket, BucketRef } from '../core/bucket.js';
@@ -55,6 +55,8 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
         return readDeduct(asList(await run('deduct', keys, [batch.body, ABORTED_MARKER_LIFE_MS])), batch);
       } catch (err) {
         if (err instanceof Bug) throw err;
+        // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
+        // `resolve` finds no marker and can't write one either, so the batch stays undecided until Redis takes writes.
         log.warn({ err, batchId: batch.batchId }, 'no reply to deduct');
         return { outcome: 'outcome_unknown' };
       }
@@ -71,7 +73,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       }
     },
 
-    async findRequest(ref, userId, requestId): Promise<RequestLook> {
+    async findRequest(ref, userId, requestId): Promise<StoredRequest> {
       const { sale, requests } = keysOf(ref);
       const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
       const [certain, entry] = asList(
@@ -149,7 +151,7 @@ async function readSale(
   if (state === null || epoch === 0 || stock === null) return null; // epoch 0: it was lost, and a repair has begun
   if (asked.buckets !== undefined && buckets && Number(buckets) !== asked.buckets) return null;
   return {
-    state: sameServer ? state : 'repair', // nobody buys there until it is repaired
+    state: sameServer ? state : 'repair', // no purchase is accepted there until it is repaired
     epoch,
     unitsLeft: Number(stock),
     opensAtMs: Number(opensAt),

@@ -6,7 +6,7 @@ import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
 
-/** One process alone opens the breaker of nobody else. */
+/** One process alone opens no breaker but its own. */
 const QUORUM_MIN = 2;
 /** 0.07 × 100 is a little above 7 in floating point. */
 const ROUNDING = 1e-9;

@@ -24,7 +24,7 @@ export const queueRules = z.strictObject({
   sales: saleScope.default('all'),
   /** Order inside a class: by arrival, or by lot among those who wait when the sale opens. */
   order: z.enum(['arrival', 'lot']).default('arrival'),
-  /** Buyers admitted each second, by all processes together; 0 admits nobody for now. */
+  /** Buyers admitted each second, by all processes together; 0 admits no buyer for now. */
   admitPerSecond: z.number().min(0).max(100_000).default(100),
   /** Api processes: each has a room of its own and admits its share. */
   processes: z.int().min(1).max(1000).default(1),

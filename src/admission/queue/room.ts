@@ -51,7 +51,7 @@ export interface Waiter extends InLine {
 }
 
 /**
- * The buyers who wait for one sale in this process. Nobody is admitted before the sale opens; then as many a second as
+ * The buyers who wait for one sale in this process. No buyer is admitted before the sale opens; then as many a second as
  * the rules say.
  *
  * No buyer has a timer. A map keeps the order in which its keys were set, so the map of each state is in the order in
@@ -97,7 +97,7 @@ export class Room {
     return this.#waiting.get(userId) ?? this.#admitted.get(userId) ?? this.#over.get(userId);
   }
 
-  /** A new place for a buyer who has none. Where nobody waits the buyer may be admitted at once. */
+  /** A new place for a buyer who has none. Where no other buyer waits, the buyer may be admitted at once. */
   join(userId: string, priority: PriorityClass, joinedMs: number, nowMs: number): Waiter {
     this.#over.delete(userId);
     // Before a draw all are equal; otherwise who came before the sale opened keeps the place.
@@ -133,7 +133,7 @@ export class Room {
     return before + this.#lineOf(waiter).ahead(waiter) + 1;
   }
 
-  /** When a place will have its turn, in ms from now, at the present rate; null when nobody can say. */
+  /** When a place will have its turn, in ms from now, at the present rate; null when unknown. */
   estimateMs(position: number | null, nowMs: number): number | null {
     const perSecond = this.#perSecond();
     if (position === null || perSecond === 0) return null;

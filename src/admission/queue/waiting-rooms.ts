@@ -17,7 +17,7 @@ export interface QueueBuyer {
 }
 
 /**
- * - `no_queue`: nobody waits for this sale; buy
+ * - `no_queue`: no buyer waits for this sale; buy
  * - `waiting`: ask again after `pollMs` and show the ticket, which is a new one each time
  * - `admitted`: buy with this pass, until it ends
  * - `ticket_not_found`: not a ticket of this buyer and sale, or it has ended; join again
@@ -30,7 +30,7 @@ export type QueueAnswer =
       readonly priority: (typeof CLASSES)[number];
       /** From 1; null before a draw. */
       readonly position: number | null;
-      /** Until the buyer's turn, at the present rate; null when nobody can say. */
+      /** Until the buyer's turn, at the present rate; null when unknown. */
       readonly estimateMs: number | null;
       readonly pollMs: number;
     }
@@ -129,7 +129,7 @@ export class WaitingRooms {
     return null;
   }
 
-  /** Once per tick, whoever comes first: the loop or a buyer. */
+  /** Once per tick, by the loop or a buyer's call, whichever comes first. */
   #advance(nowMs: number): void {
     const tick = Math.floor(nowMs / TICK_MS);
     if (tick === this.#tick) return;
@@ -179,7 +179,7 @@ interface QueuePassesParts {
   readonly metrics: Pick<AdmissionMetrics, 'refused'>;
 }
 
-/** Checks the pass of a purchase: a buyer without one goes to the waiting room first. Calls nobody, stores nothing. */
+/** Checks the pass of a purchase: a buyer without one goes to the waiting room first. Calls no server, stores nothing. */
 export class QueuePasses {
   readonly #parts: QueuePassesParts;
 

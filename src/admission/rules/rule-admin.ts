@@ -16,7 +16,7 @@ interface RuleAdminParts {
  * - `published`: stored. `seenAtOnce`: Redis announces them, so every api follows them within a second; else each finds
  *   them in MySQL, within ten seconds
  * - `invalid`: nothing was changed; the reasons say why
- * - `version_conflict`: somebody else has published meanwhile; read that version first
+ * - `version_conflict`: other rules were published meanwhile; read that version first
  */
 export type PublishAnswer =
   | { readonly outcome: 'published'; readonly version: number; readonly seenAtOnce: boolean }

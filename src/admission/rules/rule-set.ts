@@ -19,7 +19,7 @@ const ruleSet = z.strictObject({
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 
-/** The rules where nobody has published any. */
+/** The rules while none were published. */
 export const ALL_OFF: RuleSet = ruleSet.parse({});
 
 /** One thing that is wrong with rules, and where: `lists.addresses.deny.3`. */
@@ -33,7 +33,7 @@ export type ParsedRules = { readonly rules: RuleSet } | { readonly reasons: read
 /** Why this process cannot use rules that are well-formed; an empty list: it can. */
 export type Fitness = (rules: RuleSet) => readonly RuleReason[];
 
-/** A list of ten thousand mistakes helps nobody. */
+/** A list of ten thousand mistakes is of no use. */
 const REASONS_MAX = 20;
 const WORD_MAX = 60;
 

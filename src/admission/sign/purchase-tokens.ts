@@ -24,7 +24,7 @@ export type TokenAnswer =
   | { readonly outcome: 'handed'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'tokens_gone' };
 
-/** `unavailable`: nobody can say whether the token was redeemed before. */
+/** `unavailable`: it is unknown whether the token was redeemed before. */
 export type TokenRefusal = 'forbidden' | 'unavailable';
 
 export interface TokenPurchase {

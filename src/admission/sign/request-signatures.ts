@@ -88,7 +88,7 @@ export interface SignatureHead {
   readonly signature: string;
 }
 
-/** `unavailable`: nobody can say whether the nonce was used before. */
+/** `unavailable`: it is unknown whether the nonce was used before. */
 export type SignatureRefusal = 'bad_signature' | 'unavailable';
 
 /** Why, for the metric; a client reads `bad_signature` only. */
@@ -105,7 +105,7 @@ const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
 const CLOCK_SKEW_MS = 5000;
 
 /**
- * Accepts a request only if somebody with the secret of a key signed it, now, and for one use. `begin` is cheap and
+ * Accepts a request only if it was signed with the secret of a key, now, and for one use. `begin` is cheap and
  * needs no body; `finish` computes the HMAC, and calls Redis for true signatures only.
  */
 export class RequestSignatures {

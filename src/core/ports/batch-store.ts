@@ -54,11 +54,11 @@ export interface BatchStore {
    * Marks these batches as recorded in MySQL: each leaves `pending`, its marker loses the body, and each
    * request still `held` by it becomes `ordered`. Nothing else moves. Where all orders of a batch move, the same write
    * notifies the buyers who wait for them.
-   * @param settled the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
+   * @param recorded the batch and its live orders (a purchase that ended `failed` is absent: `release` closes it)
    * @throws OperationalError redis, also while the bucket is in repair; some may be marked, so call again with all
    * Source: lua/mark-recorded-4.lua; protocol rules 7 and 8
    */
-  markRecorded(settled: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
+  markRecorded(recorded: readonly { readonly batch: Batch; readonly orders: readonly LiveOrder[] }[]): Promise<void>;
 
   /**
    * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has

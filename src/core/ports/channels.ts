@@ -8,7 +8,7 @@ export type CheckBackAnswer = 'commit' | 'rollback' | 'no_answer';
 /** Called for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
 export type CheckBack = (body: string) => Promise<CheckBackAnswer>;
 
-/** A half message that the broker has stored and delivers to nobody yet. */
+/** A half message that the broker has stored and does not deliver yet. */
 export interface HalfMessage {
   /** Makes the message visible to the workers. Never rejects: the check-back heals a lost commit. */
   commit(): Promise<void>;
@@ -54,7 +54,7 @@ export interface OrderEventChannel {
   publish(events: readonly OrderEvent[]): Promise<void>;
 }
 
-/** One copy of a message; the broker delivers it to nobody else until `invisibleMs` is over. */
+/** One copy of a message; the broker delivers no other copy until `invisibleMs` is over. */
 export interface Delivery {
   readonly messageId: string;
   readonly body: string;
@@ -72,7 +72,7 @@ export interface Delivery {
   /**
    * Keeps it ours for another `ms` from now, at least 10000; may be called again and again. Moving the time at which it
    * comes again is no redelivery, so no attempt is counted; `ack` and `retryAfter` still end it. Resolves false when the
-   * broker did not take it: then it comes again, maybe to somebody else. Never rejects.
+   * broker did not take it: then it comes again, maybe to another consumer. Never rejects.
    */
   hold(ms: number): Promise<boolean>;
   /** Ask for it again in about `delayMs` (the broker adds 2 to 5 s). Never rejects; a lost call means the time-out. */

@@ -3,7 +3,7 @@ import type { CompensatedKind } from '../sale-finding.js';
 /**
  * `pending` → `compensated` | `failed_final`. Attempts, the last error and the time of the next try
  * are columns. A `compensated` job opens again when the same subject is found once more; a `failed_final` one only when
- * somebody retries it.
+ * an operator retries it.
  */
 export const JOB_STATES = ['pending', 'compensated', 'failed_final'] as const;
 export type JobState = (typeof JOB_STATES)[number];

@@ -40,7 +40,7 @@ export interface OrderTransitions {
   expire(orderIds: readonly string[]): Promise<number>;
 
   /**
-   * The same for whatever is due, oldest first, at most `max`; orders that somebody else is moving are skipped.
+   * The same for whatever is due, oldest first, at most `max`; orders that another transaction is moving are skipped.
    * @throws OperationalError mysql; some may have ended
    */
   expireDue(max: number): Promise<number>;

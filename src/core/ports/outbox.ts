@@ -58,7 +58,7 @@ export interface OutboxBacklog {
 /** Work that follows from committed transactions. Several keepers may take from it at once. */
 export interface Outbox {
   /**
-   * The oldest undone rows of a kind that are due and leased to nobody, at most `max`. They are ours for `leaseMs`; one
+   * The oldest undone rows of a kind that are due and not leased, at most `max`. They are ours for `leaseMs`; one
    * that is neither done nor postponed by then is due again.
    * @throws OperationalError mysql; rows may have been leased, so they come after `leaseMs`
    */

@@ -18,7 +18,7 @@ type ChargeOutcome =
 export type RefundOutcome =
   { readonly outcome: 'refunded' | 'unknown' } | { readonly outcome: 'refused'; readonly detail: string };
 
-/** Whoever moves the money. Which one it is, the configuration says. */
+/** Who moves the money; `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {
   /**
    * Takes the money for an order. Safe to repeat: one order and key are one payment.

@@ -54,7 +54,7 @@ export interface ReconcileRepository {
   undoneReleases(saleId: string): Promise<number>;
 
   /**
-   * Which of these batches have a dead letter that nobody has decided on yet.
+   * Which of these batches have a dead letter that is still parked.
    * @throws OperationalError mysql
    */
   parkedBatches(batchIds: readonly string[]): Promise<Set<string>>;

@@ -50,7 +50,7 @@ export interface ReconcileRuns {
   lease(saleId: string, owner: string, leaseMs: number): Promise<SaleLease>;
 
   /**
-   * Gives it back; nothing happens when somebody else has it.
+   * Gives it back; nothing happens when another process has it.
    * @throws OperationalError mysql
    */
   free(saleId: string, owner: string): Promise<void>;

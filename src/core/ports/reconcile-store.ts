@@ -84,7 +84,7 @@ export interface ReconcileStore {
   units(ref: BucketRef, youngMs: number): Promise<BucketUnits | null>;
 
   /**
-   * Sets the units left of a bucket, if they are still as they were read and nobody may buy.
+   * Sets the units left of a bucket, if they are still as they were read and the bucket does not sell.
    * @throws OperationalError redis; it may have been done, so measure again
    * Source: lua/adjust-2.lua
    */

@@ -42,7 +42,7 @@ export interface RefundPage {
 
 /**
  * - `done`: it was due and is ours to pay by hand, now that no keeper will pay it
- * - `already_refunded`: the provider gave it back, or somebody took it on before: nothing is to be paid
+ * - `already_refunded`: the provider gave it back, or a person took it on before: nothing is to be paid
  */
 export type TakeOnOutcome =
   { readonly outcome: 'done' | 'already_refunded'; readonly refund: StoredRefund } | { readonly outcome: 'not_found' };
@@ -50,7 +50,7 @@ export type TakeOnOutcome =
 /** What is owed back to buyers. A refund is written with the payment that it is for. Several keepers may work on it. */
 export interface RefundRepository {
   /**
-   * Refunds that are due and leased to nobody, oldest first, at most `max`. They are ours for `leaseMs`; one that is
+   * Refunds that are due and not leased, oldest first, at most `max`. They are ours for `leaseMs`; one that is
    * neither done nor postponed by then is due again.
    * @throws OperationalError mysql; some may have been leased, so they come after `leaseMs`
    */
@@ -58,7 +58,7 @@ export interface RefundRepository {
 
   /**
    * The money is back, for ever; again changes nothing.
-   * @returns false when it was not due any more: somebody else has marked it
+   * @returns false when it was not due any more: another keeper or a person has marked it
    * @throws OperationalError mysql
    */
   markRefunded(paymentId: string): Promise<boolean>;

@@ -22,7 +22,7 @@ export interface RepairRepository {
   raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null>;
 
   /**
-   * Batches of this sale whose dead letter nobody has decided on: their units stay held.
+   * Batches of this sale whose dead letter is still parked: their units stay held.
    * @throws OperationalError mysql
    */
   parkedBatchesOf(saleId: string): Promise<Batch[]>;
@@ -66,7 +66,7 @@ export interface RepairStore {
   statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
 
   /**
-   * Locks the bucket: nobody buys, nothing is recorded or released, and what an earlier repair staged is removed.
+   * Locks the bucket: nothing is sold, recorded or released, and what an earlier repair staged is removed.
    * @param token random; names this repair
    * @param leaseMs how long no other repair may lock the bucket; every later call renews it
    * @param seenEpoch the epoch in which the need was seen; absent: in any. Otherwise a keeper

@@ -1,6 +1,6 @@
 /** The rules of admission in one version. `rules` is JSON that the store has not checked. */
 export interface StoredRules {
-  /** Rises by one with each change; 0: nobody has published any. */
+  /** Rises by one with each change; 0: none were published. */
   readonly version: number;
   readonly rules: unknown;
 }
@@ -17,7 +17,7 @@ export interface RuleChange {
 /** What became of a change. */
 export type StoreOutcome =
   | { readonly outcome: 'stored'; readonly version: number }
-  /** Somebody else was faster; `version` is the newest one now. */
+  /** Another publication came first; `version` is the newest one now. */
   | { readonly outcome: 'version_conflict'; readonly version: number };
 
 /** Keeps every version of the rules. */
@@ -42,7 +42,7 @@ export interface RuleRepository {
  * What the broadcast has for a reader of one version.
  * - `level`: nothing newer
  * - `newer`: these rules
- * - `behind`: not even that version; somebody must read the repository and announce it
+ * - `behind`: not even that version; the caller must read the repository and announce it
  */
 export type RuleUpdate =
   { readonly is: 'level' } | { readonly is: 'newer'; readonly stored: StoredRules } | { readonly is: 'behind' };

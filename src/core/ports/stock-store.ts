@@ -44,7 +44,7 @@ export type ResolveVerdict =
   'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
 
 /** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost entries. */
-export type RequestLook = RequestEntry | null | 'unsure';
+export type StoredRequest = RequestEntry | null | 'unsure';
 
 export interface StoredSale {
   readonly state: StoredSaleState;
@@ -87,7 +87,7 @@ export interface StockStore {
    * @throws OperationalError redis
    * Source: lua/read-request-2.lua; protocol rule 11
    */
-  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<RequestLook>;
+  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<StoredRequest>;
 
   /**
    * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.

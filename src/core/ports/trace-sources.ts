@@ -31,7 +31,7 @@ export interface TracedOutboxRow {
 
 /** Everything MySQL has of one purchase, except dead letters and the audit log. Times in Unix ms on its clock. */
 export interface OrderTrace {
-  /** Null while nobody has recorded it. */
+  /** Null while it is not recorded. */
   readonly order: (Order & { readonly updatedAtMs: number }) | null;
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
@@ -55,7 +55,7 @@ export interface TraceRepository {
   findRequests(id: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
 
   /**
-   * Purchases with this request id, whoever bought: reads the table, newest rows first, and gives up after ten million.
+   * Purchases with this request id, of any buyer: reads the table, newest rows first, and gives up after ten million.
    * @throws OperationalError mysql
    */
   walkForRequest(requestId: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
@@ -105,7 +105,7 @@ export interface TracedMessage {
   readonly storedAtMs: number;
 }
 
-/** The broker as somebody asks it who wants to know of one batch. It forgets after days. */
+/** The broker, asked about one batch. It forgets after days. */
 export interface TraceBroker {
   /** @throws Error with a sentence, when no broker answers */
   messagesOf(batchId: string): Promise<TracedMessage[]>;

@@ -11,7 +11,7 @@ export interface AlignPorts {
   readonly sales: Pick<SaleRepository, 'list'>;
 }
 
-/** The sales that closed last; in older ones nobody can buy anyway, since their window is over. */
+/** The sales that closed last; older ones sell nothing anyway, since their window is over. */
 const CLOSED_MAX = 100;
 const LIVE_MAX = 10_000;
 

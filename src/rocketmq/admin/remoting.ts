@@ -75,7 +75,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
 /**
  * Asks one question over a connection of its own.
  * @returns the body of the answer
- * @throws Error when nobody answers within 2 s, or the answer is a refusal
+ * @throws Error when no answer comes within 2 s, or the answer is a refusal
  */
 export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
   const { host, port } = address;
@@ -87,7 +87,7 @@ export async function askRemoting(address: RemotingAddress, code: number, reques
 /**
  * Sends one frame over a connection of its own.
  * @returns the answer, which may be a refusal
- * @throws Error when nobody answers within 2 s
+ * @throws Error when no answer comes within 2 s
  */
 export function exchange({ host, port }: RemotingAddress, request: Buffer): Promise<Frame> {
   return new Promise((resolve, reject) => {
