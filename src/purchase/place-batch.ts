@@ -66,14 +66,13 @@ export async function placeBatch(
   const emptied: number[] = [];
   const isOneOfMany = bucket.buckets > 1;
   const answer = (index: number, result: PlaceResult): void => {
-    if (isOneOfMany && result.outcome === 'sold_out') emptied.push(index);
-    else deliver(index, result);
+    if (result.outcome !== 'sold_out') deliver(index, result);
+    else if (isOneOfMany) emptied.push(index);
+    else deliver(index, tooFewLeft(purchases[index] as Purchase, precheck.unitsLeft ?? 0));
   };
   precheck.answers.forEach((refusal, index) => {
     if (refusal === null) survivors.push(index);
-    else if (refusal.outcome === 'sold_out' && !isOneOfMany) {
-      deliver(index, tooFewLeft(purchases[index] as Purchase, precheck.unitsLeft ?? 0));
-    } else answer(index, refusal);
+    else answer(index, refusal);
   });
 
   let verdict: BatchVerdict = 'all_answered_by_precheck';

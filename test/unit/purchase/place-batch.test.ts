@@ -291,7 +291,7 @@ describe('place-batch', () => {
       await openSale({ stock: 4 });
       anotherBatchTakes('u9', 'u8');
       const placed = await place('u1*9', 'u2', 'u3*2', 'u4');
-      expect(placed.answers).to.deep.equal(['limit_reached', undefined, 'sold_out', undefined]);
+      expect(placed.answers).to.deep.equal(['limit_reached', undefined, 'not_enough_left', undefined]);
       expect(placed.again).to.deep.equal([1, 3]);
     });
 
