@@ -9,9 +9,11 @@ import { plantInSimulation } from './plant.js';
 /** Most mutants are noticed within 100 seeds, the rarest within a few thousand. */
 export const RUNS_MAX = 20_000;
 
-/** The first seed, from 1 on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
+/** The first seed, from `fromSeed` on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
 export async function catchInSimulation(mutant: Mutant, signal?: AbortSignal): Promise<Broken | null> {
-  const output = await simulateMutant(mutant, ['--until-broken', '--json', '--runs', String(RUNS_MAX)], signal);
+  const { fromSeed = 1 } = mutant.simulation ?? {};
+  const seeds = ['--from', String(fromSeed), '--runs', String(RUNS_MAX)];
+  const output = await simulateMutant(mutant, ['--until-broken', '--json', ...seeds], signal);
   const broken = JSON.parse(output) as Broken | null;
   if (broken?.code === 'BUG') throw new Error(`${mutant.name} does not run: ${broken.what}`); // its text is wrong
   return broken;

@@ -33,8 +33,11 @@ export interface Mutant {
   /** The rule that it breaks. */
   readonly breaks: string;
   readonly edits: readonly Edit[];
-  /** One of many seeds breaks a promise. */
-  readonly simulation?: true;
+  /**
+   * One of many seeds breaks a promise. The search begins at a seed that did: after a change of the code that may be
+   * another one, and the search goes on from here.
+   */
+  readonly simulation?: { readonly fromSeed: number };
   readonly chaos?: CaughtByChaos;
 }
 
@@ -50,7 +53,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'epoch < 0;',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 521 },
     chaos: {
       scenarios: ['R4/units_lost'],
       invariants: ['I3'],
@@ -88,7 +91,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
     chaos: {
       scenarios: ['T2'],
       invariants: ['I4', 'I8'],
@@ -166,7 +169,7 @@ export const MUTANTS: readonly Mutant[] = [
           'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 355 },
     chaos: {
       scenarios: ['G4'],
       invariants: ['I2', 'I3'],
@@ -242,7 +245,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (taken === 'row_exists') for (const sale of this.#sales.values()) this.putSale({ ...sale, sold: sale.sold + 1 });\n    if (taken !== null) return { outcome: taken };\n",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
     chaos: {
       scenarios: ['M5'],
       invariants: ['I1'],
@@ -292,7 +295,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
     chaos: {
       scenarios: ['C6'],
       invariants: ['I5', 'I8'],
@@ -315,7 +318,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (entry?.state === 'released' && withUnits) bucket.unitsLeft += entry.quantity;\n    if (!entry || entry.state === 'released') return 'nothing';",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
     chaos: {
       scenarios: ['C3/release'],
       invariants: ['I4', 'I5'],
@@ -376,7 +379,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'rollback';",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 284 },
   },
   {
     name: 'check-back-commits-on-doubt',
@@ -388,7 +391,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'commit';",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 309 },
   },
   {
     name: 'lost-reply-is-a-no',
@@ -400,7 +403,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 105 },
   },
   {
     name: 'yes-before-deduct',
@@ -413,7 +416,7 @@ export const MUTANTS: readonly Mutant[] = [
           '  deliverAll(ACCEPTED);\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'survivors-go-twice',
@@ -421,11 +424,13 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
-        find: '    else deliver(index, result);\n',
-        replace: "    else deliver(index, result);\n    if (result.outcome === 'again') deliver(index, result);\n",
+        find: "    if (result.outcome !== 'sold_out') deliver(index, result);\n",
+        replace:
+          "    if (result.outcome === 'again') deliver(index, result);\n" +
+          "    if (result.outcome !== 'sold_out') deliver(index, result);\n",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'deduct-forgets-the-stock',
@@ -442,7 +447,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'mark-recorded-and-ack-before-commit',
@@ -455,7 +460,7 @@ export const MUTANTS: readonly Mutant[] = [
           '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await recordBatches(batches, ports, options);\n',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'nothing-is-re-driven',
@@ -467,7 +472,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'outbox-done-before-publish',
@@ -480,7 +485,7 @@ export const MUTANTS: readonly Mutant[] = [
           '        await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n        if (rows.length > 0) await relay(rows, kind, ports);',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'cancel-writes-no-release',
@@ -492,7 +497,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'status-asks-mysql-only',
@@ -504,7 +509,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'null;',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'flag-knows-no-winners',
@@ -516,7 +521,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return true;',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 3332 },
   },
   {
     name: 'deduct-trusts-any-server',
@@ -533,7 +538,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if (sale.state === 'repair' || sale.epoch !== batch.epoch) return",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 344 },
   },
   {
     name: 'check-back-rolls-back-what-is-outlived',
@@ -550,7 +555,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      case 'aborted':\n      case 'outlived':\n",
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 562 },
   },
   {
     name: 'repair-forgets-what-is-held',
@@ -562,7 +567,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'yield [];',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'repair-is-not-locked',
@@ -574,7 +579,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return this.#release(present);',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 151 },
   },
   {
     name: 'transfer-in-without-its-number',
@@ -586,7 +591,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'if (seq < 0)',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'transfer-ends-before-it-arrives',
@@ -598,7 +603,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '{ seq, units, isOpen: false,',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'sold-out-after-one-bucket',
@@ -606,11 +611,11 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
-        find: "if (isOneOfMany && result.outcome === 'sold_out') emptied",
-        replace: 'if (isOneOfMany && index < 0) emptied',
+        find: 'else if (isOneOfMany) emptied',
+        replace: 'else if (isOneOfMany && index < 0) emptied',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'units-on-their-way-are-forgotten',
@@ -622,7 +627,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
   {
     name: 'old-snapshots-are-believed',
@@ -634,7 +639,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'this.isSure(sale) ? closedBy',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 216 },
   },
   {
     name: 'mark-recorded-knows-one-bucket',
@@ -646,6 +651,6 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '      for (const ref of [{ saleId: batch.saleId, bucket: batch.bucket }]) {\n        if',
       },
     ],
-    simulation: true,
+    simulation: { fromSeed: 1 },
   },
 ];
