@@ -29,6 +29,16 @@ export function homeBucket(userId: string, buckets: number): number {
   return hash32(userId) % buckets;
 }
 
+/** The bucket of a buyer in a sale. */
+export const homeBucketOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>, userId: string): HomeBucket => ({
+  saleId,
+  bucket: homeBucket(userId, buckets),
+  buckets,
+});
+
+/** Tells buckets apart, in maps. Processes may know different numbers of buckets for a sale; those do not mix. */
+export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
+
 /**
  * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of
  * its buckets. No earlier bucket has a higher number.

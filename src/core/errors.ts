@@ -17,7 +17,10 @@ export class OperationalError extends Error {
   }
 }
 
-/** A mistake in our code. Never caught to carry on: the process logs it, drains and exits. */
+/**
+ * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its other
+ * jobs must go on (`core/job.ts`).
+ */
 export class Bug extends Error {
   constructor(message: string) {
     super(message);

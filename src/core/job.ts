@@ -4,7 +4,7 @@ import type { Log } from './ports/log.js';
 /** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
 export interface Job {
   readonly name: string;
-  /** @throws OperationalError; the next run tries again */
+  /** Whatever it throws is logged, and the next run tries again: a bug in one job must not stop the others. */
   runOnce(): Promise<void>;
 }
 

@@ -36,8 +36,8 @@ export const NO_PASS = new PreparedProblem('queue_pass_needed', {
 export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
   detail: 'A purchase token is needed, one for each purchase: POST /v1/sales/{saleId}/purchase-token.',
 });
-/** Nobody can say whether a nonce or a token was used before. */
-export const NOT_KNOWN = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
+/** Redis knows whether a nonce or a token was used before, and does not answer. */
+export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
 const TOKEN_DETAILS: Readonly<Record<Denial, string | undefined>> = {
   missing: undefined,

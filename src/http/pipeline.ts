@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
-import { NO_PASS, NO_TOKEN, NOT_KNOWN, NOT_SIGNED, refusedAnswer, unauthorizedAnswer } from './admission-answers.js';
+import { NO_PASS, NO_TOKEN, CANNOT_CHECK, NOT_SIGNED, refusedAnswer, unauthorizedAnswer } from './admission-answers.js';
 import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
 import { collectBody } from './body.js';
 import { unavailableDetail } from './problem.js';
@@ -55,8 +55,8 @@ export class Pipeline {
       if (head === 'bad_signature') return this.#refuse(call, NOT_SIGNED.answer(call.requestId));
       call.signature = head;
     }
-    call.caller = { endpoint, address: addressOf(req), agent: req.headers['user-agent'] ?? '' };
-    this.#after(admission.anonymous(call.caller), call, 'identify');
+    call.admitted = { endpoint, address: addressOf(req), agent: req.headers['user-agent'] ?? '' };
+    this.#after(admission.anonymous(call.admitted), call, 'identify');
   }
 
   /** Goes on if a layer lets it: at once, unless the layer itself must ask another server. */
@@ -69,25 +69,26 @@ export class Pipeline {
   /** Steps 3 to 7. */
   #identify(call: Call): void {
     const { auth, admission, passes } = this.#services;
-    const { route, req, requestId, caller } = call;
+    const { route, req, requestId, admitted } = call;
     if (route.asks.token) {
       const who = auth.authenticate(req.headers.authorization);
       if (typeof who === 'string') return this.#refuse(call, unauthorizedAnswer(who, requestId));
-      if (route.asks.admin && !who.roles.includes('admin')) return this.#refuse(call, problem('role_needed'));
+      if (route.asks.admin && !who.roles.includes('admin'))
+        return this.#refuse(call, problem('role_needed', { requestId }));
       call.userId = who.userId;
       call.roles = who.roles;
     }
     const malformed = route.checkHead(call);
     if (malformed !== null) return this.#refuse(call, malformed);
-    if (route.access === 'purchase' && caller !== null) {
+    if (route.access === 'purchase' && admitted !== null) {
       const { saleId } = call.params as { readonly saleId: string };
       const refused = passes.check(saleId, call.userId, req.headers['seckill-queue-pass']) !== null;
       if (refused) return this.#refuse(call, NO_PASS.answer(requestId));
     }
     const early = route.early === null ? null : route.early(call, this.#services);
     if (early !== null) return this.#refuse(call, early);
-    if (caller === null || !route.asks.token) return this.#read(call);
-    this.#after(admission.buyer(caller, call.userId), call, 'read');
+    if (admitted === null || !route.asks.token) return this.#read(call);
+    this.#after(admission.buyer(admitted, call.userId), call, 'read');
   }
 
   /** Step 8; a route without a body leaves it unread, unless a signature is over it. */
@@ -122,10 +123,10 @@ export class Pipeline {
         const { method = '', url: path = '' } = call.req;
         const refused = await this.#services.signatures.finish(signature, { method, path, body: text });
         if (refused !== null) {
-          return this.#refuse(call, (refused === 'unavailable' ? NOT_KNOWN : NOT_SIGNED).answer(call.requestId));
+          return this.#refuse(call, (refused === 'unavailable' ? CANNOT_CHECK : NOT_SIGNED).answer(call.requestId));
         }
       }
-      if (route.access === 'purchase' && call.caller !== null) {
+      if (route.access === 'purchase' && call.admitted !== null) {
         const refused = await this.#checkPurchaseToken(call);
         if (refused !== null) return this.#refuse(call, refused);
       }
@@ -142,7 +143,7 @@ export class Pipeline {
     const asked = { saleId, userId, requestId: requestId as string };
     const refused = await this.#services.tokens.check(asked, req.headers['seckill-purchase-token']);
     if (refused === null) return null;
-    return (refused === 'unavailable' ? NOT_KNOWN : NO_TOKEN).answer(requestId);
+    return (refused === 'unavailable' ? CANNOT_CHECK : NO_TOKEN).answer(requestId);
   }
 
   /** Counts and sends an answer. */

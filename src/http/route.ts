@@ -23,10 +23,9 @@ export interface RouteServices extends HttpServices {
  */
 const ACCESS = {
   /** Probes and the payment provider. */
-  none: { admitted: false, signed: false, token: false, admin: false, codes: [] },
-  anyone: { admitted: true, signed: false, token: false, admin: false, codes: ['denied', 'rate_limited', 'degraded'] },
+  none: { signed: false, token: false, admin: false, codes: [] },
+  anyone: { signed: false, token: false, admin: false, codes: ['denied', 'rate_limited', 'degraded'] },
   buyer: {
-    admitted: true,
     signed: false,
     token: true,
     admin: false,
@@ -34,7 +33,6 @@ const ACCESS = {
   },
   /** A request of a buyer about a sale, signed where the sale requires it. */
   sale_buyer: {
-    admitted: true,
     signed: true,
     token: true,
     admin: false,
@@ -42,7 +40,6 @@ const ACCESS = {
   },
   /** A purchase: signed, with a queue pass and a purchase token, where the sale requires them. */
   purchase: {
-    admitted: true,
     signed: true,
     token: true,
     admin: false,
@@ -57,11 +54,10 @@ const ACCESS = {
     ],
   },
   /** A caller with the role `admin` in their token; no layer of admission refuses them. */
-  admin: { admitted: false, signed: false, token: true, admin: true, codes: ['unauthorized', 'role_needed'] },
+  admin: { signed: false, token: true, admin: true, codes: ['unauthorized', 'role_needed'] },
 } as const satisfies Record<string, AccessRow>;
 
 interface AccessRow {
-  readonly admitted: boolean;
   readonly signed: boolean;
   readonly token: boolean;
   readonly admin: boolean;
@@ -180,8 +176,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   /** As the token names them; empty without one. */
   userId = '';
   roles: readonly string[] = [];
-  /** Null: admission is off, or has nothing to do with this route. */
-  caller: Caller | null = null;
+  /** Whom admission judges; null: it is off, or has nothing to do with this route. */
+  admitted: Caller | null = null;
   /** Null: no signature is asked for. */
   signature: SignatureHead | null = null;
 

@@ -30,7 +30,7 @@ const CONSUMED = [
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker: receives batches from the broker, writes their orders to MySQL, and records them in Redis.
+ * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
@@ -79,6 +79,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   for (const { loop } of consumers) loop.start();
   const probe = await startProbeServer(
     {
+      // one broker serves both consumers
       ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health }),
       metrics: () => registry.metrics(),
     },

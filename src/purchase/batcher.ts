@@ -1,7 +1,7 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { HomeBucket } from '../core/bucket.js';
+import { bucketName, type HomeBucket } from '../core/bucket.js';
 import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
 import type { Deliver } from './place-batch.js';
 
@@ -38,7 +38,7 @@ export interface BatcherPorts {
 }
 
 /** One purchase of this process, with everyone who waits for its answer. */
-interface Ticket {
+interface PendingPurchase {
   readonly purchase: Purchase;
   readonly key: string;
   readonly trace: string;
@@ -70,16 +70,16 @@ const HOLDS_FOR_A_MOMENT: ReadonlySet<PurchaseOutcome['outcome']> = new Set<Purc
 /** The queue of one bucket. */
 interface Lane {
   readonly bucket: HomeBucket;
-  readonly queue: Ticket[];
-  /** Tickets queued or under way, by key: a key stands once in a batch (protocol rule 4). */
-  readonly tickets: Map<string, Ticket>;
+  readonly queue: PendingPurchase[];
+  /** Purchases queued or under way, by key: a key stands once in a batch (protocol rule 4). */
+  readonly byKey: Map<string, PendingPurchase>;
   /** Batches under way. */
   inFlight: number;
   /** A batch leaves at the end of this turn of the event loop. */
   isLeaving: boolean;
   /** A batch left less than `gatherMs` ago; a timer ends this. */
   isGathering: boolean;
-  /** A timer answers tickets that wait too long. */
+  /** A timer answers purchases that wait too long. */
   isExpiring: boolean;
 }
 
@@ -91,16 +91,16 @@ const CROWD_SHARE = 1 / 4;
  * once and a crowd gets full ones. In between, a few at a time, a batch costs broker, worker and MySQL nearly as much as
  * a full one: small batches keep a distance, in which more purchases gather for the next one.
  *
- * **A ticket** is one purchase of this process. It is
- * - *queued*: in the queue of its lane. An equal request shares the ticket and its answer.
+ * **A pending purchase** of this process is
+ * - *queued*: in the queue of its lane. An equal request shares its answer.
  * - *under way*: in a batch that has left. An equal request shares its answer too, unless that holds only for the moment of a
- *   look-up made before; then a new ticket is queued for it.
+ *   look-up made before; then it is queued anew.
  * - *answered*: no longer in the lane. The first answer is the last one.
  *
  * From under way it may go back to the front of the queue, with nothing taken for it, at most `roundsMax` times.
  *
  * **A lane** is the queue of one bucket. With purchases in its queue it is
- * - *full*: every slot is taken by a batch under way. The end of a batch ends this; meanwhile a timer answers the tickets
+ * - *full*: every slot is taken by a batch under way. The end of a batch ends this; meanwhile a timer answers those
  *   that have waited too long, because slots may hang for as long as a server does.
  * - *gathering*: a slot is free, but another batch has just left and the queue is no crowd. A timer ends this, or a crowd.
  * - *leaving*: a batch leaves at the end of this turn of the event loop, with every request that the turn has read.
@@ -141,7 +141,7 @@ export class Batcher {
   /** One purchase to its answer. Never rejects. */
   submit(bucket: HomeBucket, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
-    const equal = this.#lanes.get(nameOf(bucket))?.tickets.get(key);
+    const equal = this.#lanes.get(bucketName(bucket))?.byKey.get(key);
     if (equal) {
       if (equal.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
       return new Promise((resolve) => (equal.isUnderWay ? (equal.later ??= []) : equal.waiters).push(resolve));
@@ -152,13 +152,13 @@ export class Batcher {
   }
 
   #lane(bucket: HomeBucket): Lane {
-    const name = nameOf(bucket);
+    const name = bucketName(bucket);
     let lane = this.#lanes.get(name);
     if (!lane) {
       lane = {
         bucket,
         queue: [],
-        tickets: new Map(),
+        byKey: new Map(),
         inFlight: 0,
         isLeaving: false,
         isGathering: false,
@@ -171,9 +171,18 @@ export class Batcher {
 
   #enqueue(lane: Lane, purchase: Purchase, key: string, trace: string, waiters: Waiter[]): void {
     const enteredMs = this.#ports.clock.nowMs();
-    const ticket: Ticket = { purchase, key, trace, enteredMs, waiters, isUnderWay: false, later: null, rounds: 0 };
-    lane.tickets.set(key, ticket);
-    lane.queue.push(ticket);
+    const pending: PendingPurchase = {
+      purchase,
+      key,
+      trace,
+      enteredMs,
+      waiters,
+      isUnderWay: false,
+      later: null,
+      rounds: 0,
+    };
+    lane.byKey.set(key, pending);
+    lane.queue.push(pending);
     this.#waiting++;
     if (this.#mayLeave(lane)) this.#leaveAfterThisTurn(lane);
     else this.#expireWhileFull(lane);
@@ -200,13 +209,13 @@ export class Batcher {
   /** Lets as many batches leave as may, and says what the lane waits for then. Called whenever that may have changed. */
   #leave(lane: Lane): void {
     while (lane.queue.length > 0 && this.#mayLeave(lane)) {
-      const tickets = this.#takeBatch(lane);
-      if (tickets.length > 0) void this.#place(lane, tickets);
+      const batch = this.#takeBatch(lane);
+      if (batch.length > 0) void this.#place(lane, batch);
     }
     if (lane.queue.length > 0) this.#expireWhileFull(lane);
     // A batch whose purchases are all answered may still be committing: its slot counts until then.
-    const isIdle = lane.tickets.size === 0 && lane.inFlight === 0 && !lane.isLeaving && !lane.isGathering;
-    if (isIdle) this.#lanes.delete(nameOf(lane.bucket));
+    const isIdle = lane.byKey.size === 0 && lane.inFlight === 0 && !lane.isLeaving && !lane.isGathering;
+    if (isIdle) this.#lanes.delete(bucketName(lane.bucket));
   }
 
   /** Keeps the next small batch at a distance. By a timer, because the clock of a machine may step. */
@@ -219,7 +228,7 @@ export class Batcher {
     });
   }
 
-  /** While every slot hangs nothing else answers tickets that wait too long. */
+  /** While every slot hangs nothing else answers purchases that wait too long. */
   #expireWhileFull(lane: Lane): void {
     if (lane.isExpiring || !this.#isFull(lane)) return;
     lane.isExpiring = true;
@@ -241,8 +250,8 @@ export class Batcher {
     lane.isExpiring = false;
   }
 
-  /** The tickets of the next batch, without those that have waited too long: they are answered. */
-  #takeBatch(lane: Lane): Ticket[] {
+  /** The next batch, without those that have waited too long: they are answered. */
+  #takeBatch(lane: Lane): PendingPurchase[] {
     const { sizeMax, waitMaxMs } = this.#options;
     const nowMs = this.#ports.clock.nowMs();
     const taken = lane.queue.splice(0, sizeMax);
@@ -250,68 +259,65 @@ export class Batcher {
     const [oldest] = taken;
     if (oldest) this.#ports.metrics.queueWaited(nowMs - oldest.enteredMs);
     let tooLate = 0;
-    for (const ticket of taken) {
-      ticket.isUnderWay = true;
-      if (nowMs - ticket.enteredMs > waitMaxMs) {
+    for (const pending of taken) {
+      pending.isUnderWay = true;
+      if (nowMs - pending.enteredMs > waitMaxMs) {
         tooLate++;
-        this.#answer(lane, ticket, { outcome: 'overloaded' });
+        this.#answer(lane, pending, { outcome: 'overloaded' });
       }
     }
-    return tooLate === 0 ? taken : taken.filter((ticket) => nowMs - ticket.enteredMs <= waitMaxMs);
+    return tooLate === 0 ? taken : taken.filter((pending) => nowMs - pending.enteredMs <= waitMaxMs);
   }
 
-  async #place(lane: Lane, tickets: readonly Ticket[]): Promise<void> {
+  async #place(lane: Lane, batch: readonly PendingPurchase[]): Promise<void> {
     const { place, clock, metrics, onError } = this.#ports;
     lane.inFlight++;
     const startedMs = clock.nowMs();
     this.#gather(lane);
-    const purchases = tickets.map((ticket) => ticket.purchase);
+    const purchases = batch.map((pending) => pending.purchase);
     const again: number[] = [];
     const deliver: Deliver = (index, result) => {
       if (result.outcome === 'again') again.push(index);
-      else this.#answer(lane, tickets[index] as Ticket, result);
+      else this.#answer(lane, batch[index] as PendingPurchase, result);
     };
     try {
-      const verdict = await place(lane.bucket, purchases, tickets[0]?.trace ?? '', deliver);
-      metrics.batchPlaced(verdict, tickets.length, clock.nowMs() - startedMs);
-      if (again.length > 0) this.#goAgain(lane, tickets, again);
+      const verdict = await place(lane.bucket, purchases, batch[0]?.trace ?? '', deliver);
+      metrics.batchPlaced(verdict, batch.length, clock.nowMs() - startedMs);
+      if (again.length > 0) this.#goAgain(lane, batch, again);
     } catch (error) {
       const outcome = onError(error);
-      metrics.batchPlaced(outcome, tickets.length, clock.nowMs() - startedMs);
-      for (const ticket of tickets) this.#answer(lane, ticket, { outcome });
+      metrics.batchPlaced(outcome, batch.length, clock.nowMs() - startedMs);
+      for (const pending of batch) this.#answer(lane, pending, { outcome });
     }
     lane.inFlight--;
     this.#leave(lane);
   }
 
   /** To the front of the queue, in the order in which they came, a bounded number of times. */
-  #goAgain(lane: Lane, tickets: readonly Ticket[], indexes: number[]): void {
-    const again: Ticket[] = [];
+  #goAgain(lane: Lane, batch: readonly PendingPurchase[], indexes: number[]): void {
+    const again: PendingPurchase[] = [];
     for (const index of indexes.sort((a, b) => a - b)) {
-      const ticket = tickets[index] as Ticket;
-      if (++ticket.rounds >= this.#options.roundsMax) {
-        this.#answer(lane, ticket, { outcome: 'overloaded' });
+      const pending = batch[index] as PendingPurchase;
+      if (++pending.rounds >= this.#options.roundsMax) {
+        this.#answer(lane, pending, { outcome: 'overloaded' });
         continue;
       }
-      ticket.isUnderWay = false;
-      if (ticket.later !== null) ticket.waiters.push(...ticket.later);
-      ticket.later = null;
-      again.push(ticket);
+      pending.isUnderWay = false;
+      if (pending.later !== null) pending.waiters.push(...pending.later);
+      pending.later = null;
+      again.push(pending);
     }
     lane.queue.unshift(...again);
     this.#waiting += again.length;
   }
 
-  #answer(lane: Lane, ticket: Ticket, outcome: PurchaseOutcome): void {
-    if (lane.tickets.get(ticket.key) !== ticket) return; // it was answered before
-    lane.tickets.delete(ticket.key);
-    for (const waiter of ticket.waiters) waiter(outcome);
-    const { purchase, key, trace, later } = ticket;
+  #answer(lane: Lane, pending: PendingPurchase, outcome: PurchaseOutcome): void {
+    if (lane.byKey.get(pending.key) !== pending) return; // it was answered before
+    lane.byKey.delete(pending.key);
+    for (const waiter of pending.waiters) waiter(outcome);
+    const { purchase, key, trace, later } = pending;
     if (later === null) return;
     if (HOLDS_FOR_A_MOMENT.has(outcome.outcome)) this.#enqueue(lane, purchase, key, trace, later);
     else for (const waiter of later) waiter(outcome);
   }
 }
-
-/** Processes may know different numbers of buckets for a sale; purchases that were sorted by different numbers do not mix. */
-const nameOf = (bucket: HomeBucket): string => `${bucket.saleId}:${bucket.bucket}/${bucket.buckets}`;

@@ -1,7 +1,6 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
-import { type SaleSnapshot } from '../core/sale.js';
-import { homeBucket, type HomeBucket } from '../core/bucket.js';
+import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';
@@ -43,8 +42,8 @@ export class PurchaseGate {
     this.#parts.hot?.saw(saleId);
     const snapshot = this.#parts.snapshots.peek(saleId);
     if (snapshot?.snapshot !== 'ready') return null;
-    const ref = bucketOf(snapshot, userId);
-    return this.#parts.flags.refuses(ref, `${userId}/${requestId}`) ? 'sold_out' : null;
+    const bucket = homeBucketOf(snapshot.sale, userId);
+    return this.#parts.flags.refuses(bucket, purchaseKey({ userId, requestId })) ? 'sold_out' : null;
   }
 
   /**
@@ -57,18 +56,12 @@ export class PurchaseGate {
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, requestId, quantity } = request;
-    const ref = bucketOf(snapshot, userId);
+    const bucket = homeBucketOf(snapshot.sale, userId);
     const purchase = { userId, requestId, quantity };
-    if (flags.refuses(ref, purchaseKey(purchase))) return { outcome: 'sold_out' };
+    if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;
-    return batcher.submit(ref, purchase, request.trace);
+    return batcher.submit(bucket, purchase, request.trace);
   }
 }
-
-const bucketOf = ({ sale }: SaleSnapshot & { snapshot: 'ready' }, userId: string): HomeBucket => ({
-  saleId: sale.saleId,
-  bucket: homeBucket(userId, sale.buckets),
-  buckets: sale.buckets,
-});

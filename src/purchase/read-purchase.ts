@@ -2,7 +2,7 @@ import { OperationalError } from '../core/errors.js';
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import { type Sale, type SaleSnapshot } from '../core/sale.js';
-import { homeBucket, type HomeBucket } from '../core/bucket.js';
+import { homeBucketOf, type HomeBucket } from '../core/bucket.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
@@ -32,7 +32,7 @@ export async function readPurchase(
   { snapshots, store, repository, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
   const snapshot = await snapshots.get(saleId);
-  const home = snapshot.snapshot === 'ready' ? homeOf(snapshot.sale, userId) : { saleId, bucket: 0 };
+  const home = snapshot.snapshot === 'ready' ? homeBucketOf(snapshot.sale, userId) : { saleId, bucket: 0 };
   const found = await store.findRequest(home, userId, requestId);
   const entry = found === 'unsure' ? null : found;
   if (entry?.state === 'held') return { status: 'pending' };
@@ -57,12 +57,6 @@ export async function readPurchase(
  */
 const isForgotten = (snapshot: SaleSnapshot, nowMs: number): boolean =>
   snapshot.snapshot !== 'ready' || nowMs - snapshot.sale.closesAtMs > FORGOTTEN_AFTER_MS;
-
-const homeOf = ({ saleId, buckets }: Sale, userId: string): HomeBucket => ({
-  saleId,
-  bucket: homeBucket(userId, buckets),
-  buckets,
-});
 
 /** An order that was cancelled or expired is still an order: the buyer once had it, and its state says how it ended. */
 export function statusOf(order: Pick<Order, 'orderId' | 'state' | 'reason'>): PurchaseStatus {

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { StockStore } from '../core/ports/stock-store.js';
-import type { HomeBucket } from '../core/bucket.js';
+import { bucketName, type HomeBucket } from '../core/bucket.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
@@ -55,7 +55,7 @@ export class SoldOutFlags {
 
   /** True: no units are left and this key was never accepted. */
   refuses(ref: HomeBucket, key: string): boolean {
-    const flag = this.#flags.get(nameOf(ref));
+    const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.nowMs();
     if (restMs <= 0) return false;
@@ -73,7 +73,7 @@ export class SoldOutFlags {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
       if (this.refuses(ref, NO_KEY)) return true;
-      const flag = this.#flags.get(nameOf(ref));
+      const flag = this.#flags.get(bucketName(ref));
       if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
     }
     return false;
@@ -86,7 +86,7 @@ export class SoldOutFlags {
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
     if (unitsLeft === null) return;
-    const name = nameOf(ref);
+    const name = bucketName(ref);
     const flag = this.#flags.get(name);
     if (unitsLeft > 0) {
       if (flag) forget(flag);
@@ -149,5 +149,3 @@ function forget(flag: Flag): void {
   flag.untilMs = 0;
   flag.emptyUntilMs = 0;
 }
-
-const nameOf = (ref: HomeBucket): string => `${ref.saleId}:${ref.bucket}/${ref.buckets}`;
