@@ -131,6 +131,7 @@ async function runOnStacks(): Promise<void> {
     const lanes = stacks.map(async ([stack, lane]) => {
       await booted;
       await runFolders(lane, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+      await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
     });
     // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
     const programs = booted.then(() => runFolders(chosen(LANES.programs)));
@@ -141,7 +142,7 @@ async function runOnStacks(): Promise<void> {
     if (!(error instanceof StackError)) throw error;
     addFailure('the stack of the tests', error.message);
   } finally {
-    await Promise.all(stacks.map(([stack]) => stack.down({ signal: 'SIGKILL' }))); // their data is not needed again
+    await Promise.all(stacks.map(([stack]) => stack.down({ signal: 'SIGKILL' })));
     lock.release();
   }
 }
