@@ -31,6 +31,7 @@ shows examples. Times are ISO 8601, now, or from now: +10m, -2h, -1d.
 Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly (options or settings).`,
   );
 
-const named = COMMANDS[process.argv[2] ?? ''];
+const word = process.argv[2] ?? '';
+const named = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined;
 const needed = named === undefined ? Object.values(COMMANDS) : [named]; // all of them for --help, and for a wrong word
 await runCommandLine(seckill, await Promise.all(needed.map((load) => load())));
