@@ -1,8 +1,8 @@
 import { OperationalError } from '../core/errors.js';
 import type { Order } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
-import { type Sale, type SaleSnapshot } from '../core/sale.js';
-import { homeBucketOf, type HomeBucket } from '../core/bucket.js';
+import type { SaleSnapshot } from '../core/sale.js';
+import { homeBucketOf } from '../core/bucket.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
