@@ -6,7 +6,7 @@ import './tables.js';
  * Builds statements and runs none: it has no connection. `select` and `execute` send what it builds through our pool, so
  * that time-outs, the mapping of errors and the state of connections have one place (docs/decisions/0020). Awaiting a
  * builder is a mistake, and fails at once. The hot path writes its SQL by hand: write-orders, insert-orders, the look-ups
- * of order-repository, the lease of the outbox.
+ * of order-repository, the lease and the marks of the outbox.
  */
 export const knex: Knex = createKnex({ client: 'mysql2' });
 
