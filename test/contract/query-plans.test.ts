@@ -1,0 +1,341 @@
+import { expect } from 'chai';
+import { readdirSync } from 'node:fs';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
+import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
+import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
+import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
+import { createOutbox } from '../../src/mysql/outbox.js';
+import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
+import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
+import { createOrderAudit, createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
+import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
+import { createRefundRepository } from '../../src/mysql/refund-repository.js';
+import { createRepairRepository } from '../../src/mysql/repair-repository.js';
+import { createRuleRepository } from '../../src/mysql/rule-repository.js';
+import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import { createTraceRepository } from '../../src/mysql/trace-repository.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import { lowestOrderIdAt } from '../../src/core/order-id.js';
+import type { WritePlan } from '../../src/core/ports/order-repository.js';
+import { silentLog } from '../helpers/silent-log.js';
+import { faultsOfPlan, RecordingPool, tracked } from '../helpers/query-plans.js';
+import { ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
+
+const ORDERS = 1_000_000;
+const PER_SALE = 500;
+const SALES = ORDERS / PER_SALE;
+const PER_BATCH = 50;
+const OUTBOX = 1_000_000;
+const OTHERS = 200_000;
+const DAY_MS = 86_400_000;
+
+/** Bounded by what they are: a statement may read all of them. */
+const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases']);
+/** A page, a lease or the orders of a few buyers. What needs more is in `READS_MORE`, with its reason. */
+const READ_MAX = 3_000;
+const SORTED_MAX = 1_000;
+
+/** Statements that read more by design. Each is bounded by its LIMIT. */
+const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
+  { from: /^orderAudit\.orders$|^reconcile\.agedOrders$/, rowsMax: 25_000, why: 'a window of a walk over a sale' },
+  { from: /^trace\.walkForRequest$/, rowsMax: 25_000, why: 'a window of a bounded walk, by a person' },
+  { from: /^overdue\./, rowsMax: 20_005, why: 'counts what waits too long, up to 10,000' },
+];
+
+describe('statements on large tables', function () {
+  this.timeout(300_000);
+  let world: MysqlWorld & { readonly url: string };
+  let pool: RecordingPool;
+  let plain: MysqlPool;
+  const called = new Set<string>();
+  const all: Record<string, object> = {};
+
+  before(async () => {
+    world = await ownMysqlWorld();
+    plain = openMysqlPool({ url: world.url, poolMax: 1, queryTimeoutMs: 240_000, silentSeconds: 300 });
+    await fill(plain);
+    pool = new RecordingPool(plain);
+    await callEverything();
+  });
+  after(async () => {
+    await plain?.close();
+    await world?.close();
+  });
+
+  const repository = <T extends object>(name: string, made: T): T => {
+    all[name] = made;
+    return tracked(name, made, pool, called);
+  };
+
+  async function callEverything(): Promise<void> {
+    const sales = repository('sales', createSaleRepository(pool));
+    const draft = {
+      sku: 'p',
+      title: 'plans',
+      priceCents: 100,
+      stock: 1000,
+      limitPerBuyer: 1,
+      buckets: 1,
+      opensAtMs: Date.now() - 60_000,
+      closesAtMs: Date.now() + DAY_MS,
+    };
+    const { saleId } = await sales.create(draft);
+    await sales.find(saleId);
+    await sales.move(saleId, 'warm', 'plans');
+    await sales.move(saleId, 'open', 'plans');
+    await sales.list({ max: 100 });
+    await sales.list({ states: ['warm', 'open', 'paused'], max: 1000 });
+    await sales.list({ states: ['closed'], max: 1000, order: 'closed_last' });
+
+    const orders = repository('orders', createOrderRepository(pool));
+    const terms = await orders.termsOf([saleId, '1', '2']);
+    const purchases = Array.from({ length: 64 }, (_, n) => ({ userId: `plan${n}`, requestId: `p${n}`, quantity: 1 }));
+    const batch = { batchId: 'planned', saleId, bucket: 0, epoch: 1, purchases };
+    const idAt = BigInt(lowestOrderIdAt(Date.now()));
+    const planned = purchases.map((purchase, n) => ({
+      orderId: String(idAt + BigInt(n)),
+      batch,
+      purchase,
+      failure: n === 63 ? ('units_lost' as const) : null,
+    }));
+    const plan = { terms, orders: planned, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 600_000 };
+    expect(await orders.write(plan as unknown as WritePlan)).to.include({ outcome: 'written' });
+    await orders.findByPurchases(saleId, purchases as never);
+    await orders.findByPurchases(saleId, purchases.slice(0, 1) as never);
+    await orders.liveBuyers(saleId, purchases.map(({ userId }) => userId));
+    const orderIds = planned.map(({ orderId }) => orderId);
+    await orders.findOrder(orderIds[0] ?? '');
+    const states = repository('states', createOrderStates(pool));
+    await states.statesOf(orderIds);
+    await states.dueOf(orderIds);
+    await states.notificationsOf(orderIds);
+
+    const moves = repository('moves', createOrderTransitions(pool, { clock: systemClock, log: silentLog }));
+    await moves.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
+    await moves.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
+    await moves.pay(orderIds[1] ?? '', { paymentId: 'plan-2', amountCents: 7 });
+    await moves.cancel(orderIds[2] ?? '');
+    await moves.expire(orderIds.slice(3, 9));
+    await moves.overdue();
+    await moves.expireDue(500);
+
+    const outbox = repository('outbox', createOutbox(pool));
+    const leased = await outbox.lease('batch_recorded', 64, 1000);
+    await outbox.lease('orders_moved', 64, 1000);
+    await outbox.lease('release', 64, 1000);
+    const outboxIds = leased.map(({ outboxId }) => outboxId);
+    await outbox.postpone(outboxIds, 1000);
+    await outbox.markDone(outboxIds);
+    await outbox.backlog();
+    await outbox.removeDone(DAY_MS, 1000);
+
+    const overdue = repository('overdue', createOverdueRepository(pool));
+    for (const state of ['outbox', 'dead_letter', 'refund', 'compensation', 'sale_over'] as const) {
+      await overdue.overdue(state, 60_000);
+    }
+
+    const sale = await sales.find(String(SALES - 1));
+    if (sale === null) throw new Error('the filled sales are missing');
+    const audit = repository('orderAudit', createOrderAudit(pool));
+    await audit.findSale(sale.saleId);
+    await audit.undoneReleases(sale.saleId);
+    await first(2, audit.orders(sale.saleId));
+    const reconcile = repository('reconcile', createReconcileRepository(pool));
+    await reconcile.findSale(sale.saleId);
+    await reconcile.undoneReleases(sale.saleId);
+    await first(2, reconcile.agedOrders(sale));
+    await first(2, reconcile.agedOrders(sale, { toMs: sale.closesAtMs }));
+    await reconcile.rowsOf(sale.saleId, [{ userId: 'u5', requestId: 'r5' }]);
+    await reconcile.parkedBatches(['b5', 'b6']);
+    await reconcile.stuckRows(sale.saleId, { olderThanMs: 60_000, attemptsMin: 20 }, 100);
+    await reconcile.isDone('1000');
+
+    const jobs = repository('jobs', createCompensationRepository(pool));
+    const job = {
+      kind: 'leak' as const,
+      subject: `${saleId}/plan/p`,
+      saleId,
+      batchId: 'planned',
+      userId: 'plan',
+      requestId: 'p',
+      detail: '',
+    };
+    await jobs.add([job], 'plans');
+    await jobs.add([job], 'plans');
+    for (const filter of [{}, { state: 'pending' as const }, { kind: 'leak' as const }, { saleId: '7' }]) {
+      await jobs.list(filter, { max: 100 });
+    }
+    const [mine] = await jobs.byRequest(saleId, 'plan', 'p');
+    const jobId = mine?.jobId ?? '';
+    await jobs.find(jobId);
+    await jobs.byBatch('planned');
+    await jobs.counts();
+    await jobs.claim({ max: 16, leaseMs: 1000 });
+    await jobs.claim({ max: 16, leaseMs: 1000, saleId });
+    await jobs.postpone(jobId, 1000, 'no', 'counts');
+    await jobs.failed(jobId, 'plans', 'no');
+    await jobs.retry(jobId, 'plans');
+    await jobs.done(jobId, 'plans', 'yes');
+    await jobs.announce(jobId, 'plans', 'compensation.planned', null, null);
+
+    const runs = repository('runs', createReconcileRuns(pool));
+    await runs.lease(saleId, 'plans', 1000);
+    await runs.free(saleId, 'plans');
+    const runId = await runs.begin({ saleId, applied: false, actor: 'plans' });
+    await runs.end(runId, { outcome: 'match', figures: {}, findings: [] } as never);
+    await runs.removeOld(DAY_MS, 100);
+    await runs.list({}, 20);
+    await runs.list({ saleId }, 20);
+
+    const refunds = repository('refunds', createRefundRepository(pool));
+    await refunds.lease(16, 1000);
+    await refunds.postpone('pay7', 1000, 'no');
+    await refunds.markRefunded('pay7');
+    await refunds.refundsOf(orderIds[1] ?? '');
+    const page = await refunds.list({}, { max: 100 });
+    await refunds.list({}, { max: 100, afterPaymentId: page.at(-1)?.paymentId ?? '' });
+    const duePage = await refunds.list({ state: 'due' }, { max: 100 });
+    await refunds.list({ state: 'due' }, { max: 100, afterPaymentId: duePage.at(-1)?.paymentId ?? '' });
+    await refunds.takeOn('pay9', 'plans');
+
+    const coupons = repository('coupons', createCouponRepository(pool));
+    await coupons.issue(orderIds.slice(0, 4));
+    await coupons.withoutCoupon(orderIds);
+
+    const letters = repository('deadLetters', createDeadLetterRepository(pool));
+    await letters.park({
+      messageId: 'plans',
+      group: 'g',
+      originTopic: 't',
+      saleId,
+      batchId: 'planned',
+      body: '{}',
+      reason: 'undecodable',
+      detail: '',
+      attempts: 1,
+    });
+    const since = { sinceMs: Date.now() - DAY_MS, untilMs: Date.now() };
+    for (const filter of [{}, { state: 'parked' as const }, { saleId: '7' }, { batchId: 'b7' }, since]) {
+      await letters.list(filter, { max: 100 });
+      await letters.list(filter, { max: 100, afterId: '100' });
+    }
+    await letters.count({ state: 'parked' });
+    await letters.list({ key: 'r7' }, { max: 20 });
+    await letters.find('7');
+    await letters.beginReplay('199990', 'plans');
+    await letters.keepParked('199990', 'plans', '');
+    await letters.close('199990', 'plans', 'discarded', '');
+
+    const log = repository('audit', createAuditLog(pool));
+    for (const filter of [{}, { subject: 'sale:7' }, { actor: 'nobody' }, { action: 'sale.nothing' }, { sinceMs: 0 }]) {
+      await log.list(filter, { max: 100 });
+      await log.list(filter, { max: 100, beforeId: '150000' });
+    }
+
+    const repair = repository('repair', createRepairRepository(pool));
+    await repair.raiseEpoch(saleId, 2, 'plans');
+    await repair.parkedBatchesOf('7');
+
+    const trace = repository('trace', createTraceRepository(pool));
+    await trace.findRequests(orderIds[0] ?? '', {}, 20);
+    await trace.findRequests('p0', { userId: 'plan0' }, 20);
+    await trace.findRequests('b7', { saleId: '7' }, 20);
+    await trace.walkForRequest('unknown', { saleId: '7' }, 20);
+    await trace.read({ userId: 'plan0', saleId, requestId: 'p0' });
+    await trace.read({ userId: 'u777', saleId: '2', requestId: 'r777' });
+
+    const slots = repository('slots', createWorkerSlots(pool, systemClock));
+    await slots.acquire('plans', 1000);
+    await slots.free('plans');
+    const rules = repository('rules', createRuleRepository(pool));
+    await rules.store({}, (await rules.current()).version, 'plans');
+    await rules.find(1);
+    await rules.history(10);
+  }
+
+  it('are those of every repository, and of every method', () => {
+    const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
+    const stems = files.filter((name) => /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions)\.ts$/.test(name));
+    expect(Object.keys(all).length, `repositories in ${stems.join(', ')}`).to.be.at.least(stems.length);
+    const methods = Object.entries(all).flatMap(([name, made]) =>
+      Object.entries(made).flatMap(([key, value]) => (typeof value === 'function' ? [`${name}.${key}`] : [])),
+    );
+    expect(methods.filter((method) => !called.has(method))).to.deep.equal([]);
+  });
+
+  it('none reads a large table from end to end, and none sorts one', async () => {
+    const faults: string[] = [];
+    for (const statement of pool.seen) {
+      for (const fault of await faultsOfPlan(plain, statement, SMALL_TABLES, SORTED_MAX)) {
+        faults.push(`${statement.from}: ${fault}: ${statement.sql}`);
+      }
+    }
+    expect(faults, faults.join('\n')).to.deep.equal([]);
+  });
+
+  it('none reads more rows than a page, but for bounded walks', () => {
+    const faults = pool.seen
+      .filter(({ from, rowsRead }) => rowsRead > (READS_MORE.find((one) => one.from.test(from))?.rowsMax ?? READ_MAX))
+      .map(({ from, rowsRead, sql }) => `${from}: ${rowsRead} rows: ${sql}`);
+    expect(faults, faults.join('\n')).to.deep.equal([]);
+  });
+});
+
+/** The first `count` chunks of a walk. */
+async function first<T>(count: number, chunks: AsyncIterable<T>): Promise<void> {
+  let seen = 0;
+  for await (const _ of chunks) if (++seen >= count) return;
+}
+
+/** A year of sales: every table as it is after a million orders, sale by sale, the newest one still open. */
+async function fill(pool: MysqlPool): Promise<void> {
+  const nowMs = Date.now();
+  const stepMs = Math.floor((365 * DAY_MS) / ORDERS);
+  const atMs = `(${nowMs} - (${ORDERS} - seq) * ${stepMs})`;
+  const at = `FROM_UNIXTIME(${atMs} / 1000)`;
+  const firstId = BigInt(lowestOrderIdAt(nowMs - ORDERS * stepMs));
+  const idStep = (BigInt(lowestOrderIdAt(nowMs)) - firstId) / BigInt(ORDERS);
+  const orderId = `(${firstId} + seq * ${idStep})`;
+  const saleId = `(1 + (seq - 1) DIV ${PER_SALE})`;
+  const batchId = `CONCAT('b', seq DIV ${PER_BATCH})`;
+  const others = `seq_1_to_${OTHERS}`;
+  await pool.execute('SET SESSION unique_checks = 0, foreign_key_checks = 0');
+  const statements = [
+    `INSERT INTO sales (id, sku, title, price_cents, stock, sold, limit_per_buyer, buckets, opens_at, closes_at, state)
+     SELECT seq, CONCAT('s', seq), 't', 100, ${PER_SALE}, ${PER_SALE}, 1, 1,
+       FROM_UNIXTIME((${nowMs} - (${SALES} - seq + 1) * ${stepMs * PER_SALE}) / 1000),
+       FROM_UNIXTIME((${nowMs} - (${SALES} - seq) * ${stepMs * PER_SALE}) / 1000),
+       IF(seq > ${SALES - 20}, 'open', 'closed') FROM seq_1_to_${SALES}`,
+    `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer,
+       created_at, updated_at, expires_at, paid_at)
+     SELECT ${orderId}, ${saleId}, CONCAT('u', seq MOD 200000), CONCAT('r', seq), ${batchId}, 1, 100,
+       IF(seq > ${ORDERS - 2000}, 'pending_payment', ELT(1 + seq MOD 10, 'expired', 'failed', 'cancelled', 'paid', 'paid',
+         'paid', 'paid', 'paid', 'paid', 'paid')), 1, ${at}, ${at}, ${at} + INTERVAL 10 MINUTE, ${at}
+     FROM seq_1_to_${ORDERS}`,
+    `INSERT INTO outbox (id, kind, \`key\`, payload, available_at, attempts, created_at, done_at)
+     SELECT seq, ELT(1 + seq MOD 3, 'batch_recorded', 'orders_moved', 'release'), CONCAT('b', seq), '[]', ${at}, 1,
+       ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM seq_1_to_${OUTBOX}`,
+    `INSERT INTO payments (payment_id, order_id, amount_cents) SELECT CONCAT('pay', seq), ${orderId}, 100 FROM ${others}`,
+    `INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)
+     SELECT CONCAT('pay', seq), ${orderId}, 100, 'order_expired', IF(seq > ${OTHERS - 500}, 'due', 'refunded'), ${at}
+     FROM ${others}`,
+    `INSERT INTO coupons (order_id, sale_id, user_id)
+     SELECT ${orderId}, ${saleId}, CONCAT('u', seq) FROM ${others}`,
+    `INSERT INTO dead_letters (message_id, consumer_group, origin_topic, sale_id, batch_id, body, reason, detail, state,
+       attempts, created_at)
+     SELECT CONCAT('m', seq), 'g', 't', ${saleId}, ${batchId}, CONCAT('["u","r', seq, '",1]'), 'undecodable', 'd',
+       IF(seq > ${OTHERS - 500}, 'parked', 'replayed'), 1, ${at} FROM ${others}`,
+    `INSERT INTO audit_log (actor, action, subject, created_at)
+     SELECT CONCAT('a', seq MOD 50), 'sale.opened', CONCAT('sale:', ${saleId}), ${at} FROM ${others}`,
+    `INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, detail, state, available_at)
+     SELECT 'leak', CONCAT(${saleId}, '/u/', seq), ${saleId}, ${batchId}, 'd',
+       IF(seq > ${OTHERS - 200}, 'pending', 'compensated'), ${at} FROM ${others}`,
+    `INSERT INTO reconcile_runs (sale_id, applied, actor, started_at) SELECT ${saleId}, 0, 'keeper', ${at} FROM ${others}`,
+  ];
+  for (const sql of statements) await pool.execute(sql);
+  await pool.query(
+    'ANALYZE TABLE sales, orders, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+  );
+}

@@ -1,0 +1,126 @@
+import type { MysqlPool, SqlValue, Statements } from '../../src/mysql/pool.js';
+
+/** One statement as the product sent it, and what the server had to read for it. */
+export interface SeenStatement {
+  readonly sql: string;
+  readonly values: readonly SqlValue[] | undefined;
+  /** The method that sent it, as `repository.method`. */
+  readonly from: string;
+  /** Rows and index entries that the storage engine handed out, the most of all calls. */
+  readonly rowsRead: number;
+}
+
+interface PlanRow {
+  readonly table: string | null;
+  readonly type: string | null;
+  readonly key: string | null;
+  readonly rows: string | number | null;
+  readonly Extra: string | null;
+}
+
+/**
+ * A pool that notes every statement, with the rows that the server read for it. Give it a pool of one connection: the
+ * counters are those of a session.
+ */
+export class RecordingPool implements MysqlPool {
+  readonly #pool: MysqlPool;
+  readonly #seen = new Map<string, SeenStatement>();
+  /** The method whose statements follow. */
+  from = '';
+
+  constructor(pool: MysqlPool) {
+    this.#pool = pool;
+  }
+
+  get seen(): SeenStatement[] {
+    return [...this.#seen.values()];
+  }
+
+  query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]> {
+    return this.#measured(this.#pool, sql, values, () => this.#pool.query<Row>(sql, values));
+  }
+
+  execute(sql: string, values?: readonly SqlValue[]): ReturnType<Statements['execute']> {
+    return this.#measured(this.#pool, sql, values, () => this.#pool.execute(sql, values));
+  }
+
+  transaction: MysqlPool['transaction'] = (work) =>
+    this.#pool.transaction((tx) =>
+      work({
+        query: (sql, values) => this.#measured(tx, sql, values, () => tx.query(sql, values)),
+        execute: (sql, values) => this.#measured(tx, sql, values, () => tx.execute(sql, values)),
+        rollback: () => tx.rollback(),
+      }),
+    );
+
+  probe(): Promise<void> {
+    return this.#pool.probe();
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  async #measured<T>(
+    on: Statements,
+    sql: string,
+    values: readonly SqlValue[] | undefined,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    const before = await rowsReadOn(on);
+    try {
+      return await run();
+    } finally {
+      const rowsRead = (await rowsReadOn(on)) - before;
+      const known = this.#seen.get(sql);
+      if (known === undefined || known.rowsRead < rowsRead) {
+        this.#seen.set(sql, { sql, values, from: this.from, rowsRead });
+      }
+    }
+  }
+}
+
+/** Reading the counters themselves fills a temporary table, which counts as `Handler_read_rnd…`. */
+async function rowsReadOn(on: Statements): Promise<number> {
+  const counters = await on.query<{ readonly Value: string }>(
+    "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_first', 'Handler_read_key', 'Handler_read_last'," +
+      " 'Handler_read_next', 'Handler_read_prev')",
+  );
+  return counters.reduce((sum, { Value }) => sum + Number(Value), 0);
+}
+
+/** What is wrong with the plan of a statement: full scans, and sorts of more than `sortedMax` rows. */
+export async function faultsOfPlan(
+  on: Statements,
+  { sql, values }: Pick<SeenStatement, 'sql' | 'values'>,
+  smallTables: ReadonlySet<string>,
+  sortedMax: number,
+): Promise<string[]> {
+  if (!/^\s*(SELECT|UPDATE|DELETE|INSERT|REPLACE)/i.test(sql)) return [];
+  const plan = await on.query<PlanRow>(`EXPLAIN ${sql}`, values);
+  return plan.flatMap(({ table, type, key, rows, Extra }) => {
+    if (table === null || table.startsWith('<') || smallTables.has(table)) return [];
+    const faults: string[] = [];
+    if (type === 'ALL') faults.push(`reads all of ${table}`);
+    if (/Using filesort/.test(Extra ?? '') && Number(rows) > sortedMax) {
+      faults.push(`sorts ${rows} rows of ${table} (key ${key})`);
+    }
+    return faults;
+  });
+}
+
+/** Notes which methods of a repository are called, and tells the pool whose statements follow. */
+export function tracked<T extends object>(name: string, repository: T, pool: RecordingPool, called: Set<string>): T {
+  return new Proxy(repository, {
+    get(target, key, receiver) {
+      const value: unknown = Reflect.get(target, key, receiver);
+      if (typeof value !== 'function') return value;
+      const from = `${name}.${String(key)}`;
+      called.add(from);
+      return (...args: unknown[]): unknown => {
+        pool.from = from;
+        return (value as (...of: unknown[]) => unknown).apply(target, args);
+      };
+    },
+  });
+}
