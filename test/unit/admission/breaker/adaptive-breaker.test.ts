@@ -288,13 +288,13 @@ describe('breaker of one process', () => {
   it('the quorum opens it, ends by itself, and is not reported as its own state', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
-    breaker.followQuorum(true, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.monotonicMs() + 1000);
     expect(breaker.refuses()).to.equal(true);
     expect(breaker.state()).to.equal('closed');
     clock.advance(1000);
     expect(breaker.refuses()).to.equal(false);
-    breaker.followQuorum(true, clock.nowMs() + 1000);
-    breaker.followQuorum(false, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.monotonicMs() + 1000);
+    breaker.followQuorum(false, clock.monotonicMs() + 1000);
     expect(breaker.refuses()).to.equal(false);
   });
 
