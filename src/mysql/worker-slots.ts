@@ -1,5 +1,4 @@
 import { OperationalError } from '../core/errors.js';
-import type { Clock } from '../core/ports/clock.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
@@ -11,13 +10,9 @@ import type { MysqlPool, Transaction } from './pool.js';
 const GRACE_MS = 5000;
 
 /** Slots for order ids, leased on database time. */
-export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
+export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
   return {
-    async acquire(owner, leaseMs): Promise<WorkerSlotLease> {
-      const askedAtMs = clock.nowMs(); // before the database's own clock starts the lease, so we never overstay it
-      const slot = await pool.transaction((tx) => take(tx, owner, leaseMs));
-      return { slot, validUntilMs: askedAtMs + leaseMs };
-    },
+    acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, owner, leaseMs)),
 
     async free(owner): Promise<void> {
       await execute(pool, knex('worker_slots').where({ owner }).update({ owner: null, leased_until: now() }));
@@ -25,32 +20,38 @@ export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
   };
 }
 
-async function take(tx: Transaction, owner: string, leaseMs: number): Promise<number> {
-  const [own] = await select(tx, knex('worker_slots').select('slot').where({ owner }).forUpdate());
-  const slot = own?.slot ?? (await longestFree(tx));
-  if (slot === undefined) {
+async function take(tx: Transaction, owner: string, leaseMs: number): Promise<WorkerSlotLease> {
+  const [own] = await select(tx, columns().where({ owner }).forUpdate());
+  const taken = own ?? (await longestFree(tx));
+  if (taken === undefined) {
     throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
   }
+  const { slot } = taken;
   await execute(
     tx,
     knex('worker_slots')
       .where({ slot })
       .update({ owner, leased_until: inMs(leaseMs) }),
   );
-  return slot;
+  const restedSinceMs = own === undefined ? taken.leased_until.getTime() : 0;
+  return { slot, restedSinceMs, nowMs: taken.now.getTime() };
 }
 
+const columns = () =>
+  knex('worker_slots').select<{ slot: number; leased_until: Date; now: Date }[]>('slot', 'leased_until', {
+    now: now(),
+  });
+
 /** The slot that is free for longest, so that each rests as long as it can. Slots that others are taking are skipped. */
-async function longestFree(tx: Transaction): Promise<number | undefined> {
+async function longestFree(tx: Transaction): Promise<{ slot: number; leased_until: Date; now: Date } | undefined> {
   const [free] = await select(
     tx,
-    knex('worker_slots')
-      .select('slot')
+    columns()
       .where('leased_until', '<', msAgo(GRACE_MS))
       .orderBy(['leased_until', 'slot'])
       .limit(1)
       .forUpdate()
       .skipLocked(),
   );
-  return free?.slot;
+  return free;
 }
