@@ -108,13 +108,17 @@ async function list(
 
 function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<TakeOnOutcome> {
   const ofPayment = knex('refunds')
-    .select<(Pick<RefundRow, (typeof STORED_COLUMNS)[number]> & { is_leased?: string | number })[]>(...STORED_COLUMNS)
+    .select(...STORED_COLUMNS)
     .where({ payment_id: paymentId });
   return pool.transaction(async (tx) => {
-    const [row] = await select(tx, ofPayment.clone().select(isLeased()).forUpdate());
+    const [row] = await select(tx, ofPayment.clone().forUpdate());
     if (row === undefined) return { outcome: 'not_found' };
     if (row.state === 'refunded') return { outcome: 'already_refunded', refund: storedOf(row) };
-    if (Number(row.is_leased) === 1) return { outcome: 'being_asked', refund: storedOf(row) };
+    const leased = knex('refunds')
+      .select('payment_id')
+      .where({ payment_id: paymentId })
+      .where('leased_until', '>', now());
+    if ((await select(tx, leased)).length > 0) return { outcome: 'being_asked', refund: storedOf(row) };
     await markRefunded(tx, paymentId);
     const { state, attempts, lastError, orderId, amountCents } = storedOf(row);
     const before = { state, attempts, lastError };
@@ -124,8 +128,6 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
     return { outcome: 'done', refund: storedOf(changed ?? row) };
   });
 }
-
-const isLeased = () => knex.raw('COALESCE(leased_until > UTC_TIMESTAMP(3), 0) AS is_leased');
 
 const refundOf = (row: Pick<RefundRow, 'payment_id' | 'order_id' | 'amount_cents' | 'reason' | 'state'>): Refund => ({
   paymentId: row.payment_id,

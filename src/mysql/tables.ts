@@ -248,7 +248,7 @@ interface AuditLogRow {
   readonly created_at: Date;
 }
 
-interface WorkerSlotRow {
+export interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;

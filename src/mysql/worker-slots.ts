@@ -2,6 +2,7 @@ import { OperationalError } from '../core/errors.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
+import type { WorkerSlotRow } from './tables.js';
 
 /**
  * A slot is given to another worker only this long after its lease ran out: two clocks that differ by less can't mint
@@ -37,13 +38,13 @@ async function take(tx: Transaction, owner: string, leaseMs: number): Promise<Wo
   return { slot, restedSinceMs, nowMs: taken.now.getTime() };
 }
 
+type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly now: Date };
+
 const columns = () =>
-  knex('worker_slots').select<{ slot: number; leased_until: Date; now: Date }[]>('slot', 'leased_until', {
-    now: now(),
-  });
+  knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS now'));
 
 /** The slot that is free for longest, so that each rests as long as it can. Slots that others are taking are skipped. */
-async function longestFree(tx: Transaction): Promise<{ slot: number; leased_until: Date; now: Date } | undefined> {
+async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,
     columns()

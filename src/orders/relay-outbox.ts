@@ -155,7 +155,8 @@ class Relay<K extends OutboxKind> {
     }
     await outbox.markDone(done);
     metrics.relayed(kind, 'published', done.length);
-    for (const [tries, outboxIds] of failedByTries) await this.#postpone(outboxIds, delaysMs.get(tries) ?? RETRY_MAX_MS);
+    for (const [tries, outboxIds] of failedByTries)
+      await this.#postpone(outboxIds, delaysMs.get(tries) ?? RETRY_MAX_MS);
     return errors;
   }
 

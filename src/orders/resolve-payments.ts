@@ -38,7 +38,10 @@ export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts):
         await attempts.close(attempt, 'charged');
         return 'charged';
       }
-      log.error({ orderId, outcome: moved, ...found.payment }, 'money was taken that cannot be recorded: ask the provider');
+      log.error(
+        { orderId, outcome: moved, ...found.payment },
+        'money was taken that cannot be recorded: ask the provider',
+      );
       await attempts.postpone(attempt, RETRY_MAX_MS, `money was taken that cannot be recorded: ${moved}`);
       return 'open';
     }

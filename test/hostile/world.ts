@@ -197,7 +197,14 @@ export class HostileWorld extends ReconcileWorld {
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
-        payOrder(request, { repository: mysql, moves, attempts, refunds, provider: createPaymentSimulator(), log: this.log }),
+        payOrder(request, {
+          repository: mysql,
+          moves,
+          attempts,
+          refunds,
+          provider: createPaymentSimulator(),
+          log: this.log,
+        }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
       webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
       sales: new SaleAdmin({ repository: mysql, store, cache }),

@@ -82,7 +82,8 @@ export class MemoryRefundRepository implements RefundRepository {
 
   async postpone(paymentId: string, delayMs: number, lastError: string): Promise<void> {
     const tries = this.tries(paymentId);
-    if (tries.state === 'due') Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, leasedUntilMs: 0, lastError });
+    if (tries.state === 'due')
+      Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, leasedUntilMs: 0, lastError });
   }
 
   async refundsOf(orderId: string): Promise<Refund[]> {

@@ -147,7 +147,8 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
-    pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, log }),
+    pay: (orderId, userId) =>
+      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
     checkBack: createCheckBack(store, log),
   };

@@ -151,7 +151,10 @@ function outboxRelays(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
       { ...ports, handle: publishRecorded({ deadlines, events }), group: groupRecorded },
       { ...lease, kind: 'batch_recorded' },
     ),
-    ...relayOutbox({ ...ports, handle: publishMoved({ events }), group: groupMoved }, { ...lease, kind: 'orders_moved' }),
+    ...relayOutbox(
+      { ...ports, handle: publishMoved({ events }), group: groupMoved },
+      { ...lease, kind: 'orders_moved' },
+    ),
     ...relayOutbox({ ...ports, handle: releaseUnits(store, metrics) }, { ...lease, kind: 'release' }),
   ];
 }

@@ -125,7 +125,10 @@ describe('order-id-minter', () => {
     await bob.renew();
     await bob.close(); // slot 1 is free from now on
     clock.advance(6_000);
-    const late = createOrderIdMinter({ slots, clock: behind(30_000), log: silentLog }, { owner: 'c', leaseMs: LEASE_MS });
+    const late = createOrderIdMinter(
+      { slots, clock: behind(30_000), log: silentLog },
+      { owner: 'c', leaseMs: LEASE_MS },
+    );
     await late.renew();
     expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
     clock.advance(30_000);
@@ -134,7 +137,10 @@ describe('order-id-minter', () => {
   });
 
   it('no id is so old that a comparison of the sale would not look for it [D8]', async () => {
-    const late = createOrderIdMinter({ slots, clock: behind(3_600_001), log: silentLog }, { owner: 'c', leaseMs: LEASE_MS });
+    const late = createOrderIdMinter(
+      { slots, clock: behind(3_600_001), log: silentLog },
+      { owner: 'c', leaseMs: LEASE_MS },
+    );
     await late.renew();
     expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
   });

@@ -156,7 +156,8 @@ describe('keeper: relay-outbox', () => {
       {
         outbox,
         handle: async (rows) => {
-          if (saleOfRow(rows) === '7' && ++tries === 1) throw new OperationalError('redis', 'away', { retryable: true });
+          if (saleOfRow(rows) === '7' && ++tries === 1)
+            throw new OperationalError('redis', 'away', { retryable: true });
           if (saleOfRow(rows) === '7') await hangs;
           await handle(rows);
         },

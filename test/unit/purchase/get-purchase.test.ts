@@ -388,7 +388,9 @@ describe('get-purchase', () => {
       };
       const get = create({ clock: sleeping });
       await get.get(query());
-      store.bucket({ saleId: sale.saleId, bucket: 0 }).requests.set('u2/k1', { state: 'held', batchId: 'b', quantity: 1 });
+      store
+        .bucket({ saleId: sale.saleId, bucket: 0 })
+        .requests.set('u2/k1', { state: 'held', batchId: 'b', quantity: 1 });
       let ended = 0;
       const asked = Array.from({ length: 25 }, () =>
         get.get(query({ waitMs: 10_000, signal: stop.signal })).then(() => ended++),
