@@ -108,6 +108,15 @@ CREATE TABLE outbox (
   PRIMARY KEY (id)
 );
 
+CREATE TABLE payments (
+  payment_id varchar(64) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY order_id (order_id)
+  PRIMARY KEY (payment_id)
+);
+
 CREATE TABLE payment_attempts (
   order_id bigint unsigned NOT NULL
   key varchar(64) COLLATE ascii_bin NOT NULL
@@ -119,15 +128,6 @@ CREATE TABLE payment_attempts (
   last_error varchar(1000) COLLATE utf8mb4_bin
   KEY due (state,available_at)
   PRIMARY KEY (order_id,key)
-);
-
-CREATE TABLE payments (
-  payment_id varchar(64) COLLATE ascii_bin NOT NULL
-  order_id bigint unsigned NOT NULL
-  amount_cents bigint unsigned NOT NULL
-  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
-  KEY order_id (order_id)
-  PRIMARY KEY (payment_id)
 );
 
 CREATE TABLE reconcile_leases (
