@@ -22,13 +22,20 @@ export function createAuditLog(pool: MysqlPool): AuditLog {
   return { list: (filter, page) => list(pool, filter, page) };
 }
 
-/** Newest first, along the primary key or the index by subject, which ends in it. */
+/** Of entries that were written by several at once, ids and times may be in another order, by no more than this. */
+const OUT_OF_ORDER_MS = 60_000;
+
+/** Newest first: each index ends in the primary key, and a time becomes the lowest id that it can mean. */
 async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: AuditPage): Promise<StoredAuditEntry[]> {
   const { subject, actor, action, sinceMs } = filter;
   let entries = knex('audit_log')
     .select('id', 'actor', 'action', 'subject', 'before_json', 'after_json', 'created_at')
     .where(given({ subject, actor, action }));
-  if (sinceMs !== undefined) entries = entries.where('created_at', '>=', new Date(sinceMs));
+  if (sinceMs !== undefined) {
+    const first = await firstSince(pool, sinceMs - OUT_OF_ORDER_MS);
+    if (first === null) return [];
+    entries = entries.where('created_at', '>=', new Date(sinceMs)).where('id', '>=', bigint(first));
+  }
   if (beforeId !== undefined) entries = entries.where('id', '<', bigint(beforeId));
   const rows = await select(pool, entries.orderBy('id', 'desc').limit(max));
   return rows.map((row) => ({
@@ -40,4 +47,11 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
     after: readJson(row.after_json),
     atMs: row.created_at.getTime(),
   }));
+}
+
+/** The oldest entry of this time or later. */
+async function firstSince(pool: MysqlPool, sinceMs: number): Promise<string | null> {
+  const since = knex('audit_log').select('id').where('created_at', '>=', new Date(sinceMs));
+  const [row] = await select(pool, since.orderBy(['created_at', 'id']).limit(1));
+  return row?.id ?? null;
 }

@@ -10,12 +10,15 @@ import {
   type Retried,
 } from '../core/ports/compensation-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, given, inMs, knex, now, select } from './knex.js';
+import { execute, given, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { CompensationJobRow } from './tables.js';
 
 const TEXT_MAX = 1000;
 const cut = (text: string): string => text.slice(0, TEXT_MAX);
+
+/** Counted no further: more says nothing more. */
+const COUNTED_MAX = 10_000;
 
 const jobs = () => knex('compensation_jobs').select('*');
 const subjectOf = (jobId: string): string => `compensation_job:${jobId}`;
@@ -59,6 +62,14 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
     retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),
     announce: (jobId, actor, action, before, after) =>
       pool.transaction((tx) => insertAudit(tx, { actor, action, subject: subjectOf(jobId), before, after })),
+    async removeOld(keepMs, max): Promise<number> {
+      const compensated = knex('compensation_jobs').where({ state: 'compensated' });
+      const old = compensated.where('available_at', '<', msAgo(keepMs)).orderBy('available_at').limit(max);
+      const ids = (await select(pool, old.select('id'))).map(({ id }) => id);
+      if (ids.length === 0) return 0;
+      const again = knex('compensation_jobs').whereIn('id', ids).where({ state: 'compensated' });
+      return (await execute(pool, again.delete())).affectedRows;
+    },
   };
 }
 
@@ -116,10 +127,12 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
 }
 
 async function counts(pool: MysqlPool): Promise<Record<JobState, number>> {
-  const counted = knex('compensation_jobs').select('state').count({ n: '*' }).groupBy('state');
-  const rows = await select(pool, counted);
-  const byState = new Map(rows.map(({ state, n }) => [state, Number(n)]));
-  const all = JOB_STATES.map((state): [JobState, number] => [state, byState.get(state) ?? 0]);
+  const all: [JobState, number][] = [];
+  for (const state of JOB_STATES) {
+    const some = knex('compensation_jobs').select('id').where({ state }).limit(COUNTED_MAX).as('some');
+    const [row] = await select(pool, knex.from(some).count<{ n: string }[]>({ n: '*' }));
+    all.push([state, Number(row?.n ?? 0)]);
+  }
   return Object.fromEntries(all) as Record<JobState, number>;
 }
 

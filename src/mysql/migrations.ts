@@ -239,6 +239,27 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
  */
 const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
+/** For lists that people page through: each begins where its filter does, and ends in the order of the page. */
+const AUDIT_INDEXES = `ALTER TABLE audit_log ADD KEY actor (actor, id), ADD KEY action (action, id),
+  ADD KEY created (created_at)`;
+const DEAD_LETTER_INDEXES = 'ALTER TABLE dead_letters ADD KEY created (created_at), ADD KEY sale (sale_id, id)';
+const REFUND_INDEXES = 'ALTER TABLE refunds ADD KEY created (created_at, payment_id)';
+/** In place of `state`: closed sales, last closed first, and those that are over and not closed. */
+const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at), DROP KEY state';
+/** For a trace: what was promised in the minute in which an order was made or moved. A batch has one row. */
+const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
+
+const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
+
+async function listIndexes(knex: Knex): Promise<void> {
+  await changeIndexes(knex, 'audit_log', 'created', AUDIT_INDEXES);
+  await changeIndexes(knex, 'dead_letters', 'sale', DEAD_LETTER_INDEXES);
+  await changeIndexes(knex, 'refunds', 'created', REFUND_INDEXES);
+  await changeIndexes(knex, 'sales', 'state_closes', SALE_INDEXES);
+  await changeIndexes(knex, 'reconcile_runs', 'started', RUN_INDEXES);
+  await changeIndexes(knex, 'outbox', 'created', OUTBOX_CREATED);
+}
+
 async function create(knex: Knex, ...tables: string[]): Promise<void> {
   for (const table of tables) await knex.raw(table);
 }
@@ -279,4 +300,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
   { name: '0011-payment-attempts', up: paymentAttempts },
+  { name: '0015-list-indexes', up: listIndexes },
 ];

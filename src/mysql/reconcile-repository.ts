@@ -138,20 +138,23 @@ async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> 
   return Number(row?.undone ?? 0);
 }
 
-/** Only undone rows are read, and they are few. */
+/**
+ * Only undone rows are read, along the index that has them together: they are few, and the primary key would lead past
+ * all that was ever done. Those that have been due for longest come first.
+ */
 async function stuckRows(
   pool: MysqlPool,
   saleId: string,
   { olderThanMs, attemptsMin }: StuckLimits,
   max: number,
 ): Promise<StuckRow[]> {
-  const stuck = knex('outbox')
+  const stuck = knex
+    .from(knex.raw('outbox FORCE INDEX (due_at)'))
     .select<{ id: string; attempts: number; age_us: string }[]>('id', 'attempts', ageOf('created_at'))
     .whereIn('kind', OUTBOX_KINDS)
     .whereNull('done_at')
     .where((late) => late.where('created_at', '<=', msAgo(olderThanMs)).orWhere('attempts', '>=', attemptsMin))
     .where('payload', 'like', ofSale(saleId))
-    .orderBy('id')
     .limit(max);
   const rows = await select(pool, stuck);
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));

@@ -1,15 +1,11 @@
 import type { SaleFinding } from '../core/sale-finding.js';
 import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
-import { execute, given, inMs, knex, now, select } from './knex.js';
+import { execute, given, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
 /** Findings of a run that are kept; what is beyond them would tell a person nothing new. */
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
-
-/** In SQL, since the builder knows no ORDER BY of a DELETE. */
-const REMOVE_OLD =
-  'DELETE FROM reconcile_runs WHERE started_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND ORDER BY id LIMIT :max';
 
 /** The record of runs, in MySQL. Its clock ends a lease. */
 export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
@@ -33,7 +29,10 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
       await execute(pool, knex('reconcile_runs').where({ id: runId }).update(changes));
     },
     async removeOld(keepMs, max): Promise<number> {
-      return (await execute(pool, knex.raw(REMOVE_OLD, { us: keepMs * 1000, max }))).affectedRows;
+      const old = knex('reconcile_runs').select('id').where('started_at', '<', msAgo(keepMs));
+      const ids = (await select(pool, old.orderBy('started_at').limit(max))).map(({ id }) => id);
+      if (ids.length === 0) return 0;
+      return (await execute(pool, knex('reconcile_runs').whereIn('id', ids).delete())).affectedRows;
     },
     async list({ saleId }, max): Promise<ReconcileRun[]> {
       const newest = knex('reconcile_runs')

@@ -100,8 +100,13 @@ async function list(
     .select(...STORED_COLUMNS)
     .where(given({ state }));
   if (afterPaymentId !== undefined) {
-    const behind = '(created_at, payment_id) > (SELECT created_at, payment_id FROM refunds WHERE payment_id = ?)';
-    page = page.whereRaw(behind, [afterPaymentId]);
+    const [after] = await select(pool, knex('refunds').select('created_at').where({ payment_id: afterPaymentId }));
+    if (after === undefined) return [];
+    // The first condition is what an index can follow, and the second leaves out what this page has had.
+    const since = after.created_at;
+    page = page.where('created_at', '>=', since).whereNot((had) => {
+      void had.where({ created_at: since }).where('payment_id', '<=', afterPaymentId);
+    });
   }
   return (await select(pool, page.orderBy(['created_at', 'payment_id']).limit(max))).map(storedOf);
 }

@@ -17,26 +17,26 @@ describe('audit log', () => {
     const actor = `ann-${randomBytes(6).toString('hex')}`;
     const write = (action: string, subject: string, before: unknown, after: unknown) =>
       pool.transaction((tx) => insertAudit(tx, { actor, action, subject, before, after }));
-    await write('sale.created', 'sale:1', null, { title: 'Ünïcode 🎉' });
-    await write('sale.warmed', 'sale:1', { state: 'draft' }, { state: 'warm' });
-    await write('sale.created', 'sale:2', null, {});
+    await write('sale.created', 'sale:900000001', null, { title: 'Ünïcode 🎉' });
+    await write('sale.warmed', 'sale:900000001', { state: 'draft' }, { state: 'warm' });
+    await write('sale.created', 'sale:900000002', null, {});
 
     const log = createAuditLog(pool);
     const startMs = Date.now() - 60_000;
     const all = await log.list({ actor }, { max: 10 });
     expect(all.map(({ action, subject }) => `${action} ${subject}`)).to.deep.equal([
-      'sale.created sale:2',
-      'sale.warmed sale:1',
-      'sale.created sale:1',
+      'sale.created sale:900000002',
+      'sale.warmed sale:900000001',
+      'sale.created sale:900000001',
     ]);
     expect(all[2]).to.deep.include({ actor, before: null, after: { title: 'Ünïcode 🎉' } });
     expect(all[2]?.atMs).to.be.within(startMs, Date.now() + 60_000);
 
     const subjects = async (filter: object): Promise<number> =>
       (await log.list({ actor, ...filter }, { max: 10 })).length;
-    expect(await subjects({ subject: 'sale:1' })).to.equal(2);
+    expect(await subjects({ subject: 'sale:900000001' })).to.equal(2);
     expect(await subjects({ action: 'sale.created' })).to.equal(2);
-    expect(await subjects({ action: 'sale.created', subject: 'sale:1' })).to.equal(1);
+    expect(await subjects({ action: 'sale.created', subject: 'sale:900000001' })).to.equal(1);
     expect(await subjects({ sinceMs: startMs })).to.equal(3);
     expect(await subjects({ sinceMs: Date.now() + 3_600_000 })).to.equal(0);
 

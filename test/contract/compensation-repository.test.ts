@@ -99,6 +99,22 @@ for (const [name, createWorld] of WORLDS) {
       ]);
     });
 
+    it('forgets jobs that were compensated, a number at a time; one that failed stays', async () => {
+      const [first, second, failed] = [await added('u1'), await added('u2'), await added('u3')];
+      await world.jobs.done(first.jobId, 'ann', '');
+      await world.jobs.done(second.jobId, 'ann', '');
+      await world.jobs.failed(failed.jobId, 'ann', '');
+      const left = async () => idsOf(await world.jobs.list({ saleId }, { max: 10 }));
+      await world.jobs.removeOld(LONG_MS, 100);
+      expect(await left()).to.have.length(3);
+      await until('one is old', async () => (await world.jobs.removeOld(0, 1)) === 1);
+      await until('both are gone', async () => {
+        await world.jobs.removeOld(0, 100);
+        return (await left()).length === 1;
+      });
+      expect(await left()).to.deep.equal([failed.jobId]);
+    });
+
     it('is found by id, request, batch, state, kind and sale; a page starts after a job', async () => {
       const one = await added('u1');
       await world.jobs.add([jobOf('u2', { batchId: one.batchId }), jobOf('u3')], 'ann');

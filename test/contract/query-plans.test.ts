@@ -10,6 +10,7 @@ import { createOutbox } from '../../src/mysql/outbox.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createOrderAudit, createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
+import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';
@@ -41,6 +42,8 @@ const SORTED_MAX = 1_000;
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
   { from: /^orderAudit\.orders$|^reconcile\.agedOrders$/, rowsMax: 25_000, why: 'a window of a walk over a sale' },
   { from: /^trace\.walkForRequest$/, rowsMax: 25_000, why: 'a window of a bounded walk, by a person' },
+  { from: /^outbox\.backlog$|\.undoneReleases$|\.stuckRows$/, rowsMax: 25_000, why: 'rows that are not done: a backlog' },
+  { from: /^jobs\.counts$/, rowsMax: 10_005, why: 'counts up to 10,000 of each state' },
   { from: /^overdue\./, rowsMax: 20_005, why: 'counts what waits too long, up to 10,000' },
 ];
 
@@ -127,6 +130,7 @@ describe('statements on large tables', function () {
     await outbox.lease('release', 64, 1000);
     const outboxIds = leased.map(({ outboxId }) => outboxId);
     await outbox.postpone(outboxIds, 1000);
+    await outbox.giveBack(outboxIds, 1000);
     await outbox.markDone(outboxIds);
     await outbox.backlog();
     await outbox.removeDone(DAY_MS, 1000);
@@ -179,6 +183,7 @@ describe('statements on large tables', function () {
     await jobs.retry(jobId, 'plans');
     await jobs.done(jobId, 'plans', 'yes');
     await jobs.announce(jobId, 'plans', 'compensation.planned', null, null);
+    await jobs.removeOld(DAY_MS, 100);
 
     const runs = repository('runs', createReconcileRuns(pool));
     await runs.lease(saleId, 'plans', 1000);
@@ -186,6 +191,7 @@ describe('statements on large tables', function () {
     const runId = await runs.begin({ saleId, applied: false, actor: 'plans' });
     await runs.end(runId, { outcome: 'match', figures: {}, findings: [] } as never);
     await runs.removeOld(DAY_MS, 100);
+    await runs.removeOld(400 * DAY_MS, 100);
     await runs.list({}, 20);
     await runs.list({ saleId }, 20);
 
@@ -199,6 +205,13 @@ describe('statements on large tables', function () {
     const duePage = await refunds.list({ state: 'due' }, { max: 100 });
     await refunds.list({ state: 'due' }, { max: 100, afterPaymentId: duePage.at(-1)?.paymentId ?? '' });
     await refunds.takeOn('pay9', 'plans');
+
+    const attempts = repository('attempts', createPaymentAttempts(pool));
+    await attempts.open(orderIds[0] ?? '', 'k', 100, 0);
+    await attempts.openOf(orderIds[0] ?? '');
+    await attempts.lease(16, 1000);
+    await attempts.postpone({ orderId: orderIds[0] ?? '', key: 'k' }, 1000, 'no');
+    await attempts.close({ orderId: orderIds[0] ?? '', key: 'k' }, 'charged' as never);
 
     const coupons = repository('coupons', createCouponRepository(pool));
     await coupons.issue(orderIds.slice(0, 4));
@@ -229,7 +242,7 @@ describe('statements on large tables', function () {
     await letters.close('199990', 'plans', 'discarded', '');
 
     const log = repository('audit', createAuditLog(pool));
-    for (const filter of [{}, { subject: 'sale:7' }, { actor: 'nobody' }, { action: 'sale.nothing' }, { sinceMs: 0 }]) {
+    for (const filter of [{}, { subject: 'sale:7' }, { actor: 'nobody' }, { action: 'sale.nothing' }, { sinceMs: Date.now() - DAY_MS }]) {
       await log.list(filter, { max: 100 });
       await log.list(filter, { max: 100, beforeId: '150000' });
     }
@@ -246,7 +259,7 @@ describe('statements on large tables', function () {
     await trace.read({ userId: 'plan0', saleId, requestId: 'p0' });
     await trace.read({ userId: 'u777', saleId: '2', requestId: 'r777' });
 
-    const slots = repository('slots', createWorkerSlots(pool, systemClock));
+    const slots = repository('slots', createWorkerSlots(pool));
     await slots.acquire('plans', 1000);
     await slots.free('plans');
     const rules = repository('rules', createRuleRepository(pool));

@@ -6,6 +6,9 @@ CREATE TABLE audit_log (
   before_json mediumtext COLLATE utf8mb4_bin
   after_json mediumtext COLLATE utf8mb4_bin
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY action (action,id)
+  KEY actor (actor,id)
+  KEY created (created_at)
   PRIMARY KEY (id)
   KEY subject (subject,id)
 );
@@ -59,8 +62,10 @@ CREATE TABLE dead_letters (
   replay_started_at datetime(3)
   note varchar(1000) COLLATE utf8mb4_bin
   KEY batch (batch_id)
+  KEY created (created_at)
   UNIQUE KEY message (message_id,consumer_group)
   PRIMARY KEY (id)
+  KEY sale (sale_id,id)
   KEY state (state,created_at)
 );
 
@@ -104,6 +109,7 @@ CREATE TABLE outbox (
   attempts int unsigned NOT NULL DEFAULT 0
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   done_at datetime(3)
+  KEY created (created_at)
   KEY due_at (kind,done_at,available_at)
   PRIMARY KEY (id)
 );
@@ -163,6 +169,7 @@ CREATE TABLE refunds (
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(1000) COLLATE utf8mb4_bin
   leased_until datetime(3)
+  KEY created (created_at,payment_id)
   KEY due (state,available_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
@@ -184,7 +191,7 @@ CREATE TABLE sales (
   epoch int unsigned NOT NULL DEFAULT 1
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   PRIMARY KEY (id)
-  KEY state (state)
+  KEY state_closes (state,closes_at)
 );
 
 CREATE TABLE worker_slots (

@@ -53,6 +53,8 @@ export class RecordingPool implements MysqlPool {
       }),
     );
 
+  writeRefusal: MysqlPool['writeRefusal'] = () => this.#pool.writeRefusal();
+
   probe(): Promise<void> {
     return this.#pool.probe();
   }
@@ -96,7 +98,7 @@ export async function faultsOfPlan(
   smallTables: ReadonlySet<string>,
   sortedMax: number,
 ): Promise<string[]> {
-  if (!/^\s*(SELECT|UPDATE|DELETE|INSERT|REPLACE)/i.test(sql)) return [];
+  if (!/^\s*(SELECT|UPDATE|DELETE|INSERT .*\bSELECT\b)/is.test(sql)) return [];
   const plan = await on.query<PlanRow>(`EXPLAIN ${sql}`, values);
   return plan.flatMap(({ table, type, key, rows, Extra }) => {
     if (table === null || table.startsWith('<') || smallTables.has(table)) return [];

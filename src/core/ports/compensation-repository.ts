@@ -104,7 +104,7 @@ export interface CompensationRepository {
   byBatch(batchId: string): Promise<CompensationJob[]>;
 
   /**
-   * How many jobs are in each state; every state has its entry.
+   * How many jobs are in each state, counted up to 10,000; every state has its entry.
    * @throws OperationalError mysql
    */
   counts(): Promise<Readonly<Record<JobState, number>>>;
@@ -145,4 +145,11 @@ export interface CompensationRepository {
    * @throws OperationalError mysql
    */
   announce(jobId: string, actor: string, action: string, before: unknown, after: unknown): Promise<void>;
+
+  /**
+   * Removes at most `max` jobs that were compensated, and last claimed longer ago than `keepMs`. Those that failed stay.
+   * @returns how many
+   * @throws OperationalError mysql
+   */
+  removeOld(keepMs: number, max: number): Promise<number>;
 }

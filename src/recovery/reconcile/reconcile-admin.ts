@@ -144,9 +144,14 @@ export class ReconcileAdmin {
     return jobs.retry(jobId, actor);
   }
 
-  /** Removes the records of runs that began longer ago. @returns how many; @throws OperationalError mysql */
-  removeOldRuns(keepMs: number, max: number): Promise<number> {
-    return this.#ports.runs.removeOld(keepMs, max);
+  /**
+   * Removes the records of runs that began longer ago, and jobs that were compensated longer ago, `max` of each.
+   * @returns whether there may be more
+   * @throws OperationalError mysql
+   */
+  async removeOld(keepMs: number, max: number): Promise<boolean> {
+    const { runs, jobs } = this.#ports;
+    return [await runs.removeOld(keepMs, max), await jobs.removeOld(keepMs, max)].includes(max);
   }
 
   /** @throws OperationalError mysql */

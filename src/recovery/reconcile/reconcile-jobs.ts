@@ -32,17 +32,17 @@ export function reconcileJob(
   };
 }
 
-/** Runs removed by one statement; their findings may be large. */
-const RUNS_PER_STEP = 100;
+/** Rows removed by one statement; the findings of a run may be large. */
+const REMOVED_PER_STEP = 100;
 const STEPS_MAX = 20;
 
-/** Removes records of old runs. */
-export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOldRuns'>, { keepMs }: { readonly keepMs: number }): Job {
+/** Removes records of old runs, and of what was compensated. */
+export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOld'>, { keepMs }: { readonly keepMs: number }): Job {
   return {
     name: 'tidy-runs',
     async runOnce(): Promise<void> {
       for (let steps = 1; steps <= STEPS_MAX; steps++) {
-        if ((await admin.removeOldRuns(keepMs, RUNS_PER_STEP)) < RUNS_PER_STEP) return;
+        if (!(await admin.removeOld(keepMs, REMOVED_PER_STEP))) return;
       }
     },
   };

@@ -53,6 +53,14 @@ export class MemoryCompensationRepository implements CompensationRepository {
     return { pending: count('pending'), compensated: count('compensated'), failed_final: count('failed_final') };
   }
 
+  async removeOld(keepMs: number, max: number): Promise<number> {
+    const isOld = (job: CompensationJob): boolean =>
+      job.state === 'compensated' && job.availableAtMs < this.#clock.nowMs() - keepMs;
+    const old = this.jobs.filter(isOld).slice(0, max);
+    this.jobs = this.jobs.filter((job) => !old.includes(job));
+    return old.length;
+  }
+
   async claim({ max, leaseMs, saleId }: Claim): Promise<CompensationJob[]> {
     const nowMs = this.#clock.nowMs();
     const due = this.jobs.filter(

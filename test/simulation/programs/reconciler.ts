@@ -40,7 +40,7 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
       repository: repositoryOf(proc, system),
       jobs: withFaults(proc, 'mysql', system.compensations, [
         ...(['add', 'list', 'find', 'byRequest', 'byBatch', 'counts', 'claim'] as const),
-        ...(['done', 'failed', 'postpone', 'retry', 'announce'] as const),
+        ...(['done', 'failed', 'postpone', 'retry', 'announce', 'removeOld'] as const),
       ]),
       runs: withFaults(proc, 'mysql', system.runs, ['lease', 'free', 'begin', 'end', 'removeOld', 'list']),
       sales: withFaults(proc, 'mysql', system.repositories, ['list']),

@@ -58,13 +58,17 @@ describe('the keeper jobs of reconcile', () => {
     expect([counted, ran]).to.deep.equal([[{}], '1 sale was not compared: the warnings say why']);
   });
 
-  it('records of runs are deleted after a while', async () => {
+  it('records of runs, and of what was compensated, are deleted after a while', async () => {
     const world = new ReconcileWorld();
+    const job = { kind: 'leak', saleId: '1', batchId: null, userId: 'u', requestId: 'k', detail: '' } as const;
+    await world.jobs.add([{ ...job, subject: '1/u/k' }], 'ann');
+    await world.jobs.done('1', 'ann', '');
     const run = () => world.reconcile.run({ apply: false, waitMs: 0, actor: 'keeper' });
     for (let runs = 0; runs < 250; runs++) await run();
     world.clock.advance(1001);
     await run();
     await tidyRuns(world.reconcile, { keepMs: 1000 }).runOnce();
     expect(world.runsRepository.runs).to.have.length(1);
+    expect(world.jobs.jobs).to.deep.equal([]);
   });
 });
