@@ -1,3 +1,4 @@
+import { isLive } from '../core/order.js';
 import { lowestOrderIdAt } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
@@ -5,13 +6,15 @@ import type {
   AuditedRow,
   OrderAudit,
   AgedOrder,
-  MintedWindow,
+  OrderCursor,
+  OrderPage,
   ReconcileRepository,
   StuckLimits,
   StuckRow,
 } from '../core/ports/reconcile-repository.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
-import { ageOf, bigint, knex, msAgo, select } from './knex.js';
+import { ageOf, knex, msAgo, select } from './knex.js';
+import { nextOrders, unlistedOrders, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
@@ -20,8 +23,6 @@ import type { OrderRow } from './tables.js';
 const WINDOW_ROWS = 10_000;
 /** How far the clock of a worker may be behind when it mints the id of the first order. */
 const CLOCK_SKEW_MS = 3_600_000;
-/** Above every order id: they have 63 bits. */
-const ID_MAX = '9223372036854775807';
 
 const COLUMNS = [
   'id',
@@ -33,19 +34,14 @@ const COLUMNS = [
   'reason',
 ] as const satisfies (keyof OrderRow)[];
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
+type PaidRow = ComparedRow & Pick<OrderRow, 'paid_at'>;
 type AgedRow = ComparedRow & { readonly age_us: string };
 
 /** Reads all orders of a sale at rest, for audits. Each statement sees what is committed at its moment. */
 export function createOrderAudit(pool: MysqlPool, windowRows: number = WINDOW_ROWS): OrderAudit {
   return {
     findSale: (saleId) => findSale(pool, saleId),
-    async *orders(saleId): AsyncGenerator<readonly AuditedRow[]> {
-      for await (const window of windows(pool, '0', ID_MAX, windowRows)) {
-        const rows = await select(pool, inWindow(saleId, window).select(...COLUMNS, 'paid_at'));
-        if (rows.length === 0) continue;
-        yield rows.map((row) => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null }));
-      }
-    },
+    orders: (saleId) => auditedOrders(pool, saleId, windowRows),
     undoneReleases: (saleId) => undoneReleases(pool, saleId),
   };
 }
@@ -56,7 +52,8 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
     findSale: (saleId) => findSale(pool, saleId),
     undoneReleases: (saleId) => undoneReleases(pool, saleId),
     rowsOf: (saleId, purchases) => rowsOf(pool, saleId, purchases),
-    agedOrders: (sale, window = {}) => agedOrders(pool, sale, window, windowRows),
+    orderPage: (saleId, from) => orderPage(pool, saleId, from, windowRows),
+    unlistedOrders: (sale) => unlistedOf(pool, sale, windowRows),
     parkedBatches: (batchIds) => parkedBatches(pool, batchIds),
     stuckRows: (saleId, limits, max) => stuckRows(pool, saleId, limits, max),
     async isDone(outboxId): Promise<boolean> {
@@ -66,53 +63,42 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
   };
 }
 
-/** Ids: `after` is not in the window, `last` is. */
-interface IdWindow {
-  readonly after: string;
-  readonly last: string;
-}
-
-/**
- * Walks `orders` by its primary key: there is no index by sale, which every insert of a rush would pay for, and only
- * audits would use.
- */
-async function* windows(pool: MysqlPool, after: string, before: string, windowRows: number): AsyncGenerator<IdWindow> {
-  for (let start = after; ;) {
-    const next = knex('orders')
-      .select('id')
-      .where('id', '>', bigint(start))
-      .where('id', '<', bigint(before))
-      .orderBy('id')
-      .limit(windowRows);
-    const [end] = await select(
-      pool,
-      knex.from(next.as('next')).select<{ last: string | null }[]>(knex.raw('MAX(id) AS last')),
-    );
-    const last = end?.last ?? null;
-    if (last === null) return;
-    yield { after: start, last };
-    start = last;
-  }
-}
-
-const inWindow = (saleId: string, { after, last }: IdWindow) =>
-  knex('orders')
-    .where('id', '>', bigint(after))
-    .where('id', '<=', bigint(last))
-    .where({ sale_id: saleId })
-    .orderBy('id');
-
-async function* agedOrders(
+/** Where the live orders do not add up to `sold`, the whole table is searched for those that no range names. */
+async function* auditedOrders(
   pool: MysqlPool,
-  sale: Sale,
-  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
+  saleId: string,
   windowRows: number,
-): AsyncGenerator<readonly AgedOrder[]> {
-  const first = BigInt(lowestOrderIdAt(fromMs));
+): AsyncGenerator<readonly AuditedRow[]> {
+  const columns = [...COLUMNS, 'paid_at'] as const;
+  let liveUnits = 0;
+  let cursor: OrderCursor | null = null;
+  do {
+    const page: PageOf<PaidRow> = await nextOrders<PaidRow>(pool, saleId, cursor, { columns, maxOrders: windowRows });
+    for (const { state, quantity } of page.rows) if (isLive(state)) liveUnits += quantity;
+    if (page.rows.length > 0) yield page.rows.map(auditedOf);
+    cursor = page.next;
+  } while (cursor !== null);
+  if ((await findSale(pool, saleId))?.sold === liveUnits) return;
+  for await (const rows of unlistedOrders<PaidRow>(pool, saleId, '0', columns, windowRows)) yield rows.map(auditedOf);
+}
+
+async function orderPage(
+  pool: MysqlPool,
+  saleId: string,
+  from: OrderCursor | null,
+  windowRows: number,
+): Promise<OrderPage> {
+  const columns = [...COLUMNS, ageOf('updated_at')];
+  const { rows, next } = await nextOrders<AgedRow>(pool, saleId, from, { columns, maxOrders: windowRows });
+  return { rows: rows.map(agedOf), next };
+}
+
+async function* unlistedOf(pool: MysqlPool, sale: Sale, windowRows: number): AsyncGenerator<readonly AgedOrder[]> {
+  const first = BigInt(lowestOrderIdAt(sale.opensAtMs - CLOCK_SKEW_MS));
   const after = String(first > 0n ? first - 1n : first);
-  for await (const window of windows(pool, after, toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs), windowRows)) {
-    const rows = inWindow(sale.saleId, window).select<AgedRow[]>(...COLUMNS, ageOf('updated_at'));
-    yield (await select(pool, rows)).map(agedOf);
+  const columns = [...COLUMNS, ageOf('updated_at')];
+  for await (const rows of unlistedOrders<AgedRow>(pool, sale.saleId, after, columns, windowRows)) {
+    yield rows.map(agedOf);
   }
 }
 
@@ -177,4 +163,5 @@ const comparedOf = (row: ComparedRow) => ({
   reason: row.reason,
 });
 
+const auditedOf = (row: PaidRow): AuditedRow => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null });
 const agedOf = (row: AgedRow): AgedOrder => ({ ...comparedOf(row), ageMs: Number(row.age_us) / 1000 });

@@ -247,10 +247,10 @@ export async function withOperator<S extends SectionName, T>(
 
 /** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, points?: RebuildFailPoints) {
-  const { agedOrders } = createReconcileRepository(mysql);
+  const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
   const store = { ...createRepairStore(redis), setState };
-  const repository = { ...createRepairRepository(mysql), agedOrders };
+  const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
     store: points?.rebuilt(store) ?? store,
     repository: points?.raised(repository) ?? repository,

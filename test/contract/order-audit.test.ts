@@ -52,6 +52,35 @@ describe('order audit in MySQL', () => {
     }
   });
 
+  it('reads what ranges name without the rest of the table, and each row once where they overlap', async () => {
+    const [saleId, other] = [await newSale(), await newSale()];
+    const base = BigInt(saleId) * 1000n + (1n << 60n);
+    for (let i = 0n; i < 9n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
+    const ranges = [
+      [0n, 1n], // its own rows
+      [1n, 4n], // reaches over a row of the other sale, and overlaps
+      [3n, 3n], // within the one before
+      [6n, 7n],
+    ];
+    for (const [first = 0n, last = 0n] of ranges) {
+      const sql = 'INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 2)';
+      await pool.execute(sql, [saleId, String(base + first), String(base + last)]);
+    }
+    await pool.execute('UPDATE sales SET sold = 12 WHERE id = ?', [saleId]);
+    let statements = 0;
+    const counting = { ...pool, query: (...args: Parameters<MysqlPool['query']>) => (statements++, pool.query(...args)) };
+    const rows: string[] = [];
+    for await (const chunk of createOrderAudit(counting as MysqlPool).orders(saleId)) {
+      rows.push(...chunk.map(({ userId }) => userId));
+    }
+    const all = ['u0', 'u1', 'u3', 'u4', 'u6', 'u7'];
+    expect(rows).to.deep.equal(all);
+    expect(statements, 'ranges, rows, the sale').to.equal(3);
+    for (const windowRows of [1, 2, 3]) {
+      expect((await readAll(saleId, windowRows)).map(({ userId }) => userId)).to.deep.equal(all);
+    }
+  });
+
   it('counts only releases that are undone and belong to the sale', async () => {
     const saleId = await newSale();
     const longer = `${saleId}1`;

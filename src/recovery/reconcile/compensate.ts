@@ -7,7 +7,8 @@ import type { Outbox } from '../../core/ports/outbox.js';
 import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import { buyersTooMany, isWhole, measureDrift, rowsOfSale, staleMarkers } from './count-units.js';
+import { rowsOfSale } from '../rows-of-sale.js';
+import { buyersTooMany, isWhole, measureDrift, staleMarkers } from './count-units.js';
 import {
   FOLLOW_MAX_MS,
   repairRequest,
@@ -184,7 +185,7 @@ async function adjustUnits(
 
 async function removeMarkers(sale: Sale, ports: CompensatePorts, options: CompensateOptions): Promise<Repair> {
   let removed = 0;
-  for await (const rows of rowsOfSale(sale, ports.repository)) {
+  for await (const rows of rowsOfSale(sale, ports)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
       const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
