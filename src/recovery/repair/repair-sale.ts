@@ -3,6 +3,7 @@ import { decodeBatch, type Batch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import type { Sale } from '../../core/sale.js';
+import type { WorkerProgress } from '../../core/ports/channels.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
@@ -18,6 +19,8 @@ export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
   readonly repository: RepairRepository & RowPorts['repository'];
   readonly sales: Pick<SaleRepository, 'find'>;
+  /** Null: the broker cannot be asked. */
+  readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -54,6 +54,7 @@ export class RepairWorld extends DeadLetterWorld {
         findSale: (...args) => repository.findSale(...args),
       },
       sales: this.mysql,
+      progress: null,
       clock: {
         nowMs: () => this.clock.nowMs(),
         // The timer that renews the leases must not move the clock.
