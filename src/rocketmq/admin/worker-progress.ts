@@ -13,6 +13,8 @@ interface QueueStats {
   readonly received: number;
 }
 
+const LATELY_MS = 200;
+
 export interface Consumed {
   readonly topic: string;
   readonly group: string;
@@ -32,7 +34,7 @@ export function createWorkerProgress(
   consumed: readonly Consumed[] = BATCHES,
   cluster: string = DEFAULT_CLUSTER,
 ): WorkerProgress {
-  const stats = async (): Promise<QueueStats[]> => {
+  const ask = async (): Promise<QueueStats[]> => {
     try {
       const brokers = await masterBrokers(parseAddress(namesrvAddr.split(';')[0] ?? ''), cluster);
       if (brokers.length === 0) throw new Error(`it knows no broker of the cluster ${cluster}`);
@@ -44,10 +46,17 @@ export function createWorkerProgress(
       throw new OperationalError('rocketmq', message, { retryable: true, cause });
     }
   };
+  let last: { readonly atMs: number; readonly stats: Promise<QueueStats[]> } | null = null;
+  const now = (): Promise<QueueStats[]> => {
+    last = { atMs: Date.now(), stats: ask() };
+    return last.stats;
+  };
+  // After a restart of Redis many sales wait at once; what was received only grows.
+  const lately = (): Promise<QueueStats[]> => (last !== null && Date.now() - last.atMs < LATELY_MS ? last.stats : now());
   return {
-    ends: async () => new Map((await stats()).map(({ queue, end }) => [queue, end])),
+    ends: async () => new Map((await now()).map(({ queue, end }) => [queue, end])),
     async haveReceived(ends: QueueEnds): Promise<boolean> {
-      const received = new Map((await stats()).map((one) => [one.queue, one.received]));
+      const received = new Map((await lately()).map((one) => [one.queue, one.received]));
       return [...ends].every(([queue, end]) => end === 0 || (received.get(queue) ?? 0) >= end);
     },
   };
