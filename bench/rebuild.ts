@@ -101,6 +101,7 @@ async function rebuild(title: string): Promise<void> {
   const onStep = ({ step }: RepairStep): void => void steps.push(`${step} ${seconds(startedMs)}`);
   const result = await repairSale(sale, { ...stores, progress: null, clock, log }, OPTIONS, { actor: 'bench', onStep });
   await mysql.close();
-  if (result.outcome !== 'repaired' || result.rows !== ORDERS) throw new Error(`not rebuilt: ${JSON.stringify(result)}`);
+  if (result.outcome !== 'repaired' || result.rows !== ORDERS)
+    throw new Error(`not rebuilt: ${JSON.stringify(result)}`);
   say(`${ORDERS} orders among ${OTHERS}, ${title}: shut for ${seconds(startedMs)} s (${steps.join(', ')})`);
 }

@@ -126,7 +126,7 @@ export async function nextOrders<Row>(
     .where({ ...where, sale_id: saleId })
     .whereRaw(`(${inWindows})`)
     .orderBy('id');
-  return { rows: await select(pool, rows), next };
+  return { rows: (await select(pool, rows)) as Row[], next };
 }
 
 /**
@@ -144,29 +144,40 @@ export async function* unlistedOrders<Row extends Pick<OrderRow, 'id'>>(
 ): AsyncGenerator<readonly Row[]> {
   const listed = await allWindows(pool, saleId);
   let at = 0;
-  for (let start: string | null = after; start !== null; ) {
-    const inReach = knex('orders').select('id').where('id', '>', bigint(start)).orderBy('id');
-    // One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table.
-    const [end] = await select(pool, inReach.offset(windowRows).limit(1));
+  let start: string | null = after;
+  while (start !== null) {
+    const end: string | null = await windowEnd(pool, start, windowRows);
     const inWindow = knex('orders')
       .select<Row[]>(...columns)
       .where({ sale_id: saleId })
       .where('id', '>', bigint(start));
-    if (end !== undefined) void inWindow.where('id', '<', bigint(end.id));
+    if (end !== null) void inWindow.where('id', '<', bigint(end));
     const rows = (await select(pool, inWindow.orderBy('id'))) as Row[];
     const unlisted = rows.filter(({ id }) => {
       while (at < listed.length && (listed[at] as IdWindow).last < BigInt(id)) at++;
       return at === listed.length || BigInt(id) < (listed[at] as IdWindow).first;
     });
     if (unlisted.length > 0) yield unlisted;
-    start = end === undefined ? null : String(BigInt(end.id) - 1n);
+    start = end === null ? null : String(BigInt(end) - 1n);
   }
+}
+
+/** One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table. */
+async function windowEnd(pool: MysqlPool, start: string, windowRows: number): Promise<string | null> {
+  const inReach = knex('orders').select('id').where('id', '>', bigint(start)).orderBy('id');
+  const [end] = await select(pool, inReach.offset(windowRows).limit(1));
+  return end?.id ?? null;
 }
 
 async function allWindows(pool: MysqlPool, saleId: string): Promise<IdWindow[]> {
   const all: IdWindow[] = [];
-  for (let cursor: OrderCursor | null = START; cursor !== null; ) {
-    const { windows, next }: Awaited<ReturnType<typeof nextWindows>> = await nextWindows(pool, saleId, cursor, Infinity);
+  for (let cursor: OrderCursor | null = START; cursor !== null;) {
+    const { windows, next }: Awaited<ReturnType<typeof nextWindows>> = await nextWindows(
+      pool,
+      saleId,
+      cursor,
+      Infinity,
+    );
     for (const window of windows) all.push(window);
     cursor = next;
   }

@@ -109,7 +109,8 @@ for (const [name, createSide] of WORLDS) {
     });
     after(() => side?.world.close());
 
-    const recorded = (...texts: string[]): Promise<string[]> => writeOrders(side.world, [batchOf(sale, purchasesOf(...texts))]);
+    const recorded = (...texts: string[]): Promise<string[]> =>
+      writeOrders(side.world, [batchOf(sale, purchasesOf(...texts))]);
 
     async function pagesOf({ saleId }: Sale): Promise<string[][]> {
       const pages: string[][] = [];

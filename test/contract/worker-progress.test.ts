@@ -3,7 +3,14 @@ import { OperationalError } from '../../src/core/errors.js';
 import type { DeliverySource } from '../../src/core/ports/channels.js';
 import { createWorkerProgress } from '../../src/rocketmq/admin/worker-progress.js';
 import { until } from '../chaos/harness/wait.js';
-import { freshBatch, memoryWorld, nextDelivery, REDRIVES_COUNTED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+import {
+  freshBatch,
+  memoryWorld,
+  nextDelivery,
+  REDRIVES_COUNTED,
+  rocketmqWorld,
+  type BrokerWorld,
+} from './broker-worlds.js';
 
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
@@ -40,7 +47,9 @@ for (const [name, createWorld] of [
 
 describe('WorkerProgress on rocketmq', () => {
   it('fails where no server answers', async () => {
-    const error = await createWorkerProgress('127.0.0.1:1').ends().catch((cause: unknown) => cause);
+    const error = await createWorkerProgress('127.0.0.1:1')
+      .ends()
+      .catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'rocketmq' });
   });
 });

@@ -69,7 +69,10 @@ async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => 
       return await ask();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      log.warn({ error: error.message }, 'the broker does not say how far the workers are: a repair waits for stillness only');
+      log.warn(
+        { error: error.message },
+        'the broker does not say how far the workers are: a repair waits for stillness only',
+      );
       return otherwise;
     }
   };

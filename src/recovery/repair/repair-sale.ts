@@ -148,12 +148,7 @@ class Leases {
   readonly #ports: Pick<RepairPorts, 'store' | 'clock'>;
   #superseded = false;
 
-  constructor(
-    refs: readonly BucketRef[],
-    token: string,
-    leaseMs: number,
-    ports: Pick<RepairPorts, 'store' | 'clock'>,
-  ) {
+  constructor(refs: readonly BucketRef[], token: string, leaseMs: number, ports: Pick<RepairPorts, 'store' | 'clock'>) {
     this.#refs = refs;
     this.#token = token;
     this.#leaseMs = leaseMs;

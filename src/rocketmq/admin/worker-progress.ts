@@ -52,7 +52,8 @@ export function createWorkerProgress(
     return last.stats;
   };
   // After a restart of Redis many sales wait at once; what was received only grows.
-  const lately = (): Promise<QueueStats[]> => (last !== null && Date.now() - last.atMs < LATELY_MS ? last.stats : now());
+  const lately = (): Promise<QueueStats[]> =>
+    last !== null && Date.now() - last.atMs < LATELY_MS ? last.stats : now();
   return {
     ends: async () => new Map((await now()).map(({ queue, end }) => [queue, end])),
     async haveReceived(ends: QueueEnds): Promise<boolean> {

@@ -50,7 +50,8 @@ describe('rows of a sale', () => {
 
   async function read(sale = SALE): Promise<string[]> {
     const found: string[] = [];
-    for await (const rows of rowsOfSale(sale, { repository: orders, clock })) found.push(...rows.map((row) => row.orderId));
+    for await (const rows of rowsOfSale(sale, { repository: orders, clock }))
+      found.push(...rows.map((row) => row.orderId));
     return found;
   }
 
