@@ -11,7 +11,7 @@ import { bucketKeys } from '../src/redis/keys.js';
 import { repairSale, type RepairStep } from '../src/recovery/repair/repair-sale.js';
 
 /**
- * How long a sale is shut while it is rebuilt, among the orders of other sales (decision 24). Needs MYSQL_URL, whose user
+ * How long a sale is shut while it is rebuilt, among the orders of other sales (decision 27). Needs MYSQL_URL, whose user
  * may create a database, and REDIS_URL, of servers that are for this only:
  *
  *   node --import tsx bench/rebuild.ts [orders] [others]      # 1,000,000 among 20,000,000, some minutes

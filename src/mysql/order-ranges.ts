@@ -8,7 +8,7 @@ import type { OrderRow } from './tables.js';
 
 // `order_ranges` says where the orders of a sale stand in `orders`: each transaction that writes some leaves the first and
 // the last of their ids, which were minted together and lie close. An index by sale would cost every order an entry; this
-// costs every transaction a row (docs/decisions/0024).
+// costs every transaction a row (docs/decisions/0027).
 
 /** Ranges of one page: at worst each has one order, and the statement has so many conditions. */
 const RANGES_PER_PAGE = 1000;
