@@ -1,5 +1,5 @@
 import { isLive } from '../core/order.js';
-import { lowestOrderIdAt } from '../core/order-id.js';
+import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
@@ -21,8 +21,6 @@ import type { OrderRow } from './tables.js';
 
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
-/** How far the clock of a worker may be behind when it mints the id of the first order. */
-const CLOCK_SKEW_MS = 3_600_000;
 
 const COLUMNS = [
   'id',
@@ -105,7 +103,7 @@ async function orderPage(
 }
 
 async function* unlistedOf(pool: MysqlPool, sale: Sale, windowRows: number): AsyncGenerator<readonly AgedOrder[]> {
-  const first = BigInt(lowestOrderIdAt(sale.opensAtMs - CLOCK_SKEW_MS));
+  const first = BigInt(lowestOrderIdAt(sale.opensAtMs - MINT_BEHIND_MAX_MS));
   const after = String(first > 0n ? first - 1n : first);
   const columns = [...COLUMNS, ageOf('updated_at')];
   for await (const rows of unlistedOrders<AgedRow>(pool, sale.saleId, after, columns, windowRows)) {

@@ -80,11 +80,11 @@ export async function handleDeliveries(
   options: HandleOptions,
 ): Promise<Postponed> {
   const { metrics, clock, log } = ports;
-  const startedMs = clock.nowMs();
+  const startedMs = clock.monotonicMs();
   const batches = deliveries.map(({ batch }) => batch);
   const results = await recordBatches(batches, ports, options);
   const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
-  metrics.batchesWritten(purchases, clock.nowMs() - startedMs);
+  metrics.batchesWritten(purchases, clock.monotonicMs() - startedMs);
 
   const recorded: Recorded[] = [];
   const postponed: BatchDelivery[] = [];
@@ -130,10 +130,10 @@ const isPassing = (reason: RetryReason): boolean =>
 /** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
-  const startedMs = ports.clock.nowMs();
+  const startedMs = ports.clock.monotonicMs();
   try {
     await ports.store.markRecorded(recorded);
-    ports.metrics.markedRecorded(ports.clock.nowMs() - startedMs);
+    ports.metrics.markedRecorded(ports.clock.monotonicMs() - startedMs);
     await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;

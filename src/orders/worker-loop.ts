@@ -121,10 +121,10 @@ export class WorkerLoop {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
-      const startedMs = clock.nowMs();
+      const startedMs = clock.monotonicMs();
       try {
         const received = await this.runOnce();
-        if (received > 0 || clock.nowMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
+        if (received > 0 || clock.monotonicMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
       } catch (error) {
         if (!(error instanceof OperationalError)) return onBug(error);
         log.warn({ dependency: error.dependency, error: error.message }, 'receive failed');
@@ -134,7 +134,7 @@ export class WorkerLoop {
   }
 
   async #recordUntilDone(received: readonly BatchDelivery[]): Promise<void> {
-    const sinceMs = this.#ports.clock.nowMs();
+    const sinceMs = this.#ports.clock.monotonicMs();
     let deliveries = received;
     for (let tries = 1; deliveries.length > 0; tries++) {
       const postponed = await this.#whileHeld(deliveries, () => this.#record(deliveries, tries));
@@ -230,7 +230,7 @@ export class WorkerLoop {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;
     const { signal } = this.#stopping;
-    const isTooLong = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
+    const isTooLong = (): boolean => signal.aborted || clock.monotonicMs() - sinceMs >= holdMaxMs;
     do {
       if (isTooLong()) return false;
       await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs)));

@@ -39,20 +39,20 @@ export async function awaitQuiet(
   onRead: () => Promise<void>,
 ): Promise<void> {
   const { sales, clock } = ports;
-  const startedMs = clock.nowMs();
-  if (sale.state === 'closed' && startedMs - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
+  const startedMs = clock.monotonicMs();
+  if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
   let haveReceived = await receivedByWorkers(ports);
   let seen = sale;
   let sinceMs = startedMs;
   for (;;) {
     if (haveReceived !== null && (await haveReceived())) {
       haveReceived = null;
-      sinceMs = clock.nowMs();
+      sinceMs = clock.monotonicMs();
     }
     await clock.sleep(Math.min(READ_EVERY_MS, quietMs, waitMaxMs));
     await onRead();
     const now = await sales.find(sale.saleId);
-    const nowMs = clock.nowMs();
+    const nowMs = clock.monotonicMs();
     if (now !== null && (now.sold !== seen.sold || now.epoch !== seen.epoch)) {
       seen = now;
       sinceMs = nowMs;

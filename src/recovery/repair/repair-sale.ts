@@ -90,7 +90,7 @@ export async function repairSale(
   if (sale.state === 'draft') return { outcome: 'draft' };
   const { store, repository, clock, log } = ports;
   const { saleId } = sale;
-  const startedMs = clock.nowMs();
+  const startedMs = clock.monotonicMs();
   const reshard = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
@@ -125,7 +125,7 @@ export async function repairSale(
     await swapAll(raised, refs, token, rebuilt, ports);
 
     const unitsLeft = rebuilt.unitsLeft.reduce((sum, units) => sum + units, 0);
-    const tookMs = clock.nowMs() - startedMs;
+    const tookMs = clock.monotonicMs() - startedMs;
     log.info({ saleId, epoch, unitsLeft, rows, held, ordersLost, tookMs }, 'sale repaired');
     return { outcome: 'repaired', epoch, unitsLeft, rows, held, ordersLost, tookMs };
   } catch (error) {

@@ -57,6 +57,7 @@ export class RepairWorld extends DeadLetterWorld {
       progress: null,
       clock: {
         nowMs: () => this.clock.nowMs(),
+        monotonicMs: () => this.clock.monotonicMs(),
         // The timer that renews the leases must not move the clock.
         sleep: (ms, signal) => (signal === undefined ? this.clock.sleep(ms) : untilAborted(signal)),
       },
