@@ -213,6 +213,16 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/**
+ * When a sale was closed, and how far it is retired. `retirement` answers which closed sales are still in Redis, those
+ * that closed last first: jobs walk these, and no more, however many sales there were.
+ */
+const RETIREMENT_COLUMNS = `ALTER TABLE sales
+  ADD COLUMN closed_at DATETIME(3) NULL,
+  ADD COLUMN retired_at DATETIME(3) NULL,
+  ADD COLUMN retirement ENUM('none', 'begun', 'done') NOT NULL DEFAULT 'none',
+  ADD KEY retirement (state, retirement, closes_at)`;
+
 async function create(knex: Knex, ...tables: string[]): Promise<void> {
   for (const table of tables) await knex.raw(table);
 }
@@ -240,4 +250,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+  { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },
 ];

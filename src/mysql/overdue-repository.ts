@@ -13,6 +13,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
   sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
+  sale_kept: { rows: knex('sales').where({ state: 'closed', retirement: 'none' }), since: 'closes_at' },
 };
 
 /** What waits too long, in MySQL. */

@@ -1,15 +1,19 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
 import { homeBucketOf } from '../core/bucket.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';
+import { answerRetired } from './retired-sale.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface GateParts {
   readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
+  /** Knows the purchases of retired sales. */
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
   readonly hot?: Pick<HotSales, 'saw'>;
   /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
@@ -51,13 +55,14 @@ export class PurchaseGate {
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
-    const { snapshots, flags, batcher, smooth } = this.#parts;
+    const { snapshots, flags, batcher, repository, smooth } = this.#parts;
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, requestId, quantity } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
     const purchase = { userId, requestId, quantity };
+    if (snapshot.sale.retiredAtMs !== null) return answerRetired(request.saleId, purchase, repository);
     if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };

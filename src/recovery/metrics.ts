@@ -12,6 +12,7 @@ export function createRecoveryMetrics(registry: Registry) {
     overdue: overdueMetric(registry),
     ...repairMetrics(registry),
     ...reconcileMetrics(registry),
+    ...retirementMetrics(registry),
   };
 }
 
@@ -90,6 +91,15 @@ function repairMetrics(registry: Registry) {
       waiting.labels('closed').set(closed);
     },
   };
+}
+
+function retirementMetrics(registry: Registry) {
+  const retired = new Counter({
+    name: 'seckill_retired_sales_total',
+    help: 'Sales that are in MySQL alone from now on.',
+    registers: [registry],
+  });
+  return { saleRetired: (): void => retired.inc() };
 }
 
 function reconcileMetrics(registry: Registry) {

@@ -16,7 +16,8 @@ export interface RepairRepository {
    * @param atLeast the new epoch is this one or a later one, never one that was in use
    * @param actor who asked for it, for the audit log
    * @param reshard the sale has `to` buckets from then on, if it still has `from`
-   * @returns the sale in its new epoch; null when there is no such sale, or it has another number of buckets by now
+   * @returns the sale in its new epoch; null when there is no such sale, it is retired, or has another number of buckets
+   *   by now
    * @throws OperationalError mysql; the epoch may have been raised, which does no harm
    */
   raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null>;

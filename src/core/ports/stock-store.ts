@@ -132,4 +132,10 @@ export interface SaleStore {
    * Source: lua/set-state-1.lua
    */
   setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome>;
+
+  /**
+   * Removes a retired sale, bucket by bucket. Its markers end by themselves. Safe to repeat.
+   * @throws OperationalError redis; some buckets may be gone
+   */
+  forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;
 }

@@ -43,7 +43,7 @@ export async function compareSale(
 
   const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
   // What Redis still has of the sale cannot be judged: a half-loaded sale would give thousands of findings.
-  if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
+  if (units === null && sale.state !== 'draft' && sale.retiredAtMs === null) notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
   for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
     for await (const page of ports.store.requests({ saleId, bucket })) {

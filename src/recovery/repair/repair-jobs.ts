@@ -44,7 +44,7 @@ async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
  * @throws OperationalError
  */
 async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<SaleInNeed[]> {
-  const closed = await ports.sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+  const closed = await ports.sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
   const found = await inNeed(closed, ports);
   const isForgotten = ({ sale, need }: SaleInNeed): boolean =>
     need === 'not_loaded' && nowMs - sale.closesAtMs > FORGOTTEN_AFTER_MS;
@@ -90,7 +90,7 @@ export async function repairAsked(
 ): Promise<OrderedRepair> {
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
-  if (!force && sale.state !== 'draft') {
+  if (!force && sale.state !== 'draft' && sale.retiredAtMs === null) {
     const statuses = await ports.store.statusOf(bucketRefsOf(sale));
     if (repairNeedOf(sale, statuses) === null) return { outcome: 'not_needed' };
     return repairSale(sale, ports, options, { ...order, seenEpochs: statuses.map(({ epoch }) => epoch) });

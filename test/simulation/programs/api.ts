@@ -129,7 +129,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ snapshots, flags, batcher });
+  const gate = new PurchaseGate({ snapshots, flags, batcher, repository: orders });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here

@@ -19,6 +19,7 @@ const SALE: Sale = {
   closesAtMs: AT_MS + 1000,
   state: 'draft',
   epoch: 1,
+  retiredAtMs: null,
 };
 const SALE_BODY = {
   saleId: '7',

@@ -55,7 +55,7 @@ describe('gate', () => {
       { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 },
     );
-    gate = new PurchaseGate({ snapshots, flags, batcher, smooth: () => smooth() });
+    gate = new PurchaseGate({ snapshots, flags, batcher, repository: mysql, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
@@ -97,6 +97,29 @@ describe('gate', () => {
     cache.down = true;
     const failed = await enter(saleId).catch((error: unknown) => error);
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+  });
+
+  it('a retired sale: a repeated key is answered from its row, and nobody else gets in; Redis is not asked', async () => {
+    const { saleId } = await openSale();
+    const batch = batchOf({ saleId }, purchasesOf('u1*2', 'u3*2'));
+    const terms = await mysql.termsOf([saleId]);
+    const orders = batch.purchases.map((purchase, index) => {
+      return { orderId: `${101 + index}`, batch, purchase, failure: index === 0 ? null : ('units_lost' as const) };
+    });
+    await mysql.write({ terms, orders, releases: [], oneByOne: new Set(), paymentWindowMs: 1 });
+    mysql.putSale({ ...mysql.saleOf(saleId)!, state: 'closed', retiredAtMs: clock.nowMs() });
+    await store.forget(mysql.saleOf(saleId)!);
+
+    const entry = { state: 'ordered', orderId: '101', quantity: 2 };
+    expect(await enter(saleId)).to.deep.equal({ outcome: 'replayed', entry });
+    expect(await enter(saleId, 'u3')).to.deep.equal({
+      outcome: 'replayed',
+      entry: { state: 'released', orderId: '102', quantity: 2 },
+    });
+    expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'closed' });
+    const other = { saleId, userId: 'u1', requestId: 'k1', quantity: 1, trace: '' };
+    expect(await gate.enter(other)).to.deep.equal({ outcome: 'request_conflict' });
+    expect(placed).to.deep.equal([]);
   });
 
   it('refuses from memory what the flag refuses, before the body is read and after', async () => {

@@ -116,6 +116,15 @@ describe('get-purchase', () => {
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     });
 
+    it('a retired sale is in MySQL alone: its rows are found, what has none is not_found, and Redis is not asked', async () => {
+      sale = { ...sale, state: 'closed', retiredAtMs: clock.nowMs() };
+      await store.forget(sale);
+      rows.push(rowOf({ state: 'paid' }));
+      expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
+      expect(await create().get(query({ requestId: 'k2' }))).to.deep.equal({ status: 'not_found' });
+      expect(reads).to.equal(0);
+    });
+
     it('pending: Redis has an order that MySQL has lost [D5, I8]', async () => {
       const batch = batchOf(sale, purchasesOf('u1'));
       await store.deduct(batch);

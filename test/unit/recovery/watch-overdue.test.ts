@@ -10,6 +10,7 @@ const DEADLINES = {
   refund: 3,
   compensation: 4,
   sale_over: 5,
+  sale_kept: 6,
 } as const;
 
 /** The others are published by watch-sales-in-repair and finish-transfers. */
@@ -54,6 +55,7 @@ describe('keeper: watch-overdue', () => {
       ['refund', 3] as const,
       ['compensation', 4] as const,
       ['sale_over', 5] as const,
+      ['sale_kept', 6] as const,
     ]);
   });
 
