@@ -1,19 +1,16 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { purchaseKey } from '../core/purchase.js';
 import { homeBucketOf } from '../core/bucket.js';
-import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';
-import { answerRetired } from './retired-sale.js';
+import { answerClosed, type ClosedSalePorts } from './closed-sale.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
-export interface GateParts {
+export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
-  /** Knows the purchases of retired sales. */
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
   readonly hot?: Pick<HotSales, 'saw'>;
   /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
@@ -55,18 +52,19 @@ export class PurchaseGate {
    * @throws OperationalError redis or mysql, when the sale cannot be looked up
    */
   async enter(request: PurchaseRequest): Promise<PurchaseOutcome> {
-    const { snapshots, flags, batcher, repository, smooth } = this.#parts;
+    const { snapshots, flags, batcher, smooth } = this.#parts;
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, requestId, quantity } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
     const purchase = { userId, requestId, quantity };
-    if (snapshot.sale.retiredAtMs !== null) return answerRetired(request.saleId, purchase, repository);
     if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;
-    return batcher.submit(bucket, purchase, request.trace);
+    if (snapshot.sale.state !== 'closed') return batcher.submit(bucket, purchase, request.trace);
+    const ask = (): Promise<PurchaseOutcome> => batcher.submit(bucket, purchase, request.trace);
+    return answerClosed(snapshot.sale, purchase, ask, this.#parts);
   }
 }

@@ -14,7 +14,7 @@ const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
   readonly snapshots: Pick<SaleSnapshots, 'get'>;
-  readonly store: Pick<StockStore, 'findRequest'>;
+  readonly store: Pick<StockStore, 'findRequest' | 'askForRepair'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly clock: Clock;
 }
@@ -51,6 +51,7 @@ export async function readPurchase(
     throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
   }
   if (found === 'unsure' && !isForgotten(snapshot, clock.nowMs())) {
+    if (snapshot.snapshot === 'ready' && snapshot.sale.state === 'closed') await store.askForRepair(saleId);
     throw new OperationalError('redis', `sale ${saleId} is being rebuilt`, { retryable: true });
   }
   return { status: 'not_found' };

@@ -19,7 +19,7 @@ import { bucketRefsOf } from './repair/repair-sale.js';
 export interface RetirePorts {
   readonly sales: Pick<RetirementRepository, 'due' | 'retire'>;
   readonly store: Pick<BatchStore, 'withPending'> &
-    Pick<RepairStore, 'statusOf'> &
+    Pick<RepairStore, 'statusOf' | 'askForRepair'> &
     Pick<ReconcileStore, 'requests' | 'recordedMarkers' | 'removeMarkers'>;
   readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'stuckRows' | 'agedOrders'> &
     Pick<RepairRepository, 'parkedBatchesOf'>;
@@ -112,7 +112,10 @@ async function whyKept(sale: Sale, ports: RetirePorts, { markerAgeMs }: RetireOp
     case 'not_loaded':
     case 'other_server':
       // It is not rebuilt to be forgotten: what Redis has lost of it is in MySQL, and what it still has is compared.
-      if (await hasMoreThanRows(sale, ports)) return 'only_in_redis';
+      if (await hasMoreThanRows(sale, ports)) {
+        await store.askForRepair(saleId); // then reconcile can judge it
+        return 'only_in_redis';
+      }
       await removeStaleMarkers(sale, ports, { markerAgeMs });
       return null;
     case null: {

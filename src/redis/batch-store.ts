@@ -14,6 +14,7 @@ import {
 } from '../core/ports/batch-store.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, notificationsChannel } from './keys.js';
+import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /** A bounded reply, and far below any reply time-out. */
@@ -24,6 +25,7 @@ type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
 /** Batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
+  const { askForRepair } = createRepairAsks(connection);
   return {
     async markRecorded(recorded): Promise<void> {
       const replies = await asOperationalError('mark batches as recorded', () =>
@@ -32,7 +34,11 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       throwIfInRepair('mark batches as recorded', replies);
     },
 
-    reacquire: (batch, epoch, recorded) => reacquireInHomeBuckets(connection, batch, epoch, recorded),
+    async reacquire(batch, epoch, recorded): Promise<Reacquired> {
+      const reacquired = await reacquireInHomeBuckets(connection, batch, epoch, recorded);
+      if (reacquired.outcome !== 'claimed') await askForRepair(batch.saleId);
+      return reacquired;
+    },
 
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await asOperationalError('release', async () => {
@@ -80,7 +86,11 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
     },
 
-    unpark: (batch) => unparkInAllBuckets(connection, batch),
+    async unpark(batch): Promise<Unparked> {
+      const word = await unparkInAllBuckets(connection, batch);
+      if (word === 'unknown') await askForRepair(batch.saleId);
+      return word;
+    },
   };
 }
 

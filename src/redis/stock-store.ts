@@ -16,15 +16,20 @@ import type { AskedBucket, BucketRef } from '../core/bucket.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
+import { createRepairAsks } from './repair-asks.js';
 import { readBucketStatus } from './repair-store.js';
 
 /** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
 /** The stock in Redis. */
-export function createStockStore({ redis, run, markerLifeMs }: RedisConnection, log: Log): StockStore {
+export function createStockStore(connection: RedisConnection, log: Log): StockStore {
+  const { redis, run, markerLifeMs } = connection;
+  const { askForRepair } = createRepairAsks(connection);
   const keysOf = keyCache();
   return {
+    askForRepair,
+
     async precheck(ref, purchases): Promise<PrecheckVerdict> {
       const keys = keysOf(ref);
       const list = asList(
@@ -62,7 +67,10 @@ export function createStockStore({ redis, run, markerLifeMs }: RedisConnection, 
     async resolve(ref): Promise<ResolveVerdict> {
       const keys = keysOf(ref);
       try {
-        return readResolved(await run('resolve', [keys.tx + ref.batchId, keys.sale], [ref.epoch, markerLifeMs]));
+        const reply = await run('resolve', [keys.tx + ref.batchId, keys.sale], [ref.epoch, markerLifeMs]);
+        const verdict = readResolved(reply);
+        if (verdict === 'no_answer') await askForRepair(ref.saleId);
+        return verdict;
       } catch (err) {
         if (err instanceof Bug) throw err;
         log.warn({ err, batchId: ref.batchId }, 'no reply to resolve');

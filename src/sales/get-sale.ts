@@ -20,7 +20,7 @@ export interface SaleView {
   readonly stock: 'plenty' | 'few' | 'none' | 'unknown';
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** Redis time, the clock that opens and closes the sale; of a retired one, ours. */
+  /** Redis time, the clock that opens and closes the sale; of one that Redis does not have any more, ours. */
   readonly nowMs: number;
 }
 
@@ -60,12 +60,14 @@ export class GetSale {
     const snapshot = await snapshots.get(saleId);
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { sale } = snapshot;
-    if (sale.retiredAtMs !== null) return { outcome: 'found', view: this.#viewOfRetired(sale) };
+    if (sale.retiredAtMs !== null) return { outcome: 'found', view: this.#viewOfClosed(sale) };
     const buckets = await Promise.all(
       Array.from({ length: sale.buckets }, (_, bucket) => store.readSale({ saleId, bucket, buckets: sale.buckets })),
     );
     const loaded = buckets.filter((bucket): bucket is StoredSale => bucket !== null);
     const [first] = loaded;
+    const isWhole = loaded.length === buckets.length && loaded.every(({ state }) => state !== 'repair');
+    if (sale.state === 'closed' && !isWhole) return { outcome: 'found', view: this.#viewOfClosed(sale) };
     if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
     const left = await this.#unitsLeft(sale, loaded);
     const { opensAtMs, closesAtMs, nowMs } = first;
@@ -73,7 +75,8 @@ export class GetSale {
     return { outcome: 'found', view: { ...itemOf(sale), ...shown } };
   }
 
-  #viewOfRetired(sale: Sale): SaleView {
+  /** As MySQL has it: Redis need not have a closed sale any more. */
+  #viewOfClosed(sale: Sale): SaleView {
     const { stock, sold, opensAtMs, closesAtMs } = sale;
     const nowMs = this.#ports.clock.nowMs();
     return { ...itemOf(sale), state: 'closed', stock: coarse(stock - sold, stock), opensAtMs, closesAtMs, nowMs };

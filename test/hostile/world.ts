@@ -184,7 +184,7 @@ export class HostileWorld extends ReconcileWorld {
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#admission(snapshots, flags),
-      gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql }),
+      gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },

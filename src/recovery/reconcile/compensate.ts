@@ -17,7 +17,7 @@ import {
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationRepository;
-  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf'>;
+  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'>;
   readonly repository: ReconcileRepository;
   readonly outbox: Pick<Outbox, 'postpone'>;
   readonly log: Log;
@@ -135,7 +135,10 @@ async function repairOf(
   if (sale === null) return later(`there is no sale ${job.saleId}`);
   // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
   // that is sealed with its epoch is an older one, and has to reacquire its units.
-  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale waits for a repair', false);
+  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) {
+    await ports.store.askForRepair(sale.saleId); // a closed sale is not rebuilt by itself
+    return later('the sale waits for a repair', false);
+  }
   switch (job.kind) {
     case 'leak':
     case 'unsettled':

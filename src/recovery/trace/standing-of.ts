@@ -55,7 +55,8 @@ function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimi
   }
   const parked = deadLetters.find(({ state }) => state === 'parked');
   if (store.unsure && parked === undefined) {
-    const sentence = 'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.';
+    const when = evidence.sale?.state === 'closed' ? 'when its buyer asks, since it is closed' : 'within seconds';
+    const sentence = `Redis may have lost data of its sale, which the keeper rebuilds ${when}: ask again then.`;
     return { state: 'repairing', sentence };
   }
   if (entry === null) {

@@ -70,6 +70,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     this.failOn('reacquire_fails');
     this.calls.reacquire++;
     const reacquired = this.#reacquireEverywhere(batch, epoch, recorded);
+    if (reacquired.outcome !== 'claimed') this.asks.add(batch.saleId);
     this.failOn('reacquire_reply_lost');
     return reacquired;
   }
@@ -194,6 +195,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
   async unpark(batch: Batch): Promise<Unparked> {
     this.failOn('unpark_fails');
     const words = this.#refsOf(batch).map((ref) => this.#unpark(ref, batch));
+    if (words[0] === 'unknown') this.asks.add(batch.saleId);
     return words[0] as Unparked; // of the bucket that the batch names
   }
 

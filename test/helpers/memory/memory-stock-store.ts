@@ -81,6 +81,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     if (this.isBroken('resolve_lost')) return 'outcome_unknown';
     this.calls.resolve++;
     const verdict = this.#resolve(ref);
+    if (verdict === 'no_answer') this.asks.add(ref.saleId);
     return this.isBroken('resolve_reply_lost') ? 'outcome_unknown' : verdict;
   }
 
@@ -105,6 +106,10 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     const { sale, requests } = this.bucket(ref);
     if (!this.isSure(sale) || isResharded(sale, ref)) return 'unsure';
     return requests.get(purchaseKey({ userId, requestId })) ?? null;
+  }
+
+  async askForRepair(saleId: string): Promise<void> {
+    this.asks.add(saleId);
   }
 
   async *acceptedKeys(ref: BucketRef): AsyncGenerator<string[]> {

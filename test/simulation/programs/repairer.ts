@@ -39,6 +39,8 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
   return {
     store: {
       ...withFaults(proc, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      ...withFaults(proc, 'redis', repair, ['asked', 'answered']),
+      askForRepair: (saleId) => repair.askForRepair(saleId),
       requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
       ...withFaults(proc, 'redis', system.redis, ['setState']),
     },

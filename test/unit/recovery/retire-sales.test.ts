@@ -32,6 +32,7 @@ describe('keeper: retire-sales', () => {
       store: {
         withPending: (refs) => store.withPending(refs),
         statusOf: (refs) => repair.statusOf(refs),
+        askForRepair: (saleId) => repair.askForRepair(saleId),
         requests: (ref) => read.requests(ref),
         recordedMarkers: (...args) => read.recordedMarkers(...args),
         removeMarkers: (...args) => read.removeMarkers(...args),
@@ -146,6 +147,7 @@ describe('keeper: retire-sales', () => {
     ]);
     expect(now(held.sale).retiredAtMs).to.equal(null);
     expect(why).to.deep.equal(['only_in_redis']);
+    expect([...world.store.asks], 'then it can be compared').to.deep.equal([held.sale.saleId]);
   });
 
   it('a sale that is being rebuilt is kept, and a retired one is never rebuilt [R10]', async () => {

@@ -43,6 +43,15 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
+  it('a closed sale that Redis does not have, or may have lost, is shown with what MySQL knows', async () => {
+    const sale = await loaded({ stock: 100, sold: 20 }, 'closed');
+    mysql.putSale({ ...sale, state: 'closed' });
+    store.restart();
+    expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty', nowMs: clock.nowMs() });
+    store.restart({ empty: true });
+    expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty' });
+  });
+
   it('a retired sale is shown as closed, with what MySQL knows; Redis is not asked', async () => {
     const sale = saleOf({ stock: 100, sold: 95, state: 'closed', retiredAtMs: clock.nowMs() }, clock.nowMs());
     mysql.putSale(sale);
