@@ -33,8 +33,10 @@ import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
+import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleStore } from '../redis/sale-store.js';
@@ -43,7 +45,7 @@ import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { rebuildStores } from './operator.js';
-import { systemClock as clock } from './system-clock.js';
+import { steadyClock, systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
 export type PlannedJob = readonly [everyMs: number, job: Job];
@@ -68,6 +70,8 @@ const REFUND_LEASE_MS = 60_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
+/** A rush fills memory in minutes, not in seconds. */
+const MEMORY_EVERY_MS = 10_000;
 /** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
 const KEPT_OVERDUE_MS = 86_400_000;
 /** A century: no sale is kept for so long. */
@@ -204,6 +208,12 @@ export function planJobs(
     // Compensations run even where the keeper does not compare: a person may have ordered them.
     [everyMs, compensateJob({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
+
+    // A Redis that is about to be full is seen in time.
+    [
+      MEMORY_EVERY_MS,
+      watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock: steadyClock, metrics }),
+    ],
 
     // What waits beyond its deadline is counted.
     [

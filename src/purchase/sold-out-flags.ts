@@ -8,7 +8,10 @@ import type { UnitFetcher } from '../sales/stock/gather-units.js';
 export interface SoldOutFlagsOptions {
   /** How long a flag holds after zero units were seen; released units are offered again this late at most. */
   readonly lifeMs: number;
-  /** Keys kept per bucket; buyers of a sale with more are refused by Redis instead, which is slower and as right. */
+  /**
+   * Keys kept, all sales together. Buckets whose flag was not used for longest make room; buyers of a bucket that has more
+   * keys by itself are refused by Redis instead, which is slower and as right.
+   */
   readonly keysMax: number;
 }
 
@@ -37,6 +40,8 @@ interface Flag {
 const NO_KEY = '';
 /** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
 const FLAGS_MAX = 1000;
+/** A flag that has refused nobody for so long is dropped, with its keys. */
+const IDLE_MS = 60_000;
 
 /**
  * Answers most of a sold-out sale from memory. A flag is armed after precheck has seen zero units left and this process has
@@ -46,11 +51,19 @@ const FLAGS_MAX = 1000;
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
-  readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX });
+  readonly #flags: LRUCache<string, Flag>;
+  #tidyAtMs = 0;
 
   constructor(options: SoldOutFlagsOptions, ports: SoldOutFlagsPorts) {
     this.#options = options;
     this.#ports = ports;
+    const sizeCalculation = ({ keys }: Flag): number => keys.size + 1;
+    this.#flags = new LRUCache({ max: FLAGS_MAX, maxSize: options.keysMax + 1, sizeCalculation });
+  }
+
+  /** Keys that are kept, all sales together. */
+  get keys(): number {
+    return this.#flags.calculatedSize - this.#flags.size;
   }
 
   /** True: no units are left and this key was never accepted. */
@@ -85,6 +98,7 @@ export class SoldOutFlags {
    * @param seenMs when precheck was sent: its answer may have taken long; default now
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
+    if (this.#ports.clock.nowMs() >= this.#tidyAtMs) this.#dropIdle();
     if (unitsLeft === null) return;
     const name = bucketName(ref);
     const flag = this.#flags.get(name);
@@ -102,7 +116,11 @@ export class SoldOutFlags {
   /** One read of Redis for all buyers. A sale that is not plainly sold out is not renewed: precheck finds the right refusal. */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
-    if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
+    if (sale === null || sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) {
+      this.#flags.delete(bucketName(ref)); // it is over: precheck says so
+      return;
+    }
+    if (sale.state !== 'open') return;
     const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
     if (unitsLeft === null) return;
     if (unitsLeft > 0) forget(flag);
@@ -123,8 +141,19 @@ export class SoldOutFlags {
       for await (const chunk of store.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
       flag.keys = keys;
       flag.epoch = epoch;
+      // Put in anew, because its size has changed. Others make room; with more keys than all may have it is not kept.
+      this.#flags.delete(bucketName(ref));
+      this.#flags.set(bucketName(ref), flag);
     }
     if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
+  }
+
+  #dropIdle(): void {
+    const nowMs = this.#ports.clock.nowMs();
+    this.#tidyAtMs = nowMs + IDLE_MS;
+    for (const [name, { untilMs, emptyUntilMs, isBusy }] of this.#flags.entries()) {
+      if (!isBusy && Math.max(untilMs, emptyUntilMs) < nowMs - IDLE_MS) this.#flags.delete(name);
+    }
   }
 
   async #whileBusy(

@@ -57,6 +57,45 @@ describe('sold-out flags', () => {
     await turn();
   };
 
+  it('the keys of all sales together are bounded: the flag that was not used for longest makes room', async () => {
+    create(4);
+    const others: HomeBucket[] = [];
+    for (let i = 0; i < 5; i++) {
+      const other = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
+      await store.warm(other);
+      await store.setState(other, 'open');
+      await store.deduct(batchOf(other, purchasesOf('winner', 'winner2')));
+      others.push({ saleId: other.saleId, bucket: 0, buckets: 1 });
+    }
+    for (const other of others) {
+      flags.observe(other, 0);
+      await turn();
+      expect(flags.keys).to.be.at.most(4);
+      expect(flags.refuses(other, 'loser/k1'), 'the newest one refuses').to.equal(true);
+    }
+    expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, false, true]);
+  });
+
+  it('a sale that is over is dropped with its keys, also if nobody asks for it any more', async () => {
+    await precheck();
+    expect(flags.keys).to.equal(2);
+    await store.setState(sale, 'closed');
+    clock.advance(LIFE_MS / 2 + 1);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true); // and reads again
+    await turn();
+    expect([flags.keys, flags.refuses(ref, 'loser/k1')]).to.deep.equal([0, false]);
+
+    await precheck();
+    expect(flags.keys).to.equal(0);
+    create();
+    flags.observe(ref, 0);
+    await turn();
+    expect(flags.keys).to.equal(2);
+    clock.advance(LIFE_MS + 60_001);
+    flags.observe({ ...ref, saleId: '1' }, 5); // a batch of another sale
+    expect(flags.keys).to.equal(0);
+  });
+
   it('the flag of one bucket stands for the whole sale, and each refusal renews it', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
     expect(flags.isSoldOut(sold), 'nothing was seen').to.equal(false);
