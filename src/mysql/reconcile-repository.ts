@@ -66,10 +66,10 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
   };
 }
 
-/** Ids: `after` is not in the window, `last` is. */
+/** Ids between the two, both exclusive. */
 interface IdWindow {
   readonly after: string;
-  readonly last: string;
+  readonly before: string;
 }
 
 /**
@@ -78,27 +78,19 @@ interface IdWindow {
  */
 async function* windows(pool: MysqlPool, after: string, before: string, windowRows: number): AsyncGenerator<IdWindow> {
   for (let start = after; ;) {
-    const next = knex('orders')
-      .select('id')
-      .where('id', '>', bigint(start))
-      .where('id', '<', bigint(before))
-      .orderBy('id')
-      .limit(windowRows);
-    const [end] = await select(
-      pool,
-      knex.from(next.as('next')).select<{ last: string | null }[]>(knex.raw('MAX(id) AS last')),
-    );
-    const last = end?.last ?? null;
-    if (last === null) return;
-    yield { after: start, last };
-    start = last;
+    const inReach = knex('orders').select('id').where('id', '>', bigint(start)).where('id', '<', bigint(before));
+    // One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table.
+    const [next] = await select(pool, inReach.orderBy('id').offset(windowRows).limit(1));
+    yield { after: start, before: next?.id ?? before };
+    if (next === undefined) return;
+    start = String(BigInt(next.id) - 1n);
   }
 }
 
-const inWindow = (saleId: string, { after, last }: IdWindow) =>
+const inWindow = (saleId: string, { after, before }: IdWindow) =>
   knex('orders')
     .where('id', '>', bigint(after))
-    .where('id', '<=', bigint(last))
+    .where('id', '<', bigint(before))
     .where({ sale_id: saleId })
     .orderBy('id');
 

@@ -39,7 +39,6 @@ import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
-import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import type { RebuildFailPoints } from './fail-points.js';
 import { brokerConnection, openRedis } from './servers.js';
@@ -118,8 +117,8 @@ export class Operator<S extends SectionName> {
       states: createOrderStates(mysql),
       coupons: createCouponRepository(mysql),
       channel: this.#openRedrives(),
-      deadlines: this.#openChannel(() => createDeadlineChannel(connection)),
-      events: this.#openChannel(() => createOrderEventChannel(connection)),
+      deadlines: this.#openChannel(async () => (await loadChannels()).createDeadlineChannel(connection)),
+      events: this.#openChannel(async () => (await loadChannels()).createOrderEventChannel(connection)),
       minter: this.#openMinter(mysql),
       clock,
     });
@@ -212,7 +211,7 @@ export class Operator<S extends SectionName> {
   #openRedrives(this: Operator<'rocketmq'>): RedriveChannel {
     if (this.#given.redrives !== undefined) return this.#given.redrives;
     const connection = brokerConnection(this.#config.rocketmq, this.#log);
-    return this.#openChannel(() => createRedriveChannel(connection));
+    return this.#openChannel(async () => (await loadChannels()).createRedriveChannel(connection));
   }
 
   #openChannel<M>(start: () => Promise<Channel<M>>): Channel<M> {
@@ -263,6 +262,9 @@ interface Channel<M> {
   /** Never rejects. */
   close(): Promise<void>;
 }
+
+/** The client of the broker takes longer to load than most commands to run, and few of them publish. */
+const loadChannels = () => import('../rocketmq/plain-channels.js');
 
 /** A producer that starts with its first message, since an operator seldom needs one. A failed start is tried again. */
 function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {
