@@ -53,12 +53,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
-  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
+  // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
+  const notifications = openPurchaseNotifications(config.redis, log);
+  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points, notifications });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
 
-  // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
-  const notifications = openPurchaseNotifications(config.redis, log);
   const { pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,

@@ -6,7 +6,7 @@ import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
-import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;
 const turn = async (): Promise<void> => {
@@ -29,10 +29,9 @@ describe('sold-out flags', () => {
   let flags: SoldOutFlags;
 
   const create = (keysMax = 1000, reads: Partial<StockStore> = {}): void => {
-    flags = new SoldOutFlags(
-      { lifeMs: LIFE_MS, keysMax },
-      { store: { ...readsOf(store), ...reads }, units: { count: async () => unitsInAll }, clock, log: silentLog },
-    );
+    const { notifications } = store;
+    const ports = { units: { count: async () => unitsInAll }, notifications, clock, log: silentLog };
+    flags = new SoldOutFlags({ lifeMs: LIFE_MS, keysMax }, { store: { ...readsOf(store), ...reads }, ...ports });
   };
   beforeEach(async () => {
     clock = new ManualClock();
@@ -74,6 +73,46 @@ describe('sold-out flags', () => {
       expect(flags.refuses(other, 'loser/k1'), 'the newest one refuses').to.equal(true);
     }
     expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, false, true]);
+  });
+
+  it('a unit that comes back and is sold again costs no second read of the bucket: its key is notified', async () => {
+    await precheck();
+    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    await store.release([gone]);
+    await precheck(); // a unit is there
+    const again = batchOf(sale, purchasesOf('third'));
+    await store.deduct(again);
+    await precheck();
+    expect(flags.refuses(ref, 'loser/k1'), 'not before the key is known').to.equal(false);
+    await store.markRecorded([{ batch: again, orders: [liveOrderOf('third', '9')] }]);
+    await precheck();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'third/k1'), 'never its repeat').to.equal(false);
+    expect(store.calls.acceptedKeys).to.equal(1);
+  });
+
+  it('a notification that was lost: the bucket is read again after a while', async () => {
+    await precheck();
+    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    await store.release([gone]);
+    await precheck();
+    await store.deduct(batchOf(sale, purchasesOf('third')));
+    await precheck();
+    clock.advance(1999);
+    await precheck();
+    expect(store.calls.acceptedKeys).to.equal(1);
+    clock.advance(1);
+    await precheck();
+    expect(store.calls.acceptedKeys).to.equal(2);
+    expect([flags.refuses(ref, 'loser/k1'), flags.refuses(ref, 'third/k1')]).to.deep.equal([true, false]);
+  });
+
+  it('a flag that is dropped listens no more', async () => {
+    await precheck();
+    expect(store.notifications.listening).to.equal(1);
+    clock.advance(LIFE_MS + 60_001);
+    flags.observe({ ...ref, saleId: '1' }, 5);
+    expect(store.notifications.listening).to.equal(0);
   });
 
   it('a sale that is over is dropped with its keys, also if nobody asks for it any more', async () => {
