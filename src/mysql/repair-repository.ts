@@ -26,7 +26,10 @@ function raiseEpoch(
   reshard: Reshard | undefined,
 ): Promise<Sale | null> {
   return pool.transaction(async (tx) => {
-    const [row] = await select(tx, knex('sales').select('epoch', 'buckets', 'retirement').where({ id: saleId }).forUpdate());
+    const [row] = await select(
+      tx,
+      knex('sales').select('epoch', 'buckets', 'retirement').where({ id: saleId }).forUpdate(),
+    );
     if (row === undefined || row.retirement !== 'none') return null;
     if (reshard !== undefined && row.buckets !== reshard.from) return null;
     const { epoch, buckets } = row;

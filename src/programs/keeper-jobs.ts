@@ -210,10 +210,7 @@ export function planJobs(
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
 
     // A Redis that is about to be full is seen in time.
-    [
-      MEMORY_EVERY_MS,
-      watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock: steadyClock, metrics }),
-    ],
+    [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock: steadyClock, metrics })],
 
     // What waits beyond its deadline is counted.
     [

@@ -5,7 +5,7 @@ import type { SaleStore } from '../core/ports/stock-store.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
-  readonly store: SaleStore;
+  readonly store: Pick<SaleStore, 'warm' | 'setState'>;
   readonly cache: SaleSnapshotCache;
 }
 

@@ -38,7 +38,10 @@ for (const [name, createWorld] of WORLDS) {
     });
 
     it('due: a sale that was closed before the end of its window is over since then', async () => {
-      const early = await closedSale({ opensAtMs: world.clock.nowMs(), closesAtMs: world.clock.nowMs() + 400 * DAY_MS });
+      const early = await closedSale({
+        opensAtMs: world.clock.nowMs(),
+        closesAtMs: world.clock.nowMs() + 400 * DAY_MS,
+      });
       expect(await found(world.retirement.due(60_000, 10_000), early)).to.deep.equal([]);
       await world.clock.sleep(20);
       expect(await found(world.retirement.due(10, 10_000), early)).to.have.length(1);
@@ -49,14 +52,18 @@ for (const [name, createWorld] of WORLDS) {
       const draft = await world.sales.create(newSale(over(8)));
       expect(await world.retirement.retire(draft, 'keeper')).to.equal(false);
       expect(await world.retirement.retire({ ...sale, epoch: 2 }, 'keeper')).to.equal(false);
-      expect(await found(world.sales.list({ states: ['closed'], retired: false, max: 10_000 }), sale)).to.have.length(1);
+      expect(await found(world.sales.list({ states: ['closed'], retired: false, max: 10_000 }), sale)).to.have.length(
+        1,
+      );
 
       expect(await world.retirement.retire(sale, 'keeper')).to.equal(true);
       expect(await world.retirement.retire(sale, 'keeper')).to.equal(false);
       const retired = await world.sales.find(sale.saleId);
       expect(retired?.state).to.equal('closed');
       expect(retired?.retiredAtMs).to.be.within(world.clock.nowMs() - 60_000, world.clock.nowMs() + 60_000);
-      expect(await found(world.sales.list({ states: ['closed'], retired: false, max: 10_000 }), sale)).to.deep.equal([]);
+      expect(await found(world.sales.list({ states: ['closed'], retired: false, max: 10_000 }), sale)).to.deep.equal(
+        [],
+      );
       expect(await found(world.sales.list({ states: ['closed'], max: 10_000 }), sale)).to.have.length(1);
       expect(await found(world.retirement.due(7 * DAY_MS, 10_000), sale)).to.deep.equal([]);
       const actions = (await world.auditOf(`sale:${sale.saleId}`)).map(({ actor, action }) => `${actor} ${action}`);

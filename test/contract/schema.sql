@@ -172,8 +172,8 @@ CREATE TABLE sales (
   closed_at datetime(3)
   retired_at datetime(3)
   retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
-  KEY retirement (state, retirement, closes_at)
   PRIMARY KEY (id)
+  KEY retirement (state,retirement,closes_at)
   KEY state (state)
 );
 

@@ -11,7 +11,12 @@ import type {
   WriteOutcome,
   WritePlan,
 } from '../../../src/core/ports/order-repository.js';
-import { type RetirementRepository, SYSTEM_ACTOR, type SaleRepository, type SaleFilter } from '../../../src/core/ports/sale-repository.js';
+import {
+  type RetirementRepository,
+  SYSTEM_ACTOR,
+  type SaleRepository,
+  type SaleFilter,
+} from '../../../src/core/ports/sale-repository.js';
 import type { Release } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';

