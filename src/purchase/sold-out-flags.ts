@@ -85,10 +85,10 @@ export class SoldOutFlags {
   refuses(ref: HomeBucket, key: string): boolean {
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
-    const restMs = flag.untilMs - this.#ports.clock.nowMs();
+    const restMs = flag.untilMs - this.#ports.clock.monotonicMs();
     if (restMs <= 0) return false;
     if (restMs <= this.#options.lifeMs / 2 && !flag.isBusy) {
-      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
+      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.monotonicMs());
     }
     return !flag.keys.has(key);
   }
@@ -102,7 +102,7 @@ export class SoldOutFlags {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
       if (this.refuses(ref, NO_KEY)) return true;
       const flag = this.#flags.get(bucketName(ref));
-      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
+      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.monotonicMs()) return true;
     }
     return false;
   }
@@ -112,8 +112,8 @@ export class SoldOutFlags {
    * nothing: a bucket that is not loaded is not sold out.
    * @param seenMs when precheck was sent: its answer may have taken long; default now
    */
-  observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
-    if (this.#ports.clock.nowMs() >= this.#tidyAtMs) this.#dropIdle();
+  observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
+    if (this.#ports.clock.monotonicMs() >= this.#tidyAtMs) this.#dropIdle();
     if (unitsLeft === null) return;
     const name = bucketName(ref);
     const flag = this.#flags.get(name);
@@ -123,7 +123,7 @@ export class SoldOutFlags {
     }
     const armed = flag ?? newFlag();
     armed.emptyUntilMs = seenMs + this.#options.lifeMs;
-    if (armed.isBusy || armed.untilMs > this.#ports.clock.nowMs()) return;
+    if (armed.isBusy || armed.untilMs > this.#ports.clock.monotonicMs()) return;
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }
@@ -153,8 +153,8 @@ export class SoldOutFlags {
     const count = await store.acceptedCount(ref);
     if (epoch === flag.epoch && count > flag.keys.size && flag.end !== null) {
       // Units were sold again. Their keys come by themselves, and until then Redis refuses.
-      if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.nowMs();
-      if (clock.nowMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
+      if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.monotonicMs();
+      if (clock.monotonicMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
     }
     if (epoch !== flag.epoch || count !== flag.keys.size) {
       if (!this.#makeRoom(count, ref)) return;
@@ -204,7 +204,7 @@ export class SoldOutFlags {
   }
 
   #dropIdle(): void {
-    const nowMs = this.#ports.clock.nowMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     this.#tidyAtMs = nowMs + IDLE_MS;
     for (const [name, { untilMs, emptyUntilMs, isBusy }] of this.#flags.entries()) {
       if (!isBusy && Math.max(untilMs, emptyUntilMs) < nowMs - IDLE_MS) this.#flags.delete(name);

@@ -71,7 +71,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
     async runOnce(): Promise<void> {
       const due = await sales.due(options.afterMs, DUE_MAX);
       kept = new Map(due.flatMap(({ saleId }) => [[saleId, kept.get(saleId)] as const]).filter(isKnown));
-      const ready = due.filter(({ saleId }) => (kept.get(saleId)?.dueMs ?? -Infinity) <= clock.nowMs());
+      const ready = due.filter(({ saleId }) => (kept.get(saleId)?.dueMs ?? -Infinity) <= clock.monotonicMs());
       let failure: OperationalError | null = null;
       for (const sale of ready.slice(0, TRIED_MAX)) {
         const { saleId } = sale;
@@ -83,7 +83,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
             continue;
           }
           if (kept.get(saleId)?.why !== why) log.warn({ saleId, why }, 'a sale that is long over cannot be retired');
-          kept.set(saleId, { why, dueMs: clock.nowMs() + TRY_AGAIN_MS });
+          kept.set(saleId, { why, dueMs: clock.monotonicMs() + TRY_AGAIN_MS });
         } catch (error) {
           if (!(error instanceof OperationalError)) throw error;
           failure ??= error; // one bucket that does not answer must not keep the other sales

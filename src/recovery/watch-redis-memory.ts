@@ -6,7 +6,6 @@ import type { RecoveryMetrics } from './metrics.js';
 /**
  * Publishes how much memory each Redis master uses of what it may use, and how many days it lasts. A Redis that is full
  * refuses every purchase.
- * @param clock monotonic
  */
 export function watchRedisMemory({
   readMemory,
@@ -15,7 +14,7 @@ export function watchRedisMemory({
 }: {
   /** @throws OperationalError redis */
   readonly readMemory: () => Promise<readonly ServerMemory[]>;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly metrics: Pick<RecoveryMetrics, 'redisMemory'>;
 }): Job {
   /** By server; one that is gone is forgotten. */
@@ -27,7 +26,7 @@ export function watchRedisMemory({
       trends = new Map(servers.map(({ server }) => [server, trends.get(server) ?? new MemoryTrend()]));
       metrics.redisMemory(
         servers.map((memory) => {
-          return { ...memory, daysLeft: trends.get(memory.server)?.daysLeft(memory, clock.nowMs()) ?? null };
+          return { ...memory, daysLeft: trends.get(memory.server)?.daysLeft(memory, clock.monotonicMs()) ?? null };
         }),
       );
     },

@@ -150,7 +150,7 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
   return {
     name: 'repair-closed-sales',
     async runOnce(): Promise<void> {
-      const nowMs = ports.clock.nowMs();
+      const nowMs = ports.clock.monotonicMs();
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
         waiting = await closedInNeed(ports);
         checkedAtMs = nowMs;
