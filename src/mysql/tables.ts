@@ -20,6 +20,7 @@ declare module 'knex/types/tables.js' {
     coupons: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
+    order_ranges: OrderRangeRow;
     orders: OrderRow;
     outbox: OutboxTableRow;
     payment_attempts: PaymentAttemptRow;
@@ -45,6 +46,10 @@ export interface SaleRow {
   readonly closes_at: Date;
   readonly state: SaleState;
   readonly epoch: number;
+  readonly closed_at: Date | null;
+  readonly retired_at: Date | null;
+  /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
+  readonly retirement: 'none' | 'begun' | 'done';
 }
 
 export const SALE_COLUMNS = [
@@ -60,9 +65,10 @@ export const SALE_COLUMNS = [
   'closes_at',
   'state',
   'epoch',
+  'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: SaleRow): Sale {
+export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -76,6 +82,7 @@ export function saleOf(row: SaleRow): Sale {
     closesAtMs: row.closes_at.getTime(),
     state: row.state,
     epoch: row.epoch,
+    retiredAtMs: row.retired_at?.getTime() ?? null,
   };
 }
 
@@ -125,6 +132,14 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     expiresAtMs: row.expires_at?.getTime() ?? null,
     paidAtMs: row.paid_at?.getTime() ?? null,
   };
+}
+
+/** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
+interface OrderRangeRow {
+  readonly sale_id: string;
+  readonly first_id: string;
+  readonly last_id: string;
+  readonly orders: number;
 }
 
 export interface OutboxTableRow {

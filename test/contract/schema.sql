@@ -100,6 +100,14 @@ CREATE TABLE orders (
   UNIQUE KEY request (user_id,sale_id,request_id)
 );
 
+CREATE TABLE order_ranges (
+  sale_id bigint unsigned NOT NULL
+  first_id bigint unsigned NOT NULL
+  last_id bigint unsigned NOT NULL
+  orders int unsigned NOT NULL
+  PRIMARY KEY (sale_id,first_id)
+);
+
 CREATE TABLE outbox (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   kind varchar(32) COLLATE ascii_bin NOT NULL
@@ -190,7 +198,12 @@ CREATE TABLE sales (
   state enum('draft','warm','open','paused','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT draft
   epoch int unsigned NOT NULL DEFAULT 1
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  closed_at datetime(3)
+  retired_at datetime(3)
+  retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
   PRIMARY KEY (id)
+  KEY retirement (state,retirement,closes_at)
+  KEY state (state)
   KEY state_closes (state,closes_at)
 );
 
