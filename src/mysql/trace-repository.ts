@@ -7,9 +7,9 @@ import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
-/** Rows that one statement of a walk reads, and statements of a walk at the most. */
+/** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
-const WINDOWS_MAX = 500;
+const WINDOWS_MAX = 25;
 /** Rows of `payments`, `refunds` or `coupons` of one order; it has one or two. */
 const PER_ORDER_MAX = 50;
 /** Rows of the outbox shown of one purchase; it has a handful. */

@@ -14,6 +14,7 @@ import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';
+import { createRetirementRepository } from '../../src/mysql/retirement-repository.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { createTraceRepository } from '../../src/mysql/trace-repository.js';
@@ -40,7 +41,7 @@ const SORTED_MAX = 1_000;
 
 /** Statements that read more by design. Each is bounded by its LIMIT. */
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
-  { from: /^orderAudit\.orders$|^reconcile\.agedOrders$/, rowsMax: 25_000, why: 'a window of a walk over a sale' },
+  { from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/, rowsMax: 25_000, why: 'a window of a walk over a sale' },
   { from: /^trace\.walkForRequest$/, rowsMax: 25_000, why: 'a window of a bounded walk, by a person' },
   { from: /^outbox\.backlog$|\.undoneReleases$|\.stuckRows$/, rowsMax: 25_000, why: 'rows that are not done: a backlog' },
   { from: /^jobs\.counts$/, rowsMax: 10_005, why: 'counts up to 10,000 of each state' },
@@ -91,6 +92,13 @@ describe('statements on large tables', function () {
     await sales.list({ max: 100 });
     await sales.list({ states: ['warm', 'open', 'paused'], max: 1000 });
     await sales.list({ states: ['closed'], max: 1000, order: 'closed_last' });
+
+    const retirement = repository('retirement', createRetirementRepository(pool));
+    const [retired] = await retirement.due(7 * DAY_MS, 100);
+    if (retired === undefined) throw new Error('no sale is old enough to retire');
+    await retirement.retire(retired, 'plans');
+    await retirement.toForget(0, 100);
+    await retirement.forgotten(retired.saleId);
 
     const orders = repository('orders', createOrderRepository(pool));
     const terms = await orders.termsOf([saleId, '1', '2']);
@@ -149,8 +157,8 @@ describe('statements on large tables', function () {
     const reconcile = repository('reconcile', createReconcileRepository(pool));
     await reconcile.findSale(sale.saleId);
     await reconcile.undoneReleases(sale.saleId);
-    await first(2, reconcile.agedOrders(sale));
-    await first(2, reconcile.agedOrders(sale, { toMs: sale.closesAtMs }));
+    await reconcile.orderPage(sale.saleId, (await reconcile.orderPage(sale.saleId, null)).next);
+    await first(2, reconcile.unlistedOrders(sale));
     await reconcile.rowsOf(sale.saleId, [{ userId: 'u5', requestId: 'r5' }]);
     await reconcile.parkedBatches(['b5', 'b6']);
     await reconcile.stuckRows(sale.saleId, { olderThanMs: 60_000, attemptsMin: 20 }, 100);
@@ -256,6 +264,7 @@ describe('statements on large tables', function () {
     await trace.findRequests('p0', { userId: 'plan0' }, 20);
     await trace.findRequests('b7', { saleId: '7' }, 20);
     await trace.walkForRequest('unknown', { saleId: '7' }, 20);
+    await trace.walkForRequest('unknown', {}, 20);
     await trace.read({ userId: 'plan0', saleId, requestId: 'p0' });
     await trace.read({ userId: 'u777', saleId: '2', requestId: 'r777' });
 
@@ -327,6 +336,8 @@ async function fill(pool: MysqlPool): Promise<void> {
        IF(seq > ${ORDERS - 2000}, 'pending_payment', ELT(1 + seq MOD 10, 'expired', 'failed', 'cancelled', 'paid', 'paid',
          'paid', 'paid', 'paid', 'paid', 'paid')), 1, ${at}, ${at}, ${at} + INTERVAL 10 MINUTE, ${at}
      FROM seq_1_to_${ORDERS}`,
+    `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
+     SELECT ${saleId}, ${orderId}, ${orderId} + ${PER_BATCH - 1} * ${idStep}, ${PER_BATCH} FROM seq_1_to_${ORDERS}_step_${PER_BATCH}`,
     `INSERT INTO outbox (id, kind, \`key\`, payload, available_at, attempts, created_at, done_at)
      SELECT seq, ELT(1 + seq MOD 3, 'batch_recorded', 'orders_moved', 'release'), CONCAT('b', seq), '[]', ${at}, 1,
        ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM seq_1_to_${OUTBOX}`,
@@ -349,6 +360,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

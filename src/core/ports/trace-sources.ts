@@ -55,7 +55,8 @@ export interface TraceRepository {
   findRequests(id: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
 
   /**
-   * Purchases with this request id, of any buyer: reads the table, newest rows first, and gives up after ten million.
+   * Purchases with this request id, of any buyer: reads the orders of the sale in `search`, or else the newest
+   * 500,000 orders of all sales.
    * @throws OperationalError mysql
    */
   walkForRequest(requestId: string, search: TraceSearch, max: number): Promise<RequestRef[]>;

@@ -12,7 +12,7 @@ export interface FoundPurchase {
 }
 
 /** Sales searched when none is named, newest first; of retired ones Redis has nothing. */
-const SALES_MAX = 500;
+const SALES_MAX = 50;
 const DEAD_LETTERS_MAX = 5;
 
 /**
