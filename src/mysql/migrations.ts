@@ -156,6 +156,17 @@ const REPLAY_COLUMNS = `ALTER TABLE dead_letters
   ADD COLUMN replay_started_at DATETIME(3) NULL,
   ADD COLUMN note ${TEXT} NULL`;
 
+/** One parked dead letter per batch. Those that were parked before keep theirs; of several, the oldest counts. */
+const PARKED_BATCH = `ALTER TABLE dead_letters
+  ADD COLUMN parked_batch ${ID} NULL,
+  ADD UNIQUE KEY parked_batch (parked_batch)`;
+const MARK_PARKED_BATCHES = `UPDATE dead_letters AS letter
+  JOIN (SELECT MIN(id) AS id FROM dead_letters
+    WHERE state = 'parked' AND reason IN ('retries_exhausted', 'unknown_sale')
+      AND consumer_group IN ('seckill-order-writer', 'seckill-order-writer-redrive')
+    GROUP BY batch_id) AS oldest ON oldest.id = letter.id
+  SET letter.parked_batch = letter.batch_id`;
+
 /** What is to be repaired; `subject` is sale, user and request, so two ids and a number fit into it. */
 const COMPENSATION_JOBS = `CREATE TABLE IF NOT EXISTS compensation_jobs (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -228,6 +239,11 @@ async function firstTables(knex: Knex): Promise<void> {
   await knex.raw(`INSERT INTO worker_slots (slot) VALUES ${slots} ON DUPLICATE KEY UPDATE slot = worker_slots.slot`);
 }
 
+async function parkedBatches(knex: Knex): Promise<void> {
+  await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
+  await knex.raw(MARK_PARKED_BATCHES);
+}
+
 /**
  * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed.
  * MySQL commits DDL at once, so a killed migrator may leave a step half done: each may be repeated.
@@ -240,4 +256,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+  { name: '0009-dead-letter-batch', up: parkedBatches },
 ];

@@ -468,7 +468,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/recovery/redrive.ts',
-        find: '          await channel.publish(decoded.batch);\n',
+        find: '      await channel.publish(decoded.batch);\n',
         replace: '',
       },
     ],

@@ -34,6 +34,7 @@ export class RepairWorld extends DeadLetterWorld {
     return {
       store: {
         statusOf: (...args) => store.statusOf(...args),
+        statusOrFault: (...args) => store.statusOrFault(...args),
         lock: (...args) => store.lock(...args),
         requestsWithUnits: (...args) => store.requestsWithUnits(...args),
         stage: (...args) => store.stage(...args),
