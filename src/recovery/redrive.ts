@@ -31,8 +31,8 @@ export interface RedriveOptions {
 const LEASE_MS = 20_000;
 /** Batches of one bucket that are taken, and published at the same time. */
 const PER_TAKE = 32;
-/** Buckets whose batches are published at the same time. */
-const BUCKETS_AT_ONCE = 2;
+/** Buckets whose batches are published at the same time; one take is that share of what may still be published. */
+const BUCKETS_AT_ONCE = 4;
 /** The pause between two publications of a batch is as long as it has waited, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
@@ -54,8 +54,8 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
       const faults = new BucketFaults();
       let left = max;
       const work = async (ref: BucketRef): Promise<boolean> => {
-        const wanted = Math.min(PER_TAKE, left);
-        if (wanted === 0) return false;
+        const wanted = Math.min(PER_TAKE, Math.ceil(left / BUCKETS_AT_ONCE));
+        if (wanted === 0) return true;
         left -= wanted;
         served++;
         const fromMs = windows.startOf(ref, clock.nowMs());

@@ -32,10 +32,7 @@ type PublishedElsewhere = 'sale_shut' | 'units_lent';
  * only its own figures are missing, and the run counts as failed.
  */
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
-  const count = async (
-    state: Exclude<WatchedState, PublishedElsewhere>,
-    faults: BucketFaults,
-  ): Promise<Overdue> => {
+  const count = async (state: Exclude<WatchedState, PublishedElsewhere>, faults: BucketFaults): Promise<Overdue> => {
     if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending, faults);
     if (state !== 'pending_payment') return ports.repository.overdue(state, deadlines[state]);
     const { orders, oldestMs } = await ports.moves.overdue();

@@ -15,7 +15,14 @@ import {
   type BatchStore,
   type Unparked,
 } from '../core/ports/batch-store.js';
-import { asOperationalError, eachOrFault, redisFault, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
+import {
+  asOperationalError,
+  eachOrFault,
+  redisFault,
+  serverNowMs,
+  type RedisClient,
+  type RedisConnection,
+} from './connection.js';
 import { bucketKeys, notificationsChannel, type BucketKeys } from './keys.js';
 import { markerBody, asList } from './replies.js';
 

@@ -101,7 +101,8 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       isBatch: (read?.batch ?? null) !== null,
       reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
       // a worker that was there at the end has parked it itself, with its error
-      detail: body.outcome === 'decoded' ? 'the broker gave up on it: its consumer died, or kept it too long' : body.detail,
+      detail:
+        body.outcome === 'decoded' ? 'the broker gave up on it: its consumer died, or kept it too long' : body.detail,
       attempts: delivery.attempt,
     });
     if (read?.batch) await store.park(read.batch);

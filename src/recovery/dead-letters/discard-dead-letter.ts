@@ -57,8 +57,7 @@ export async function discardDeadLetter(
   const { batch } = decoded;
   const elsewhere = await ports.store.heldElsewhere(batch);
   const purchases = batch.purchases.filter((purchase) => !elsewhere.has(purchaseKey(purchase)));
-  const written =
-    purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
+  const written = purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
   if (written === 'contended') return { outcome: written };
   if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
   // Out of `pending`, where an unfinished replay may have put it; live rows found before keep their units.

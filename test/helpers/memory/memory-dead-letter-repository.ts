@@ -9,6 +9,7 @@ import type {
   DeadLetterPage,
   DeadLetterSummary,
   DeadLetterMove,
+  ParkedBatch,
   StoredDeadLetter,
 } from '../../../src/core/ports/dead-letter-repository.js';
 import { ManualClock } from './manual-clock.js';

@@ -177,8 +177,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     const { redrives } = bucket;
     const stale = this.#stale(bucket, olderThanMs);
     const isOver = ({ batchId }: PendingBatch): boolean => (redrives.get(batchId) ?? Infinity) <= this.nowMs;
-    const isNew = ({ batchId, ageMs }: PendingBatch): boolean =>
-      !redrives.has(batchId) && this.nowMs - ageMs >= fromMs;
+    const isNew = ({ batchId, ageMs }: PendingBatch): boolean => !redrives.has(batchId) && this.nowMs - ageMs >= fromMs;
     const due = [...stale.filter(isOver), ...stale.filter(isNew)];
     const batches = due.slice(0, max);
     for (const { batchId } of batches) redrives.set(batchId, this.nowMs + leaseMs);
@@ -196,7 +195,8 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
   }
 
   async withPending(refs: readonly BucketRef[]): Promise<PendingBuckets> {
-    if (this.isBroken('read_fails')) return { refs: [], faults: [new OperationalError('redis', 'read_fails', { retryable: true })] };
+    if (this.isBroken('read_fails'))
+      return { refs: [], faults: [new OperationalError('redis', 'read_fails', { retryable: true })] };
     return {
       refs: refs.filter((ref) => this.faultOf(ref) === null && this.bucket(ref).pending.size > 0),
       faults: refs.map((ref) => this.faultOf(ref)).filter((fault) => fault !== null),

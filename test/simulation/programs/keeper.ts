@@ -78,7 +78,13 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
   const repository = withFaults(proc, 'mysql', repositories, ['findByPurchases']);
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue']);
-  const store = withFaults(proc, 'redis', system.servers.batches, ['withPending', 'stalePending', 'takeDue', 'leaveAlone', 'markRecorded']);
+  const store = withFaults(proc, 'redis', system.servers.batches, [
+    'withPending',
+    'stalePending',
+    'takeDue',
+    'leaveAlone',
+    'markRecorded',
+  ]);
   const transfers = withFaults(proc, 'redis', system.servers.transfers, [
     'read',
     'transferOut',

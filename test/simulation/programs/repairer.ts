@@ -38,7 +38,15 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     store: {
-      ...withFaults(proc, 'redis', repair, ['statusOf', 'statusOrFault', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      ...withFaults(proc, 'redis', repair, [
+        'statusOf',
+        'statusOrFault',
+        'lock',
+        'stage',
+        'pendingBodies',
+        'restoreMarker',
+        'swap',
+      ]),
       requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
       ...withFaults(proc, 'redis', system.redis, ['setState']),
     },

@@ -197,7 +197,10 @@ describe('worker-loop', () => {
     const write = world.repository.write.bind(world.repository);
     sinon.stub(world.repository, 'write').callsFake(async (plan) => {
       if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) {
-        throw new OperationalError('mysql', 'ER_BAD_FIELD', { retryable: false, said: 'ER_BAD_FIELD: the whole message' });
+        throw new OperationalError('mysql', 'ER_BAD_FIELD', {
+          retryable: false,
+          said: 'ER_BAD_FIELD: the whole message',
+        });
       }
       return write(plan);
     });
