@@ -29,10 +29,10 @@ export interface RedriveOptions {
 
 /** What is taken and not published, because the keeper died or the broker refused, is due again after this. */
 const LEASE_MS = 20_000;
-/** Batches of one bucket that are taken, and published at the same time. */
+/** Batches that are taken together, and published at the same time. */
 const PER_TAKE = 32;
-/** Buckets whose batches are published at the same time; one take is that share of what may still be published. */
-const BUCKETS_AT_ONCE = 4;
+/** Takes under way, of several buckets or of one; each is at most that share of what may still be published. */
+const TAKES_AT_ONCE = 4;
 /** The pause between two publications of a batch is as long as it has waited, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
@@ -53,24 +53,31 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
     async runOnce(): Promise<void> {
       const faults = new BucketFaults();
       let left = max;
-      const work = async (ref: BucketRef): Promise<boolean> => {
-        const wanted = Math.min(PER_TAKE, Math.ceil(left / BUCKETS_AT_ONCE));
-        if (wanted === 0) return true;
+      /** Buckets that have no more in this run, or did not answer. */
+      const dry = new Set<string>();
+      const take = async (ref: BucketRef): Promise<void> => {
+        const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
+        if (wanted === 0 || dry.has(nameOf(ref))) return; // what other takes do not find is free again
         left -= wanted;
         served++;
         const fromMs = windows.startOf(ref, clock.nowMs());
-        const due = await store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
+        const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
+        const due = await asked.catch((error: unknown) => {
+          dry.add(nameOf(ref));
+          throw error;
+        });
         windows.goOn(ref, due.nextFromMs);
         left += wanted - due.batches.length;
+        if (!due.more) dry.add(nameOf(ref));
         await publish(ref, due.batches, ports, afterMs * PAUSE_FACTOR_MAX);
-        return due.more;
       };
 
       let waiting = turned(await pendingBuckets(ports, faults), served);
       while (left > 0 && waiting.length > 0) {
-        const again: BucketRef[] = [];
-        await faults.forEach(waiting, async (ref) => void ((await work(ref)) && again.push(ref)), BUCKETS_AT_ONCE);
-        waiting = again;
+        // where few buckets have more, several takes of each are under way
+        const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
+        await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
+        waiting = waiting.filter((ref) => !dry.has(nameOf(ref)));
       }
       faults.throwIfAny();
     },

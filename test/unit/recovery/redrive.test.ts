@@ -21,10 +21,10 @@ describe('keeper: redrive', () => {
   });
 
   /** A keeper that has just started. */
-  const create = (channel = world.broker.redriveChannel()): Job => {
+  const create = (channel = world.broker.redriveChannel(), max = MAX): Job => {
     const { mysql, store, clock, log, metrics } = world;
     const ports = { sales: mysql, store, channel, clock, log, metrics };
-    return redrive(ports, { afterMs: AFTER_MS, max: MAX });
+    return redrive(ports, { afterMs: AFTER_MS, max });
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
@@ -107,13 +107,16 @@ describe('keeper: redrive', () => {
     world.clock.advance(AFTER_MS);
     let sent = 0;
     const inner = world.broker.redriveChannel();
-    const failing = create({
-      ...inner,
-      publish: async (batch) => {
-        if (++sent === 2) world.broker.breakNext('publish_fails');
-        return inner.publish(batch);
+    const failing = create(
+      {
+        ...inner,
+        publish: async (batch) => {
+          if (++sent === 2) world.broker.breakNext('publish_fails');
+          return inner.publish(batch);
+        },
       },
-    });
+      100,
+    );
     expect(await failing.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(published()).to.deep.equal([first, third]);
     world.clock.advance(LEASE_MS - 1);

@@ -15,7 +15,7 @@ export const keeper = {
     env: 'REDRIVE_MAX',
     doc: 'Batches that one keeper publishes again in one run, so that a slow worker is not overloaded.',
     unit: 'batches',
-    fallback: 1000,
+    fallback: 2000,
     min: 1,
     max: 10000,
   }),
