@@ -19,6 +19,15 @@ export class BucketFaults {
     this.#count++;
   }
 
+  addAll(others: BucketFaults): void {
+    this.#first ??= others.#first;
+    this.#count += others.#count;
+  }
+
+  get isEmpty(): boolean {
+    return this.#first === null;
+  }
+
   /**
    * Works on every item, some at the same time, however many fail.
    * @throws the first error that is no fault of Redis, when the items that were begun have ended

@@ -17,9 +17,11 @@ export const WATCHED_STATES = [
   'outbox',
   'dead_letter',
   'refund',
+  'payment_open',
   'compensation',
   'sale_shut',
   'sale_over',
+  'sale_kept',
   'units_lent',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
@@ -72,6 +74,12 @@ export const WAITING_STATES = {
     endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
     watchedAs: 'refund',
   },
+  payment_open: {
+    waits: 'a charge that was begun, and of which nothing says yet whether money was taken',
+    deadline: 'OVERDUE_PAYMENT_MS',
+    endedBy: 'the request that began it, else the keeper, which asks the payment provider and never gives up',
+    watchedAs: 'payment_open',
+  },
   compensation_pending: {
     waits: 'a repair that was ordered and is due',
     deadline: 'OVERDUE_COMPENSATION_MS',
@@ -101,6 +109,12 @@ export const WAITING_STATES = {
     deadline: 'OVERDUE_SALE_MS',
     endedBy: 'a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
+  },
+  sale_kept: {
+    waits: 'a sale that is long over and not retired: Redis cannot forget it',
+    deadline: 'RETIRE_AFTER_MS',
+    endedBy: 'the keeper, once Redis and MySQL agree and nothing of the sale waits; its log says what does',
+    watchedAs: 'sale_kept',
   },
   units_lent: {
     waits: 'units that have left one bucket of a sale and not reached the other',

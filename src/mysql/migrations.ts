@@ -216,6 +216,26 @@ const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN last_error ${TEXT} NULL,
   ADD KEY due (state, available_at)`;
 
+/**
+ * Charges that were begun; the row is committed before the provider is asked. `version` rises with each opening and
+ * each lease, so that a keeper does not close what a buyer has just opened anew.
+ */
+const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
+  order_id BIGINT UNSIGNED NOT NULL,
+  \`key\` ${ID} NOT NULL,
+  amount_cents BIGINT UNSIGNED NOT NULL,
+  state ENUM('open', 'charged', 'declined', 'not_charged') NOT NULL DEFAULT 'open',
+  version INT UNSIGNED NOT NULL DEFAULT 0,
+  opened_at DATETIME(3) NOT NULL ${NOW},
+  available_at DATETIME(3) NOT NULL ${NOW},
+  last_error ${TEXT} NULL,
+  PRIMARY KEY (order_id, \`key\`),
+  KEY due (state, available_at)
+) ${TABLE}`;
+
+/** Until when a keeper may be asking the provider for a refund; null while none does. */
+const REFUND_LEASE_COLUMN = 'ALTER TABLE refunds ADD COLUMN leased_until DATETIME(3) NULL';
+
 /** Every version of the rules of admission, whole: people write them, so there are never many. */
 const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   version INT UNSIGNED NOT NULL PRIMARY KEY,
@@ -224,6 +244,22 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/**
+ * When a sale was closed, and how far it is retired. `retirement` answers which closed sales are still in Redis, those
+ * that closed last first: jobs walk these, and no more, however many sales there were.
+ */
+const RETIREMENT_COLUMNS = `ALTER TABLE sales
+  ADD COLUMN closed_at DATETIME(3) NULL,
+  ADD COLUMN retired_at DATETIME(3) NULL,
+  ADD COLUMN retirement ENUM('none', 'begun', 'done') NOT NULL DEFAULT 'none',
+  ADD KEY retirement (state, retirement, closes_at)`;
+
+/**
+ * In place of `due`: it leads to the rows that are due, in that order, past those that are done or wait. The index is
+ * replaced and none is added: an insert costs what it did.
+ */
+const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
+
 async function create(knex: Knex, ...tables: string[]): Promise<void> {
   for (const table of tables) await knex.raw(table);
 }
@@ -231,6 +267,17 @@ async function create(knex: Knex, ...tables: string[]): Promise<void> {
 /** MySQL knows no ADD COLUMN IF NOT EXISTS. One statement, so that a killed migrator leaves all of it or nothing. */
 async function addColumns(knex: Knex, table: string, column: string, alter: string): Promise<void> {
   if (!(await knex.schema.hasColumn(table, column))) await knex.raw(alter);
+}
+
+/** As for columns. */
+async function changeIndexes(knex: Knex, table: string, index: string, alter: string): Promise<void> {
+  const [found] = (await knex.raw('SHOW INDEX FROM ?? WHERE Key_name = ?', [table, index])) as [unknown[]];
+  if (found.length === 0) await knex.raw(alter);
+}
+
+async function paymentAttempts(knex: Knex): Promise<void> {
+  await create(knex, PAYMENT_ATTEMPTS);
+  await addColumns(knex, 'refunds', 'leased_until', REFUND_LEASE_COLUMN);
 }
 
 async function firstTables(knex: Knex): Promise<void> {
@@ -257,4 +304,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0009-dead-letter-batch', up: parkedBatches },
+  { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
+  { name: '0011-payment-attempts', up: paymentAttempts },
+  { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },
 ];

@@ -1,4 +1,4 @@
-import { lowestOrderIdAt } from '../core/order-id.js';
+import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
@@ -18,8 +18,6 @@ import type { OrderRow } from './tables.js';
 
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
-/** How far the clock of a worker may be behind when it mints the id of the first order. */
-const CLOCK_SKEW_MS = 3_600_000;
 /** Above every order id: they have 63 bits. */
 const ID_MAX = '9223372036854775807';
 
@@ -97,7 +95,7 @@ const inWindow = (saleId: string, { after, before }: IdWindow) =>
 async function* agedOrders(
   pool: MysqlPool,
   sale: Sale,
-  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
+  { fromMs = sale.opensAtMs - MINT_BEHIND_MAX_MS, toMs }: MintedWindow,
   windowRows: number,
 ): AsyncGenerator<readonly AgedOrder[]> {
   const first = BigInt(lowestOrderIdAt(fromMs));

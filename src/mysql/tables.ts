@@ -4,6 +4,7 @@ import type { CompensatedKind } from '../core/sale-finding.js';
 import type { JobState } from '../core/ports/compensation-repository.js';
 import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
+import type { AttemptEnd } from '../core/ports/payment-attempts.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
 
@@ -21,6 +22,7 @@ declare module 'knex/types/tables.js' {
     entry_rules: EntryRulesRow;
     orders: OrderRow;
     outbox: OutboxTableRow;
+    payment_attempts: PaymentAttemptRow;
     payments: PaymentRow;
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
@@ -43,6 +45,10 @@ export interface SaleRow {
   readonly closes_at: Date;
   readonly state: SaleState;
   readonly epoch: number;
+  readonly closed_at: Date | null;
+  readonly retired_at: Date | null;
+  /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
+  readonly retirement: 'none' | 'begun' | 'done';
 }
 
 export const SALE_COLUMNS = [
@@ -58,9 +64,10 @@ export const SALE_COLUMNS = [
   'closes_at',
   'state',
   'epoch',
+  'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: SaleRow): Sale {
+export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -74,6 +81,7 @@ export function saleOf(row: SaleRow): Sale {
     closesAtMs: row.closes_at.getTime(),
     state: row.state,
     epoch: row.epoch,
+    retiredAtMs: row.retired_at?.getTime() ?? null,
   };
 }
 
@@ -153,8 +161,20 @@ export interface RefundRow {
   readonly attempts: number;
   readonly available_at: Date;
   readonly last_error: string | null;
+  readonly leased_until: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;
+}
+
+interface PaymentAttemptRow {
+  readonly order_id: string;
+  readonly key: string;
+  readonly amount_cents: string;
+  readonly state: 'open' | AttemptEnd;
+  readonly version: number;
+  readonly opened_at: Date;
+  readonly available_at: Date;
+  readonly last_error: string | null;
 }
 
 interface CouponRow {
@@ -236,7 +256,7 @@ interface AuditLogRow {
   readonly created_at: Date;
 }
 
-interface WorkerSlotRow {
+export interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;

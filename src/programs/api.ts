@@ -6,6 +6,7 @@ import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
+import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
@@ -53,12 +54,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
-  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
+  // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
+  const notifications = openPurchaseNotifications(config.redis, log);
+  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points, notifications });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
+  const attempts = createPaymentAttempts(mysql);
 
-  // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
-  const notifications = openPurchaseNotifications(config.redis, log);
   const { pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,
@@ -82,13 +84,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
       ...admission.services,
       snapshots,
-      gate: points.gate(new PurchaseGate({ ...path, smooth: admission.smooth })),
+      gate: points.gate(new PurchaseGate({ ...path, repository: orders, smooth: admission.smooth })),
       getPurchase: new GetPurchase(waiting, pollMaxMs),
       followPurchase,
       streamTimes,
-      getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-      payOrder: (request) => payOrder(request, { repository: orders, moves, provider, log }),
+      payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
       refunds,
       refundsOf: (orderId) => refunds.refundsOf(orderId),

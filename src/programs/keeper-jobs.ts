@@ -9,8 +9,11 @@ import { createOrderRepository, createOrderStates } from '../mysql/order-reposit
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
+import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
@@ -20,6 +23,7 @@ import { notifyBuyers } from '../orders/notify-buyers.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits } from '../orders/outbox-handlers.js';
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
+import { resolvePayments } from '../orders/resolve-payments.js';
 import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
@@ -28,12 +32,17 @@ import { watchPending } from '../recovery/pending-buckets.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
 import { redrive } from '../recovery/redrive.js';
+import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
+import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
+import { createReconcileStore } from '../redis/reconcile-store.js';
+import { createSaleStore } from '../redis/sale-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
@@ -59,12 +68,19 @@ const RECEIVE_EVERY_MS = 200;
 const ROWS_PER_LEASE = 64;
 /** Refunds leased together; each is a call of the provider. */
 const REFUNDS_PER_LEASE = 16;
-/** Longer than any call of a provider. */
+/** Longer than any call of a provider; also for the attempts to pay. */
 const REFUND_LEASE_MS = 60_000;
 /** A dead letter that is over waits for nobody. */
 const CLOSE_EVERY_MS = 10_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
+
+/** A rush fills memory in minutes, not in seconds. */
+const MEMORY_EVERY_MS = 10_000;
+/** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
+const KEPT_OVERDUE_MS = 86_400_000;
+/** A century: no sale is kept for so long. */
+const NEVER_MS = 100 * 365 * 86_400_000;
 
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
 export function planJobs(
@@ -90,15 +106,15 @@ export function planJobs(
     readonly log: Log;
   },
 ): PlannedJob[] {
-  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
+  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs, retireAfterMs } = config.keeper;
   const sales = createSaleRepository(mysql);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
   const moves = points.moves(createOrderTransitions(mysql, { clock, log }));
   const deadLetters = createDeadLetterRepository(mysql);
   const outbox = createOutbox(mysql);
-  const published = { outbox: points.published(outbox), log, metrics };
-  const released = { outbox: points.released(outbox), log, metrics };
+  const published = { outbox: points.published(outbox), clock, log, metrics };
+  const released = { outbox: points.released(outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
@@ -139,18 +155,17 @@ export function planJobs(
     ],
 
     // The outbox: events, payment deadlines, and units that go back.
-    [
-      outboxEveryMs,
-      relayOutbox(
+    ...[
+      ...relayOutbox(
         { ...published, handle: publishRecorded(broker), group: groupRecorded },
         { kind: 'batch_recorded', ...rows },
       ),
-    ],
-    [
-      outboxEveryMs,
-      relayOutbox({ ...published, handle: publishMoved(broker), group: groupMoved }, { kind: 'orders_moved', ...rows }),
-    ],
-    [outboxEveryMs, relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows })],
+      ...relayOutbox(
+        { ...published, handle: publishMoved(broker), group: groupMoved },
+        { kind: 'orders_moved', ...rows },
+      ),
+      ...relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows }),
+    ].map((job): PlannedJob => [outboxEveryMs, job]),
     [everyMs, watchOutbox(outbox, metrics)],
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
@@ -199,6 +214,9 @@ export function planJobs(
     [everyMs, compensateJob({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
 
+    // A Redis that is about to be full is seen in time.
+    [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
+
     // What waits beyond its deadline is counted.
     [
       everyMs,
@@ -209,8 +227,10 @@ export function planJobs(
           outbox: config.overdue.outboxMs,
           dead_letter: config.overdue.deadLetterMs,
           refund: config.overdue.refundMs,
+          payment_open: config.overdue.paymentMs,
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
+          sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
         },
       ),
     ],
@@ -219,9 +239,27 @@ export function planJobs(
     const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compare]);
   }
+  if (retireAfterMs > 0) {
+    const { safeAgeMs, markerAgeMs } = config.reconcile;
+    const ports = {
+      sales: createRetirementRepository(mysql),
+      store: { ...store, ...createReconcileStore(redis), ...rebuild.store },
+      repository: { ...createReconcileRepository(mysql), ...rebuild.repository },
+      reconcile,
+      clock,
+      log,
+      metrics,
+    };
+    // What is younger than `safeAgeMs` is not compared.
+    const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
+    jobs.push([everyMs, retireSales(ports, limits)]);
+    jobs.push([everyMs, forgetRetiredSales({ sales: ports.sales, store: createSaleStore(redis) })]);
+  }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
     jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
+    const asked = { attempts: createPaymentAttempts(mysql), provider, moves, metrics, log };
+    jobs.push([everyMs, resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
   }
   return jobs;
 }

@@ -223,7 +223,7 @@ export class Operator<S extends SectionName> {
   /** Takes a slot for order ids when a purchase is first given up. */
   #openMinter(mysql: MysqlPool): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
-      { slots: createWorkerSlots(mysql, clock), clock, log: this.#log },
+      { slots: createWorkerSlots(mysql), clock, log: this.#log },
       { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
     );
     return this.#minter;

@@ -4,6 +4,7 @@ import { OperationalError } from '../core/errors.js';
 import { showHotSales, HotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
+import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
@@ -21,7 +22,7 @@ import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';
 import { brokerConnection } from './servers.js';
-import { steadyClock, systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from './system-clock.js';
 import type { WithBreakers } from './with-breakers.js';
 
 /** Sale snapshots kept in memory. */
@@ -35,6 +36,7 @@ export interface PathParts {
   readonly cache: SaleSnapshotCache;
   readonly watched: WithBreakers;
   readonly points: ApiFailPoints;
+  readonly notifications: PurchaseNotifications;
   readonly registry: Registry;
   readonly log: Log;
   /** Called with errors that are bugs. */
@@ -60,7 +62,7 @@ export interface PurchasePath {
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'gate' | 'batch'>,
-  { redis, sales, cache, watched, points, registry, log, fail }: PathParts,
+  { redis, sales, cache, watched, points, notifications, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
   const store = watched.store(points.store(createStockStore(redis, log)));
   const channel = await createPurchaseChannel({
@@ -70,13 +72,13 @@ export async function openPurchasePath(
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
-    { repository: sales, cache, clock: steadyClock },
+    { repository: sales, cache, clock },
     { memoryTtlMs: config.gate.snapshotMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
   const units = new UnitFetcher(points.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { store, units, clock: steadyClock, log },
+    { store, units, notifications, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const placePorts: PlaceBatchPorts = {
@@ -86,11 +88,10 @@ export async function openPurchasePath(
     flags,
     snapshots,
     clock,
-    steadyClock,
   };
   const batcher: Batcher = new Batcher(config.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
-    clock: steadyClock,
+    clock,
     metrics: createPurchaseMetrics(registry, () => batcher),
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
@@ -116,7 +117,7 @@ export async function openPurchasePath(
 
 /** Counts which sales are hot, and shows them. */
 function hotSales({ hotSalePerSecond: perSecond }: Config<'gate'>['gate'], registry: Registry): HotSales {
-  const hot = new HotSales({ perSecond }, steadyClock);
+  const hot = new HotSales({ perSecond }, clock);
   showHotSales(registry, () => hot.hottest());
   return hot;
 }

@@ -23,7 +23,7 @@ export async function pendingBuckets(
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
   const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-  const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+  const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
   const refs = [...live, ...closed].flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );

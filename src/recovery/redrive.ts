@@ -39,7 +39,7 @@ const PAUSE_FACTOR_MAX = 16;
 /**
  * Publishes batches again whose message never arrived (protocol rule 8). The worker answers `already_recorded` where
  * it had arrived after all. Who takes a batch leases it in Redis, so several keepers share the work; a batch that a
- * consumer goes on trying is left to it in the same way (decision 24). Buckets take turns, so that a sale with very many
+ * consumer goes on trying is left to it in the same way (decision 29). Buckets take turns, so that a sale with very many
  * batches does not keep those of the others waiting.
  */
 export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): Job {
@@ -60,7 +60,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
         if (wanted === 0 || dry.has(nameOf(ref))) return; // what other takes do not find is free again
         left -= wanted;
         served++;
-        const fromMs = windows.startOf(ref, clock.nowMs());
+        const fromMs = windows.startOf(ref, clock.monotonicMs());
         const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
         const due = await asked.catch((error: unknown) => {
           dry.add(nameOf(ref));

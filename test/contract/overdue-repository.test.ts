@@ -22,10 +22,20 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)' +
       ` VALUES ('p${index}', 1, 5, 'wrong_amount', '${state}', ${AGO})`,
   ),
+  payment_open: ['open', 'open', 'charged'].map(
+    (state, index) =>
+      'INSERT INTO payment_attempts (order_id, `key`, amount_cents, state, opened_at)' +
+      ` VALUES (1, 'k${index}', 5, '${state}', ${AGO})`,
+  ),
   compensation: ['pending', 'pending', 'compensated'].map(
     (state, index) =>
       'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +
       ` VALUES ('leak', '1/u/${index}', 1, '', '${state}', ${AGO})`,
+  ),
+  sale_kept: ['none', 'none', 'begun'].map(
+    (retirement) =>
+      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state, retirement)' +
+      ` VALUES ('s', 't', 1, 1, 1, 1, '2020-01-01', ${AGO}, 'closed', '${retirement}')`,
   ),
   sale_over: ['open', 'warm', 'closed'].map(
     (state) =>

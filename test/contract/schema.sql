@@ -106,7 +106,7 @@ CREATE TABLE outbox (
   attempts int unsigned NOT NULL DEFAULT 0
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   done_at datetime(3)
-  KEY due (kind,done_at)
+  KEY due_at (kind,done_at,available_at)
   PRIMARY KEY (id)
 );
 
@@ -117,6 +117,19 @@ CREATE TABLE payments (
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
+);
+
+CREATE TABLE payment_attempts (
+  order_id bigint unsigned NOT NULL
+  key varchar(64) COLLATE ascii_bin NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  state enum('open','charged','declined','not_charged') COLLATE utf8mb4_bin NOT NULL DEFAULT open
+  version int unsigned NOT NULL DEFAULT 0
+  opened_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  KEY due (state,available_at)
+  PRIMARY KEY (order_id,key)
 );
 
 CREATE TABLE reconcile_leases (
@@ -151,6 +164,7 @@ CREATE TABLE refunds (
   attempts int unsigned NOT NULL DEFAULT 0
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(1000) COLLATE utf8mb4_bin
+  leased_until datetime(3)
   KEY due (state,available_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
@@ -171,7 +185,11 @@ CREATE TABLE sales (
   state enum('draft','warm','open','paused','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT draft
   epoch int unsigned NOT NULL DEFAULT 1
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  closed_at datetime(3)
+  retired_at datetime(3)
+  retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
   PRIMARY KEY (id)
+  KEY retirement (state,retirement,closes_at)
   KEY state (state)
 );
 

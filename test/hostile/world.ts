@@ -37,6 +37,7 @@ import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
@@ -152,7 +153,8 @@ export class HostileWorld extends ReconcileWorld {
     };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
-    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };
+    const attempts = this.#seen(new MemoryPaymentAttempts(this.clock));
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
@@ -184,18 +186,25 @@ export class HostileWorld extends ReconcileWorld {
       reshard: async () => ({ outcome: 'already_resharded' }),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#admission(snapshots, flags),
-      gate: new PurchaseGate({ snapshots, flags, batcher }),
+      gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
         { followersMax: 1000, followersPerBuyerMax: 50, pollMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
-      getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
+      getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: 20, max: 100 }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
-        payOrder(request, { repository: mysql, moves, provider: createPaymentSimulator(), log: this.log }),
+        payOrder(request, {
+          repository: mysql,
+          moves,
+          attempts,
+          refunds,
+          provider: createPaymentSimulator(),
+          log: this.log,
+        }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
       webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
       sales: new SaleAdmin({ repository: mysql, store, cache }),

@@ -2,7 +2,7 @@ import type { Key } from './key.js';
 import { http, auth, admission, gate, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
-import { metrics, failPoint, log } from './sections/process.js';
+import { workerMetrics, keeperMetrics, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { redis, rocketmq, mysql } from './sections/servers.js';
 
@@ -27,7 +27,8 @@ export const SCHEMA = {
   overdue,
   repair,
   reconcile,
-  metrics,
+  workerMetrics,
+  keeperMetrics,
   failPoint,
   log,
 } as const;
@@ -58,7 +59,7 @@ export const PROGRAM_SECTIONS = {
     'failPoint',
     'log',
   ],
-  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
+  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'workerMetrics', 'failPoint', 'log'],
   keeper: [
     'redis',
     'rocketmq',
@@ -68,7 +69,7 @@ export const PROGRAM_SECTIONS = {
     'reconcile',
     'mysql',
     'payment',
-    'metrics',
+    'keeperMetrics',
     'failPoint',
     'log',
   ],

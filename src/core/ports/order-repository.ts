@@ -9,6 +9,8 @@ export interface SaleTerms {
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
+  /** Redis may have forgotten it. */
+  readonly retired: boolean;
 }
 
 /** A row to be written. `failed` rows carry their reason and count as nothing sold. */
@@ -91,8 +93,10 @@ export interface OrderRepository {
 /** The right to mint order ids with one of 256 slots, held for a while. */
 export interface WorkerSlotLease {
   readonly slot: number;
-  /** Unix ms on this process's clock until which ids may be minted; moves on with every renewal. */
-  readonly validUntilMs: number;
+  /** When the lease of the owner before ended, Unix ms on the clock of MySQL; 0 when it was ours already. */
+  readonly restedSinceMs: number;
+  /** Now, Unix ms on the clock of MySQL. */
+  readonly nowMs: number;
 }
 
 /** Hands out slots so that no two processes mint the same ids. */

@@ -157,7 +157,7 @@ export class ReconcileAdmin {
   async #recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
     const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-    const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+    const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
     const recently = closed.filter(({ closesAtMs }) => closesAtMs >= clock.nowMs() - CLOSED_RECENTLY_MS);
     return [...live, ...recently].map(({ saleId }) => saleId);
   }
@@ -203,8 +203,8 @@ export class ReconcileAdmin {
     const wanted = jobsOf(sale, findings);
     if (wanted.length === 0) return [];
     await jobs.add(wanted, actor);
-    const deadlineMs = clock.nowMs() + waitMs;
-    while (clock.nowMs() < deadlineMs && signal?.aborted !== true) {
+    const deadlineMs = clock.monotonicMs() + waitMs;
+    while (clock.monotonicMs() < deadlineMs && signal?.aborted !== true) {
       await this.compensate(actor, saleId);
       await keepLease();
       if ((await jobs.list({ saleId, state: 'pending' }, { max: 1 })).length === 0) break;

@@ -117,7 +117,6 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       },
     },
     clock,
-    steadyClock: clock,
   };
   const batcher = new Batcher(shape.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
@@ -129,7 +128,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ snapshots, flags, batcher });
+  const gate = new PurchaseGate({ snapshots, flags, batcher, repository: orders, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
@@ -140,13 +139,16 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     1_000,
   );
   const provider = createPaymentSimulator();
+  const attempts = withFaults(proc, 'mysql', system.attempts, ['open', 'close', 'openOf', 'postpone']);
+  const refunds = withFaults(proc, 'mysql', system.refunds, ['refundsOf']);
   return {
     purchase: async (userId, requestId, quantity) => {
       if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
-    pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, provider, log }),
+    pay: (orderId, userId) =>
+      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
     checkBack: createCheckBack(store, log),
   };
@@ -177,6 +179,7 @@ function stockStoreOf(proc: SimulatedProcess, system: SimulatedSystem): StockSto
   );
   return {
     ...reached,
+    askForRepair: (saleId) => stock.askForRepair(saleId),
     acceptedKeys: pagesWithFaults(proc, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
   };
 }

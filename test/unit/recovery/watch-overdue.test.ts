@@ -8,8 +8,10 @@ const DEADLINES = {
   outbox: 1,
   dead_letter: 2,
   refund: 3,
+  payment_open: 6,
   compensation: 4,
   sale_over: 5,
+  sale_kept: 6,
 } as const;
 
 /** The others are published by watch-sales-in-repair and finish-transfers. */
@@ -52,8 +54,10 @@ describe('keeper: watch-overdue', () => {
       ['outbox', 1] as const,
       ['dead_letter', 2] as const,
       ['refund', 3] as const,
+      ['payment_open', 6] as const,
       ['compensation', 4] as const,
       ['sale_over', 5] as const,
+      ['sale_kept', 6] as const,
     ]);
   });
 

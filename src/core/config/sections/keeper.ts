@@ -59,6 +59,14 @@ export const keeper = {
     min: 60000,
     max: 2592000000,
   }),
+  retireAfterMs: integer({
+    env: 'RETIRE_AFTER_MS',
+    doc: 'A sale that has been over for so long is retired: Redis forgets it, and MySQL answers for it. Longer than the broker keeps a half message (72 h). 0: never.',
+    unit: 'ms',
+    fallback: 604800000,
+    min: 0,
+    max: 31536000000,
+  }),
 } as const satisfies Keys;
 
 export const overdue = {
@@ -84,6 +92,14 @@ export const overdue = {
     unit: 'ms',
     fallback: 86400000,
     min: 1000,
+    max: 2592000000,
+  }),
+  paymentMs: integer({
+    env: 'OVERDUE_PAYMENT_MS',
+    doc: 'A charge that was begun this long ago is overdue: the payment provider has not said what came of it.',
+    unit: 'ms',
+    fallback: 1200000,
+    min: 60000,
     max: 2592000000,
   }),
   compensationMs: integer({
