@@ -61,9 +61,11 @@ CREATE TABLE dead_letters (
   replays int unsigned NOT NULL DEFAULT 0
   replay_started_at datetime(3)
   note varchar(1000) COLLATE utf8mb4_bin
+  parked_batch varchar(64) COLLATE ascii_bin
   KEY batch (batch_id)
   KEY created (created_at)
   UNIQUE KEY message (message_id,consumer_group)
+  UNIQUE KEY parked_batch (parked_batch)
   PRIMARY KEY (id)
   KEY sale (sale_id,id)
   KEY state (state,created_at)
