@@ -205,6 +205,7 @@ function printSale(sale: Sale): void {
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),
+    ...(sale.retiredAtMs === null ? {} : { retired: isoTime(sale.retiredAtMs) }),
   };
   for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
 }

@@ -101,7 +101,15 @@ export const salePage = z
   .meta({ id: 'SalePage' });
 
 export const saleSchema = z
-  .object({ ...saleFields, stock: count, sold: count, buckets: count, epoch: count, state: z.enum(SALE_STATES) })
+  .object({
+    ...saleFields,
+    stock: count,
+    sold: count,
+    buckets: count,
+    epoch: count,
+    state: z.enum(SALE_STATES),
+    retiredAt: time.nullable(),
+  })
   .meta({ id: 'Sale' });
 
 const orderFields = {

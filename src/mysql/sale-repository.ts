@@ -2,7 +2,7 @@ import { Bug } from '../core/errors.js';
 import { SALE_STATES, SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../core/sale.js';
 import { SYSTEM_ACTOR, type SaleRepository, type SaleFilter } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, knex, select } from './knex.js';
+import { execute, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
@@ -48,11 +48,15 @@ export async function findSale(on: Statements, saleId: string): Promise<Sale | n
   return row === undefined ? null : saleOf(row);
 }
 
-async function list(pool: MysqlPool, { states = SALE_STATES, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
+async function list(
+  pool: MysqlPool,
+  { states = SALE_STATES, retired, max, order = 'newest' }: SaleFilter,
+): Promise<Sale[]> {
   if (states.length === 0) return [];
   let sales = knex('sales')
     .select(...SALE_COLUMNS)
     .whereIn('state', states);
+  if (retired === false) sales = sales.where({ retirement: 'none' });
   if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
@@ -79,7 +83,8 @@ function move(
     const before = saleOf(row);
     const mayMove = SALE_TRANSITIONS[before.state].includes(to);
     if (!mayMove && before.state !== to) return { sale: before, moved: false };
-    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update({ state: to }));
+    const changes = to === 'closed' ? { state: to, closed_at: now() } : { state: to };
+    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update(changes));
     await insertAudit(tx, {
       actor,
       action: saleAction(before.state, to),

@@ -45,6 +45,10 @@ export interface SaleRow {
   readonly closes_at: Date;
   readonly state: SaleState;
   readonly epoch: number;
+  readonly closed_at: Date | null;
+  readonly retired_at: Date | null;
+  /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
+  readonly retirement: 'none' | 'begun' | 'done';
 }
 
 export const SALE_COLUMNS = [
@@ -60,9 +64,10 @@ export const SALE_COLUMNS = [
   'closes_at',
   'state',
   'epoch',
+  'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: SaleRow): Sale {
+export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -76,6 +81,7 @@ export function saleOf(row: SaleRow): Sale {
     closesAtMs: row.closes_at.getTime(),
     state: row.state,
     epoch: row.epoch,
+    retiredAtMs: row.retired_at?.getTime() ?? null,
   };
 }
 

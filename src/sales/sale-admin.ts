@@ -5,7 +5,7 @@ import type { SaleStore } from '../core/ports/stock-store.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
-  readonly store: SaleStore;
+  readonly store: Pick<SaleStore, 'warm' | 'setState'>;
   readonly cache: SaleSnapshotCache;
 }
 
@@ -76,7 +76,7 @@ export class SaleAdmin {
 
   async #moveAndGate(saleId: string, state: 'open' | 'paused' | 'closed', actor: string): Promise<SaleAdminAnswer> {
     const answer = await this.#moved(saleId, state, actor);
-    if (answer.outcome !== 'done') return answer;
+    if (answer.outcome !== 'done' || answer.sale.retiredAtMs !== null) return answer;
     const gated = await this.#ports.store.setState(answer.sale, state);
     switch (gated) {
       case 'set':

@@ -29,6 +29,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
     closesAtMs: nowMs + 3_600_000,
     state: 'open',
     epoch: 1,
+    retiredAtMs: null,
     ...parts,
   };
 }

@@ -157,6 +157,7 @@ function moveAnswer(
 }
 
 /** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
-  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs) };
+export function saleBody({ opensAtMs, closesAtMs, retiredAtMs, ...sale }: Sale): object {
+  const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), retiredAt };
 }

@@ -19,6 +19,7 @@ const SALE: Sale = {
   closesAtMs: AT_MS + 1000,
   state: 'draft',
   epoch: 1,
+  retiredAtMs: null,
 };
 const SALE_BODY = {
   saleId: '7',
@@ -33,6 +34,7 @@ const SALE_BODY = {
   epoch: 1,
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
+  retiredAt: null,
 };
 const NEW = {
   sku: 'sku-1',
