@@ -46,7 +46,7 @@ import { createTransferStore } from '../redis/transfer-store.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
-import { rebuildStores } from './operator.js';
+import { rebuildStores, workerProgressOf } from './operator.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
@@ -117,7 +117,7 @@ export function planJobs(
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const rebuild = rebuildStores(redis, mysql, points);
-  const repair = { ...rebuild, clock, metrics, log };
+  const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
 
   const jobs: PlannedJob[] = [
