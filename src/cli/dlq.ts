@@ -124,7 +124,7 @@ export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command 
     .option('--since <time>', 'parked at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
     .option('--until <time>', 'parked before this time', parseTime)
     .option('--sale <saleId>', 'of this sale', parseSaleId)
-    .option('--key <id>', 'with this batch id, or the request id (Idempotency-Key) of one of its purchases', parseId)
+    .option('--key <id>', 'with this batch id; or, while parked, with this request id (Idempotency-Key) in it', parseId)
     .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
     .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }

@@ -41,9 +41,17 @@ const SORTED_MAX = 1_000;
 
 /** Statements that read more by design. Each is bounded by its LIMIT. */
 const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; readonly why: string }[] = [
-  { from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/, rowsMax: 25_000, why: 'a window of a walk over a sale' },
+  {
+    from: /^orderAudit\.orders$|^reconcile\.(orderPage|unlistedOrders)$/,
+    rowsMax: 25_000,
+    why: 'a window of a walk over a sale',
+  },
   { from: /^trace\.walkForRequest$/, rowsMax: 25_000, why: 'a window of a bounded walk, by a person' },
-  { from: /^outbox\.backlog$|\.undoneReleases$|\.stuckRows$/, rowsMax: 25_000, why: 'rows that are not done: a backlog' },
+  {
+    from: /^outbox\.backlog$|\.undoneReleases$|\.stuckRows$/,
+    rowsMax: 25_000,
+    why: 'rows that are not done: a backlog',
+  },
   { from: /^jobs\.counts$/, rowsMax: 10_005, why: 'counts up to 10,000 of each state' },
   { from: /^overdue\./, rowsMax: 20_005, why: 'counts what waits too long, up to 10,000' },
 ];
@@ -115,7 +123,10 @@ describe('statements on large tables', function () {
     expect(await orders.write(plan as unknown as WritePlan)).to.include({ outcome: 'written' });
     await orders.findByPurchases(saleId, purchases as never);
     await orders.findByPurchases(saleId, purchases.slice(0, 1) as never);
-    await orders.liveBuyers(saleId, purchases.map(({ userId }) => userId));
+    await orders.liveBuyers(
+      saleId,
+      purchases.map(({ userId }) => userId),
+    );
     const orderIds = planned.map(({ orderId }) => orderId);
     await orders.findOrder(orderIds[0] ?? '');
     const states = repository('states', createOrderStates(pool));
@@ -245,12 +256,19 @@ describe('statements on large tables', function () {
     await letters.count({ state: 'parked' });
     await letters.list({ key: 'r7' }, { max: 20 });
     await letters.find('7');
+    await letters.parkedBatches('', 100);
     await letters.beginReplay('199990', 'plans');
     await letters.keepParked('199990', 'plans', '');
     await letters.close('199990', 'plans', 'discarded', '');
 
     const log = repository('audit', createAuditLog(pool));
-    for (const filter of [{}, { subject: 'sale:7' }, { actor: 'nobody' }, { action: 'sale.nothing' }, { sinceMs: Date.now() - DAY_MS }]) {
+    for (const filter of [
+      {},
+      { subject: 'sale:7' },
+      { actor: 'nobody' },
+      { action: 'sale.nothing' },
+      { sinceMs: Date.now() - DAY_MS },
+    ]) {
       await log.list(filter, { max: 100 });
       await log.list(filter, { max: 100, beforeId: '150000' });
     }
@@ -279,7 +297,9 @@ describe('statements on large tables', function () {
 
   it('are those of every repository, and of every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
-    const stems = files.filter((name) => /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions)\.ts$/.test(name));
+    const stems = files.filter((name) =>
+      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions)\.ts$/.test(name),
+    );
     expect(Object.keys(all).length, `repositories in ${stems.join(', ')}`).to.be.at.least(stems.length);
     const methods = Object.entries(all).flatMap(([name, made]) =>
       Object.entries(made).flatMap(([key, value]) => (typeof value === 'function' ? [`${name}.${key}`] : [])),

@@ -165,6 +165,7 @@ CREATE TABLE reconcile_runs (
   findings_json mediumtext COLLATE utf8mb4_bin
   PRIMARY KEY (id)
   KEY sale (sale_id,id)
+  KEY started (started_at)
 );
 
 CREATE TABLE refunds (
@@ -205,7 +206,6 @@ CREATE TABLE sales (
   retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
   PRIMARY KEY (id)
   KEY retirement (state,retirement,closes_at)
-  KEY state (state)
   KEY state_closes (state,closes_at)
 );
 

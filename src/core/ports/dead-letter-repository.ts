@@ -54,7 +54,7 @@ export interface DeadLetterFilter {
   readonly group?: string;
   readonly saleId?: string;
   readonly batchId?: string;
-  /** A batch id, or the request id of one of its purchases. Bodies are searched, so it is slow on a long list. */
+  /** A batch id; or the request id of one of its purchases, while the dead letter is parked. */
   readonly key?: string;
   readonly reason?: DeadLetterReason;
   readonly state?: DeadLetterState;

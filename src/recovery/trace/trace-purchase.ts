@@ -36,7 +36,9 @@ async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string
   const { id, saleId, userId } = query;
   const who = `${userId === undefined ? '' : ` of buyer ${userId}`}${saleId === undefined ? '' : ` in sale ${saleId}`}`;
   const isNarrow = saleId !== undefined || userId !== undefined;
-  const searched = isNarrow ? '' : ' Only the newest sales and orders were searched: --sale or --user finds older ones.';
+  const searched = isNarrow
+    ? ''
+    : ' Only the newest sales and orders were searched: --sale or --user finds older ones.';
   const none = `Neither Redis nor MySQL knows ${id}${who}: it never arrived, or was refused, which leaves no trace.${searched}`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;

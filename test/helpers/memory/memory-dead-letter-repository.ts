@@ -140,7 +140,9 @@ function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolea
     same(replayBegun, deadLetter.replayStartedAtMs !== null) &&
     (sinceMs === undefined || deadLetter.parkedAtMs >= sinceMs) &&
     (untilMs === undefined || deadLetter.parkedAtMs < untilMs) &&
-    (key === undefined || deadLetter.batchId === key || requestIds(deadLetter.body).includes(key))
+    (key === undefined ||
+      deadLetter.batchId === key ||
+      (deadLetter.state === 'parked' && requestIds(deadLetter.body).includes(key)))
   );
 }
 
