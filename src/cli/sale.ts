@@ -1,15 +1,15 @@
 import { Command } from 'commander';
-import { loadConfig } from '../core/config/load.js';
+import { durationText } from '../core/duration.js';
 import { assertNever } from '../core/errors.js';
+import type { FieldError } from '../core/field-errors.js';
 import { saleBody } from '../http/routes/admin-sales.js';
 import type { NewSale, Sale } from '../core/sale.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
 import { readNewSale } from '../sales/new-sale.js';
-import type { SaleAdmin, SaleAdminAnswer } from '../sales/sale-admin.js';
+import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
 import { CliError, UsageError } from './cli-error.js';
 import { operatorName, parseSaleId, parseWhole, readTime } from './options.js';
 import { isoTime, printable, tableLine } from './print.js';
+import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 
 /** As they were typed; `readNewSale` checks them. */
@@ -22,6 +22,7 @@ interface CreateFlags {
   readonly buckets: string;
   readonly opensAt: string;
   readonly closesAt?: string;
+  readonly warmBefore?: string;
   readonly json?: boolean;
 }
 
@@ -30,12 +31,13 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-A sale goes draft → warm → open ⇄ paused → closed; closed is final.
+A sale goes draft → warm → open ⇄ paused → closed; closed is final. With --warm-before the keeper moves it.
 
 Examples:
   seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100
   seckill sale warm 7                     its stock is in Redis now
   seckill sale open 7                     buyers may buy, within its window
+  seckill sale plan                       the coming week, and what each sale still lacks
   seckill sale list --json
 
 Exit codes: 0 done, 1 not done (the sale is in another state, or a server is away), 2 used wrongly.`;
@@ -45,12 +47,15 @@ Examples:
   seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100 --opens-at +10m --closes-at +2h
   seckill sale create --sku tv --title 'A TV' --price-cents 49900 --stock 5000 --buckets 4 --limit-per-buyer 2 --json
 
-It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. --json prints its saleId.
+  seckill sale create --sku mug --title 'A mug' --price-cents 900 --stock 100 --opens-at +1h --warm-before 10m
+
+It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. With --warm-before the keeper does that, and
+closes it; such a sale must not overlap another one of its sku. --json prints its saleId.
 Exit codes: 0 created, 1 a server is away, 2 used wrongly: every wrong value is named.`;
 
 export function saleCommand(): Command {
   const sale = new Command('sale')
-    .description('create, warm, open, pause, close, show, list, repair and reshard sales')
+    .description('create, import, plan, warm, open, pause, close, show, list, repair and reshard sales')
     .addHelpText('after', EXAMPLES);
   sale
     .command('create')
@@ -63,11 +68,12 @@ export function saleCommand(): Command {
     .option('--buckets <n>', 'parts of its stock in Redis; several let a cluster share the work', '1')
     .option('--opens-at <time>', 'ISO 8601, now, or +10m', 'now')
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)')
+    .option('--warm-before <duration>', 'the keeper runs it: warms it so long before it opens, 1s to 7d, such as 10m')
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
       const newSale = newSaleOf(flags, Date.now());
-      return run(flags.json, (admin) => admin.create(newSale, operatorName()));
+      return run(flags.json, async (admin) => createdSale(await admin.create(newSale, operatorName())));
     });
 
   const moves = {
@@ -104,13 +110,9 @@ export function saleCommand(): Command {
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per sale')
     .action(({ limit, json }: { limit: number; json?: boolean }) => list(limit, json));
-  return sale.addCommand(saleRepairCommand()).addCommand(saleReshardCommand());
+  for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand]) sale.addCommand(make());
+  return sale;
 }
-
-const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
-};
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const sale = await withSales(work);
@@ -139,15 +141,25 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
         flags.closesAt === undefined
           ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
           : timeOf(flags.closesAt),
+      ...(flags.warmBefore === undefined ? {} : { warmBefore: flags.warmBefore }),
     },
     nowMs,
   );
   if ('sale' in read) return read.sale;
-  const lines = read.errors.map(({ field, message }) => {
+  throw refused(read.errors);
+}
+
+function createdSale(made: SaleCreated): Sale {
+  if (made.outcome === 'created') return made.sale;
+  throw refused(made.errors);
+}
+
+function refused(errors: readonly FieldError[]): UsageError {
+  const lines = errors.map(({ field, message }) => {
     const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
-  throw new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
+  return new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
 }
 
 /** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
@@ -205,6 +217,7 @@ function printSale(sale: Sale): void {
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),
+    'run by': sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
   };
   for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
 }

@@ -101,7 +101,15 @@ export const salePage = z
   .meta({ id: 'SalePage' });
 
 export const saleSchema = z
-  .object({ ...saleFields, stock: count, sold: count, buckets: count, epoch: count, state: z.enum(SALE_STATES) })
+  .object({
+    ...saleFields,
+    warmBefore: text.nullable().meta({ description: 'null: a person warms, opens and closes it' }),
+    stock: count,
+    sold: count,
+    buckets: count,
+    epoch: count,
+    state: z.enum(SALE_STATES),
+  })
   .meta({ id: 'Sale' });
 
 const orderFields = {

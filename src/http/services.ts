@@ -23,6 +23,7 @@ import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
+import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
@@ -75,6 +76,8 @@ export interface HttpServices {
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */
+  readonly plan: (withinMs: number) => Promise<readonly PlannedSale[]>;
   /**
    * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper
    * has repaired it

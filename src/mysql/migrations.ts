@@ -213,6 +213,29 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/**
+ * When the keeper runs a sale. `due_at` says from when on it has something to do: to warm a draft or open a warm sale, to
+ * close an open or paused one, to compare a closed one; NULL for a sale that a person runs, or that was compared.
+ */
+const SCHEDULE_COLUMNS = `ALTER TABLE sales
+  ADD COLUMN warm_before_ms INT UNSIGNED NULL,
+  ADD COLUMN compared_at DATETIME(3) NULL,
+  ADD COLUMN compare_after DATETIME(3) NULL,
+  ADD COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (
+    CASE
+      WHEN warm_before_ms IS NULL OR compared_at IS NOT NULL THEN NULL
+      WHEN state IN ('draft', 'warm') THEN opens_at - INTERVAL (warm_before_ms * 1000) MICROSECOND
+      WHEN state = 'closed' THEN COALESCE(compare_after, closes_at)
+      ELSE closes_at
+    END) VIRTUAL,
+  ADD KEY due (due_at),
+  ADD KEY sku (sku)`;
+
+/** One row. Whoever adds to the calendar locks it, so that two who come at once do not overlap. */
+const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
+  id TINYINT UNSIGNED NOT NULL PRIMARY KEY
+) ${TABLE}`;
+
 async function create(knex: Knex, ...tables: string[]): Promise<void> {
   for (const table of tables) await knex.raw(table);
 }
@@ -228,6 +251,12 @@ async function firstTables(knex: Knex): Promise<void> {
   await knex.raw(`INSERT INTO worker_slots (slot) VALUES ${slots} ON DUPLICATE KEY UPDATE slot = worker_slots.slot`);
 }
 
+async function saleSchedule(knex: Knex): Promise<void> {
+  await addColumns(knex, 'sales', 'due_at', SCHEDULE_COLUMNS);
+  await create(knex, SALE_CALENDAR);
+  await knex.raw('INSERT INTO sale_calendar (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 1');
+}
+
 /**
  * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed.
  * MySQL commits DDL at once, so a killed migrator may leave a step half done: each may be repeated.
@@ -240,4 +269,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+  { name: '0013-sale-schedule', up: saleSchedule },
 ];

@@ -25,6 +25,7 @@ declare module 'knex/types/tables.js' {
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
     refunds: RefundRow;
+    sale_calendar: { readonly id: number };
     sales: SaleRow;
     worker_slots: WorkerSlotRow;
   }
@@ -41,8 +42,12 @@ export interface SaleRow {
   readonly buckets: number;
   readonly opens_at: Date;
   readonly closes_at: Date;
+  readonly warm_before_ms: number | null;
   readonly state: SaleState;
   readonly epoch: number;
+  readonly due_at: Date | null;
+  readonly compared_at: Date | null;
+  readonly compare_after: Date | null;
 }
 
 export const SALE_COLUMNS = [
@@ -56,11 +61,12 @@ export const SALE_COLUMNS = [
   'buckets',
   'opens_at',
   'closes_at',
+  'warm_before_ms',
   'state',
   'epoch',
 ] as const satisfies (keyof SaleRow)[];
 
-export function saleOf(row: SaleRow): Sale {
+export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
   return {
     saleId: row.id,
     sku: row.sku,
@@ -72,6 +78,7 @@ export function saleOf(row: SaleRow): Sale {
     buckets: row.buckets,
     opensAtMs: row.opens_at.getTime(),
     closesAtMs: row.closes_at.getTime(),
+    warmBeforeMs: row.warm_before_ms,
     state: row.state,
     epoch: row.epoch,
   };

@@ -94,6 +94,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       webhook: webhookOf(config.payment, moves),
       sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
+      plan: (withinMs) => operator.plan(withinMs),
       reshard: (saleId, order) => operator.reshard(saleId, order),
       deadLetters: await operator.deadLetters(),
       reconcile: await operator.reconcile(),

@@ -12,6 +12,7 @@ import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
 import { issueCoupons } from '../orders/issue-coupons.js';
@@ -33,11 +34,17 @@ import { watchOverdue } from '../recovery/watch-overdue.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
+import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
+import { SaleAdmin } from '../sales/sale-admin.js';
+import { compareEnded } from '../sales/schedule/compare-ended.js';
+import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
+import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { rebuildStores } from './operator.js';
+import { openReadiness } from './sale-schedule.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
@@ -65,7 +72,7 @@ const TIDY_EVERY_MS = 60_000;
 
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
 export function planJobs(
-  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile'>,
+  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq'>,
   {
     redis,
     mysql,
@@ -83,7 +90,7 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
-    readonly metrics: OrderJobMetrics & RecoveryMetrics;
+    readonly metrics: OrderJobMetrics & RecoveryMetrics & ScheduleMetrics;
     readonly log: Log;
   },
 ): PlannedJob[] {
@@ -103,6 +110,15 @@ export function planJobs(
   const rebuild = rebuildStores(redis, mysql, points);
   const repair = { ...rebuild, clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
+  const schedule = createSaleSchedule(mysql);
+  const admin = new SaleAdmin({
+    repository: sales,
+    store: createSaleStore(redis),
+    cache: createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs }),
+  });
+  const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
+  const compare = async (saleId: string) =>
+    (await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' })).outcome;
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
@@ -124,6 +140,10 @@ export function planJobs(
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
       return [RECEIVE_EVERY_MS, collect];
     }),
+
+    // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
+    [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],
+    [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
 
     // Units that stopped between two buckets arrive.
     [

@@ -22,6 +22,7 @@ import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { createTraceRepository } from '../mysql/trace-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
@@ -41,7 +42,9 @@ import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
+import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { RebuildFailPoints } from './fail-points.js';
+import { openReadiness } from './sale-schedule.js';
 import { brokerConnection, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -105,6 +108,15 @@ export class Operator<S extends SectionName> {
       store: createSaleStore(redis),
       cache: createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs }),
     });
+  }
+
+  /** The sales that open within this time, or have opened, with what they lack. */
+  async plan(this: Operator<'mysql' | 'redis' | 'gate' | 'rocketmq'>, withinMs: number): Promise<PlannedSale[]> {
+    const { gate, rocketmq } = this.#config;
+    const { endpoint } = rocketmq;
+    const readiness = openReadiness(await this.#openRedis(), { ...gate, endpoint }, this.#log);
+    const schedule = createSaleSchedule(this.#openMysql());
+    return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
   }
 
   async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq'>): Promise<DeadLetterAdmin> {

@@ -213,6 +213,7 @@ export function newSale(parts: Partial<NewSale> = {}): NewSale {
     buckets: 1,
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
+    warmBeforeMs: null,
     ...parts,
   };
 }

@@ -27,6 +27,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
     buckets: 1,
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
+    warmBeforeMs: null,
     state: 'open',
     epoch: 1,
     ...parts,

@@ -60,6 +60,7 @@ export const PROGRAM_SECTIONS = {
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
   keeper: [
+    'gate',
     'redis',
     'rocketmq',
     'keeper',

@@ -5,6 +5,7 @@ import { parseJson } from '../../core/parse-json.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
 import type { NewSale, Sale } from '../../core/sale.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
+import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
@@ -44,9 +45,13 @@ export const createSale = defineRoute({
       headers: { Location: 'where the sale is read' },
     },
   },
-  problems: [],
+  problems: ['sale_overlaps'],
   async handle({ body, userId }, { sales }) {
-    const sale = await sales.create(body, userId);
+    const made = await sales.create(body, userId);
+    if (made.outcome === 'overlaps') {
+      return problem('sale_overlaps', { detail: fieldSentences(made.errors), errors: made.errors });
+    }
+    const { sale } = made;
     return json(201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
   },
 });
@@ -157,6 +162,7 @@ function moveAnswer(
 }
 
 /** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, ...sale }: Sale): object {
-  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs) };
+export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, ...sale }: Sale): object {
+  const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore };
 }

@@ -13,6 +13,7 @@ import { listRefunds, takeOnRefund } from './refunds.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules } from './rules.js';
 import { readSalePage } from './sale-page.js';
 import { readSwitches, setSwitch } from './switches.js';
+import { readSalePlan } from './sale-plan.js';
 import { tracePurchase } from './traces.js';
 
 /** Every route, in the order of the document. */
@@ -30,6 +31,7 @@ export const ROUTES: readonly Route[] = [
   paymentWebhook,
   createSale,
   listSales,
+  readSalePlan,
   readSale,
   ...saleMoves,
   reshardSale,

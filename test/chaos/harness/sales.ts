@@ -13,7 +13,7 @@ export const ACTOR = 'a-test';
 export type SaleParts = Partial<NewSale>;
 
 /** A sale in MySQL, not warmed: ten units, one per buyer, open from a minute ago for an hour. */
-export function draftSale(
+export async function draftSale(
   { admin }: { readonly admin: Pick<SaleAdmin, 'create'> },
   parts: SaleParts = {},
 ): Promise<Sale> {
@@ -27,9 +27,12 @@ export function draftSale(
     buckets: 1,
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
+    warmBeforeMs: null,
     ...parts,
   };
-  return admin.create(sale, ACTOR);
+  const made = await admin.create(sale, ACTOR);
+  if (made.outcome !== 'created') throw new Error(`the sale ${made.outcome}`);
+  return made.sale;
 }
 
 /** The same, warmed and open. */

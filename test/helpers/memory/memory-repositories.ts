@@ -1,7 +1,15 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
-import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/core/sale.js';
+import {
+  isAsSeen,
+  SALE_TRANSITIONS,
+  saleAction,
+  type NewSale,
+  type Sale,
+  type SaleState,
+  type SeenSale,
+} from '../../../src/core/sale.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
@@ -11,7 +19,12 @@ import type {
   WriteOutcome,
   WritePlan,
 } from '../../../src/core/ports/order-repository.js';
-import { SYSTEM_ACTOR, type SaleRepository, type SaleFilter } from '../../../src/core/ports/sale-repository.js';
+import {
+  SYSTEM_ACTOR,
+  type CalendarEntry,
+  type SaleFilter,
+  type SaleRepository,
+} from '../../../src/core/ports/sale-repository.js';
 import type { Release } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
@@ -165,6 +178,32 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     return created;
   }
 
+  async createAll<W>(
+    sales: readonly NewSale[],
+    actor: string,
+    check: (calendar: readonly CalendarEntry[]) => readonly W[],
+  ): Promise<{ readonly created: readonly Sale[] } | { readonly wrong: readonly W[] }> {
+    const wrong = check(this.#calendar(sales.map(({ sku }) => sku)));
+    if (wrong.length > 0) return { wrong };
+    const created: Sale[] = [];
+    for (const sale of sales) created.push(await this.create(sale, actor));
+    return { created };
+  }
+
+  async calendar(skus: readonly string[]): Promise<CalendarEntry[]> {
+    return this.#calendar(skus);
+  }
+
+  #calendar(skus: readonly string[]): CalendarEntry[] {
+    return [...this.#sales.values()]
+      .filter(({ sku, state }) => skus.includes(sku) && state !== 'closed')
+      .map(({ saleId, sku, opensAtMs, closesAtMs }) => ({ saleId, sku, opensAtMs, closesAtMs }));
+  }
+
+  get allSales(): readonly Sale[] {
+    return [...this.#sales.values()];
+  }
+
   async find(saleId: string): Promise<Sale | null> {
     this.#failOn('read_fails');
     return this.#sales.get(saleId) ?? null;
@@ -182,11 +221,13 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     saleId: string,
     to: SaleState,
     actor = SYSTEM_ACTOR,
+    seen?: SeenSale,
   ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
     const sale = this.#sales.get(saleId);
     if (sale === undefined) return null;
     const { state } = sale;
     if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
+    if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, moved: false };
     this.putSale({ ...sale, state: to });
     const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
     this.audited.push({ ...entry, before: { state }, after: { state: to } });

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { SaleAdminAnswer } from '../../../src/sales/sale-admin.js';
+import type { SaleAdminAnswer, SaleCreated } from '../../../src/sales/sale-admin.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
@@ -17,6 +17,7 @@ const SALE: Sale = {
   buckets: 1,
   opensAtMs: AT_MS,
   closesAtMs: AT_MS + 1000,
+  warmBeforeMs: null,
   state: 'draft',
   epoch: 1,
 };
@@ -33,6 +34,7 @@ const SALE_BODY = {
   epoch: 1,
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
+  warmBefore: null,
 };
 const NEW = {
   sku: 'sku-1',
@@ -50,12 +52,14 @@ describe('admin sales', () => {
   let calls: string[];
   let created: NewSale[];
   let answer: SaleAdminAnswer;
+  let made: SaleCreated;
   const admin = bearer('boss', ['viewer', 'admin']);
 
   beforeEach(async () => {
     calls = [];
     created = [];
     answer = { outcome: 'done', sale: SALE };
+    made = { outcome: 'created', sale: SALE };
     const move = (verb: string) => (saleId: string, actor: string) => {
       calls.push(`${actor}: ${verb} ${saleId}`);
       return Promise.resolve(answer);
@@ -64,7 +68,7 @@ describe('admin sales', () => {
       create: (sale, actor) => {
         calls.push(`${actor}: create`);
         created.push(sale);
-        return Promise.resolve(SALE);
+        return Promise.resolve(made);
       },
       show: (saleId) => Promise.resolve(saleId === '7' ? SALE : null),
       list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
@@ -97,8 +101,26 @@ describe('admin sales', () => {
         buckets: 1,
         opensAtMs: AT_MS,
         closesAtMs: AT_MS + 1000,
+        warmBeforeMs: null,
       },
     ]);
+  });
+
+  it('a sale may be given to the keeper; one that overlaps is refused with the other one named', async () => {
+    const planned = { ...SALE, warmBeforeMs: 600_000 };
+    made = { outcome: 'created', sale: planned };
+    const { body } = await post('/admin/v1/sales').send({ ...NEW, warmBefore: '10m' }).expect(201);
+    expect(body.warmBefore).to.equal('10m');
+    expect(created[0]?.warmBeforeMs).to.equal(600_000);
+    made = { outcome: 'overlaps', errors: [{ field: 'opensAt', message: 'opensAt overlaps: sale 3 offers sku-1.' }] };
+    const refused = await post('/admin/v1/sales').send({ ...NEW, warmBefore: '10m' }).expect(409);
+    expect(refused.body).to.include({ code: 'sale_overlaps', detail: 'opensAt overlaps: sale 3 offers sku-1.' });
+
+    fake.plan = [{ sale: planned, status: 'not_ready', missing: ['stock: gone'], warmsAtMs: AT_MS - 600_000 }];
+    const plan = await request(server.url).get('/admin/v1/sale-plan').set('authorization', admin).expect(200);
+    const warmsAt = '2029-12-31T23:50:00.000Z';
+    const sale = { ...SALE_BODY, warmBefore: '10m' };
+    expect(plan.body).to.deep.equal({ sales: [{ sale, status: 'not_ready', missing: ['stock: gone'], warmsAt }] });
   });
 
   it('a sale may be split into several buckets [R12]', async () => {

@@ -6,6 +6,7 @@ import { createHttpServer, type HttpServerOptions } from '../../../src/http/serv
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
+import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
 import { checkAnswersOf } from './declared-answers.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
@@ -34,6 +35,7 @@ export class FakeServices {
   enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
   status: PurchaseStatus = { status: 'pending' };
   statusFault: Error | null = null;
+  plan: readonly PlannedSale[] = [];
   /** What memory has of the sale. */
   snapshot: SaleSnapshot | undefined;
   nowMs = (): number => Date.now();
@@ -74,6 +76,7 @@ export class FakeServices {
       payOrder: refuse,
       cancelOrder: refuse,
       webhook: null,
+      plan: () => Promise.resolve(this.plan),
       reshard: refuse,
       sales: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       deadLetters: { list: refuse, find: refuse, replay: refuse, discard: refuse },
