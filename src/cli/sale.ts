@@ -1,15 +1,16 @@
-import { Command } from 'commander';
-import { durationText } from '../core/duration.js';
+import { Command, Option } from 'commander';
 import { assertNever } from '../core/errors.js';
 import type { FieldError } from '../core/field-errors.js';
-import { saleBody } from '../http/routes/admin-sales.js';
-import type { NewSale, Sale } from '../core/sale.js';
+import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
+import type { SaleFilter } from '../core/ports/sale-repository.js';
 import { readNewSale } from '../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
-import { CliError, UsageError } from './cli-error.js';
-import { operatorName, parseSaleId, parseWhole, readTime } from './options.js';
-import { isoTime, printable, tableLine } from './print.js';
+import { CliError } from './cli-error.js';
+import { operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
+import { isoTime, tableLine } from './print.js';
 import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
+import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
+import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 
 /** As they were typed; `readNewSale` checks them. */
@@ -55,7 +56,7 @@ Exit codes: 0 created, 1 a server is away, 2 used wrongly: every wrong value is 
 
 export function saleCommand(): Command {
   const sale = new Command('sale')
-    .description('create, import, plan, warm, open, pause, close, show, list, repair and reshard sales')
+    .description('create, import, plan, edit, warm, open, pause, close, cancel, show, list, repair and reshard sales')
     .addHelpText('after', EXAMPLES);
   sale
     .command('create')
@@ -107,9 +108,15 @@ export function saleCommand(): Command {
   sale
     .command('list')
     .description('one line per sale, newest first')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(SALE_STATES))
+    .option('--sku <sku>', 'only those of this sku')
+    .option('--opens-from <time>', 'that open at this time or later: ISO 8601, now, -7d or +1d', parseTime)
+    .option('--opens-to <time>', 'that open before this time', parseTime)
+    .option('--before <saleId>', 'older than this sale: the next page', parseSaleId)
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per sale')
-    .action(({ limit, json }: { limit: number; json?: boolean }) => list(limit, json));
+    .action(list);
+  sale.addCommand(saleEditCommand()).addCommand(saleCancelCommand('cancel')).addCommand(saleCancelCommand('delete'));
   for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand]) sale.addCommand(make());
   return sale;
 }
@@ -119,9 +126,6 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
   if (json) console.log(saleLine(sale));
   else printSale(sale);
 }
-
-/** The same fields and forms as over HTTP. */
-export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
 
 /** @throws UsageError with a line for everything that is wrong */
 export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
@@ -153,25 +157,6 @@ function createdSale(made: SaleCreated): Sale {
   if (made.outcome === 'created') return made.sale;
   throw refused(made.errors);
 }
-
-function refused(errors: readonly FieldError[]): UsageError {
-  const lines = errors.map(({ field, message }) => {
-    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
-    return `  ${flagOf(field)}${predicate}`;
-  });
-  return new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
-}
-
-/** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
-const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
-
-function timeOf(text: string): string {
-  const atMs = readTime(text);
-  return atMs === null || Math.abs(atMs) > 8.64e15 ? text : isoTime(atMs);
-}
-
-/** `priceCents` → `--price-cents` */
-const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
@@ -205,32 +190,33 @@ export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, '
   }
 }
 
-function printSale(sale: Sale): void {
-  const rows = {
-    sale: sale.saleId,
-    state: sale.state,
-    sku: sale.sku,
-    title: sale.title,
-    price: `${(sale.priceCents / 100).toFixed(2)}`,
-    sold: `${sale.sold} of ${sale.stock}`,
-    'per buyer': `${sale.limitPerBuyer}`,
-    buckets: `${sale.buckets}`,
-    opens: isoTime(sale.opensAtMs),
-    closes: isoTime(sale.closesAtMs),
-    'run by': sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
-  };
-  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
-}
-
 const listLine = tableLine(8, 7, 20, 20, 24, 24);
 
-async function list(limit: number, json: boolean | undefined): Promise<void> {
-  const sales = await withSales((admin) => admin.list(limit));
+interface ListFlags {
+  readonly state?: SaleState;
+  readonly sku?: string;
+  readonly opensFrom?: number;
+  readonly opensTo?: number;
+  readonly before?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+async function list({ state, sku, opensFrom, opensTo, before, limit, json }: ListFlags): Promise<void> {
+  const filter: SaleFilter = {
+    max: limit,
+    ...(state === undefined ? {} : { states: [state] }),
+    ...(sku === undefined ? {} : { sku }),
+    ...(opensFrom === undefined ? {} : { opensFromMs: opensFrom }),
+    ...(opensTo === undefined ? {} : { opensToMs: opensTo }),
+    ...(before === undefined ? {} : { beforeId: before }),
+  };
+  const sales = await withSales((admin) => admin.list(filter));
   if (!json) console.log(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
   for (const sale of sales) {
-    const { saleId, state, sku, title, sold, stock, opensAtMs, closesAtMs } = sale;
-    if (json) console.log(saleLine(sale));
-    else
-      console.log(listLine(saleId, state, sku, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title));
+    const { saleId, state: stands, sku: item, title, sold, stock, opensAtMs, closesAtMs } = sale;
+    const cells = [saleId, stands, item, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title];
+    console.log(json ? saleLine(sale) : listLine(...cells));
   }
+  if (!json && sales.length === limit) console.error(`There may be more: add --before ${sales.at(-1)?.saleId}.`);
 }

@@ -229,11 +229,25 @@ const SCHEDULE_COLUMNS = `ALTER TABLE sales
       ELSE closes_at
     END) VIRTUAL,
   ADD KEY due (due_at),
+  ADD KEY opens (opens_at),
   ADD KEY sku (sku)`;
 
 /** One row. Whoever adds to the calendar locks it, so that two who come at once do not overlap. */
 const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
   id TINYINT UNSIGNED NOT NULL PRIMARY KEY
+) ${TABLE}`;
+
+/** Changes of loaded sales that Redis has to follow. `state` begins the index that finds those that have not ended. */
+const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  units INT NOT NULL,
+  epoch INT UNSIGNED NOT NULL,
+  state ENUM('begun', 'done', 'refused') NOT NULL DEFAULT 'begun',
+  actor ${NAME} NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY state (state, id),
+  KEY sale (sale_id, state)
 ) ${TABLE}`;
 
 async function create(knex: Knex, ...tables: string[]): Promise<void> {
@@ -270,4 +284,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0013-sale-schedule', up: saleSchedule },
+  { name: '0014-sale-edits', up: (knex) => create(knex, SALE_EDITS) },
 ];

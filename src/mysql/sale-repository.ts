@@ -16,7 +16,7 @@ import {
   type SaleRepository,
 } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, knex, select } from './knex.js';
+import { bigint, execute, given, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
@@ -26,14 +26,14 @@ export function createSaleRepository(pool: MysqlPool): SaleRepository {
     create: (sale, actor = SYSTEM_ACTOR) => pool.transaction((tx) => insert(tx, sale, actor)),
     createAll: (sales, actor, check) =>
       pool.transaction(async (tx) => {
-        await select(tx, knex('sale_calendar').select('id').where({ id: 1 }).forUpdate());
-        const wrong = check(await calendar(tx, skusOf(sales)));
+        await lockCalendar(tx);
+        const wrong = check(await calendarOf(tx, skusOf(sales)));
         if (wrong.length > 0) return { wrong };
         const created: Sale[] = [];
         for (const sale of sales) created.push(await insert(tx, sale, actor));
         return { created };
       }),
-    calendar: (skus) => calendar(pool, skus),
+    calendar: (skus) => calendarOf(pool, skus),
     find: (saleId) => findSale(pool, saleId),
     list: (filter) => list(pool, filter),
     move: (saleId, to, actor = SYSTEM_ACTOR, seen) => move(pool, saleId, to, actor, seen),
@@ -65,7 +65,13 @@ const skusOf = (sales: readonly NewSale[]): string[] => [...new Set(sales.map(({
 /** Skus in one statement. */
 const SKUS_PER_READ = 500;
 
-async function calendar(on: Statements, skus: readonly string[]): Promise<CalendarEntry[]> {
+/** Whoever adds to the calendar, or changes a window in it, holds this until the end. Taken before the row of a sale. */
+export async function lockCalendar(tx: Transaction): Promise<void> {
+  await select(tx, knex('sale_calendar').select('id').where({ id: 1 }).forUpdate());
+}
+
+/** The sales of these skus that are not closed. */
+export async function calendarOf(on: Statements, skus: readonly string[]): Promise<CalendarEntry[]> {
   const entries: CalendarEntry[] = [];
   for (let at = 0; at < skus.length; at += SKUS_PER_READ) {
     const rows = await select(
@@ -94,13 +100,30 @@ export async function findSale(on: Statements, saleId: string): Promise<Sale | n
   return row === undefined ? null : saleOf(row);
 }
 
-async function list(pool: MysqlPool, { states = SALE_STATES, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
+async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
+  const { states = SALE_STATES, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
   if (states.length === 0) return [];
   let sales = knex('sales')
     .select(...SALE_COLUMNS)
-    .whereIn('state', states);
+    .whereIn('state', states)
+    .where(given({ sku }));
+  if (opensFromMs !== undefined) sales = sales.where('opens_at', '>=', new Date(opensFromMs));
+  if (opensToMs !== undefined) sales = sales.where('opens_at', '<', new Date(opensToMs));
+  if (beforeId !== undefined) sales = sales.where('id', '<', bigint(beforeId));
   if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
+}
+
+/** A sale whose row nobody else changes until the end of the transaction. */
+export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | null> {
+  const [row] = await select(
+    tx,
+    knex('sales')
+      .select(...SALE_COLUMNS)
+      .where({ id: saleId })
+      .forUpdate(),
+  );
+  return row === undefined ? null : saleOf(row);
 }
 
 /**
@@ -115,15 +138,8 @@ function move(
   seen: SeenSale | undefined,
 ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
   return pool.transaction(async (tx) => {
-    const [row] = await select(
-      tx,
-      knex('sales')
-        .select(...SALE_COLUMNS)
-        .where({ id: saleId })
-        .forUpdate(),
-    );
-    if (row === undefined) return null;
-    const before = saleOf(row);
+    const before = await lockSale(tx, saleId);
+    if (before === null) return null;
     const mayMove = SALE_TRANSITIONS[before.state].includes(to);
     if (!mayMove && before.state !== to) return { sale: before, moved: false };
     if (seen !== undefined && !isAsSeen(before, seen)) return { sale: before, moved: false };

@@ -5,6 +5,7 @@ import type { JobState } from '../core/ports/compensation-repository.js';
 import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
+import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
 
 /**
@@ -25,6 +26,7 @@ declare module 'knex/types/tables.js' {
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
     refunds: RefundRow;
+    sale_edits: SaleEditRow;
     sale_calendar: { readonly id: number };
     sales: SaleRow;
     worker_slots: WorkerSlotRow;
@@ -48,6 +50,16 @@ export interface SaleRow {
   readonly due_at: Date | null;
   readonly compared_at: Date | null;
   readonly compare_after: Date | null;
+}
+
+export interface SaleEditRow {
+  readonly id: string;
+  readonly sale_id: string;
+  readonly units: number;
+  readonly epoch: number;
+  readonly state: EditState;
+  readonly actor: string;
+  readonly created_at: Date;
 }
 
 export const SALE_COLUMNS = [

@@ -12,6 +12,7 @@ import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
@@ -34,16 +35,15 @@ import { watchOverdue } from '../recovery/watch-overdue.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
-import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
-import { SaleAdmin } from '../sales/sale-admin.js';
+import { finishEdits } from '../sales/edit-sale.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
 import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
 import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
-import { rebuildStores } from './operator.js';
+import { openSaleAdmin, openSaleEditor, rebuildStores } from './operator.js';
 import { openReadiness } from './sale-schedule.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -111,11 +111,9 @@ export function planJobs(
   const repair = { ...rebuild, clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);
-  const admin = new SaleAdmin({
-    repository: sales,
-    store: createSaleStore(redis),
-    cache: createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs }),
-  });
+  const { snapshotCacheMs } = config.gate;
+  const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
+  const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
   const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
   const compare = async (saleId: string) =>
     (await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' })).outcome;
@@ -144,6 +142,9 @@ export function planJobs(
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
     [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],
     [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
+
+    // Changes of sales that Redis has not followed yet are finished.
+    [everyMs, finishEdits({ edits: createSaleEdits(mysql), editor })],
 
     // Units that stopped between two buckets arrive.
     [

@@ -3,7 +3,9 @@ import { unitsOfBucket } from '../core/bucket.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
+import { asList } from './replies.js';
 import { Bug } from '../core/errors.js';
+import { BUCKET_EDITED, type SaleEditStore } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
 /** Loads a sale into its buckets and sets their state. */
@@ -30,6 +32,27 @@ export function createSaleStore({ run }: RedisConnection): SaleStore {
         if (word !== 'set') throw new Bug(`set-state answered the word ${String(word)}`);
       }
       return 'set';
+    },
+  };
+}
+
+/** Changes loaded sales. */
+export function createSaleEditStore({ redis, run }: RedisConnection): SaleEditStore {
+  return {
+    async edit(ref, { editId, epoch, units, closesAtMs, isLast }) {
+      const { stock, sale } = bucketKeys(ref);
+      const args = [editId, epoch, units, closesAtMs, isLast ? 1 : 0];
+      const [reply] = asList(await asOperationalError('edit', () => run('edit', [stock, sale], args)));
+      const word = BUCKET_EDITED.find((known) => known === reply);
+      if (word === undefined) throw new Bug(`edit answered the word ${String(reply)}`);
+      return word;
+    },
+
+    async unload({ saleId, buckets }): Promise<void> {
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        const { stock, sale } = bucketKeys({ saleId, bucket });
+        await asOperationalError('unload', () => redis.unlink(stock, sale));
+      }
     },
   };
 }

@@ -15,6 +15,7 @@ export const SCRIPT_NAMES = [
   'warm',
   'set-state',
   'adjust',
+  'edit',
   'bucket-status',
   'lock',
   'stage',

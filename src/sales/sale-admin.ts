@@ -1,7 +1,7 @@
 import { assertNever } from '../core/errors.js';
 import type { FieldError } from '../core/field-errors.js';
 import { isAsSeen, type NewSale, type Sale, type SeenSale } from '../core/sale.js';
-import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
+import type { SaleFilter, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 import { overlapsOf, type Overlap } from './new-sale.js';
 
@@ -81,8 +81,8 @@ export class SaleAdmin {
   }
 
   /** @throws OperationalError mysql */
-  async list(max: number): Promise<Sale[]> {
-    return this.#ports.repository.list({ max });
+  async list(filter: SaleFilter): Promise<Sale[]> {
+    return this.#ports.repository.list(filter);
   }
 
   /**

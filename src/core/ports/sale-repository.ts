@@ -8,6 +8,13 @@ export const SYSTEM_ACTOR = 'system';
 
 export interface SaleFilter {
   readonly states?: readonly SaleState[];
+  readonly sku?: string;
+  /** That open at this time or later, Unix ms. */
+  readonly opensFromMs?: number;
+  /** That open before this time, Unix ms. */
+  readonly opensToMs?: number;
+  /** Older than this one. */
+  readonly beforeId?: string;
   readonly max: number;
   readonly order?: 'newest' | 'closed_last';
 }

@@ -3,7 +3,7 @@ import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
 import { parseJson } from '../../core/parse-json.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
-import type { NewSale, Sale } from '../../core/sale.js';
+import { SALE_STATES, type NewSale, type Sale } from '../../core/sale.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
 import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
@@ -11,12 +11,21 @@ import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX } from '../body.js';
 import { defineRoute, jsonBody, type BodyRead, type RouteServices } from '../route.js';
-import { count, isoTime, saleParams, saleSchema } from '../schemas.js';
+import {
+  count,
+  given,
+  isoTime,
+  limit,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  saleParams,
+  saleSchema,
+  text,
+} from '../schemas.js';
 
 /** What admins do with sales: create one and move it through its life. */
-
-/** The newest sales; older ones are asked for by id. */
-const LIST_MAX = 200;
 
 export const createSale = defineRoute({
   method: 'post',
@@ -61,14 +70,25 @@ export const listSales = defineRoute({
   path: '/admin/v1/sales',
   label: 'admin',
   operationId: 'listSales',
-  summary: `The newest ${LIST_MAX} sales, newest first.`,
+  summary: 'Sales, newest first; `next` goes into `before` for the next page.',
   access: 'admin',
   endpoint: null,
-  answers: { 200: { description: 'the sales', schema: z.object({ sales: z.array(saleSchema) }) } },
+  query: z.strictObject({
+    state: queryWord(SALE_STATES).optional(),
+    sku: queryText(64).optional(),
+    opensFrom: queryTime.optional(),
+    opensTo: queryTime.optional(),
+    before: saleId.optional(),
+    limit,
+  }),
+  answers: { 200: { description: 'a page', schema: z.object({ sales: z.array(saleSchema), next: text.nullable() }) } },
   problems: [],
-  async handle(_call, { sales }) {
-    const newest = await sales.list(LIST_MAX);
-    return json(200, 'found', { sales: newest.map(saleBody) });
+  async handle({ query }, { sales }) {
+    const { state, sku, opensFrom: opensFromMs, opensTo: opensToMs, before: beforeId, limit: max } = query;
+    const states = state === undefined ? undefined : [state];
+    const found = await sales.list({ max, ...given({ states, sku, opensFromMs, opensToMs, beforeId }) });
+    const next = found.length < max ? null : (found.at(-1)?.saleId ?? null);
+    return json(200, 'found', { sales: found.map(saleBody), next });
   },
 });
 

@@ -73,6 +73,10 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     this.#sales.set(sale.saleId, sale);
   }
 
+  removeSale(saleId: string): void {
+    this.#sales.delete(saleId);
+  }
+
   saleOf(saleId: string): Sale | undefined {
     return this.#sales.get(saleId);
   }
@@ -209,9 +213,14 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     return this.#sales.get(saleId) ?? null;
   }
 
-  async list({ states, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
+  async list(filter: SaleFilter): Promise<Sale[]> {
+    const { states, sku, opensFromMs = -Infinity, opensToMs = Infinity, beforeId, max, order = 'newest' } = filter;
     this.#failOn('read_fails');
-    const found = [...this.#sales.values()].filter(({ state }) => states === undefined || states.includes(state));
+    const found = [...this.#sales.values()]
+      .filter(({ state }) => states === undefined || states.includes(state))
+      .filter((sale) => sku === undefined || sale.sku === sku)
+      .filter(({ opensAtMs }) => opensAtMs >= opensFromMs && opensAtMs < opensToMs)
+      .filter(({ saleId }) => beforeId === undefined || BigInt(saleId) < BigInt(beforeId));
     const newer = (a: Sale, b: Sale): number => Number(BigInt(b.saleId) - BigInt(a.saleId));
     const endsLater = (a: Sale, b: Sale): number => b.closesAtMs - a.closesAtMs || newer(a, b);
     return found.sort(order === 'newest' ? newer : endsLater).slice(0, max);

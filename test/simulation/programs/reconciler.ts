@@ -83,7 +83,7 @@ function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: Sim
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     ...withFaults(proc, 'mysql', read, [
-      ...(['findSale', 'rowsOf', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isDone'] as const),
+      ...(['findSale', 'rowsOf', 'undoneReleases', 'isRestocked', 'parkedBatches', 'stuckRows', 'isDone'] as const),
     ]),
     agedOrders: pagesWithFaults(proc, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
   };

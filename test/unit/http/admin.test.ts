@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
+import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { SaleAdminAnswer, SaleCreated } from '../../../src/sales/sale-admin.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
@@ -53,11 +54,13 @@ describe('admin sales', () => {
   let created: NewSale[];
   let answer: SaleAdminAnswer;
   let made: SaleCreated;
+  let filters: SaleFilter[];
   const admin = bearer('boss', ['viewer', 'admin']);
 
   beforeEach(async () => {
     calls = [];
     created = [];
+    filters = [];
     answer = { outcome: 'done', sale: SALE };
     made = { outcome: 'created', sale: SALE };
     const move = (verb: string) => (saleId: string, actor: string) => {
@@ -71,7 +74,10 @@ describe('admin sales', () => {
         return Promise.resolve(made);
       },
       show: (saleId) => Promise.resolve(saleId === '7' ? SALE : null),
-      list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
+      list: (filter) => {
+        filters.push(filter);
+        return Promise.resolve(Array<Sale>(Math.min(filter.max, 2)).fill(SALE));
+      },
       warm: move('warm'),
       open: move('open'),
       pause: move('pause'),
@@ -194,7 +200,13 @@ describe('admin sales', () => {
 
   it('when sales are asked for, then all or one; an unknown one is 404', async () => {
     const get = (path: string): request.Test => request(server.url).get(path).set('authorization', admin);
-    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({ sales: [SALE_BODY, SALE_BODY] });
+    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({ sales: [SALE_BODY, SALE_BODY], next: null });
+    const asked = '/admin/v1/sales?state=open&sku=pen&opensFrom=2030-01-01T00:00:00Z&opensTo=2030-01-02T00:00:00Z&before=9&limit=2';
+    expect((await get(asked).expect(200)).body).to.include({ next: '7' });
+    const times = { opensFromMs: AT_MS, opensToMs: AT_MS + 86_400_000 };
+    expect(filters).to.deep.equal([{ max: 50 }, { max: 2, states: ['open'], sku: 'pen', ...times, beforeId: '9' }]);
+    for (const wrong of ['state=sold', 'sku=', 'opensFrom=soon', 'before=x', 'limit=201', 'page=2'])
+      await get(`/admin/v1/sales?${wrong}`).expect(400);
     expect((await get('/admin/v1/sales/7').expect(200)).body).to.deep.equal(SALE_BODY);
     expect((await get('/admin/v1/sales/8').expect(404)).body.code).to.equal('not_found');
     await get('/admin/v1/sales/x').expect(400);

@@ -185,7 +185,7 @@ describe('SaleAdmin', () => {
     expect('errors' in refused && refused.errors[0]?.message).to.match(/^opensAt overlaps: sale \d+ offers pen from 20/);
     await create({ ...planned, sku: 'mug' }, 'ann');
     await create({ ...planned, opensAtMs: first.closesAtMs, closesAtMs: first.closesAtMs + 1 }, 'ann');
-    expect(await admin.list(10)).to.have.length(4);
+    expect(await admin.list({ max: 10 })).to.have.length(4);
   });
 
   it('an import creates all sales or none; a dry run creates none and says the same', async () => {
@@ -202,7 +202,7 @@ describe('SaleAdmin', () => {
       [2, 'opensAt overlaps: line 2 offers mug'],
     ]);
     expect(await admin.overlaps(wrong, nameOf)).to.deep.equal(overlaps);
-    expect(await admin.list(10)).to.have.length(1);
+    expect(await admin.list({ max: 10 })).to.have.length(1);
 
     const right = [sale('mug', 0), sale('pen', 100), sale('mug', 100)];
     expect(await admin.overlaps(right, nameOf)).to.deep.equal([]);
@@ -215,7 +215,7 @@ describe('SaleAdmin', () => {
     const made = [];
     for (let i = 0; i < 3; i++) made.push(await create(newSale(), 'ann'));
     const [first, second, third] = made.map(({ saleId }) => saleId);
-    expect((await admin.list(10)).map(({ saleId }) => saleId)).to.deep.equal([third, second, first]);
-    expect(await admin.list(1)).to.have.length(1);
+    expect((await admin.list({ max: 10 })).map(({ saleId }) => saleId)).to.deep.equal([third, second, first]);
+    expect(await admin.list({ max: 1 })).to.have.length(1);
   });
 });
