@@ -98,5 +98,7 @@ const COLUMNS = [
 /** No value needs a quote: ids, words, numbers and times hold no comma, quote or line end. */
 export function lineOf(order: Order, format: Flags['format']): string {
   const body = foundOrderBody(order);
-  return format === 'jsonl' ? `${JSON.stringify(body)}\n` : `${COLUMNS.map((name) => String(body[name] ?? '')).join(',')}\n`;
+  return format === 'jsonl'
+    ? `${JSON.stringify(body)}\n`
+    : `${COLUMNS.map((name) => String(body[name] ?? '')).join(',')}\n`;
 }

@@ -19,8 +19,8 @@ export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T>
 
 const IMPORT_EXAMPLES = `
 A CSV file names its columns in the first line; a JSON file is a list of objects with the same names:
-  sku,title,priceCents,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore
-  pen,A pen,250,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m
+  sku,title,priceCents,currency,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore
+  pen,A pen,250,EUR,100,1,,2030-01-31T20:00:00Z,2030-01-31T22:00:00Z,10m
 
 Either all sales of the file are created, or none: every wrong line is named, and so is every sale that overlaps
 another one of its sku.
@@ -42,7 +42,12 @@ export function saleImportCommand(): Command {
 }
 
 async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; json?: boolean }): Promise<void> {
-  const { sales, errors } = readImport(readFileSync(file, 'utf8'), formatOf(file), Date.now());
+  const { sales, errors } = readImport(
+    readFileSync(file, 'utf8'),
+    formatOf(file),
+    Date.now(),
+    loadConfig(['sale'], process.env).sale.currency,
+  );
   if (errors.length > 0) throw refused(file, errors, json);
   const newSales = sales.map(({ sale }) => sale);
   const lineOf = (index: number): number => sales[index]?.line ?? 1;
@@ -50,13 +55,22 @@ async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; j
   const { overlaps, created } = await withSales(async (admin) => {
     if (dryRun) return { overlaps: await admin.overlaps(newSales, nameOf), created: [] };
     const made = await admin.import(newSales, operatorName(), nameOf);
-    return made.outcome === 'created' ? { overlaps: [], created: made.sales } : { overlaps: made.overlaps, created: [] };
+    return made.outcome === 'created'
+      ? { overlaps: [], created: made.sales }
+      : { overlaps: made.overlaps, created: [] };
   });
   if (overlaps.length > 0) {
-    throw refused(file, overlaps.map(({ index, error }) => ({ ...error, line: lineOf(index) })), json);
+    throw refused(
+      file,
+      overlaps.map(({ index, error }) => ({ ...error, line: lineOf(index) })),
+      json,
+    );
   }
   if (json) for (const { saleId, sku } of created) console.log(JSON.stringify({ saleId, sku }));
-  else console.log(dryRun ? `${newSales.length} sales are right; nothing was created.` : `${created.length} sales were created.`);
+  else
+    console.log(
+      dryRun ? `${newSales.length} sales are right; nothing was created.` : `${created.length} sales were created.`,
+    );
 }
 
 function formatOf(file: string): ImportFormat {

@@ -66,9 +66,13 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
     case 'wrong_state':
       throw new CliError(`sale ${saleId} is ${edited.sale.state}, and nothing of it can be changed.`);
     case 'not_enough':
-      throw new CliError(`so many units of sale ${saleId} are not free; ${edited.sale.sold} are sold. Nothing was changed.`);
+      throw new CliError(
+        `so many units of sale ${saleId} are not free; ${edited.sale.sold} are sold. Nothing was changed.`,
+      );
     case 'repairing':
-      throw new CliError(`sale ${saleId} is being rebuilt in Redis; the keeper goes on with this, or repeat it in a minute.`);
+      throw new CliError(
+        `sale ${saleId} is being rebuilt in Redis; the keeper goes on with this, or repeat it in a minute.`,
+      );
     default:
       return assertNever(edited);
   }

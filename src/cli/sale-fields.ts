@@ -17,13 +17,14 @@ export function printSale(sale: Sale): void {
     state: sale.state,
     sku: sale.sku,
     title: sale.title,
-    price: `${(sale.priceCents / 100).toFixed(2)}`,
+    price: `${(sale.priceCents / 100).toFixed(2)} ${sale.currency}`,
     sold: `${sale.sold} of ${sale.stock}`,
     'per buyer': `${sale.limitPerBuyer}`,
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),
-    'run by': sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
+    'run by':
+      sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
   };
   for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
 }

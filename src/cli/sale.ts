@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import type { FieldError } from '../core/field-errors.js';
 import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
@@ -18,6 +19,7 @@ interface CreateFlags {
   readonly sku?: string;
   readonly title?: string;
   readonly priceCents?: string;
+  readonly currency?: string;
   readonly stock?: string;
   readonly limitPerBuyer: string;
   readonly buckets: string;
@@ -64,6 +66,7 @@ export function saleCommand(): Command {
     .option('--sku <sku>', 'what is sold: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
     .option('--title <title>', 'what buyers read: 1 to 200 characters (required)')
     .option('--price-cents <cents>', 'price of one unit in cents, 0 to 1000000000 (required)')
+    .option('--currency <letters>', 'of the price, such as EUR (default: SALE_CURRENCY)')
     .option('--stock <units>', 'units offered, 1 to 10000000 (required)')
     .option('--limit-per-buyer <units>', 'units that one buyer may have, 1 to 1000', '1')
     .option('--buckets <n>', 'parts of its stock in Redis; several let a cluster share the work', '1')
@@ -73,7 +76,7 @@ export function saleCommand(): Command {
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
-      const newSale = newSaleOf(flags, Date.now());
+      const newSale = newSaleOf(flags, Date.now(), loadConfig(['sale'], process.env).sale.currency);
       return run(flags.json, async (admin) => createdSale(await admin.create(newSale, operatorName())));
     });
 
@@ -117,7 +120,8 @@ export function saleCommand(): Command {
     .option('--json', 'one JSON line per sale')
     .action(list);
   sale.addCommand(saleEditCommand()).addCommand(saleCancelCommand('cancel')).addCommand(saleCancelCommand('delete'));
-  for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand]) sale.addCommand(make());
+  for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand])
+    sale.addCommand(make());
   return sale;
 }
 
@@ -128,7 +132,7 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
 }
 
 /** @throws UsageError with a line for everything that is wrong */
-export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
+export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string): NewSale {
   const opensAt = timeOf(flags.opensAt);
   const dayLater = Date.parse(opensAt) + DAY_MS;
   const read = readNewSale(
@@ -136,6 +140,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
       sku: flags.sku,
       title: flags.title,
       priceCents: numberOf(flags.priceCents),
+      ...(flags.currency === undefined ? {} : { currency: flags.currency }),
       stock: numberOf(flags.stock),
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
@@ -148,6 +153,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
       ...(flags.warmBefore === undefined ? {} : { warmBefore: flags.warmBefore }),
     },
     nowMs,
+    currency,
   );
   if ('sale' in read) return read.sale;
   throw refused(read.errors);

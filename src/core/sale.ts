@@ -33,6 +33,8 @@ export interface Sale {
   readonly sku: string;
   readonly title: string;
   readonly priceCents: number;
+  /** Of the price and of all orders, three letters of ISO 4217. */
+  readonly currency: string;
   /** Units offered in all. */
   readonly stock: number;
   /** Units of live orders, as MySQL counts them. */

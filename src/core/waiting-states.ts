@@ -99,7 +99,8 @@ export const WAITING_STATES = {
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
     deadline: 'OVERDUE_SALE_MS',
-    endedBy: 'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
+    endedBy:
+      'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
   },
   units_lent: {

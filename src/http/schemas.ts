@@ -86,6 +86,7 @@ const saleFields = {
   sku: text,
   title: text,
   priceCents: count,
+  currency: text.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
   limitPerBuyer: count,
   opensAt: time,
   closesAt: time,

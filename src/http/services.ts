@@ -79,6 +79,8 @@ export interface HttpServices {
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
+  /** Of a new sale that names none. */
+  readonly currency: string;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
   readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
   /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */

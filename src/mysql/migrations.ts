@@ -218,13 +218,13 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
  * close an open or paused one, to compare a closed one; NULL for a sale that a person runs, or that was compared.
  */
 const SCHEDULE_COLUMNS = `ALTER TABLE sales
-  ADD COLUMN warm_before_ms INT UNSIGNED NULL,
+  ADD COLUMN warms_at DATETIME(3) NULL,
   ADD COLUMN compared_at DATETIME(3) NULL,
   ADD COLUMN compare_after DATETIME(3) NULL,
   ADD COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (
     CASE
-      WHEN warm_before_ms IS NULL OR compared_at IS NOT NULL THEN NULL
-      WHEN state IN ('draft', 'warm') THEN opens_at - INTERVAL (warm_before_ms * 1000) MICROSECOND
+      WHEN warms_at IS NULL OR compared_at IS NOT NULL THEN NULL
+      WHEN state IN ('draft', 'warm') THEN warms_at
       WHEN state = 'closed' THEN COALESCE(compare_after, closes_at)
       ELSE closes_at
     END) VIRTUAL,
@@ -236,6 +236,10 @@ const SCHEDULE_COLUMNS = `ALTER TABLE sales
 const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
   id TINYINT UNSIGNED NOT NULL PRIMARY KEY
 ) ${TABLE}`;
+
+/** What was sold before sales had a currency was sold in the one that is the default. */
+const CURRENCY_COLUMN = `ALTER TABLE sales
+  ADD COLUMN currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'EUR'`;
 
 /** Changes of loaded sales that Redis has to follow. `state` begins the index that finds those that have not ended. */
 const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
@@ -271,6 +275,11 @@ async function saleSchedule(knex: Knex): Promise<void> {
   await knex.raw('INSERT INTO sale_calendar (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 1');
 }
 
+async function saleEdits(knex: Knex): Promise<void> {
+  await addColumns(knex, 'sales', 'currency', CURRENCY_COLUMN);
+  await create(knex, SALE_EDITS);
+}
+
 /**
  * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed.
  * MySQL commits DDL at once, so a killed migrator may leave a step half done: each may be repeated.
@@ -284,5 +293,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0013-sale-schedule', up: saleSchedule },
-  { name: '0014-sale-edits', up: (knex) => create(knex, SALE_EDITS) },
+  { name: '0014-sale-edits', up: saleEdits },
 ];

@@ -67,7 +67,15 @@ async function pageById(
   const after = place ?? (await firstPlace(pool, filter));
   const inRange = knex('orders').where('id', '>', bigint(after)).where('id', '<', bigint(before));
   // the last row that this page looks at; none when fewer are left
-  const [end] = await select(pool, inRange.clone().select('id').orderBy('id').offset(readMax - 1).limit(1));
+  const [end] = await select(
+    pool,
+    inRange
+      .clone()
+      .select('id')
+      .orderBy('id')
+      .offset(readMax - 1)
+      .limit(1),
+  );
   let found = matching(filter).where('id', '>', bigint(after));
   found = end === undefined ? found.where('id', '<', bigint(before)) : found.where('id', '<=', bigint(end.id));
   const orders = (await select(pool, found.orderBy('id').limit(max))).map(orderOf);

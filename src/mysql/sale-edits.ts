@@ -31,7 +31,10 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
         );
         if (earlier !== undefined) return { outcome: 'busy', edit: editOf(earlier) };
         const calendar = change.closesAtMs === undefined ? [] : await calendarOf(tx, [sale.sku]);
-        const errors = check(sale, calendar.filter((entry) => entry.saleId !== saleId));
+        const errors = check(
+          sale,
+          calendar.filter((entry) => entry.saleId !== saleId),
+        );
         if (errors === 'wrong_state') return { outcome: 'wrong_state', sale };
         if (errors.length > 0) return { outcome: 'wrong', errors };
         return { outcome: 'begun', ...(await makeChange(tx, sale, change, actor)) };

@@ -45,12 +45,13 @@ async function insert(tx: Transaction, sale: NewSale, actor: string): Promise<Sa
     sku: sale.sku,
     title: sale.title,
     price_cents: sale.priceCents,
+    currency: sale.currency,
     stock: sale.stock,
     limit_per_buyer: sale.limitPerBuyer,
     buckets: sale.buckets,
     opens_at: new Date(sale.opensAtMs),
     closes_at: new Date(sale.closesAtMs),
-    warm_before_ms: sale.warmBeforeMs,
+    warms_at: sale.warmBeforeMs === null ? null : new Date(sale.opensAtMs - sale.warmBeforeMs),
   };
   const { insertId } = await execute(tx, knex('sales').insert(row));
   const created = await findSale(tx, insertId);

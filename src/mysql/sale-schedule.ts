@@ -44,12 +44,22 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
       }),
 
     async compareLater(saleId, afterMs): Promise<void> {
-      await execute(pool, knex('sales').where({ id: saleId }).update({ compare_after: inMs(afterMs) }));
+      await execute(
+        pool,
+        knex('sales')
+          .where({ id: saleId })
+          .update({ compare_after: inMs(afterMs) }),
+      );
     },
 
     coming: (withinMs, max) =>
       read(
-        sales().whereIn('state', NOT_CLOSED).where('opens_at', '<=', inMs(withinMs)).orderBy('opens_at').orderBy('id').limit(max),
+        sales()
+          .whereIn('state', NOT_CLOSED)
+          .where('opens_at', '<=', inMs(withinMs))
+          .orderBy('opens_at')
+          .orderBy('id')
+          .limit(max),
       ),
   };
 }

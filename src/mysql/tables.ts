@@ -38,13 +38,14 @@ export interface SaleRow {
   readonly sku: string;
   readonly title: string;
   readonly price_cents: number;
+  readonly currency: string;
   readonly stock: number;
   readonly sold: number;
   readonly limit_per_buyer: number;
   readonly buckets: number;
   readonly opens_at: Date;
   readonly closes_at: Date;
-  readonly warm_before_ms: number | null;
+  readonly warms_at: Date | null;
   readonly state: SaleState;
   readonly epoch: number;
   readonly due_at: Date | null;
@@ -67,13 +68,14 @@ export const SALE_COLUMNS = [
   'sku',
   'title',
   'price_cents',
+  'currency',
   'stock',
   'sold',
   'limit_per_buyer',
   'buckets',
   'opens_at',
   'closes_at',
-  'warm_before_ms',
+  'warms_at',
   'state',
   'epoch',
 ] as const satisfies (keyof SaleRow)[];
@@ -84,13 +86,14 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
     sku: row.sku,
     title: row.title,
     priceCents: row.price_cents,
+    currency: row.currency,
     stock: row.stock,
     sold: row.sold,
     limitPerBuyer: row.limit_per_buyer,
     buckets: row.buckets,
     opensAtMs: row.opens_at.getTime(),
     closesAtMs: row.closes_at.getTime(),
-    warmBeforeMs: row.warm_before_ms,
+    warmBeforeMs: row.warms_at === null ? null : row.opens_at.getTime() - row.warms_at.getTime(),
     state: row.state,
     epoch: row.epoch,
   };

@@ -95,6 +95,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       webhook: webhookOf(config.payment, moves),
       sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
+      currency: config.sale.currency,
       editor: await operator.saleEditor(),
       plan: (withinMs) => operator.plan(withinMs),
       reshard: (saleId, order) => operator.reshard(saleId, order),

@@ -51,14 +51,21 @@ export function checkChange(
   }
   if (closesAtMs !== undefined) {
     if (closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
-    else if (closesAtMs <= nowMs) errors.push(fieldError('closesAt', 'must be in the future; to end the sale, close it'));
+    else if (closesAtMs <= nowMs)
+      errors.push(fieldError('closesAt', 'must be in the future; to end the sale, close it'));
     if (sale.warmBeforeMs !== null) {
       const [overlap] = overlapsOf([{ ...sale, closesAtMs }], calendar);
-      if (overlap !== undefined) errors.push({ ...overlap.error, field: 'closesAt', message: overlap.error.message.replace('opensAt', 'closesAt') });
+      if (overlap !== undefined)
+        errors.push({
+          ...overlap.error,
+          field: 'closesAt',
+          message: overlap.error.message.replace('opensAt', 'closesAt'),
+        });
     }
   }
   if (stock !== undefined) {
-    if (stock < sale.sold) errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
+    if (stock < sale.sold)
+      errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
     if (isDraft && stock < sale.limitPerBuyer) errors.push(fieldError('stock', 'must not be less than limitPerBuyer'));
     const others = [title, priceCents, closesAtMs].some((value) => value !== undefined);
     if (!isDraft && stock < sale.stock && others) errors.push(fieldError('stock', 'can be lowered only by itself'));

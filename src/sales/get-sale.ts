@@ -13,6 +13,7 @@ export interface SaleView {
   readonly sku: string;
   readonly title: string;
   readonly priceCents: number;
+  readonly currency: string;
   readonly limitPerBuyer: number;
   /** `not_open` and `closed` follow the window on Redis time, not only the switch of the operator. */
   readonly state: 'not_open' | 'open' | 'paused' | 'closed' | 'loading';
@@ -65,7 +66,7 @@ export class GetSale {
     const [first] = loaded;
     if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
     const left = await this.#unitsLeft(sale, loaded);
-    const { sku, title, priceCents, limitPerBuyer } = sale;
+    const { sku, title, priceCents, currency, limitPerBuyer } = sale;
     return {
       outcome: 'found',
       view: {
@@ -73,6 +74,7 @@ export class GetSale {
         sku,
         title,
         priceCents,
+        currency,
         limitPerBuyer,
         state: shownState(first),
         stock: coarse(left, sale.stock),

@@ -27,13 +27,13 @@ export interface ReadImport {
 }
 
 /** Reads a file of new sales. Every sale is checked as when it is created alone. */
-export function readImport(text: string, format: ImportFormat, nowMs: number): ReadImport {
+export function readImport(text: string, format: ImportFormat, nowMs: number, currency?: string): ReadImport {
   const items = format === 'csv' ? csvItems(text) : jsonItems(text);
   if ('error' in items) return { sales: [], errors: [ofFile(items.error, items.line)] };
   const sales: ImportedSale[] = [];
   const errors: ImportError[] = [];
   for (const { line, value } of items) {
-    const read = readNewSale(value, nowMs);
+    const read = readNewSale(value, nowMs, currency);
     if ('sale' in read) sales.push({ line, sale: read.sale });
     else errors.push(...read.errors.map((error) => ({ ...error, line })));
   }
@@ -62,25 +62,32 @@ function csvItems(text: string): Items {
   if (head === undefined) return [];
   const unknown = head.cells.find((name, index) => !COLUMNS.includes(name) || head.cells.indexOf(name) !== index);
   if (unknown !== undefined) {
-    return { line: head.line, error: `column ${JSON.stringify(unknown)} is not known or stands twice; columns are ${COLUMNS.join(', ')}` };
+    return {
+      line: head.line,
+      error: `column ${JSON.stringify(unknown)} is not known or stands twice; columns are ${COLUMNS.join(', ')}`,
+    };
   }
   const items: Item[] = [];
   for (const { line, cells } of rows) {
     if (cells.length !== head.cells.length) {
       return { line, error: `this line has ${cells.length} cells, the first line has ${head.cells.length}` };
     }
-    const filled = head.cells.map((name, index) => [name, cells[index] ?? ''] as const).filter(([, cell]) => cell !== '');
+    const filled = head.cells
+      .map((name, index) => [name, cells[index] ?? ''] as const)
+      .filter(([, cell]) => cell !== '');
     items.push({ line, value: Object.fromEntries(filled.map(([name, cell]) => [name, cellValue(name, cell)])) });
   }
   return items;
 }
 
 /** A cell that should hold a number and does not stays text: the check names its field. */
-const cellValue = (name: string, cell: string): unknown => (NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell);
+const cellValue = (name: string, cell: string): unknown =>
+  NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell;
 
 function jsonItems(text: string): Items {
   const parsed = parseJson(text, 'The file');
-  if ('error' in parsed) return { line: Number(/ at line (\d+)/.exec(parsed.error)?.[1] ?? 1), error: parsed.error.replace(/\.$/, '') };
+  if ('error' in parsed)
+    return { line: Number(/ at line (\d+)/.exec(parsed.error)?.[1] ?? 1), error: parsed.error.replace(/\.$/, '') };
   if (!Array.isArray(parsed.value)) return { line: 1, error: 'the file must be a list of sales' };
   const lines = linesOfItems(text);
   return parsed.value.map((value: unknown, index) => ({ line: lines[index] ?? 1, value }));

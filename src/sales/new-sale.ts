@@ -42,6 +42,7 @@ export const newSale = z.strictObject({
     .max(TITLE_LENGTH_MAX, { error: titleError })
     .regex(NO_CONTROLS, 'must not hold control characters'),
   priceCents: whole(0, PRICE_CENTS_MAX),
+  currency: text('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
   stock: whole(1, STOCK_MAX),
   limitPerBuyer: whole(1, LIMIT_PER_BUYER_MAX),
   buckets: whole(1, BUCKETS_MAX).default(1),
@@ -66,15 +67,17 @@ const LATEST_MS = Date.UTC(2100, 0);
 /**
  * Checks a sale before it is created, for HTTP and the command line alike.
  * @param input as `newSale` describes it, unchecked
+ * @param currency of a sale that names none: SALE_CURRENCY
  * @returns the sale, or everything that is wrong with it; rules between fields are checked once each field is right
  */
 export function readNewSale(
   input: unknown,
   nowMs: number,
+  currency = 'EUR',
 ): { readonly sale: NewSale } | { readonly errors: readonly FieldError[] } {
   const read = newSale.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
-  const { opensAt, closesAt, warmBefore, ...rest } = read.data;
+  const { opensAt, closesAt, warmBefore, ...rest } = { currency, ...read.data };
   const warmBeforeMs = warmBefore === undefined ? null : readDuration(warmBefore);
   const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt), warmBeforeMs };
   const errors: FieldError[] = [];
@@ -116,7 +119,13 @@ export function overlapsOf(
 ): Overlap[] {
   const windows: Window[] = [
     ...calendar.map(({ saleId, ...window }) => ({ ...window, name: `sale ${saleId}`, index: null })),
-    ...sales.map(({ sku, opensAtMs, closesAtMs }, index) => ({ sku, opensAtMs, closesAtMs, name: nameOf(index), index })),
+    ...sales.map(({ sku, opensAtMs, closesAtMs }, index) => ({
+      sku,
+      opensAtMs,
+      closesAtMs,
+      name: nameOf(index),
+      index,
+    })),
   ];
   windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
   const endsLast = new Map<string, Window>(); // by sku, of those that have begun

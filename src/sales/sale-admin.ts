@@ -63,7 +63,9 @@ export class SaleAdmin {
    * @throws OperationalError mysql; none was created
    */
   async import(sales: readonly NewSale[], actor: string, nameOf: (index: number) => string): Promise<SalesImported> {
-    const made = await this.#ports.repository.createAll(sales, actor, (calendar) => overlapsOf(sales, calendar, nameOf));
+    const made = await this.#ports.repository.createAll(sales, actor, (calendar) =>
+      overlapsOf(sales, calendar, nameOf),
+    );
     return 'wrong' in made
       ? { outcome: 'overlaps', overlaps: made.wrong }
       : { outcome: 'created', sales: made.created };

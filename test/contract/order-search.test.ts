@@ -91,7 +91,9 @@ for (const [name, open] of WORLDS) {
         expect(await pages({ userId: 'ann' }, max)).to.deep.equal(ann);
         expect(await pages({ userId: 'ann', state: 'cancelled' }, max)).to.deep.equal([all[0]]);
         const saleId = all[7]?.saleId ?? '';
-        expect(await pages({ userId: 'ann', saleId }, max)).to.deep.equal(ann.filter((order) => order.saleId === saleId));
+        expect(await pages({ userId: 'ann', saleId }, max)).to.deep.equal(
+          ann.filter((order) => order.saleId === saleId),
+        );
         expect(await pages({ userId: 'nobody' }, max)).to.deep.equal([]);
       }
     });
@@ -100,7 +102,8 @@ for (const [name, open] of WORLDS) {
       for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
         expect(await search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
       }
-      for (const after of ['x', '7.k1', '-1', '']) expect(await search.page({ fromMs }, after, 1), after).to.equal(null);
+      for (const after of ['x', '7.k1', '-1', ''])
+        expect(await search.page({ fromMs }, after, 1), after).to.equal(null);
     });
   });
 }

@@ -208,6 +208,7 @@ export function newSale(parts: Partial<NewSale> = {}): NewSale {
     sku: `sku-${randomBytes(4).toString('hex')}`,
     title: 'A thing',
     priceCents: 1999,
+    currency: 'EUR',
     stock: 10,
     limitPerBuyer: 2,
     buckets: 1,

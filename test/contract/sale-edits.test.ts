@@ -59,7 +59,11 @@ for (const [name, open] of WORLDS) {
       const up = await begin(it, { stock: 15 });
       expect(up).to.include({ saleId: it.saleId, units: 5, epoch: 1 });
       expect(await stockOf(it)).to.equal(15);
-      expect([await edits.finish(up), await edits.finish(up), await edits.refuse(up)]).to.deep.equal(['done', 'done', 'done']);
+      expect([await edits.finish(up), await edits.finish(up), await edits.refuse(up)]).to.deep.equal([
+        'done',
+        'done',
+        'done',
+      ]);
       const down = await begin(it, { stock: 4 });
       expect([down.units, await stockOf(it)]).to.deep.equal([-11, 15]);
       expect([await edits.finish(down), await stockOf(it)]).to.deep.equal(['done', 4]);
@@ -120,14 +124,19 @@ for (const [name, open] of WORLDS) {
       const seen: unknown[] = [];
       const change = { closesAtMs: it.closesAtMs + 1 };
       const begun = await edits.begin(it.saleId, change, 'ann', (found, calendar) => {
-        seen.push(found, calendar.map(({ saleId }) => saleId));
+        seen.push(
+          found,
+          calendar.map(({ saleId }) => saleId),
+        );
         return errors;
       });
       expect(begun).to.deep.equal({ outcome: 'wrong', errors });
       expect(seen).to.deep.equal([it, [other.saleId]]);
       const refused = await edits.begin(it.saleId, { title: 'x' }, 'ann', () => 'wrong_state');
       expect(refused).to.deep.equal({ outcome: 'wrong_state', sale: it });
-      expect(await edits.begin('999999999999999999', { title: 'x' }, 'ann', fine)).to.deep.equal({ outcome: 'not_found' });
+      expect(await edits.begin('999999999999999999', { title: 'x' }, 'ann', fine)).to.deep.equal({
+        outcome: 'not_found',
+      });
       expect(await world.sales.find(it.saleId)).to.deep.equal(it);
     });
 
@@ -197,10 +206,21 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     it('adds and takes units and sets the end of the window, once per edit, while the sale sells', async () => {
       const sale = await openSale(world, { stock: 10 });
-      expect([await edit(sale, 7, 5), await edit(sale, 7, 5), await read(sale)]).to.deep.equal(['done', 'done', [15, 7]]);
+      expect([await edit(sale, 7, 5), await edit(sale, 7, 5), await read(sale)]).to.deep.equal([
+        'done',
+        'done',
+        [15, 7],
+      ]);
       await world.stock.deduct(batchOf(sale, purchasesOf('u1*2')));
-      expect([await edit(sale, 9, -13), await edit(sale, 9, -13), await read(sale)]).to.deep.equal(['done', 'done', [0, 9]]);
-      expect([await edit(sale, 7, 5), await read(sale)], 'a late copy of an earlier edit').to.deep.equal(['done', [0, 9]]);
+      expect([await edit(sale, 9, -13), await edit(sale, 9, -13), await read(sale)]).to.deep.equal([
+        'done',
+        'done',
+        [0, 9],
+      ]);
+      expect([await edit(sale, 7, 5), await read(sale)], 'a late copy of an earlier edit').to.deep.equal([
+        'done',
+        [0, 9],
+      ]);
     });
 
     it('takes all units or none; refused for good, it is refused for ever', async () => {

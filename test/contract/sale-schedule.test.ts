@@ -93,7 +93,10 @@ for (const [name, open] of WORLDS) {
       await schedule.compareLater(over.saleId, -1);
       expect(await toCompare()).to.include(over.saleId);
 
-      const answers = await Promise.all([schedule.compared(over.saleId, 'keeper'), schedule.compared(over.saleId, 'keeper')]);
+      const answers = await Promise.all([
+        schedule.compared(over.saleId, 'keeper'),
+        schedule.compared(over.saleId, 'keeper'),
+      ]);
       expect(answers.filter(Boolean)).to.have.length(1);
       expect(await schedule.compared(open.saleId, 'keeper')).to.equal(false);
       expect(await toCompare()).not.to.include(over.saleId);
@@ -157,9 +160,9 @@ for (const [name, open] of WORLDS) {
       expect(made.filter((one) => 'created' in one)).to.have.length(1);
       const created = made.flatMap((one) => ('created' in one ? one.created : []));
       expect(created[0]).to.deep.include({ ...other, state: 'draft', sold: 0, epoch: 1 });
-      expect((await world.auditOf(`sale:${created[0]?.saleId}`)).map(({ actor, action }) => [actor, action])).to.deep.equal([
-        ['ann', 'sale.created'],
-      ]);
+      expect(
+        (await world.auditOf(`sale:${created[0]?.saleId}`)).map(({ actor, action }) => [actor, action]),
+      ).to.deep.equal([['ann', 'sale.created']]);
     });
   });
 }

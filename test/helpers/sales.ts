@@ -21,6 +21,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
     sku: 'sku-1',
     title: 'A thing',
     priceCents: 1999,
+    currency: 'EUR',
     stock: 10,
     sold: 0,
     limitPerBuyer: 2,

@@ -1,5 +1,5 @@
 import type { Key } from './key.js';
-import { http, auth, admission, gate, batch } from './sections/api.js';
+import { http, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { metrics, failPoint, log } from './sections/process.js';
@@ -15,6 +15,7 @@ export const SCHEMA = {
   auth,
   admission,
   gate,
+  sale,
   batch,
   redis,
   rocketmq,
@@ -46,6 +47,7 @@ export const PROGRAM_SECTIONS = {
     'auth',
     'admission',
     'gate',
+    'sale',
     'batch',
     'redis',
     'rocketmq',

@@ -39,10 +39,10 @@ export const createSale = defineRoute({
     schema: newSale.meta({ id: 'NewSale' }),
     required: true,
     bytesMax: BODY_BYTES_MAX,
-    read(text, { clock }): BodyRead<NewSale> {
+    read(text, { clock, currency }): BodyRead<NewSale> {
       const parsed = parseJson(text, 'The body');
       if ('error' in parsed) return { wrong: { detail: parsed.error } };
-      const read = readNewSale(parsed.value, clock.nowMs());
+      const read = readNewSale(parsed.value, clock.nowMs(), currency);
       if ('sale' in read) return { value: read.sale };
       return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
     },

@@ -21,7 +21,10 @@ export interface CompareEndedPorts {
  * may be put away.
  * @param afterMs since the end of its window; by then nothing of it is too young to be judged
  */
-export function compareEnded({ schedule, compare, log }: CompareEndedPorts, { afterMs }: { readonly afterMs: number }): Job {
+export function compareEnded(
+  { schedule, compare, log }: CompareEndedPorts,
+  { afterMs }: { readonly afterMs: number },
+): Job {
   return {
     name: 'compare-ended',
     async runOnce(): Promise<void> {

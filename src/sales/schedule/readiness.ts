@@ -44,7 +44,10 @@ export async function readinessOf(sale: Sale, { store, cache, topics }: Readines
   const missing: Missing[] = stockProblems(sale, stored).map((detail) => ({ need: 'stock', detail }));
   if (cached.cached === 'missing') await cache.write(saleId, sale);
   else if (cached.cached === 'absent' || !isSameOffer(cached.sale, sale)) {
-    missing.push({ need: 'apis', detail: 'apis still read an older state of the sale; they read it again within seconds' });
+    missing.push({
+      need: 'apis',
+      detail: 'apis still read an older state of the sale; they read it again within seconds',
+    });
   }
   if (broken !== null) missing.push({ need: 'topics', detail: broken });
   return { missing, redisNowMs: stored.find((bucket) => bucket !== null)?.nowMs ?? null };

@@ -65,7 +65,8 @@ export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly eve
       };
       const due = await schedule.due(SALES_PER_RUN);
       // a sale whose Redis does not answer delays few others, and stops none
-      for (let at = 0; at < due.length; at += SALES_AT_ONCE) await Promise.all(due.slice(at, at + SALES_AT_ONCE).map(step));
+      for (let at = 0; at < due.length; at += SALES_AT_ONCE)
+        await Promise.all(due.slice(at, at + SALES_AT_ONCE).map(step));
       metrics.notReady([...notReady].map(([saleId, missing]) => [saleId, missing.length]));
       said = reported(notReady, said, log);
       if (failures.length > 0) throw failures[0];
@@ -90,6 +91,7 @@ function reported(
     saying.set(saleId, text);
     if (said.get(saleId) !== text) log.warn({ saleId, missing: text }, 'a sale that starts soon is not ready');
   }
-  for (const saleId of said.keys()) if (!saying.has(saleId)) log.info({ saleId }, 'nothing is missing for a sale any more');
+  for (const saleId of said.keys())
+    if (!saying.has(saleId)) log.info({ saleId }, 'nothing is missing for a sale any more');
   return saying;
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
 import { createTokenSigner } from '../../../src/http/token.js';
-import type { SaleAdmin } from '../../../src/sales/sale-admin.js';
+import type { SaleCreated } from '../../../src/sales/sale-admin.js';
 import { ask } from './http.js';
 import type { Program } from './programs.js';
 import type { StackControls } from './stack-controls.js';
@@ -14,7 +14,7 @@ export type SaleParts = Partial<NewSale>;
 
 /** A sale in MySQL, not warmed: ten units, one per buyer, open from a minute ago for an hour. */
 export async function draftSale(
-  { admin }: { readonly admin: Pick<SaleAdmin, 'create'> },
+  { admin }: { readonly admin: { create(sale: NewSale, actor: string): Promise<Sale | SaleCreated> } },
   parts: SaleParts = {},
 ): Promise<Sale> {
   const nowMs = Date.now();
@@ -22,6 +22,7 @@ export async function draftSale(
     sku: `test-${randomBytes(6).toString('hex')}`,
     title: 'A thing in a test',
     priceCents: 1999,
+    currency: 'EUR',
     stock: 10,
     limitPerBuyer: 1,
     buckets: 1,
@@ -31,6 +32,7 @@ export async function draftSale(
     ...parts,
   };
   const made = await admin.create(sale, ACTOR);
+  if (!('outcome' in made)) return made;
   if (made.outcome !== 'created') throw new Error(`the sale ${made.outcome}`);
   return made.sale;
 }

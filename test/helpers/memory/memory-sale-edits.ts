@@ -87,7 +87,13 @@ export class MemorySaleEdits implements SaleEdits {
     if (sale === undefined) return null;
     if (sale.state !== 'draft') return sale;
     this.#repositories.removeSale(saleId);
-    this.#repositories.audited.push({ actor, action: 'sale.deleted', subject: `sale:${saleId}`, before: sale, after: null });
+    this.#repositories.audited.push({
+      actor,
+      action: 'sale.deleted',
+      subject: `sale:${saleId}`,
+      before: sale,
+      after: null,
+    });
     return sale;
   }
 
@@ -119,7 +125,13 @@ export class MemorySaleEdits implements SaleEdits {
     const only = (sale: Sale): object => Object.fromEntries(keys.map((key) => [key, sale[key]]));
     this.#repositories.putSale(after);
     const subject = `sale:${before.saleId}`;
-    this.#repositories.audited.push({ actor, action: 'sale.edited', subject, before: only(before), after: only(after) });
+    this.#repositories.audited.push({
+      actor,
+      action: 'sale.edited',
+      subject,
+      before: only(before),
+      after: only(after),
+    });
   }
 }
 

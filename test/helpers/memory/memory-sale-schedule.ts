@@ -17,7 +17,10 @@ export class MemorySaleSchedule implements SaleSchedule {
 
   async due(max: number): Promise<Sale[]> {
     const nowMs = this.#clock.nowMs();
-    return this.#dueNow(({ state, closesAtMs }) => state !== 'closed' && (state !== 'draft' || closesAtMs > nowMs), max);
+    return this.#dueNow(
+      ({ state, closesAtMs }) => state !== 'closed' && (state !== 'draft' || closesAtMs > nowMs),
+      max,
+    );
   }
 
   async toCompare(afterMs: number, max: number): Promise<Sale[]> {

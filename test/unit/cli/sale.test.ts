@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { UsageError } from '../../../src/cli/cli-error.js';
-import { newSaleOf, saleCommand, saleLine, wrongStateSentence } from '../../../src/cli/sale.js';
+import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
+import { saleLine } from '../../../src/cli/sale-fields.js';
 import { saleOf } from '../../helpers/sales.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
@@ -42,7 +43,15 @@ describe('seckill sale create', () => {
   };
 
   it('a sale that is right closes a day after it opens, unless a time is given', () => {
-    const terms = { sku: 'pen', title: 'A pen', priceCents: 250, stock: 10, limitPerBuyer: 1, buckets: 1 };
+    const terms = {
+      sku: 'pen',
+      title: 'A pen',
+      priceCents: 250,
+      currency: 'EUR',
+      stock: 10,
+      limitPerBuyer: 1,
+      buckets: 1,
+    };
     const sale = { ...terms, warmBeforeMs: null };
     const window = { opensAtMs: NOW_MS, closesAtMs: NOW_MS + DAY_MS };
     expect(newSaleOf(FLAGS, NOW_MS)).to.deep.equal({ ...sale, ...window });

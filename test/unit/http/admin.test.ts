@@ -12,6 +12,7 @@ const SALE: Sale = {
   sku: 'sku-1',
   title: 'Café',
   priceCents: 999,
+  currency: 'EUR',
   stock: 100,
   sold: 3,
   limitPerBuyer: 2,
@@ -27,6 +28,7 @@ const SALE_BODY = {
   sku: 'sku-1',
   title: 'Café',
   priceCents: 999,
+  currency: 'EUR',
   stock: 100,
   sold: 3,
   limitPerBuyer: 2,
@@ -102,6 +104,7 @@ describe('admin sales', () => {
         sku: 'sku-1',
         title: 'Café',
         priceCents: 999,
+        currency: 'EUR',
         stock: 100,
         limitPerBuyer: 2,
         buckets: 1,
@@ -115,11 +118,15 @@ describe('admin sales', () => {
   it('a sale may be given to the keeper; one that overlaps is refused with the other one named', async () => {
     const planned = { ...SALE, warmBeforeMs: 600_000 };
     made = { outcome: 'created', sale: planned };
-    const { body } = await post('/admin/v1/sales').send({ ...NEW, warmBefore: '10m' }).expect(201);
+    const { body } = await post('/admin/v1/sales')
+      .send({ ...NEW, warmBefore: '10m' })
+      .expect(201);
     expect(body.warmBefore).to.equal('10m');
     expect(created[0]?.warmBeforeMs).to.equal(600_000);
     made = { outcome: 'overlaps', errors: [{ field: 'opensAt', message: 'opensAt overlaps: sale 3 offers sku-1.' }] };
-    const refused = await post('/admin/v1/sales').send({ ...NEW, warmBefore: '10m' }).expect(409);
+    const refused = await post('/admin/v1/sales')
+      .send({ ...NEW, warmBefore: '10m' })
+      .expect(409);
     expect(refused.body).to.include({ code: 'sale_overlaps', detail: 'opensAt overlaps: sale 3 offers sku-1.' });
 
     fake.plan = [{ sale: planned, status: 'not_ready', missing: ['stock: gone'], warmsAtMs: AT_MS - 600_000 }];
@@ -200,8 +207,12 @@ describe('admin sales', () => {
 
   it('when sales are asked for, then all or one; an unknown one is 404', async () => {
     const get = (path: string): request.Test => request(server.url).get(path).set('authorization', admin);
-    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({ sales: [SALE_BODY, SALE_BODY], next: null });
-    const asked = '/admin/v1/sales?state=open&sku=pen&opensFrom=2030-01-01T00:00:00Z&opensTo=2030-01-02T00:00:00Z&before=9&limit=2';
+    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({
+      sales: [SALE_BODY, SALE_BODY],
+      next: null,
+    });
+    const asked =
+      '/admin/v1/sales?state=open&sku=pen&opensFrom=2030-01-01T00:00:00Z&opensTo=2030-01-02T00:00:00Z&before=9&limit=2';
     expect((await get(asked).expect(200)).body).to.include({ next: '7' });
     const times = { opensFromMs: AT_MS, opensToMs: AT_MS + 86_400_000 };
     expect(filters).to.deep.equal([{ max: 50 }, { max: 2, states: ['open'], sku: 'pen', ...times, beforeId: '9' }]);

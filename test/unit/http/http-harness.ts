@@ -77,6 +77,7 @@ export class FakeServices {
       payOrder: refuse,
       cancelOrder: refuse,
       webhook: null,
+      currency: 'EUR',
       editor: { edit: refuse, cancel: refuse, remove: refuse },
       plan: () => Promise.resolve(this.plan),
       reshard: refuse,

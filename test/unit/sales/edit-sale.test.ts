@@ -216,7 +216,9 @@ describe('a change of a sale', () => {
     expect(said({ stock: 3 })).to.deep.equal(['stock must not be less than the 4 units that are sold.']);
     expect(said({ stock: 5, title: 'x' })).to.deep.equal(['stock can be lowered only by itself.']);
     expect(said({ stock: 5, title: 'x' }, { state: 'draft' })).to.deep.equal([]);
-    expect(said({ stock: 1 }, { state: 'draft', sold: 0 })).to.deep.equal(['stock must not be less than limitPerBuyer.']);
+    expect(said({ stock: 1 }, { state: 'draft', sold: 0 })).to.deep.equal([
+      'stock must not be less than limitPerBuyer.',
+    ]);
     expect(said({ priceCents: 5 })).to.deep.equal(['priceCents can be changed only while the sale is a draft.']);
     expect(said({ priceCents: sale.priceCents })).to.deep.equal([]);
     expect(said({ closesAtMs: sale.opensAtMs })).to.deep.equal(['closesAt must be later than opensAt.']);

@@ -6,7 +6,8 @@ const NOW_MS = Date.UTC(2030, 0, 1);
 const HEAD = 'sku,title,priceCents,stock,limitPerBuyer,buckets,opensAt,closesAt,warmBefore';
 const TIMES = '2030-01-31T20:00:00Z,2030-01-31T22:00:00Z';
 const csv = (...lines: string[]) => readImport([HEAD, ...lines].join('\n'), 'csv', NOW_MS);
-const said = ({ errors }: ReturnType<typeof readImport>): string[] => errors.map(({ line, message }) => `${line}: ${message}`);
+const said = ({ errors }: ReturnType<typeof readImport>): string[] =>
+  errors.map(({ line, message }) => `${line}: ${message}`);
 
 describe('readCsv', () => {
   const cells = (text: string) => {
@@ -15,7 +16,10 @@ describe('readCsv', () => {
   };
 
   it('reads cells as RFC 4180 has them, and counts the lines that quotes hold', () => {
-    expect(cells('a,b\r\n1,2\r\n')).to.deep.equal([[1, 'a', 'b'], [2, '1', '2']]);
+    expect(cells('a,b\r\n1,2\r\n')).to.deep.equal([
+      [1, 'a', 'b'],
+      [2, '1', '2'],
+    ]);
     expect(cells('\ufeffa, b ,\n\n"x, ""y""",,"two\nlines"\n3,4,5')).to.deep.equal([
       [1, 'a', 'b', ''],
       [3, 'x, "y"', '', 'two\nlines'],
@@ -67,7 +71,9 @@ describe('readImport', () => {
 
   it('refuses columns it does not know, lines of another length and files without a sale', () => {
     const file = (text: string, format: 'csv' | 'json' = 'csv') => said(readImport(text, format, NOW_MS));
-    expect(file('sku,price\npen,1')[0]).to.match(/^1: column "price" is not known or stands twice; columns are sku, title/);
+    expect(file('sku,price\npen,1')[0]).to.match(
+      /^1: column "price" is not known or stands twice; columns are sku, title/,
+    );
     expect(file('sku,sku\npen,1')[0]).to.include('"sku"');
     expect(file('sku;title\npen;1')[0]).to.include('"sku;title"');
     expect(file('sku,title\npen')).to.deep.equal(['2: this line has 1 cells, the first line has 2.']);
@@ -75,14 +81,20 @@ describe('readImport', () => {
     expect(file(HEAD)).to.deep.equal(['1: there is no sale in it.']);
     expect(file('[]', 'json')).to.deep.equal(['1: there is no sale in it.']);
     expect(file('{}', 'json')).to.deep.equal(['1: the file must be a list of sales.']);
-    expect(file('[{},\n oops]', 'json')).to.deep.equal(['2: The file is not JSON: unexpected "o" at line 2, column 2.']);
+    expect(file('[{},\n oops]', 'json')).to.deep.equal([
+      '2: The file is not JSON: unexpected "o" at line 2, column 2.',
+    ]);
     expect(file(`[${'1,'.repeat(5000)}1]`, 'json').at(-1)).to.equal('1: there are more than 5000 sales in it.');
   });
 
   it('reads JSON and says on which line each wrong sale begins', () => {
     const sale = { sku: 'pen', title: 'A "pen", {blue}', priceCents: 250, stock: 1, limitPerBuyer: 1 };
     const window = { opensAt: '2030-01-31T20:00:00Z', closesAt: '2030-01-31T22:00:00Z' };
-    const text = JSON.stringify([{ ...sale, ...window }, 7, { ...sale, ...window, tags: ['a', { b: 1 }] }, { ...sale, ...window, stock: 0 }], null, 2);
+    const text = JSON.stringify(
+      [{ ...sale, ...window }, 7, { ...sale, ...window, tags: ['a', { b: 1 }] }, { ...sale, ...window, stock: 0 }],
+      null,
+      2,
+    );
     const read = readImport(text, 'json', NOW_MS);
     expect(read.sales.map(({ line }) => line)).to.deep.equal([2]);
     const lines = text.split('\n');

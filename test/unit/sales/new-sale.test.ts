@@ -25,6 +25,7 @@ describe('readNewSale', () => {
         sku: 'pen',
         title: 'A pen',
         priceCents: 250,
+        currency: 'EUR',
         stock: 10,
         limitPerBuyer: 2,
         buckets: 1,
@@ -73,8 +74,28 @@ describe('readNewSale', () => {
     });
   });
 
+  it('takes the currency of the configuration, unless it names one', () => {
+    const currencyOf = (input: object, currency?: string): unknown => {
+      const read = readNewSale({ ...SALE, ...input }, NOW_MS, currency);
+      return 'sale' in read && read.sale.currency;
+    };
+    expect([currencyOf({}), currencyOf({}, 'USD'), currencyOf({ currency: 'JPY' }, 'USD')]).to.deep.equal([
+      'EUR',
+      'USD',
+      'JPY',
+    ]);
+    for (const currency of ['', 'eur', 'EURO', '€', 978]) {
+      expect(errorsOf({ currency })).to.deep.equal({ currency: 'currency must be three capital letters such as EUR.' });
+    }
+  });
+
   it('takes a warm time from a second to a week', () => {
-    for (const [warmBefore, ms] of [['1s', 1000], ['10m', 600_000], ['168h', 604_800_000], ['7d', 604_800_000]] as const) {
+    for (const [warmBefore, ms] of [
+      ['1s', 1000],
+      ['10m', 600_000],
+      ['168h', 604_800_000],
+      ['7d', 604_800_000],
+    ] as const) {
       const read = readNewSale({ ...SALE, warmBefore }, NOW_MS);
       expect('sale' in read && read.sale.warmBeforeMs, warmBefore).to.equal(ms);
     }

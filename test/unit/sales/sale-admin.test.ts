@@ -182,7 +182,9 @@ describe('SaleAdmin', () => {
     const refused = await admin.create(planned, 'ann');
     expect(refused.outcome).to.equal('overlaps');
     expect('errors' in refused && refused.errors[0]).to.deep.include({ field: 'opensAt' });
-    expect('errors' in refused && refused.errors[0]?.message).to.match(/^opensAt overlaps: sale \d+ offers pen from 20/);
+    expect('errors' in refused && refused.errors[0]?.message).to.match(
+      /^opensAt overlaps: sale \d+ offers pen from 20/,
+    );
     await create({ ...planned, sku: 'mug' }, 'ann');
     await create({ ...planned, opensAtMs: first.closesAtMs, closesAtMs: first.closesAtMs + 1 }, 'ann');
     expect(await admin.list({ max: 10 })).to.have.length(4);

@@ -28,7 +28,9 @@ describe('run-schedule', () => {
     const early = await world.redis.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('u1'));
     expect(early.answers).to.deep.equal([{ outcome: 'not_open' }]);
     world.clock.advance(20_000);
-    expect((await world.redis.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('u1'))).answers).to.deep.equal([null]);
+    expect((await world.redis.precheck({ saleId: sale.saleId, bucket: 0 }, purchasesOf('u1'))).answers).to.deep.equal([
+      null,
+    ]);
     advance(59);
     expect(await run()).to.deep.equal(['open', 'open']);
     advance(1);
@@ -192,10 +194,17 @@ describe('run-schedule', () => {
   });
 
   it('a keeper that was away catches up: a late sale is warmed and opened in one run', async () => {
-    const [late, missed] = [await world.create(), await world.create({ closesAtMs: world.clock.nowMs() + 61 * MINUTE_MS })];
+    const [late, missed] = [
+      await world.create(),
+      await world.create({ closesAtMs: world.clock.nowMs() + 61 * MINUTE_MS }),
+    ];
     advance(80);
     await world.run();
-    expect([world.state(late), await world.inRedis(late), world.state(missed)]).to.deep.equal(['open', 'open', 'draft']);
+    expect([world.state(late), await world.inRedis(late), world.state(missed)]).to.deep.equal([
+      'open',
+      'open',
+      'draft',
+    ]);
   });
 
   it('a sale with findings is compared again later, until it matches', async () => {
@@ -240,7 +249,10 @@ describe('sale plan', () => {
     world.clock.advance(19 * MINUTE_MS);
     await world.run();
     world.redis.bucket({ saleId: names.not_ready.saleId, bucket: 0 }).unitsLeft = 3;
-    await world.create({ opensAtMs: world.clock.nowMs() + 8 * 24 * 60 * MINUTE_MS, closesAtMs: world.clock.nowMs() * 2 });
+    await world.create({
+      opensAtMs: world.clock.nowMs() + 8 * 24 * 60 * MINUTE_MS,
+      closesAtMs: world.clock.nowMs() * 2,
+    });
 
     const planned = await world.plan();
     expect(planned.map(({ sale, status, missing }) => [sale.saleId, status, missing])).to.deep.equal([

@@ -38,6 +38,7 @@ export class ScheduleWorld {
         sku: `sku-${Math.random()}`,
         title: 'A thing',
         priceCents: 100,
+        currency: 'EUR',
         stock: 10,
         limitPerBuyer: 2,
         buckets: 1,
