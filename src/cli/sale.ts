@@ -1,7 +1,6 @@
 import { Command, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import type { FieldError } from '../core/field-errors.js';
 import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
 import type { SaleFilter } from '../core/ports/sale-repository.js';
 import { readNewSale } from '../sales/new-sale.js';

@@ -2,6 +2,7 @@ import type { Config } from '../core/config/schema.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -115,8 +116,15 @@ export function planJobs(
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
   const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
   const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
-  const compare = async (saleId: string) =>
-    (await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' })).outcome;
+  const compare = async (saleId: string): Promise<RunOutcome> => {
+    let whole = false;
+    const { outcome, counts } = await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
+      whole = result.outcome === 'compared' && !result.report.more;
+    });
+    // markers that nobody asks for any more are no difference: they go by themselves
+    const differs = Object.entries(counts).some(([kind, count]) => kind !== 'stale_marker' && count > 0);
+    return outcome === 'findings' && whole && !differs ? 'match' : outcome;
+  };
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.

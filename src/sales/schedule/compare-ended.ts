@@ -1,5 +1,6 @@
 import type { Job } from '../../core/job.js';
 import type { Log } from '../../core/ports/log.js';
+import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
 import type { SaleSchedule } from '../../core/ports/sale-repository.js';
 
 const ACTOR = 'keeper';
@@ -12,7 +13,7 @@ const AGAIN_MS = 10 * 60_000;
 export interface CompareEndedPorts {
   readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
   /** Compares Redis and MySQL for one sale; `none` while somebody else does. @throws OperationalError */
-  readonly compare: (saleId: string) => Promise<'match' | 'findings' | 'partly' | 'none' | 'failed'>;
+  readonly compare: (saleId: string) => Promise<RunOutcome>;
   readonly log: Pick<Log, 'warn'>;
 }
 
