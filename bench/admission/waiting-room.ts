@@ -22,7 +22,7 @@ const rooms = new WaitingRooms({
   seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok')),
   isSoldOut: () => false,
   pick: (max) => Math.floor(Math.random() * max),
-  clock: { nowMs: () => nowMs },
+  clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
 });
 
 function heapBytes(): number {

@@ -4,7 +4,7 @@ import { REPORT_TIMES, SharedBreakers } from '../../src/admission/breaker/shared
 import { Degrade, degradeRules, type DegradeRules } from '../../src/admission/degrade/degrade.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import type { BreakerStore } from '../../src/core/ports/admission-stores.js';
-import { steadyClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/programs/system-clock.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
@@ -72,7 +72,7 @@ const measureLayers = inChildProcess<LayersTask, LayerCost[]>(import.meta.url, a
 
 const NO_STORE: BreakerStore = { exchange: () => Promise.resolve([]), withdraw: () => Promise.resolve() };
 function breakers(rules: BreakerRules): SharedBreakers {
-  const ports = { store: NO_STORE, clock: steadyClock, random: Math.random, metrics, log: silentLog };
+  const ports = { store: NO_STORE, clock: systemClock, random: Math.random, metrics, log: silentLog };
   return new SharedBreakers({ rules: () => rules, ...ports }, { processId: 'bench', ...REPORT_TIMES });
 }
 

@@ -5,7 +5,7 @@ import { Lists, listsRules, type ListsRules } from '../../src/admission/lists/li
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../src/core/ports/clock.js';
-import { steadyClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/programs/system-clock.js';
 import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
@@ -100,7 +100,7 @@ export async function limitCosts({ store, redisCpu, ms, run }: LimitCostParts): 
     new Limits({
       rules: () => rules,
       store: { take: (call) => store.take({ ...call, endpoint: `bench-${run}-${name}` }) },
-      clock: steadyClock,
+      clock: systemClock,
       metrics: redisOnly,
       log: silentLog,
     });
@@ -132,13 +132,13 @@ const STREAM_PER_SECOND = 20_000;
 /** Reads the real clock, for its cost, and returns a millisecond more each time: calls here come closer than any stream. */
 function slowedClock(): Clock {
   let nowMs = 0;
-  return { ...steadyClock, nowMs: () => (steadyClock.nowMs() > 0 ? ++nowMs : nowMs) };
+  return { ...systemClock, monotonicMs: () => (systemClock.monotonicMs() > 0 ? ++nowMs : nowMs) };
 }
 
 /** The even stream: no request waits, each waits, none may wait. */
 export async function evenStreamCosts({ ms }: Pick<LimitCostParts, 'ms'>): Promise<LayerCost[]> {
   const unused: LimitStore = { take: () => Promise.reject(new Error('no limit is set')) };
-  const stream = (leaky: object | null, clock: Clock = steadyClock): Limits => {
+  const stream = (leaky: object | null, clock: Clock = systemClock): Limits => {
     const rules = limitsRules.parse({ mode: leaky === null ? 'off' : 'on', leaky });
     return new Limits({ rules: () => rules, store: unused, clock, metrics: noAdmissionMetrics, log: silentLog });
   };

@@ -175,8 +175,8 @@ async function startPrograms(
   const port = flags.port === undefined ? [] : ['--port', String(flags.port)];
   const [api, worker, keeper] = await Promise.all([
     make('api', ['api', ...port]).start(),
-    make('worker', ['worker']).start(),
-    make('keeper', ['keeper']).start(),
+    make('worker', ['worker', '--metrics-port', '0']).start(),
+    make('keeper', ['keeper', '--metrics-port', '0']).start(),
   ]);
   signal.throwIfAborted();
   const { port: apiPort } = api.facts;

@@ -6,7 +6,8 @@ import { createLog } from '../programs/telemetry.js';
 
 // Each program is loaded by its own command: it need not wait for what the other two bring.
 
-const METRICS_PORT = 'port of /metrics, /healthz and /readyz; 0: a free one (default: METRICS_PORT, else a free one)';
+const metricsPort = (port: number): string =>
+  `port of /metrics, /healthz and /readyz; 0 picks a free one (default: METRICS_PORT or ${port})`;
 const EXIT_CODES = `Log lines are JSON on stderr. SIGTERM and Ctrl-C end what is under way first.
 Exit codes: 0 stopped, 1 could not start or met a bug, 2 wrong options or settings.`;
 
@@ -36,19 +37,19 @@ ${EXIT_CODES}`,
 export function workerCommand(): Command {
   return new Command('worker')
     .description('write accepted purchases to MySQL as orders')
-    .option('--metrics-port <port>', METRICS_PORT, parsePort)
+    .option('--metrics-port <port>', metricsPort(9101), parsePort)
     .addHelpText(
       'after',
       `
 Examples:
   seckill worker
-  seckill worker --metrics-port 9101      any number of them may run
+  seckill worker --metrics-port 0      any number of them may run, also on one machine
 
 It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT. METRICS_HOST=0.0.0.0 lets a Prometheus elsewhere in.
 ${EXIT_CODES}`,
     )
-    .action(async ({ metricsPort }: { metricsPort?: string }) => {
-      const env = withValue(process.env, 'METRICS_PORT', metricsPort);
+    .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
+      const env = withValue(process.env, 'METRICS_PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.worker, env);
       const log = createLog('worker', config.log.level);
       const { startWorker } = await import('../programs/worker.js');
@@ -61,21 +62,21 @@ export function keeperCommand(): Command {
     .description(
       'run the background jobs: end unpaid orders, give units and money back, repair what a crash left behind',
     )
-    .option('--metrics-port <port>', METRICS_PORT, parsePort)
+    .option('--metrics-port <port>', metricsPort(9102), parsePort)
     .addHelpText(
       'after',
       `
 Examples:
   seckill keeper
-  seckill keeper --metrics-port 9102      two are enough; any number may run
+  seckill keeper --metrics-port 0      two are enough; any number may run, also on one machine
 
 It publishes what follows from orders, expires unpaid ones, publishes batches again that no worker recorded, collects
 messages that no attempt could handle (see \`seckill dlq\`), compares Redis and MySQL (see \`seckill reconcile\`), and
 rebuilds sales that Redis lost. It needs MYSQL_URL, REDIS_URL and ROCKETMQ_ENDPOINT.
 ${EXIT_CODES}`,
     )
-    .action(async ({ metricsPort }: { metricsPort?: string }) => {
-      const env = withValue(process.env, 'METRICS_PORT', metricsPort);
+    .action(async ({ metricsPort: port }: { metricsPort?: string }) => {
+      const env = withValue(process.env, 'METRICS_PORT', port);
       const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
       const log = createLog('keeper', config.log.level);
       const { startKeeper } = await import('../programs/keeper.js');

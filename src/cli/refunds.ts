@@ -38,7 +38,7 @@ Examples:
   seckill refunds done pi_3MtwBwLkdIwHu7   then pay it
 
 Reads and writes MySQL only.
-Exit codes: 0 done, 1 not done (it was refunded before, or nothing is owed), 2 used wrongly.`;
+Exit codes: 0 done, 1 not done (refunded before, being refunded by a keeper, or nothing is owed), 2 used wrongly.`;
 
 export function refundsCommand(): Command {
   const refunds = new Command('refunds')
@@ -95,6 +95,10 @@ async function takeOn(repository: RefundRepository, paymentId: string, json: boo
       throw new CliError(
         `payment ${paymentId} is refunded, by the provider or by hand: pay nothing.` +
           ` Who took it on: seckill audit list --subject refund:${paymentId}`,
+      );
+    case 'being_asked':
+      throw new CliError(
+        `a keeper asks the provider for payment ${paymentId} right now: pay nothing, and try again in a minute.`,
       );
     case 'not_found':
       throw new CliError(`nothing is owed back of payment ${paymentId}.`);

@@ -23,17 +23,17 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
   let failures = 0;
   let loggedMs = -Infinity;
   while (!signal.aborted) {
-    const startedMs = clock.nowMs();
+    const startedMs = clock.monotonicMs();
     try {
       await job.runOnce();
-      metrics.jobRan(job.name, 'done', clock.nowMs() - startedMs);
+      metrics.jobRan(job.name, 'done', clock.monotonicMs() - startedMs);
       if (failures > 1) log.info({ job: job.name, failures }, 'a keeper job runs again');
       failures = 0;
     } catch (err) {
-      metrics.jobRan(job.name, 'failed', clock.nowMs() - startedMs);
+      metrics.jobRan(job.name, 'failed', clock.monotonicMs() - startedMs);
       failures++;
-      if (failures === 1 || clock.nowMs() - loggedMs >= LOG_AGAIN_MS) {
-        loggedMs = clock.nowMs();
+      if (failures === 1 || clock.monotonicMs() - loggedMs >= LOG_AGAIN_MS) {
+        loggedMs = clock.monotonicMs();
         log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     }

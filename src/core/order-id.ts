@@ -11,6 +11,12 @@ const USER_HASH_BITS = 6n;
 const SEQUENCE_BITS = 8n;
 const SLOT_BITS = 8n;
 
+/**
+ * How far the clock of a worker may be behind when it mints an id: windows over the primary key begin so long before the
+ * first order of a sale. With a clock that is further behind no id is minted.
+ */
+export const MINT_BEHIND_MAX_MS = 3_600_000;
+
 /** Puts the parts together. `atMs` is Unix ms, `slot` 0 to 255, `sequence` 0 to 255. */
 export function composeOrderId(atMs: number, slot: number, userId: string, sequence: number): string {
   const time = BigInt(atMs - ORDER_ID_EPOCH_MS);

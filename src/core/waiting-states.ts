@@ -17,6 +17,7 @@ export const WATCHED_STATES = [
   'outbox',
   'dead_letter',
   'refund',
+  'payment_open',
   'compensation',
   'sale_shut',
   'sale_over',
@@ -71,6 +72,12 @@ export const WAITING_STATES = {
     deadline: 'OVERDUE_REFUND_MS',
     endedBy: 'the keeper, through the payment provider; what that refuses needs a person',
     watchedAs: 'refund',
+  },
+  payment_open: {
+    waits: 'a charge that was begun, and of which nothing says yet whether money was taken',
+    deadline: 'OVERDUE_PAYMENT_MS',
+    endedBy: 'the request that began it, else the keeper, which asks the payment provider and never gives up',
+    watchedAs: 'payment_open',
   },
   compensation_pending: {
     waits: 'a repair that was ordered and is due',

@@ -205,6 +205,26 @@ const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN last_error ${TEXT} NULL,
   ADD KEY due (state, available_at)`;
 
+/**
+ * Charges that were begun; the row is committed before the provider is asked. `version` rises with each opening and
+ * each lease, so that a keeper does not close what a buyer has just opened anew.
+ */
+const PAYMENT_ATTEMPTS = `CREATE TABLE IF NOT EXISTS payment_attempts (
+  order_id BIGINT UNSIGNED NOT NULL,
+  \`key\` ${ID} NOT NULL,
+  amount_cents BIGINT UNSIGNED NOT NULL,
+  state ENUM('open', 'charged', 'declined', 'not_charged') NOT NULL DEFAULT 'open',
+  version INT UNSIGNED NOT NULL DEFAULT 0,
+  opened_at DATETIME(3) NOT NULL ${NOW},
+  available_at DATETIME(3) NOT NULL ${NOW},
+  last_error ${TEXT} NULL,
+  PRIMARY KEY (order_id, \`key\`),
+  KEY due (state, available_at)
+) ${TABLE}`;
+
+/** Until when a keeper may be asking the provider for a refund; null while none does. */
+const REFUND_LEASE_COLUMN = 'ALTER TABLE refunds ADD COLUMN leased_until DATETIME(3) NULL';
+
 /** Every version of the rules of admission, whole: people write them, so there are never many. */
 const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   version INT UNSIGNED NOT NULL PRIMARY KEY,
@@ -212,6 +232,12 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   actor ${NAME} NOT NULL,
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
+
+/**
+ * In place of `due`: it leads to the rows that are due, in that order, past those that are done or wait. The index is
+ * replaced and none is added: an insert costs what it did.
+ */
+const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
 /**
  * When the keeper runs a sale. `due_at` says from when on it has something to do: to warm a draft or open a warm sale, to
@@ -263,6 +289,17 @@ async function addColumns(knex: Knex, table: string, column: string, alter: stri
   if (!(await knex.schema.hasColumn(table, column))) await knex.raw(alter);
 }
 
+/** As for columns. */
+async function changeIndexes(knex: Knex, table: string, index: string, alter: string): Promise<void> {
+  const [found] = (await knex.raw('SHOW INDEX FROM ?? WHERE Key_name = ?', [table, index])) as [unknown[]];
+  if (found.length === 0) await knex.raw(alter);
+}
+
+async function paymentAttempts(knex: Knex): Promise<void> {
+  await create(knex, PAYMENT_ATTEMPTS);
+  await addColumns(knex, 'refunds', 'leased_until', REFUND_LEASE_COLUMN);
+}
+
 async function firstTables(knex: Knex): Promise<void> {
   await create(knex, SALES, ORDERS, OUTBOX, DEAD_LETTERS, WORKER_SLOTS, AUDIT_LOG);
   const slots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join(', ');
@@ -292,6 +329,8 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+  { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
+  { name: '0011-payment-attempts', up: paymentAttempts },
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
 ];

@@ -12,7 +12,7 @@ import type { OutboxTableRow } from './tables.js';
 
 /** In SQL, since every order comes by here: building a list of ids would cost the keeper more than sending it. */
 const MARK_DONE = 'UPDATE outbox SET done_at = UTC_TIMESTAMP(3) WHERE id IN (?) AND done_at IS NULL';
-/** In SQL, since the builder knows no ORDER BY of a DELETE. By kind, since `due` begins with it: else all rows are read. */
+/** In SQL, since the builder knows no ORDER BY of a DELETE. By kind, since `due_at` begins with it: else all rows are read. */
 const REMOVE_DONE = `DELETE FROM outbox WHERE kind = :kind AND done_at < UTC_TIMESTAMP(3) - INTERVAL :us MICROSECOND
   ORDER BY done_at LIMIT :max`;
 
@@ -28,6 +28,11 @@ export function createOutbox(pool: MysqlPool): Outbox {
       const undone = knex('outbox').whereIn('id', outboxIds).whereNull('done_at');
       await execute(pool, undone.update({ available_at: inMs(delayMs) }));
     },
+    async giveBack(outboxIds, delayMs): Promise<void> {
+      if (outboxIds.length === 0) return;
+      const undone = knex('outbox').whereIn('id', outboxIds).whereNull('done_at');
+      await execute(pool, undone.update({ available_at: inMs(delayMs), attempts: knex.raw('attempts - 1') }));
+    },
     backlog: () => backlog(pool),
     async removeDone(olderThanMs, max): Promise<number> {
       let removed = 0;
@@ -40,7 +45,8 @@ export function createOutbox(pool: MysqlPool): Outbox {
 }
 
 /**
- * The lock lasts for these two statements, the lease in `available_at` for the work: nothing is published while a row
+ * The index `due_at` gives the rows in the order in which they are due, without those that are done or wait: however
+ * many have failed, one that is due is not behind them. The lock lasts for these two statements, the lease in `available_at` for the work: nothing is published while a row
  * is locked. Rows that another keeper is leasing at this moment are skipped, not waited for. Hot while a sale sells, so
  * its SQL is written by hand.
  */
@@ -49,7 +55,7 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
     const rows = await tx.query<Pick<OutboxTableRow, 'id' | 'payload' | 'attempts' | 'created_at'>>(
       'SELECT id, payload, attempts, created_at FROM outbox' +
         ' WHERE kind = ? AND done_at IS NULL AND available_at <= UTC_TIMESTAMP(3)' +
-        ' ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED',
+        ' ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED',
       [kind, max],
     );
     if (rows.length === 0) return [];
@@ -77,7 +83,7 @@ function readPayload<K extends OutboxKind>(payload: string): OutboxPayloads[K] |
   }
 }
 
-/** The index `due` alone answers the first statement, however many rows wait; the second reads one row per kind. */
+/** The index `due_at` alone answers the first statement, however many rows wait; the second reads one row per kind. */
 async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {
   const counted = knex('outbox')
     .select<{ kind: OutboxKind; undone: string; first: string }[]>(

@@ -11,6 +11,7 @@ const COUNTED_MAX = 10_000;
 const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryBuilder; readonly since: string }> = {
   dead_letter: { rows: knex('dead_letters').where({ state: 'parked' }), since: 'created_at' },
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
+  payment_open: { rows: knex('payment_attempts').where({ state: 'open' }), since: 'opened_at' },
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
   sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
 };
@@ -23,7 +24,7 @@ export function createOverdueRepository(pool: MysqlPool): OverdueRepository {
         const { rows, since } = WAITING[state];
         return count(pool, rows, since, afterMs);
       }
-      // Kind by kind: the index `due` begins with it, and of undone rows alone there are few.
+      // Kind by kind: the index `due_at` begins with it, and of undone rows alone there are few.
       let [number, oldestMs] = [0, 0];
       for (const kind of OUTBOX_KINDS) {
         const undone = knex('outbox').where({ kind }).whereNull('done_at');

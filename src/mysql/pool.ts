@@ -1,5 +1,5 @@
 import { createPool, type Pool, type PoolConnection, type PoolOptions, type ResultSetHeader } from 'mysql2';
-import { MysqlError, toMysqlError } from './errors.js';
+import { MysqlError, type MysqlErrorKind, toMysqlError } from './errors.js';
 
 export interface MysqlOptions {
   /** `mysql://user:password@host:port/database` */
@@ -51,6 +51,8 @@ export interface MysqlPool extends Statements {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Resolves when the server answers. @throws MysqlError */
   probe(): Promise<void>;
+  /** Why the server refused a write a moment ago, as a sentence; null when it did not. It may answer reads all the while. */
+  writeRefusal(): string | null;
   /** Waits for statements under way, then ends every connection. */
   close(): Promise<void>;
 }
@@ -79,6 +81,7 @@ class Connections implements MysqlPool {
   readonly #queryTimeoutMs: number;
   readonly #poolWaitMs: number;
   readonly #sessionSql: readonly string[];
+  #refused: { readonly why: string; readonly atMs: number } | null = null;
   /** Connections whose session is set up. */
   readonly #ready = new WeakSet<PoolConnection>();
 
@@ -142,6 +145,11 @@ class Connections implements MysqlPool {
     await this.query('SELECT 1');
   }
 
+  writeRefusal(): string | null {
+    const isRecent = this.#refused !== null && performance.now() - this.#refused.atMs < REFUSAL_COUNTS_MS;
+    return isRecent ? (this.#refused?.why ?? null) : null;
+  }
+
   close(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#pool.end((error) => (error ? reject(toMysqlError(error)) : resolve()));
@@ -186,14 +194,30 @@ class Connections implements MysqlPool {
     });
   }
 
+  #noted(error: MysqlError): MysqlError {
+    const why = REFUSALS[error.kind];
+    if (why !== undefined) this.#refused = { why: `${why} (${error.message})`, atMs: performance.now() };
+    return error;
+  }
+
   #send(connection: PoolConnection, sql: string, values?: readonly SqlValue[]): Promise<Result> {
     return new Promise((resolve, reject) => {
       // Null, not absent: for an absent list the driver looks for placeholders in the whole text all the same.
       const query = { sql, timeout: this.#queryTimeoutMs, values: (values as unknown[] | undefined) ?? null };
-      connection.query(query, (error, result) => (error ? reject(toMysqlError(error)) : resolve(result as Result)));
+      connection.query(query, (error, result) => {
+        if (error) reject(this.#noted(toMysqlError(error)));
+        else resolve(result as Result);
+      });
     });
   }
 }
+
+/** A refusal counts for so long: programs go on trying, so while it lasts there is always a newer one. */
+const REFUSAL_COUNTS_MS = 10_000;
+const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
+  disk_full: 'MySQL refuses writes for want of space: is its disk full?',
+  read_only: 'MySQL is read-only.',
+};
 
 /** What every session relies on, whatever the server's defaults are. */
 function sessionSql(lockWaitSeconds: number, silentSeconds: number): readonly string[] {

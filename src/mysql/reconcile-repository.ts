@@ -1,4 +1,4 @@
-import { lowestOrderIdAt } from '../core/order-id.js';
+import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
@@ -18,8 +18,6 @@ import type { OrderRow } from './tables.js';
 
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
-/** How far the clock of a worker may be behind when it mints the id of the first order. */
-const CLOCK_SKEW_MS = 3_600_000;
 /** Above every order id: they have 63 bits. */
 const ID_MAX = '9223372036854775807';
 
@@ -67,10 +65,10 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
   };
 }
 
-/** Ids: `after` is not in the window, `last` is. */
+/** Ids between the two, both exclusive. */
 interface IdWindow {
   readonly after: string;
-  readonly last: string;
+  readonly before: string;
 }
 
 /**
@@ -79,34 +77,26 @@ interface IdWindow {
  */
 async function* windows(pool: MysqlPool, after: string, before: string, windowRows: number): AsyncGenerator<IdWindow> {
   for (let start = after; ;) {
-    const next = knex('orders')
-      .select('id')
-      .where('id', '>', bigint(start))
-      .where('id', '<', bigint(before))
-      .orderBy('id')
-      .limit(windowRows);
-    const [end] = await select(
-      pool,
-      knex.from(next.as('next')).select<{ last: string | null }[]>(knex.raw('MAX(id) AS last')),
-    );
-    const last = end?.last ?? null;
-    if (last === null) return;
-    yield { after: start, last };
-    start = last;
+    const inReach = knex('orders').select('id').where('id', '>', bigint(start)).where('id', '<', bigint(before));
+    // One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table.
+    const [next] = await select(pool, inReach.orderBy('id').offset(windowRows).limit(1));
+    yield { after: start, before: next?.id ?? before };
+    if (next === undefined) return;
+    start = String(BigInt(next.id) - 1n);
   }
 }
 
-const inWindow = (saleId: string, { after, last }: IdWindow) =>
+const inWindow = (saleId: string, { after, before }: IdWindow) =>
   knex('orders')
     .where('id', '>', bigint(after))
-    .where('id', '<=', bigint(last))
+    .where('id', '<', bigint(before))
     .where({ sale_id: saleId })
     .orderBy('id');
 
 async function* agedOrders(
   pool: MysqlPool,
   sale: Sale,
-  { fromMs = sale.opensAtMs - CLOCK_SKEW_MS, toMs }: MintedWindow,
+  { fromMs = sale.opensAtMs - MINT_BEHIND_MAX_MS, toMs }: MintedWindow,
   windowRows: number,
 ): AsyncGenerator<readonly AgedOrder[]> {
   const first = BigInt(lowestOrderIdAt(fromMs));

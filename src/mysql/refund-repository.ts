@@ -14,6 +14,8 @@ import type { MysqlPool, Statements } from './pool.js';
 import type { RefundRow } from './tables.js';
 
 const ERROR_MAX = 1000;
+/** Stays when a keeper dies while it asks: then a person should ask the provider before they pay. */
+const ASKED = 'the provider was asked, and no answer is noted yet';
 
 /** What is owed back to buyers, in MySQL. Its clock says what is due. */
 export function createRefundRepository(pool: MysqlPool): RefundRepository {
@@ -21,7 +23,7 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
     lease: (max, leaseMs) => lease(pool, max, leaseMs),
     markRefunded: (paymentId) => markRefunded(pool, paymentId),
     async postpone(paymentId, delayMs, error): Promise<void> {
-      const changes = { available_at: inMs(delayMs), last_error: error.slice(0, ERROR_MAX) };
+      const changes = { available_at: inMs(delayMs), leased_until: null, last_error: error.slice(0, ERROR_MAX) };
       await execute(pool, knex('refunds').where({ payment_id: paymentId, state: 'due' }).update(changes));
     },
     refundsOf: (orderId) => refundsOf(pool, orderId),
@@ -46,7 +48,8 @@ function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRef
     );
     if (rows.length === 0) return [];
     const paymentIds = rows.map((row) => row.payment_id);
-    const changes = { attempts: knex.raw('attempts + 1'), available_at: inMs(leaseMs) };
+    const until = inMs(leaseMs);
+    const changes = { attempts: knex.raw('attempts + 1'), available_at: until, leased_until: until, last_error: ASKED };
     await execute(tx, knex('refunds').whereIn('payment_id', paymentIds).update(changes));
     return rows.map((row) => ({
       paymentId: row.payment_id,
@@ -59,7 +62,7 @@ function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<LeasedRef
 
 async function markRefunded(on: Statements, paymentId: string): Promise<boolean> {
   const due = knex('refunds').where({ payment_id: paymentId, state: 'due' });
-  const { affectedRows } = await execute(on, due.update({ state: 'refunded', last_error: null }));
+  const { affectedRows } = await execute(on, due.update({ state: 'refunded', leased_until: null, last_error: null }));
   return affectedRows > 0;
 }
 
@@ -111,6 +114,11 @@ function takeOn(pool: MysqlPool, paymentId: string, actor: string): Promise<Take
     const [row] = await select(tx, ofPayment.clone().forUpdate());
     if (row === undefined) return { outcome: 'not_found' };
     if (row.state === 'refunded') return { outcome: 'already_refunded', refund: storedOf(row) };
+    const leased = knex('refunds')
+      .select('payment_id')
+      .where({ payment_id: paymentId })
+      .where('leased_until', '>', now());
+    if ((await select(tx, leased)).length > 0) return { outcome: 'being_asked', refund: storedOf(row) };
     await markRefunded(tx, paymentId);
     const { state, attempts, lastError, orderId, amountCents } = storedOf(row);
     const before = { state, attempts, lastError };

@@ -4,6 +4,7 @@ import type { CompensatedKind } from '../core/sale-finding.js';
 import type { JobState } from '../core/ports/compensation-repository.js';
 import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-letter-repository.js';
 import type { OutboxKind } from '../core/ports/outbox.js';
+import type { AttemptEnd } from '../core/ports/payment-attempts.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
@@ -22,6 +23,7 @@ declare module 'knex/types/tables.js' {
     entry_rules: EntryRulesRow;
     orders: OrderRow;
     outbox: OutboxTableRow;
+    payment_attempts: PaymentAttemptRow;
     payments: PaymentRow;
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
@@ -175,8 +177,20 @@ export interface RefundRow {
   readonly attempts: number;
   readonly available_at: Date;
   readonly last_error: string | null;
+  readonly leased_until: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;
+}
+
+interface PaymentAttemptRow {
+  readonly order_id: string;
+  readonly key: string;
+  readonly amount_cents: string;
+  readonly state: 'open' | AttemptEnd;
+  readonly version: number;
+  readonly opened_at: Date;
+  readonly available_at: Date;
+  readonly last_error: string | null;
 }
 
 interface CouponRow {
@@ -256,7 +270,7 @@ interface AuditLogRow {
   readonly created_at: Date;
 }
 
-interface WorkerSlotRow {
+export interface WorkerSlotRow {
   readonly slot: number;
   readonly owner: string | null;
   readonly leased_until: Date;

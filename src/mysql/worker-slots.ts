@@ -1,8 +1,8 @@
 import { OperationalError } from '../core/errors.js';
-import type { Clock } from '../core/ports/clock.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
 import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
+import type { WorkerSlotRow } from './tables.js';
 
 /**
  * A slot is given to another worker only this long after its lease ran out: two clocks that differ by less can't mint
@@ -11,13 +11,9 @@ import type { MysqlPool, Transaction } from './pool.js';
 const GRACE_MS = 5000;
 
 /** Slots for order ids, leased on database time. */
-export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
+export function createWorkerSlots(pool: MysqlPool): WorkerSlots {
   return {
-    async acquire(owner, leaseMs): Promise<WorkerSlotLease> {
-      const askedAtMs = clock.nowMs(); // before the database's own clock starts the lease, so we never overstay it
-      const slot = await pool.transaction((tx) => take(tx, owner, leaseMs));
-      return { slot, validUntilMs: askedAtMs + leaseMs };
-    },
+    acquire: (owner, leaseMs): Promise<WorkerSlotLease> => pool.transaction((tx) => take(tx, owner, leaseMs)),
 
     async free(owner): Promise<void> {
       await execute(pool, knex('worker_slots').where({ owner }).update({ owner: null, leased_until: now() }));
@@ -25,32 +21,38 @@ export function createWorkerSlots(pool: MysqlPool, clock: Clock): WorkerSlots {
   };
 }
 
-async function take(tx: Transaction, owner: string, leaseMs: number): Promise<number> {
-  const [own] = await select(tx, knex('worker_slots').select('slot').where({ owner }).forUpdate());
-  const slot = own?.slot ?? (await longestFree(tx));
-  if (slot === undefined) {
+async function take(tx: Transaction, owner: string, leaseMs: number): Promise<WorkerSlotLease> {
+  const [own] = await select(tx, columns().where({ owner }).forUpdate());
+  const taken = own ?? (await longestFree(tx));
+  if (taken === undefined) {
     throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
   }
+  const { slot } = taken;
   await execute(
     tx,
     knex('worker_slots')
       .where({ slot })
       .update({ owner, leased_until: inMs(leaseMs) }),
   );
-  return slot;
+  const restedSinceMs = own === undefined ? taken.leased_until.getTime() : 0;
+  return { slot, restedSinceMs, nowMs: taken.now.getTime() };
 }
 
+type FoundSlot = Pick<WorkerSlotRow, 'slot' | 'leased_until'> & { readonly now: Date };
+
+const columns = () =>
+  knex('worker_slots').select<FoundSlot[]>('slot', 'leased_until', knex.raw('UTC_TIMESTAMP(3) AS now'));
+
 /** The slot that is free for longest, so that each rests as long as it can. Slots that others are taking are skipped. */
-async function longestFree(tx: Transaction): Promise<number | undefined> {
+async function longestFree(tx: Transaction): Promise<FoundSlot | undefined> {
   const [free] = await select(
     tx,
-    knex('worker_slots')
-      .select('slot')
+    columns()
       .where('leased_until', '<', msAgo(GRACE_MS))
       .orderBy(['leased_until', 'slot'])
       .limit(1)
       .forUpdate()
       .skipLocked(),
   );
-  return free?.slot;
+  return free;
 }

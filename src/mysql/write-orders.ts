@@ -7,7 +7,7 @@ import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
-/** Releases of one outbox row; the relay sends them together. */
+/** Releases of one outbox row, all of one sale; the relay sends them together. */
 const RELEASES_PER_ROW = 500;
 
 const SAME_EPOCH = 'SELECT id FROM sales WHERE id = ? AND epoch = ? FOR UPDATE';
@@ -141,10 +141,11 @@ async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus):
     rows.push(`('${kind}',${quoted(key)},${escape(JSON.stringify(payload))})`);
   };
   for (const recorded of recordedBatches(plan, surplus)) row('batch_recorded', recorded.batchId, recorded);
-  const releases = [...plan.releases, ...releasesOfFailed(plan, surplus)];
-  for (let from = 0; from < releases.length; from += RELEASES_PER_ROW) {
-    const some = releases.slice(from, from + RELEASES_PER_ROW);
-    row('release', some[0]?.batchId ?? '', some);
+  for (const releases of bySale([...plan.releases, ...releasesOfFailed(plan, surplus)])) {
+    for (let from = 0; from < releases.length; from += RELEASES_PER_ROW) {
+      const some = releases.slice(from, from + RELEASES_PER_ROW);
+      row('release', some[0]?.batchId ?? '', some);
+    }
   }
   if (rows.length > 0) await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
 }
@@ -161,6 +162,16 @@ function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplu
     (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);
   }
   return batches.values();
+}
+
+function bySale(releases: readonly Release[]): Iterable<Release[]> {
+  const sales = new Map<string, Release[]>();
+  for (const release of releases) {
+    const ofSale = sales.get(release.saleId);
+    if (ofSale === undefined) sales.set(release.saleId, [release]);
+    else ofSale.push(release);
+  }
+  return sales.values();
 }
 
 function releasesOfFailed({ orders }: WritePlan, surplus: Surplus): Release[] {

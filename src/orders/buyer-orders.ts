@@ -4,7 +4,10 @@ import { mayMove, type Order } from '../core/order.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { AttemptEnd, AttemptName, PaymentAttempts } from '../core/ports/payment-attempts.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { RefundRepository } from '../core/ports/refund-repository.js';
+import { resolveAttempt } from './resolve-payments.js';
 
 // What buyers may do with their orders: read, pay, cancel.
 
@@ -25,8 +28,10 @@ export async function getOrder(
 export interface PayPorts {
   readonly repository: Pick<OrderRepository, 'findOrder'>;
   readonly moves: Pick<OrderTransitions, 'pay'>;
+  readonly attempts: Pick<PaymentAttempts, 'open' | 'close' | 'openOf' | 'postpone'>;
+  readonly refunds: Pick<RefundRepository, 'refundsOf'>;
   /** Null where none is configured: then payments only come by webhook. */
-  readonly provider: PaymentProvider | null;
+  readonly provider: Pick<PaymentProvider, 'charge' | 'lookUp'> | null;
   readonly log: Log;
 }
 
@@ -39,8 +44,8 @@ export interface PayRequest {
 
 /**
  * - `paid`: now or before
- * - `wrong_state`: the order has ended; no money was taken
- * - `refund_due`: the order ended while the money was on its way; it goes back
+ * - `wrong_state`: the order has ended, and no money was taken
+ * - `refund_due`: the order ended before the money came; it goes back, or has gone
  * - `declined`: the provider said no; another key may try again
  * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
  * - `payment_not_configured`: there is no provider that could take money
@@ -51,23 +56,31 @@ export type PayAnswer =
 
 /** The key of a request without one: its retries are one charge. */
 const DEFAULT_KEY = 'order';
+/** By then the call of a provider has ended, one way or the other. */
+const ASK_AFTER_MS = 30_000;
 
 /**
- * Pays an order: charge, then the move. An order that was paid before is not charged again.
- * @throws OperationalError mysql, only when nothing was charged
+ * Pays an order: note the attempt, charge, then the move. An order that was paid before is not charged again; of one that
+ * has ended it is first found out what came of charges before. What dies in between is resolved by a keeper.
+ * @throws OperationalError mysql, only when this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
   const { orderId, userId } = request;
   const order = await getOrder(orderId, userId, ports.repository);
   if (order === null) return { outcome: 'not_found' };
   if (order.state === 'paid') return { outcome: 'paid', order };
-  if (!mayMove(order.state, 'paid')) return { outcome: 'wrong_state', order };
+  if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
   if (ports.provider === null) return { outcome: 'payment_not_configured' };
 
-  const charge = await ports.provider.charge(orderId, order.amountCents, request.key ?? DEFAULT_KEY);
-  if (charge.outcome === 'declined') return { outcome: 'declined' };
+  const key = request.key ?? DEFAULT_KEY;
+  await ports.attempts.open(orderId, key, order.amountCents, ASK_AFTER_MS);
+  const charge = await ports.provider.charge(orderId, order.amountCents, key);
   if (charge.outcome === 'unknown') return { outcome: 'outcome_unknown' };
   try {
+    if (charge.outcome === 'declined') {
+      await closeAttempt({ orderId, key }, 'declined', ports);
+      return { outcome: 'declined' };
+    }
     const moved = await ports.moves.pay(orderId, charge.payment);
     const now = await getOrder(orderId, userId, ports.repository);
     if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
@@ -75,6 +88,7 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
       ports.log.error(fields, 'money was taken that cannot be recorded: ask the provider');
       return { outcome: 'outcome_unknown' };
     }
+    await closeAttempt({ orderId, key }, 'charged', ports);
     switch (moved) {
       case 'paid':
         return { outcome: 'paid', order: now };
@@ -88,6 +102,32 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (error instanceof OperationalError) return { outcome: 'outcome_unknown' };
     throw error;
   }
+}
+
+/** A keeper finds it open otherwise, and closes it. */
+async function closeAttempt(
+  attempt: AttemptName,
+  end: AttemptEnd,
+  { attempts, log }: Pick<PayPorts, 'attempts' | 'log'>,
+): Promise<void> {
+  try {
+    await attempts.close(attempt, end);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    log.debug({ ...attempt, error: error.message }, 'a payment attempt stays open: a keeper closes it');
+  }
+}
+
+/** An order that has ended: whether money was taken for it. @throws OperationalError mysql */
+async function answerEnded(order: Order, ports: PayPorts): Promise<PayAnswer> {
+  const { attempts, provider, refunds } = ports;
+  for (const attempt of await attempts.openOf(order.orderId)) {
+    if (provider === null) return { outcome: 'outcome_unknown' };
+    const resolved = await resolveAttempt(attempt, { ...ports, provider });
+    if (resolved === 'open') return { outcome: 'outcome_unknown' };
+  }
+  const owed = await refunds.refundsOf(order.orderId);
+  return { outcome: owed.length > 0 ? 'refund_due' : 'wrong_state', order };
 }
 
 /**

@@ -52,10 +52,10 @@ export function consumeMessages(ports: ConsumerPorts, options: ConsumerOptions):
     async runOnce(): Promise<void> {
       await ports.ready();
       let left = await ports.source.receive(RECEIVE_MAX);
-      let oursSinceMs = ports.clock.nowMs();
+      let oursSinceMs = ports.clock.monotonicMs();
       while (left.length > 0) {
-        if (ports.clock.nowMs() - oursSinceMs >= options.invisibleMs * RENEW_AT) {
-          oursSinceMs = ports.clock.nowMs();
+        if (ports.clock.monotonicMs() - oursSinceMs >= options.invisibleMs * RENEW_AT) {
+          oursSinceMs = ports.clock.monotonicMs();
           left = await renew(left, ports, options);
         }
         const [delivery, ...behind] = left;

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { RefundOutcome } from '../core/ports/payment-provider.js';
+import type { ResolvedAttempt } from './resolve-payments.js';
 
 /** How one delivery of a batch ended. */
 export type DeliveryVerdict =
@@ -98,6 +99,11 @@ export function createOrderJobMetrics(registry: Registry) {
   const consumed = count('seckill_consumed_messages_total', 'Messages by group and how they ended.', verdictLabels);
   const notified = count('seckill_notified_orders_total', 'Orders of which buyers who wait were notified.');
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
+  const attempts = count(
+    'seckill_payment_attempts_resolved_total',
+    'Charges that were begun and not finished, by what the payment provider says of them.',
+    ['state'],
+  );
   const refundLabels = ['outcome'];
   const refunds = count('seckill_refund_tries_total', 'Tries to give money back by outcome.', refundLabels);
   return {
@@ -119,6 +125,8 @@ export function createOrderJobMetrics(registry: Registry) {
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),
     /** One try to give money back. */
+    /** An attempt to pay that an api left open, by how it stands after the provider was asked. */
+    attemptResolved: (state: ResolvedAttempt): void => attempts.labels(state).inc(),
     refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
   };
 }

@@ -1,5 +1,5 @@
 import { OperationalError } from '../core/errors.js';
-import { composeOrderId, SEQUENCE_PER_MS } from '../core/order-id.js';
+import { composeOrderId, MINT_BEHIND_MAX_MS, SEQUENCE_PER_MS } from '../core/order-id.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { WorkerSlotLease, WorkerSlots } from '../core/ports/order-repository.js';
@@ -18,10 +18,13 @@ export interface OrderIdMinterOptions {
 export type MintOutcome =
   | { readonly outcome: 'minted'; readonly orderIds: readonly string[] }
   | { readonly outcome: 'refused'; readonly reason: 'no_lease' | 'clock_behind'; readonly waitMs: number };
+type Refusal = MintOutcome & { readonly outcome: 'refused' };
 
 export interface OrderIdMinter {
   /** Mints one id per user id. Never throws, never waits. */
   mint(userIds: readonly string[]): MintOutcome;
+  /** Why no id can be minted now, as a sentence; null when one can. */
+  problem(): string | null;
   /**
    * Takes a slot, or keeps it for another `leaseMs`. To be called every third of `leaseMs`, also while it fails.
    * @throws OperationalError mysql; the lease we have goes on until it ends
@@ -36,8 +39,20 @@ export interface OrderIdMinter {
  * on behind it; so a clock that NTP sets back by less than this is not noticed.
  */
 const AHEAD_MAX_MS = 100;
+/** A clock that was set back by less is waited for; after a longer step another slot is taken, whose times are free. */
+const WAIT_FOR_CLOCK_MAX_MS = 10_000;
 /** How long a caller should wait for a lease: it is renewed at its own pace. */
 const LEASE_WAIT_MS = 250;
+
+/** A slot that is ours. */
+interface Lease extends WorkerSlotLease {
+  /** Monotonic. */
+  readonly untilMs: number;
+  /** No id bears this time or a later one: by then the slot may be given to another process. */
+  readonly idsBeforeMs: number;
+  /** What the clock of MySQL shows less our monotonic time. */
+  readonly mysqlAheadMs: number;
+}
 
 /**
  * Mints order ids (layout: src/core/order-id.ts) under a leased worker slot; refuses when clock or lease do not allow
@@ -47,20 +62,56 @@ export function createOrderIdMinter(
   { slots, clock, log }: { readonly slots: WorkerSlots; readonly clock: Clock; readonly log: Log },
   { owner, leaseMs }: OrderIdMinterOptions,
 ): OrderIdMinter {
-  let lease: WorkerSlotLease | null = null;
+  let lease: Lease | null = null;
   let closed = false;
-  // The last millisecond used and how many ids it gave. It only grows, whatever the clock does.
+  // The last millisecond used under this slot and how many ids it gave. It only grows, whatever the clock does.
   let lastMs = 0;
   let used = 0;
+  /** A slot is kept by its owner's name, so another slot needs another name. */
+  let name = owner;
+  let slotsLeft = 0;
+  let renewing: Promise<void> | null = null;
 
-  function refusal(nowMs: number, lastNeededMs: number): MintOutcome | null {
-    if (closed || lease === null || lastNeededMs >= lease.validUntilMs) {
+  function refusal(nowMs: number, lastNeededMs: number): Refusal | null {
+    if (closed || lease === null || clock.monotonicMs() >= lease.untilMs || lastNeededMs >= lease.idsBeforeMs) {
       return { outcome: 'refused', reason: 'no_lease', waitMs: LEASE_WAIT_MS };
     }
-    const aheadMs = lastMs - nowMs;
-    if (aheadMs > AHEAD_MAX_MS) return { outcome: 'refused', reason: 'clock_behind', waitMs: aheadMs - AHEAD_MAX_MS };
-    return null;
+    const behindMs = Math.max(
+      lastMs - nowMs - AHEAD_MAX_MS,
+      lease.restedSinceMs - nowMs, // times that the holder before may have used
+      lease.mysqlAheadMs + clock.monotonicMs() - nowMs - MINT_BEHIND_MAX_MS,
+    );
+    return behindMs > 0 ? { outcome: 'refused', reason: 'clock_behind', waitMs: behindMs } : null;
   }
+
+  const isFarBehind = (): boolean => lease !== null && lastMs - clock.nowMs() > WAIT_FOR_CLOCK_MAX_MS;
+
+  async function takeOrKeep(): Promise<void> {
+    const leaves = isFarBehind();
+    const asked = leaves ? `${owner}-${slotsLeft + 1}` : name;
+    const [askedMs, askedAtMs] = [clock.monotonicMs(), clock.nowMs()]; // before MySQL starts the lease: never overstayed
+    const next = await slots.acquire(asked, leaseMs);
+    if (closed) return;
+    if (leaves) {
+      // The lease of the old slot ends by itself: its times after now stay unused for so long.
+      slotsLeft++;
+      name = asked;
+      [lastMs, used] = [0, 0];
+      log.warn({ from: lease?.slot, to: next.slot }, 'the clock was set back: order ids go on under another slot');
+    } else if (lease !== null && lease.slot !== next.slot) {
+      log.warn({ from: lease.slot, to: next.slot }, 'the lease of the worker slot had ended, another slot is used');
+    }
+    lease = {
+      slot: next.slot,
+      nowMs: next.nowMs,
+      restedSinceMs: next.slot === lease?.slot ? lease.restedSinceMs : next.restedSinceMs,
+      untilMs: askedMs + leaseMs,
+      idsBeforeMs: askedAtMs + leaseMs,
+      mysqlAheadMs: next.nowMs - askedMs,
+    };
+  }
+
+  const renew = (): Promise<void> => (renewing ??= takeOrKeep().finally(() => (renewing = null)));
 
   return {
     mint(userIds): MintOutcome {
@@ -71,7 +122,10 @@ export function createOrderIdMinter(
       }
       const lastNeededMs = lastMs + Math.floor(Math.max(0, used + userIds.length - 1) / SEQUENCE_PER_MS);
       const refused = refusal(nowMs, lastNeededMs);
-      if (refused !== null || lease === null) return refused as MintOutcome;
+      if (refused !== null || lease === null) {
+        if (isFarBehind()) renew().catch((err: unknown) => log.warn({ err }, 'no other slot for order ids was taken'));
+        return refused as Refusal;
+      }
       const orderIds: string[] = [];
       for (const userId of userIds) {
         if (used === SEQUENCE_PER_MS) {
@@ -83,20 +137,21 @@ export function createOrderIdMinter(
       return { outcome: 'minted', orderIds };
     },
 
-    async renew(): Promise<void> {
-      const next = await slots.acquire(owner, leaseMs);
-      if (closed) return;
-      if (lease !== null && lease.slot !== next.slot) {
-        log.warn({ from: lease.slot, to: next.slot }, 'the lease of the worker slot had ended, another slot is used');
-      }
-      lease = next;
+    problem(): string | null {
+      const nowMs = Math.floor(clock.nowMs());
+      const refused = refusal(nowMs, Math.max(nowMs, lastMs));
+      if (refused === null) return null;
+      if (refused.reason === 'no_lease') return 'no slot for order ids is held: it is asked of MySQL again and again';
+      return `the clock was set back: no order id for another ${Math.ceil(refused.waitMs)} ms. Set the clock of this host (NTP)`;
     },
+
+    renew,
 
     async close(): Promise<void> {
       closed = true;
       if (lease === null) return;
       try {
-        await slots.free(owner);
+        await slots.free(name);
       } catch (error) {
         if (!(error instanceof OperationalError)) throw error;
         log.warn({ error: error.message }, 'the worker slot was not given back, its lease ends by itself');

@@ -1,5 +1,7 @@
 import { jittered } from '../core/back-off.js';
+import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Outbox, OutboxKind, OutboxPayloads, OutboxRow } from '../core/ports/outbox.js';
 import type { OrderJobMetrics } from './metrics.js';
@@ -10,82 +12,189 @@ export interface ReadableRow<K extends OutboxKind> extends OutboxRow<K> {
 }
 
 export interface RelayPorts<K extends OutboxKind> {
-  readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone'>;
+  readonly outbox: Pick<Outbox, 'lease' | 'markDone' | 'postpone' | 'giveBack'>;
   /**
    * Does what the rows say, all of it, or rejects. It may be called again for a row that it has done: safe to repeat.
    */
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
   /** Which new rows are handled together, since one message carries them all. Absent: each is handled alone. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly log: Log;
   readonly metrics: Pick<OrderJobMetrics, 'relayed'>;
 }
 
 /** Full leases of one run: a backlog is worked off in one go, but not for ever. */
 const LEASES_MAX = 50;
-/** A failed row waits 1, 2, 4 … s. So the longest wait after an outage is half a minute. */
+/** A failed row waits 1, 2, 4 … s, and so does its sale. So the longest wait after an outage is half a minute. */
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
+/** Rows that wait for their sale come back over so long, not all at once. */
+const RETURN_WITHIN_MS = 1_000;
 
 /**
  * Handles due rows of the outbox: leases them, does what they say, marks them done with one statement. A row that
  * failed is due again later, and then alone, so that it does not delay others for long. If the keeper dies before the
  * mark, the row is handled again when its lease is over.
- * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take
+ *
+ * A sale whose rows meet a fault is in trouble: its Redis master is away, or it is being repaired. Its other rows wait
+ * untried, and only one at a time is tried, by the second job: so its time-outs hold up no other sale.
+ * @param options `max`: rows of one lease, all handled at the same time; `leaseMs`: longer than `handle` may take, twice
+ * @returns two jobs, each with a loop of its own: one for the rows of all sales that are well, one that tries the others
  */
 export function relayOutbox<K extends OutboxKind>(
   ports: RelayPorts<K>,
   { kind, max, leaseMs }: { readonly kind: K; readonly max: number; readonly leaseMs: number },
-): Job {
-  return {
-    name: `relay-outbox:${kind}`,
-    async runOnce(): Promise<void> {
-      for (let leases = 1; leases <= LEASES_MAX; leases++) {
-        const rows = await ports.outbox.lease(kind, max, leaseMs);
-        if (rows.length > 0) await relay(rows, kind, ports);
-        if (rows.length < max) return;
-      }
+): readonly [relay: Job, tryTroubled: Job] {
+  const relay = new Relay(kind, ports);
+  return [
+    {
+      name: `relay-outbox:${kind}`,
+      async runOnce(): Promise<void> {
+        const errors: unknown[] = [];
+        for (let leases = 1; leases <= LEASES_MAX; leases++) {
+          const rows = await ports.outbox.lease(kind, max, leaseMs);
+          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));
+          if (rows.length < max) break;
+        }
+        if (errors.length > 0) throw errors[0];
+      },
     },
-  };
+    {
+      name: `relay-outbox:${kind}:troubled`,
+      async runOnce(): Promise<void> {
+        const [error] = await relay.tryTroubled();
+        if (error !== undefined) throw error;
+      },
+    },
+  ];
 }
 
-/** @throws the error of the first row that failed, after all rows are marked done or postponed */
-async function relay<K extends OutboxKind>(
-  rows: readonly OutboxRow<K>[],
-  kind: K,
-  { outbox, log, metrics, handle, group }: RelayPorts<K>,
-): Promise<void> {
-  const done: string[] = [];
-  const failedByAttempts = new Map<number, string[]>(); // those with as many attempts wait equally long
-  let firstError: unknown;
-  const failed = ({ outboxId, attempts }: OutboxRow<K>, error: unknown): void => {
-    firstError ??= error;
-    log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
-    failedByAttempts.set(attempts, [...(failedByAttempts.get(attempts) ?? []), outboxId]);
-  };
+/** A sale in trouble. */
+interface Trouble {
+  failures: number;
+  /** When one of its rows may be tried, monotonic. */
+  restsUntilMs: number;
+  /** The row that is tried next or right now; null: the next one that comes after the rest. */
+  row: ReadableRow<OutboxKind> | null;
+}
 
-  for (const row of rows.filter(({ payload }) => payload === null)) {
-    log.error({ outboxId: row.outboxId, kind }, 'an outbox row cannot be read: it has to be repaired by hand');
-    failed(row, new Error(`outbox row ${row.outboxId} cannot be read`));
-  }
-  const groups = groupsOf(
-    rows.filter((row): row is ReadableRow<K> => row.payload !== null),
-    group,
-  );
-  const results = await Promise.allSettled(groups.map(handle));
-  for (const [index, result] of results.entries()) {
-    const handled = groups[index] as readonly ReadableRow<K>[];
-    if (result.status === 'fulfilled') done.push(...handled.map(({ outboxId }) => outboxId));
-    else for (const row of handled) failed(row, result.reason);
+/** A sale that has had no row for so long is forgotten: another keeper may have handled them all. */
+const FORGOTTEN_AFTER_MS = 10 * RETRY_MAX_MS;
+
+class Relay<K extends OutboxKind> {
+  readonly #kind: K;
+  readonly #ports: RelayPorts<K>;
+  readonly #troubles = new Map<string, Trouble>();
+
+  constructor(kind: K, ports: RelayPorts<K>) {
+    this.#kind = kind;
+    this.#ports = ports;
   }
 
-  await outbox.markDone(done);
-  metrics.relayed(kind, 'published', done.length);
-  for (const [attempts, outboxIds] of failedByAttempts) {
-    await outbox.postpone(outboxIds, retryDelayMs(attempts));
-    metrics.relayed(kind, 'retried', outboxIds.length);
+  /**
+   * @returns the errors of rows that failed; all rows are marked done or postponed, or handed to `tryTroubled`
+   * @throws OperationalError mysql
+   */
+  async handleRows(rows: readonly OutboxRow<K>[]): Promise<unknown[]> {
+    const unreadable = rows.filter(({ payload }) => payload === null);
+    const waiting: OutboxRow<K>[] = [];
+    const well: ReadableRow<K>[] = [];
+    for (const row of rows) {
+      if (!isReadable(row)) continue;
+      const trouble = this.#troubles.get(saleOf(row));
+      if (trouble === undefined) well.push(row);
+      else if (trouble.row === null && trouble.restsUntilMs <= this.#ports.clock.monotonicMs()) trouble.row = row;
+      else waiting.push(row);
+    }
+    await this.#giveBack(waiting);
+    return [...(await this.#giveUpOn(unreadable)), ...(await this.#handle(groupsOf(well, this.#ports.group)))];
   }
-  if (failedByAttempts.size > 0) throw firstError;
+
+  /** Tries one row of each sale that has rested. @returns as `handleRows` */
+  async tryTroubled(): Promise<unknown[]> {
+    const forgottenMs = this.#ports.clock.monotonicMs() - FORGOTTEN_AFTER_MS;
+    const groups: ReadableRow<K>[][] = [];
+    for (const [saleId, { row, restsUntilMs }] of this.#troubles) {
+      if (row !== null) groups.push([row as ReadableRow<K>]);
+      else if (restsUntilMs < forgottenMs) this.#troubles.delete(saleId);
+    }
+    return groups.length === 0 ? [] : this.#handle(groups);
+  }
+
+  async #handle(groups: readonly (readonly ReadableRow<K>[])[]): Promise<unknown[]> {
+    const { outbox, log, metrics, handle } = this.#ports;
+    const kind = this.#kind;
+    const done: string[] = [];
+    const errors: unknown[] = [];
+    const failedByTries = new Map<number, string[]>(); // those with as many tries wait equally long
+    const results = await Promise.allSettled(groups.map(handle));
+    const delaysMs = new Map<number, number>();
+    for (const [index, result] of results.entries()) {
+      const rows = groups[index] as readonly ReadableRow<K>[];
+      const saleId = rows[0] === undefined ? '' : saleOf(rows[0]);
+      if (result.status === 'fulfilled') {
+        this.#troubles.delete(saleId);
+        done.push(...rows.map(({ outboxId }) => outboxId));
+        continue;
+      }
+      const error: unknown = result.reason;
+      errors.push(error);
+      // A fault is taken for trouble of the whole sale; a bug, or a value that cannot be handled, for one of these rows.
+      const isFault = error instanceof OperationalError && error.retryable;
+      const failures = isFault ? (this.#troubles.get(saleId)?.failures ?? 0) + 1 : 0;
+      for (const { outboxId, attempts } of rows) {
+        log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
+        const tries = Math.max(attempts, failures);
+        if (!delaysMs.has(tries)) delaysMs.set(tries, retryDelayMs(tries));
+        failedByTries.set(tries, [...(failedByTries.get(tries) ?? []), outboxId]);
+        const restsUntilMs = this.#ports.clock.monotonicMs() + (delaysMs.get(tries) ?? 0);
+        if (isFault) this.#troubles.set(saleId, { failures, restsUntilMs, row: null });
+      }
+      if (!isFault) this.#troubles.delete(saleId);
+    }
+    await outbox.markDone(done);
+    metrics.relayed(kind, 'published', done.length);
+    for (const [tries, outboxIds] of failedByTries)
+      await this.#postpone(outboxIds, delaysMs.get(tries) ?? RETRY_MAX_MS);
+    return errors;
+  }
+
+  /** Rows of sales in trouble were not tried; they come back when their sale has rested. */
+  async #giveBack(rows: readonly OutboxRow<K>[]): Promise<void> {
+    if (rows.length === 0) return;
+    const nowMs = this.#ports.clock.monotonicMs();
+    const restMs = rows.map((row) => (this.#troubles.get(saleOf(row))?.restsUntilMs ?? 0) - nowMs);
+    const delayMs = Math.max(RETRY_FIRST_MS, Math.min(...restMs)) + Math.random() * RETURN_WITHIN_MS;
+    await this.#ports.outbox.giveBack(
+      rows.map(({ outboxId }) => outboxId),
+      delayMs,
+    );
+  }
+
+  async #giveUpOn(unreadable: readonly OutboxRow<K>[]): Promise<unknown[]> {
+    const kind = this.#kind;
+    const errors: unknown[] = [];
+    for (const { outboxId, attempts } of unreadable) {
+      this.#ports.log.error({ outboxId, kind }, 'an outbox row cannot be read: it has to be repaired by hand');
+      await this.#postpone([outboxId], retryDelayMs(attempts));
+      errors.push(new Error(`outbox row ${outboxId} cannot be read`));
+    }
+    return errors;
+  }
+
+  async #postpone(outboxIds: readonly string[], delayMs: number): Promise<void> {
+    await this.#ports.outbox.postpone(outboxIds, delayMs);
+    this.#ports.metrics.relayed(this.#kind, 'retried', outboxIds.length);
+  }
+}
+
+const isReadable = <K extends OutboxKind>(row: OutboxRow<K>): row is ReadableRow<K> => row.payload !== null;
+
+/** The sale of a row; the releases of one row are of one sale. */
+function saleOf({ payload }: OutboxRow<OutboxKind>): string {
+  if (payload === null) return '';
+  return 'saleId' in payload ? payload.saleId : (payload[0]?.saleId ?? '');
 }
 
 /** New rows are grouped; one that has failed goes alone, in case it is what fails. */

@@ -10,17 +10,19 @@ const SIMULATED = 'simulated-';
 
 /**
  * A payment simulator: no money moves, no provider is called. It keeps no state: what it answers follows from order and key,
- * so a repeated charge is the same payment. Its payment ids start with `simulated-`, wherever they show up. Any other
+ * so a repeated charge is the same payment, and a charge that was begun counts as made. Its payment ids start with `simulated-`, wherever they show up. Any other
  * payment, told by webhook, is of real money: it says of none that it is on its way back.
  */
 export function createPaymentSimulator(): PaymentProvider {
+  const charge: PaymentProvider['charge'] = async (orderId, amountCents, key) => {
+    if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'declined' };
+    if (key.startsWith(SIMULATED_LOST_ANSWER)) return { outcome: 'unknown' };
+    const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
+    return { outcome: 'succeeded', payment: { paymentId: `${SIMULATED}${id}`, amountCents } };
+  };
   return {
-    async charge(orderId, amountCents, key) {
-      if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'declined' };
-      if (key.startsWith(SIMULATED_LOST_ANSWER)) return { outcome: 'unknown' };
-      const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
-      return { outcome: 'succeeded', payment: { paymentId: `${SIMULATED}${id}`, amountCents } };
-    },
+    charge,
+    lookUp: charge,
     async refund(paymentId) {
       if (!paymentId.startsWith(SIMULATED)) return { outcome: 'refused', detail: 'not a simulated payment' };
       const word = paymentId.slice(SIMULATED.length);

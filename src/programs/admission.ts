@@ -27,7 +27,7 @@ import { createLimitStore } from '../redis/limit-store.js';
 import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
-import { steadyClock, systemClock } from './system-clock.js';
+import { systemClock as clock } from './system-clock.js';
 import { withBreakers } from './with-breakers.js';
 
 /** Old answers kept per endpoint; at half a kB each, some MB. */
@@ -60,7 +60,7 @@ export async function openAdmission(
   const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
   const repository = createRuleRepository(mysql);
   const broadcast = createRuleBroadcast(redis);
-  const current = new CurrentRules({ repository, broadcast, clock: steadyClock, metrics, log, unfit });
+  const current = new CurrentRules({ repository, broadcast, clock, metrics, log, unfit });
   await current.start();
   const ruleAdmin = new RuleAdmin({ repository, broadcast, log, unfit });
 
@@ -69,7 +69,7 @@ export async function openAdmission(
   const limits = new Limits({
     rules: () => current.rules.limits,
     store: createLimitStore(redis),
-    clock: steadyClock,
+    clock,
     metrics,
     log,
   });
@@ -77,7 +77,7 @@ export async function openAdmission(
     {
       rules: () => current.rules.breaker,
       store: createBreakerStore(redis),
-      clock: steadyClock,
+      clock,
       random: Math.random,
       metrics,
       log,
@@ -93,8 +93,7 @@ export async function openAdmission(
   // Breakers last: a request that they let through as a trial should reach the dependency.
   const layers = [lists, limits, new DegradeLayer(degrade)];
 
-  // What a purchase must show. Clients and other processes read these times, so the clock is that of the machine.
-  const clock = systemClock;
+  // What a purchase must show. Clients and other processes read its times, so they are wall time.
   const seals = new Seals(keys.seal);
   const signRules = () => current.rules.sign;
   const tokenRules = () => current.rules.sign.tokens;
@@ -107,7 +106,7 @@ export async function openAdmission(
   );
   const reads = (endpoint: ReadEndpoint): DegradedReads => {
     const rules = () => current.rules.degrade.cache;
-    return new DegradedReads(endpoint, new FallbackCache<Body>({ rules, clock: steadyClock, max: ANSWERS_MAX }));
+    return new DegradedReads(endpoint, new FallbackCache<Body>({ rules, clock, max: ANSWERS_MAX }));
   };
   return {
     services: {
@@ -144,6 +143,6 @@ export async function openAdmission(
 async function tick(rooms: WaitingRooms, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     rooms.runOnce();
-    await systemClock.sleep(TICK_MS, signal);
+    await clock.sleep(TICK_MS, signal);
   }
 }

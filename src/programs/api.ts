@@ -6,6 +6,7 @@ import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
+import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
@@ -56,6 +57,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
+  const attempts = createPaymentAttempts(mysql);
 
   // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
   const notifications = openPurchaseNotifications(config.redis, log);
@@ -88,7 +90,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       streamTimes,
       getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-      payOrder: (request) => payOrder(request, { repository: orders, moves, provider, log }),
+      payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
       orderSearch: operator.orderSearch(),
       refunds,

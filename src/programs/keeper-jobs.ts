@@ -10,6 +10,7 @@ import { createOrderRepository, createOrderStates } from '../mysql/order-reposit
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
+import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
@@ -23,6 +24,7 @@ import { notifyBuyers } from '../orders/notify-buyers.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits } from '../orders/outbox-handlers.js';
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
+import { resolvePayments } from '../orders/resolve-payments.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
@@ -66,7 +68,7 @@ const RECEIVE_EVERY_MS = 200;
 const ROWS_PER_LEASE = 64;
 /** Refunds leased together; each is a call of the provider. */
 const REFUNDS_PER_LEASE = 16;
-/** Longer than any call of a provider. */
+/** Longer than any call of a provider; also for the attempts to pay. */
 const REFUND_LEASE_MS = 60_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
@@ -102,8 +104,8 @@ export function planJobs(
   const moves = points.moves(createOrderTransitions(mysql, { clock, log }));
   const deadLetters = createDeadLetterRepository(mysql);
   const outbox = createOutbox(mysql);
-  const published = { outbox: points.published(outbox), log, metrics };
-  const released = { outbox: points.released(outbox), log, metrics };
+  const published = { outbox: points.published(outbox), clock, log, metrics };
+  const released = { outbox: points.released(outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
@@ -164,18 +166,17 @@ export function planJobs(
     ],
 
     // The outbox: events, payment deadlines, and units that go back.
-    [
-      outboxEveryMs,
-      relayOutbox(
+    ...[
+      ...relayOutbox(
         { ...published, handle: publishRecorded(broker), group: groupRecorded },
         { kind: 'batch_recorded', ...rows },
       ),
-    ],
-    [
-      outboxEveryMs,
-      relayOutbox({ ...published, handle: publishMoved(broker), group: groupMoved }, { kind: 'orders_moved', ...rows }),
-    ],
-    [outboxEveryMs, relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows })],
+      ...relayOutbox(
+        { ...published, handle: publishMoved(broker), group: groupMoved },
+        { kind: 'orders_moved', ...rows },
+      ),
+      ...relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows }),
+    ].map((job): PlannedJob => [outboxEveryMs, job]),
     [everyMs, watchOutbox(outbox, metrics)],
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
@@ -234,6 +235,7 @@ export function planJobs(
           outbox: config.overdue.outboxMs,
           dead_letter: config.overdue.deadLetterMs,
           refund: config.overdue.refundMs,
+          payment_open: config.overdue.paymentMs,
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
         },
@@ -247,6 +249,8 @@ export function planJobs(
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
     jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
+    const asked = { attempts: createPaymentAttempts(mysql), provider, moves, metrics, log };
+    jobs.push([everyMs, resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
   }
   return jobs;
 }

@@ -50,14 +50,14 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 
   const probe = await startProbeServer(
     { ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }), metrics: () => registry.metrics() },
-    config.metrics,
+    config.keeperMetrics,
   );
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
 
   return {
-    ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
+    ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
       stopping.abort();

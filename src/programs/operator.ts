@@ -44,7 +44,6 @@ import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '.
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
-import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
@@ -139,8 +138,8 @@ export class Operator<S extends SectionName> {
       states: createOrderStates(mysql),
       coupons: createCouponRepository(mysql),
       channel: this.#openRedrives(),
-      deadlines: this.#openChannel(() => createDeadlineChannel(connection)),
-      events: this.#openChannel(() => createOrderEventChannel(connection)),
+      deadlines: this.#openChannel(async () => (await loadChannels()).createDeadlineChannel(connection)),
+      events: this.#openChannel(async () => (await loadChannels()).createOrderEventChannel(connection)),
       minter: this.#openMinter(mysql),
       clock,
     });
@@ -233,7 +232,7 @@ export class Operator<S extends SectionName> {
   #openRedrives(this: Operator<'rocketmq'>): RedriveChannel {
     if (this.#given.redrives !== undefined) return this.#given.redrives;
     const connection = brokerConnection(this.#config.rocketmq, this.#log);
-    return this.#openChannel(() => createRedriveChannel(connection));
+    return this.#openChannel(async () => (await loadChannels()).createRedriveChannel(connection));
   }
 
   #openChannel<M>(start: () => Promise<Channel<M>>): Channel<M> {
@@ -245,7 +244,7 @@ export class Operator<S extends SectionName> {
   /** Takes a slot for order ids when a purchase is first given up. */
   #openMinter(mysql: MysqlPool): OrderIdMinter {
     this.#minter ??= createOrderIdMinter(
-      { slots: createWorkerSlots(mysql, clock), clock, log: this.#log },
+      { slots: createWorkerSlots(mysql), clock, log: this.#log },
       { owner: `operator-${randomBytes(8).toString('hex')}`, leaseMs: SLOT_LEASE_MS },
     );
     return this.#minter;
@@ -306,6 +305,9 @@ interface Channel<M> {
   /** Never rejects. */
   close(): Promise<void>;
 }
+
+/** The client of the broker takes longer to load than most commands to run, and few of them publish. */
+const loadChannels = () => import('../rocketmq/plain-channels.js');
 
 /** A producer that starts with its first message, since an operator seldom needs one. A failed start is tried again. */
 function startedWhenUsed<M>(start: () => Promise<Channel<M>>): Channel<M> {

@@ -21,7 +21,7 @@ import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';
 import { brokerConnection } from './servers.js';
-import { steadyClock, systemClock as clock } from './system-clock.js';
+import { systemClock as clock } from './system-clock.js';
 import type { WithBreakers } from './with-breakers.js';
 
 /** Sale snapshots kept in memory. */
@@ -70,13 +70,13 @@ export async function openPurchasePath(
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
-    { repository: sales, cache, clock: steadyClock },
+    { repository: sales, cache, clock },
     { memoryTtlMs: config.gate.snapshotMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
   const units = new UnitFetcher(points.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { store, units, clock: steadyClock, log },
+    { store, units, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const placePorts: PlaceBatchPorts = {
@@ -86,11 +86,10 @@ export async function openPurchasePath(
     flags,
     snapshots,
     clock,
-    steadyClock,
   };
   const batcher: Batcher = new Batcher(config.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
-    clock: steadyClock,
+    clock,
     metrics: createPurchaseMetrics(registry, () => batcher),
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
@@ -116,7 +115,7 @@ export async function openPurchasePath(
 
 /** Counts which sales are hot, and shows them. */
 function hotSales({ hotSalePerSecond: perSecond }: Config<'gate'>['gate'], registry: Registry): HotSales {
-  const hot = new HotSales({ perSecond }, steadyClock);
+  const hot = new HotSales({ perSecond }, clock);
   showHotSales(registry, () => hot.hottest());
   return hot;
 }

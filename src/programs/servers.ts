@@ -4,6 +4,7 @@ import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { ReadyReport } from '../http/services.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { createPaymentSimulator } from '../payment/simulator.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
@@ -52,15 +53,17 @@ export function createReadiness(servers: {
   readonly mysql: MysqlPool;
   readonly endpoint: string;
   readonly health?: ChannelHealth;
+  /** Of a worker, which is of no use without order ids. */
+  readonly minter?: Pick<OrderIdMinter, 'problem'>;
 }): () => Promise<ReadyReport> {
-  const { redis, mysql, endpoint, health } = servers;
+  const { redis, mysql, endpoint, health, minter } = servers;
   let underWay: Promise<ReadyReport> | null = null;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
       probeRedisWrites(redis),
       probeBroker(endpoint, health),
       mysql.probe().then(
-        () => null,
+        () => mysql.writeRefusal(),
         (error: unknown) => (error instanceof Error ? error.message : String(error)),
       ),
     ]);
@@ -70,6 +73,10 @@ export function createReadiness(servers: {
       { name: 'rocketmq', ok: isReachable, detail: isReachable ? endpoint : brokerProbe.detail },
       { name: 'mysql', ok: mysqlDetail === null, detail: mysqlDetail ?? 'answers' },
     ];
+    if (minter !== undefined) {
+      const problem = minter.problem();
+      dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
+    }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
   return () => {

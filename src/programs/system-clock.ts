@@ -3,6 +3,7 @@ import type { Clock } from '../core/ports/clock.js';
 /** The clock of this machine. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
@@ -14,10 +15,4 @@ export const systemClock: Clock = {
       const timer = setTimeout(wake, ms);
       signal?.addEventListener('abort', wake);
     }),
-};
-
-/** For lives and waits inside one process: it goes on evenly, whatever is done to the clock of the machine. */
-export const steadyClock: Clock = {
-  ...systemClock,
-  nowMs: () => performance.timeOrigin + performance.now(),
 };

@@ -43,7 +43,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
 
   const owner = ownerName();
   const leaseMs = config.order.slotLeaseMs;
-  const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql, clock), clock, log }, { owner, leaseMs });
+  const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql), clock, log }, { owner, leaseMs });
   await minter.renew();
   const stopRenewing = keepLease(minter, leaseMs, log);
 
@@ -80,14 +80,14 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const probe = await startProbeServer(
     {
       // one broker serves both consumers
-      ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health }),
+      ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter }),
       metrics: () => registry.metrics(),
     },
-    config.metrics,
+    config.workerMetrics,
   );
 
   return {
-    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.metrics.host}:${probe.port}/metrics`,
+    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.workerMetrics.host}:${probe.port}/metrics`,
     facts: { metricsPort: probe.port },
     async stop(): Promise<void> {
       const closed = Promise.all(consumers.map(({ source }) => source.close())); // open receives end by themselves

@@ -30,7 +30,6 @@ type Place = (
 
 export interface BatcherPorts {
   readonly place: Place;
-  /** Monotonic. */
   readonly clock: Clock;
   readonly metrics: PurchaseMetrics;
   /** Judges what `place` threw: a dependency that is down is answered `unavailable`; a bug must not be hidden. */
@@ -170,7 +169,7 @@ export class Batcher {
   }
 
   #enqueue(lane: Lane, purchase: Purchase, key: string, trace: string, waiters: Waiter[]): void {
-    const enteredMs = this.#ports.clock.nowMs();
+    const enteredMs = this.#ports.clock.monotonicMs();
     const pending: PendingPurchase = {
       purchase,
       key,
@@ -218,7 +217,7 @@ export class Batcher {
     if (isIdle) this.#lanes.delete(bucketName(lane.bucket));
   }
 
-  /** Keeps the next small batch at a distance. By a timer, because the clock of a machine may step. */
+  /** Keeps the next small batch at a distance. */
   #gather(lane: Lane): void {
     if (lane.isGathering || this.#crowd <= 1) return;
     lane.isGathering = true;
@@ -238,7 +237,7 @@ export class Batcher {
   async #expire(lane: Lane): Promise<void> {
     const { clock } = this.#ports;
     for (let oldest = lane.queue[0]; oldest !== undefined; oldest = lane.queue[0]) {
-      const restMs = oldest.enteredMs + this.#options.waitMaxMs - clock.nowMs();
+      const restMs = oldest.enteredMs + this.#options.waitMaxMs - clock.monotonicMs();
       if (restMs >= 0) {
         await clock.sleep(restMs + 1);
         continue;
@@ -253,7 +252,7 @@ export class Batcher {
   /** The next batch, without those that have waited too long: they are answered. */
   #takeBatch(lane: Lane): PendingPurchase[] {
     const { sizeMax, waitMaxMs } = this.#options;
-    const nowMs = this.#ports.clock.nowMs();
+    const nowMs = this.#ports.clock.monotonicMs();
     const taken = lane.queue.splice(0, sizeMax);
     this.#waiting -= taken.length;
     const [oldest] = taken;
@@ -272,7 +271,7 @@ export class Batcher {
   async #place(lane: Lane, batch: readonly PendingPurchase[]): Promise<void> {
     const { place, clock, metrics, onError } = this.#ports;
     lane.inFlight++;
-    const startedMs = clock.nowMs();
+    const startedMs = clock.monotonicMs();
     this.#gather(lane);
     const purchases = batch.map((pending) => pending.purchase);
     const again: number[] = [];
@@ -282,11 +281,11 @@ export class Batcher {
     };
     try {
       const verdict = await place(lane.bucket, purchases, batch[0]?.trace ?? '', deliver);
-      metrics.batchPlaced(verdict, batch.length, clock.nowMs() - startedMs);
+      metrics.batchPlaced(verdict, batch.length, clock.monotonicMs() - startedMs);
       if (again.length > 0) this.#goAgain(lane, batch, again);
     } catch (error) {
       const outcome = onError(error);
-      metrics.batchPlaced(outcome, batch.length, clock.nowMs() - startedMs);
+      metrics.batchPlaced(outcome, batch.length, clock.monotonicMs() - startedMs);
       for (const pending of batch) this.#answer(lane, pending, { outcome });
     }
     lane.inFlight--;

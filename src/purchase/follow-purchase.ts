@@ -3,6 +3,7 @@ import type { OrderState } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import type { StatusMetrics } from './metrics.js';
+import { Places } from './places.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
@@ -78,18 +79,17 @@ export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found'
 /** Follows purchases from step to step, by notifications and by reading the stores now and then. */
 export class FollowPurchase {
   readonly #ports: FollowPurchasePorts;
-  readonly #options: FollowPurchaseOptions;
-  /** Followers by buyer; buyers without any are not in it. */
-  readonly #byBuyer = new Map<string, number>();
-  #following = 0;
+  readonly #pollMaxMs: number;
+  readonly #places: Places;
 
   constructor(ports: FollowPurchasePorts, options: FollowPurchaseOptions) {
     this.#ports = ports;
-    this.#options = options;
+    this.#pollMaxMs = options.pollMaxMs;
+    this.#places = new Places({ max: options.followersMax, perBuyerMax: options.followersPerBuyerMax });
   }
 
   get following(): number {
-    return this.#following;
+    return this.#places.taken;
   }
 
   /**
@@ -97,7 +97,7 @@ export class FollowPurchase {
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
-    const close = this.#enter(query.userId);
+    const close = this.#places.take(query.userId);
     if (close === null) return { outcome: 'overloaded' };
     try {
       const first = stepOf(await readPurchase(query, null, this.#ports));
@@ -113,26 +113,8 @@ export class FollowPurchase {
     }
   }
 
-  /** Takes a place. @returns frees it, once; null when there is none */
-  #enter(userId: string): (() => void) | null {
-    const { followersMax, followersPerBuyerMax } = this.#options;
-    const own = this.#byBuyer.get(userId) ?? 0;
-    if (this.#following >= followersMax || own >= followersPerBuyerMax) return null;
-    this.#following++;
-    this.#byBuyer.set(userId, own + 1);
-    let open = true;
-    return () => {
-      if (!open) return;
-      open = false;
-      this.#following--;
-      const left = (this.#byBuyer.get(userId) ?? 1) - 1;
-      if (left > 0) this.#byBuyer.set(userId, left);
-      else this.#byBuyer.delete(userId);
-    };
-  }
-
   async *#steps(first: PurchaseStep, query: FollowQuery, close: () => void): AsyncGenerator<PurchaseStep> {
-    const watch = new PurchaseWatch(query, this.#ports, this.#options.pollMaxMs);
+    const watch = new PurchaseWatch(query, this.#ports, this.#pollMaxMs);
     try {
       let { seen } = query;
       let step: PurchaseStep | null = first;

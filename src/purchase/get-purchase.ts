@@ -1,6 +1,7 @@
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import type { StatusMetrics } from './metrics.js';
+import { Places } from './places.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
@@ -18,12 +19,14 @@ export interface PurchaseQuery extends PurchaseRef {
 
 /** Long polls that may wait at the same time; one more is answered at once. Each costs one read of Redis per poll. */
 const WAITERS_MAX = 2000;
+/** Those of one buyer, who waits for one or a few purchases. */
+const WAITERS_PER_BUYER_MAX = 10;
 
 /** The status of a purchase, at once or as soon as it is more than `pending`. */
 export class GetPurchase {
   readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
-  #waiting = 0;
+  readonly #places = new Places({ max: WAITERS_MAX, perBuyerMax: WAITERS_PER_BUYER_MAX });
 
   /** @param pollMaxMs a waiting caller's purchase is read this often at least, ms, also without a notification */
   constructor(ports: GetPurchasePorts, pollMaxMs: number) {
@@ -34,23 +37,24 @@ export class GetPurchase {
   /** @throws OperationalError redis or mysql */
   async get(query: PurchaseQuery): Promise<PurchaseStatus> {
     const { clock } = this.#ports;
-    const deadlineMs = clock.nowMs() + query.waitMs;
+    const deadlineMs = clock.monotonicMs() + query.waitMs;
     const status = await readPurchase(query, null, this.#ports);
-    if (status.status !== 'pending' || query.waitMs === 0 || this.#waiting >= WAITERS_MAX) return status;
-    this.#waiting++;
+    if (status.status !== 'pending' || query.waitMs === 0) return status;
+    const leave = this.#places.take(query.userId);
+    if (leave === null) return status;
     const watch = new PurchaseWatch(query, this.#ports, this.#pollMaxMs);
     try {
       return await this.#wait(query, watch, deadlineMs);
     } finally {
       watch.close();
-      this.#waiting--;
+      leave();
     }
   }
 
   async #wait(query: PurchaseQuery, watch: PurchaseWatch, deadlineMs: number): Promise<PurchaseStatus> {
     const { clock, metrics } = this.#ports;
     for (;;) {
-      const leftMs = deadlineMs - clock.nowMs();
+      const leftMs = deadlineMs - clock.monotonicMs();
       if (leftMs <= 0 || query.signal.aborted) return { status: 'pending' };
       const notified = await watch.next(leftMs, query.signal);
       const status = await readPurchase(query, notified, this.#ports);

@@ -18,10 +18,7 @@ export interface PlaceBatchPorts {
   readonly units: Pick<UnitFetcher, 'fetch'>;
   readonly flags: Pick<SoldOutFlags, 'observe'>;
   readonly snapshots: Pick<SaleSnapshots, 'forget'>;
-  /** Wall clock: the batch carries its time of creation. */
   readonly clock: Clock;
-  /** Monotonic clock of the sold-out flags. */
-  readonly steadyClock: Clock;
 }
 
 /** Nothing was taken for this purchase, and it may go into the next batch, whose precheck knows more. */
@@ -58,7 +55,7 @@ export async function placeBatch(
   deliver: Deliver,
   ports: PlaceBatchPorts,
 ): Promise<BatchVerdict> {
-  const askedAtMs = ports.steadyClock.nowMs();
+  const askedAtMs = ports.clock.monotonicMs();
   const precheck = await ports.store.precheck(bucket, purchases);
 
   const survivors: number[] = [];

@@ -39,7 +39,7 @@ export class PurchaseWatch {
     this.#pollMaxMs = pollMaxMs;
     this.#unsubscribe = notifications.listen(purchase, (notification) => {
       if (notification === null) {
-        this.#readAtMs = Math.min(this.#readAtMs, clock.nowMs() + random() * READ_AFTER_RECONNECT_MS);
+        this.#readAtMs = Math.min(this.#readAtMs, clock.monotonicMs() + random() * READ_AFTER_RECONNECT_MS);
       } else if (this.#notified === null || notification.state !== 'pending_payment') {
         this.#notified = notification; // a late copy of an early step does not replace a later step
       }
@@ -53,13 +53,13 @@ export class PurchaseWatch {
    */
   async next(maxMs: number, signal: AbortSignal): Promise<PurchaseStatus | null> {
     const pauseMs = this.#pauseMs * (1 - PAUSE_SPREAD * this.#random());
-    const endMs = this.#clock.nowMs() + Math.min(pauseMs, maxMs);
+    const endMs = this.#clock.monotonicMs() + Math.min(pauseMs, maxMs);
     while (this.#notified === null && !signal.aborted) {
-      const waitMs = Math.min(endMs, this.#readAtMs) - this.#clock.nowMs();
+      const waitMs = Math.min(endMs, this.#readAtMs) - this.#clock.monotonicMs();
       if (waitMs <= 0) break;
       await this.#sleep(waitMs, signal);
     }
-    if (this.#clock.nowMs() >= endMs) this.#pauseMs = Math.min(this.#pauseMs * PAUSE_GROWTH, this.#pollMaxMs);
+    if (this.#clock.monotonicMs() >= endMs) this.#pauseMs = Math.min(this.#pauseMs * PAUSE_GROWTH, this.#pollMaxMs);
     const notified = this.#notified;
     this.#notified = null;
     this.#readAtMs = Infinity;

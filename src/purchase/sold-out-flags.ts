@@ -57,10 +57,10 @@ export class SoldOutFlags {
   refuses(ref: HomeBucket, key: string): boolean {
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
-    const restMs = flag.untilMs - this.#ports.clock.nowMs();
+    const restMs = flag.untilMs - this.#ports.clock.monotonicMs();
     if (restMs <= 0) return false;
     if (restMs <= this.#options.lifeMs / 2 && !flag.isBusy) {
-      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.nowMs());
+      void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.monotonicMs());
     }
     return !flag.keys.has(key);
   }
@@ -74,7 +74,7 @@ export class SoldOutFlags {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
       if (this.refuses(ref, NO_KEY)) return true;
       const flag = this.#flags.get(bucketName(ref));
-      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.nowMs()) return true;
+      if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.monotonicMs()) return true;
     }
     return false;
   }
@@ -84,7 +84,7 @@ export class SoldOutFlags {
    * nothing: a bucket that is not loaded is not sold out.
    * @param seenMs when precheck was sent: its answer may have taken long; default now
    */
-  observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.nowMs()): void {
+  observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
     if (unitsLeft === null) return;
     const name = bucketName(ref);
     const flag = this.#flags.get(name);
@@ -94,7 +94,7 @@ export class SoldOutFlags {
     }
     const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, isBusy: false };
     armed.emptyUntilMs = seenMs + this.#options.lifeMs;
-    if (armed.isBusy || armed.untilMs > this.#ports.clock.nowMs()) return;
+    if (armed.isBusy || armed.untilMs > this.#ports.clock.monotonicMs()) return;
     this.#flags.set(name, armed);
     void this.#whileBusy(armed, ref, this.#arm, seenMs);
   }

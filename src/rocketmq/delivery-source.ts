@@ -66,7 +66,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   readonly #address: ClientAddress;
   readonly #log: Log;
   readonly #receives = new Set<Promise<unknown>>();
-  /** Handed out and neither acked nor given back, with the time until which they are ours. */
+  /** Handed out and neither acked nor given back, with the time until which they are ours, as `performance.now()`. */
   readonly #handedOut = new Map<MessageView, number>();
   #consumer!: PatchedConsumer;
   /** Since when every receive has failed; null after one that returned. */
@@ -88,7 +88,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     assert(max >= 1 && max <= RECEIVE_MAX, `max must be 1 to ${RECEIVE_MAX}`);
     if (this.#closing) return [];
     if (this.#hasLostProxy()) await (this.#replacing ??= this.#replaceConsumer());
-    const startedAtMs = Date.now();
+    const startedAtMs = performance.now();
     const call = this.#consumer.receive(max, this.#options.invisibleMs);
     this.#receives.add(call);
     try {
@@ -111,8 +111,8 @@ class RocketmqDeliverySource implements OpenDeliverySource {
     this.#closing = true;
     const { awaitMs = AWAIT_MS_DEFAULT, requestTimeoutMs = REQUEST_TIMEOUT_MS_DEFAULT } = this.#options;
     await within(Promise.allSettled(this.#receives), awaitMs + requestTimeoutMs);
-    const drainedBy = Date.now() + DRAIN_MS;
-    while (this.#handedOut.size > 0 && Date.now() < drainedBy) await sleep(DRAIN_POLL_MS);
+    const drainedBy = performance.now() + DRAIN_MS;
+    while (this.#handedOut.size > 0 && performance.now() < drainedBy) await sleep(DRAIN_POLL_MS);
     await stopClient(this.#consumer, this.#log);
   }
 
@@ -131,7 +131,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
 
   #hasLostProxy(): boolean {
     const replaceAfterMs = this.#options.replaceAfterMs ?? REPLACE_AFTER_MS;
-    return this.#failingSinceMs !== null && Date.now() - this.#failingSinceMs >= replaceAfterMs;
+    return this.#failingSinceMs !== null && performance.now() - this.#failingSinceMs >= replaceAfterMs;
   }
 
   /** A new client takes over, also for the acks of what the old one received: a receipt belongs to the group. */
@@ -146,7 +146,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       this.#failingSinceMs = null;
       void stopClient(old, this.#log); // bounded, never rejects
     } catch (error) {
-      this.#failingSinceMs = Date.now(); // the next try after another replaceAfterMs; the old one goes on until then
+      this.#failingSinceMs = performance.now(); // the next try after another replaceAfterMs; the old one goes on until then
       throw error;
     } finally {
       this.#replacing = null;
@@ -165,7 +165,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
 
   #toDelivery(view: MessageView): Delivery {
     this.#forgetExpired();
-    this.#handedOut.set(view, Date.now() + this.#options.invisibleMs);
+    this.#handedOut.set(view, performance.now() + this.#options.invisibleMs);
     let done = false; // the client would let a message be acked that was given back
     const once = async (verb: string, call: () => Promise<void>): Promise<boolean> => {
       if (done) return false;
@@ -181,7 +181,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       ack: () => once('ack', () => this.#consumer.ackOne(view)),
       hold: async (ms) => {
         if (done || !(await this.#wasAccepted(view, 'hold', () => this.#consumer.hideFor(view, ms)))) return false;
-        this.#handedOut.set(view, Date.now() + ms);
+        this.#handedOut.set(view, performance.now() + ms);
         return true;
       },
       retryAfter: async (delayMs) => {
@@ -209,7 +209,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   #forgetExpired(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const [view, untilMs] of this.#handedOut) if (untilMs <= now) this.#handedOut.delete(view);
   }
 }

@@ -45,26 +45,24 @@ async function tryConnect(endpoint: string): Promise<string | null> {
 /** How long a failure counts: an unready process gets no calls, so that nothing else would clear it. */
 const FAILURE_COUNTS_MS = 10_000;
 
-/** When a channel last had an answer from its broker, and its last error. Times in Unix ms. */
+/** How the last call of a channel to its broker went, and its last error. */
 export class ChannelHealth {
-  lastSuccessAtMs: number | null = null;
-  lastFailureAtMs: number | null = null;
   lastError: string | null = null;
+  #lastFailureMs = 0;
   #lastCallFailed = false;
 
   succeeded(): void {
-    this.lastSuccessAtMs = Date.now();
     this.#lastCallFailed = false;
   }
 
   failed(error: unknown): void {
-    this.lastFailureAtMs = Date.now();
+    this.#lastFailureMs = performance.now();
     this.lastError = error instanceof Error ? error.message : String(error);
     this.#lastCallFailed = true;
   }
 
   /** True when the last call failed, and that not long ago. */
   isFailing(): boolean {
-    return this.#lastCallFailed && Date.now() - (this.lastFailureAtMs ?? 0) < FAILURE_COUNTS_MS;
+    return this.#lastCallFailed && performance.now() - this.#lastFailureMs < FAILURE_COUNTS_MS;
   }
 }

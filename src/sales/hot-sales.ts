@@ -89,12 +89,12 @@ export const HOT_SALES_MAX = 10;
 /** The sales with most attempts to buy, over the last ten seconds of this process. Memory does not grow with the number of sales. */
 export class HotSales {
   readonly #options: HotSalesOptions;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #slices = Array.from({ length: SLICES }, () => new SpaceSaving(SALES_PER_SLICE));
   /** Number of the slice that is being filled, since the clock began. */
   #now = 0;
 
-  constructor(options: HotSalesOptions, clock: Pick<Clock, 'nowMs'>) {
+  constructor(options: HotSalesOptions, clock: Pick<Clock, 'monotonicMs'>) {
     this.#options = options;
     this.#clock = clock;
     if (options.perSecond > 0) this.#now = this.#sliceOfNow();
@@ -125,16 +125,16 @@ export class HotSales {
       .slice(0, HOT_SALES_MAX);
   }
 
-  /** Forgets what has left the window. A clock that steps back leaves everything as it is. */
+  /** Forgets what has left the window. */
   #slide(): void {
     const now = this.#sliceOfNow();
     const passed = Math.min(now - this.#now, SLICES);
     for (let slice = 1; slice <= passed; slice++) this.#slices[(this.#now + slice) % SLICES]?.clear();
-    this.#now = Math.max(this.#now, now);
+    this.#now = now;
   }
 
   #sliceOfNow(): number {
-    return Math.floor(this.#clock.nowMs() / SLICE_MS);
+    return Math.floor(this.#clock.monotonicMs() / SLICE_MS);
   }
 }
 

@@ -44,7 +44,7 @@ export class SaleSnapshots {
       ttl: options.memoryTtlMs,
       noDeleteOnStaleGet: true,
       ttlResolution: 0, // else the cache remembers our clock for a millisecond of the real one
-      perf: { now: () => ports.clock.nowMs() },
+      perf: { now: () => ports.clock.monotonicMs() },
     });
   }
 

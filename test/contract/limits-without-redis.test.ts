@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { steadyClock } from '../../src/programs/system-clock.js';
+import { systemClock } from '../../src/programs/system-clock.js';
 import { limitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Refused } from '../../src/admission/layer.js';
 import { noAdmissionMetrics } from '../helpers/no-admission-metrics.js';
@@ -39,7 +39,7 @@ describe('limits while Redis is away', function () {
     limits = new Limits({
       rules: () => rules,
       store: createLimitStore(connection),
-      clock: steadyClock,
+      clock: systemClock,
       metrics: { ...noAdmissionMetrics, requestsCounted: (by, callers) => void (counted[by] += callers) },
       log: silentLog,
     });

@@ -247,7 +247,7 @@ describe('mysql adapters under faults', () => {
   });
 
   it('an ended lease goes to the next owner; the old one gets another slot [D8]', async () => {
-    const slots = createWorkerSlots(world.pool, systemClock);
+    const slots = createWorkerSlots(world.pool);
     const [ann, bob] = [randomBytes(9).toString('base64url'), randomBytes(9).toString('base64url')];
     const { slot } = await slots.acquire(ann, 10_000);
     // Older than any other free slot, so that it is the next one given away.

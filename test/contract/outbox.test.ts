@@ -53,6 +53,35 @@ async function memoryWorld(): Promise<World> {
   };
 }
 
+describe('the lease of the outbox in MySQL', function () {
+  this.timeout(60_000);
+
+  it('reads the rows that are due, and neither those that are done nor those that failed and wait', async () => {
+    const { pool, close } = await ownMysqlWorld(1);
+    const insert = (count: number, availableAt: string, doneAt: string): Promise<unknown> => {
+      const row = `('release', 'k', '[]', UTC_TIMESTAMP(3) + INTERVAL ${availableAt}, ${doneAt})`;
+      const rows = Array.from({ length: count }, () => row).join();
+      return pool.execute(`INSERT INTO outbox (kind, \`key\`, payload, available_at, done_at) VALUES ${rows}`);
+    };
+    /** Rows and index entries that this session has read so far. */
+    const reads = async (): Promise<number> => {
+      const sql = "SHOW SESSION STATUS LIKE 'Handler_read%'";
+      const counters = await pool.query<{ Value: string }>(sql);
+      return counters.reduce((sum, { Value }) => sum + Number(Value), 0);
+    };
+    try {
+      await insert(5_000, '-60 MINUTE', 'UTC_TIMESTAMP(3)');
+      await insert(5_000, '60 MINUTE', 'NULL');
+      await insert(30, '-1 SECOND', 'NULL');
+      const before = await reads();
+      expect(await createOutbox(pool).lease('release', 64, LEASE_MS)).to.have.length(30);
+      expect((await reads()) - before, 'rows read').to.be.below(500);
+    } finally {
+      await close();
+    }
+  });
+});
+
 for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['mysql', mysqlWorld],
@@ -111,6 +140,27 @@ for (const [name, createWorld] of [
       expect(idsOf(await lease())).to.deep.equal([first]);
       await world.outbox.postpone([second], 0);
       expect(idsOf(await lease())).to.deep.equal([second]);
+    });
+
+    it('what is due for longest comes first: rows that failed are not in the way of newer ones [C3]', async () => {
+      const stuck = await add(3);
+      await lease();
+      const [newer] = await add(1);
+      await world.elapse(10);
+      await world.outbox.postpone(stuck, 0);
+      await world.elapse(10);
+      expect(idsOf(await lease(1))).to.deep.equal([newer]);
+      expect(idsOf(await lease()).sort()).to.deep.equal(stuck.sort());
+    });
+
+    it('a row that is given back is due again after its delay, and has not lost an attempt', async () => {
+      const [id] = (await add(1)) as [string];
+      await lease();
+      await world.outbox.giveBack([id], SHORT_MS);
+      await world.outbox.giveBack([], SHORT_MS);
+      expect(await lease()).to.deep.equal([]);
+      await world.elapse(SHORT_MS + 50);
+      expect((await lease())[0]).to.include({ outboxId: id, attempts: 1 });
     });
 
     it('what is done stays done, also when it is postponed or marked again', async () => {

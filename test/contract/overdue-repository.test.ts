@@ -22,6 +22,11 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)' +
       ` VALUES ('p${index}', 1, 5, 'wrong_amount', '${state}', ${AGO})`,
   ),
+  payment_open: ['open', 'open', 'charged'].map(
+    (state, index) =>
+      'INSERT INTO payment_attempts (order_id, `key`, amount_cents, state, opened_at)' +
+      ` VALUES (1, 'k${index}', 5, '${state}', ${AGO})`,
+  ),
   compensation: ['pending', 'pending', 'compensated'].map(
     (state, index) =>
       'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +

@@ -97,6 +97,27 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.audited()).to.have.length(1);
     });
 
+    it('nobody takes on what a keeper is asking the provider for; a keeper that died leaves a word', async () => {
+      const { paymentIds } = await owed('ann');
+      const [paymentId] = paymentIds as [string];
+      await world.refunds.lease(1, 300);
+      expect((await world.refunds.takeOn(paymentId, 'boss')).outcome).to.equal('being_asked');
+      expect(await world.audited()).to.deep.equal([]);
+      await world.clock.sleep(350);
+      const taken = await world.refunds.takeOn(paymentId, 'boss');
+      expect(taken.outcome).to.equal('done');
+      const [entry] = await world.audited();
+      expect((entry?.before as { lastError: string }).lastError).to.match(/was asked, and no answer is noted/);
+    });
+
+    it('a keeper that has its answer is in the way of nobody', async () => {
+      const { paymentIds } = await owed('ann');
+      const [paymentId] = paymentIds as [string];
+      await world.refunds.lease(1, LEASE_MS);
+      await world.refunds.postpone(paymentId, LEASE_MS, 'refused: no');
+      expect((await world.refunds.takeOn(paymentId, 'boss')).outcome).to.equal('done');
+    });
+
     it('lists them, oldest first, page by page', async () => {
       const { paymentIds } = await owed('ann', 'bob', 'eve', 'dan');
       const [, bob] = paymentIds as [string, string];

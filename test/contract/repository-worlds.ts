@@ -46,6 +46,7 @@ export interface RepositoryWorld {
 
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       const timer = setTimeout(resolve, ms);
@@ -79,7 +80,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
     sales: createSaleRepository(pool),
     deadLetters: createDeadLetterRepository(pool),
     repair: createRepairRepository(pool),
-    slots: createWorkerSlots(pool, systemClock),
+    slots: createWorkerSlots(pool),
     clock: systemClock,
     async raiseEpoch(saleId) {
       await pool.execute('UPDATE sales SET epoch = epoch + 1 WHERE id = ?', [saleId]);

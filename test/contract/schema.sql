@@ -104,7 +104,7 @@ CREATE TABLE outbox (
   attempts int unsigned NOT NULL DEFAULT 0
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   done_at datetime(3)
-  KEY due (kind,done_at)
+  KEY due_at (kind,done_at,available_at)
   PRIMARY KEY (id)
 );
 
@@ -115,6 +115,19 @@ CREATE TABLE payments (
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
+);
+
+CREATE TABLE payment_attempts (
+  order_id bigint unsigned NOT NULL
+  key varchar(64) COLLATE ascii_bin NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  state enum('open','charged','declined','not_charged') COLLATE utf8mb4_bin NOT NULL DEFAULT open
+  version int unsigned NOT NULL DEFAULT 0
+  opened_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  last_error varchar(1000) COLLATE utf8mb4_bin
+  KEY due (state,available_at)
+  PRIMARY KEY (order_id,key)
 );
 
 CREATE TABLE reconcile_leases (
@@ -149,6 +162,7 @@ CREATE TABLE refunds (
   attempts int unsigned NOT NULL DEFAULT 0
   available_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   last_error varchar(1000) COLLATE utf8mb4_bin
+  leased_until datetime(3)
   KEY due (state,available_at)
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)

@@ -18,9 +18,11 @@ describe('guard: the configuration is documented', () => {
     for (const { env, doc } of keys) expect(page()).to.include(`\`${env}\``).and.to.include(doc.replaceAll('|', '\\|'));
   });
 
-  it('no variable feeds two keys, every sentence ends, every number has its place', () => {
-    const names = keys.map(({ env }) => env);
-    expect(new Set(names).size).to.equal(names.length);
+  it('no variable feeds two keys of a program, every sentence ends, every number has its place', () => {
+    for (const sections of Object.values(PROGRAM_SECTIONS)) {
+      const names = sections.flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[]).map(({ env }) => env);
+      expect(new Set(names).size).to.equal(names.length);
+    }
     for (const { env, doc, range } of keys) {
       expect(env).to.match(/^[A-Z][A-Z0-9_]*$/);
       expect(doc, env).to.match(/^\w.*\.$/);

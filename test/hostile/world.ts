@@ -38,6 +38,7 @@ import { SaleEditor } from '../../src/sales/edit-sale.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
+import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
@@ -156,7 +157,8 @@ export class HostileWorld extends ReconcileWorld {
     };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
-    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock, steadyClock: clock };
+    const attempts = this.#seen(new MemoryPaymentAttempts(this.clock));
+    const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
@@ -214,7 +216,14 @@ export class HostileWorld extends ReconcileWorld {
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>
-        payOrder(request, { repository: mysql, moves, provider: createPaymentSimulator(), log: this.log }),
+        payOrder(request, {
+          repository: mysql,
+          moves,
+          attempts,
+          refunds,
+          provider: createPaymentSimulator(),
+          log: this.log,
+        }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
       webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
       sales: new SaleAdmin({ repository: mysql, store, cache }),

@@ -24,7 +24,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
   });
 
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
-  const call = (method: string, path: string, body?: unknown): Promise<Answer> =>
+  const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> =>
     ask(`${api.url}/admin/v1${path}`, { method, token: admin, body });
   const iso = (fromNowMs: number): string => new Date(Date.now() + fromNowMs).toISOString();
   const newSale = (sku: string, opensMs: number, closesMs: number) => ({

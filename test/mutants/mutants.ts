@@ -480,9 +480,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/orders/relay-outbox.ts',
-        find: '        if (rows.length > 0) await relay(rows, kind, ports);',
+        find: '          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
         replace:
-          '        await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n        if (rows.length > 0) await relay(rows, kind, ports);',
+          '          await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
       },
     ],
     simulation: { fromSeed: 1 },

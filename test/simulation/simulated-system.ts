@@ -14,6 +14,7 @@ import type { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import type { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import type { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
+import type { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import type { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import type { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import type { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
@@ -51,6 +52,7 @@ export interface SimulatedSystem extends ProcessWorld {
   readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
+  readonly attempts: MemoryPaymentAttempts;
   readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;

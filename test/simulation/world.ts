@@ -14,6 +14,7 @@ import { MemoryRedis } from '../helpers/memory/memory-redis.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
 import type { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
 import { MemoryReconcileRuns } from '../helpers/memory/memory-reconcile-runs.js';
+import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRepairStore } from '../helpers/memory/memory-repair-store.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
@@ -69,6 +70,7 @@ export class World implements SimulatedSystem {
   readonly moves: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
+  readonly attempts: MemoryPaymentAttempts;
   readonly notifications: MemoryPurchaseNotifications;
   readonly compensations: MemoryCompensationRepository;
   readonly runs: MemoryReconcileRuns;
@@ -99,6 +101,7 @@ export class World implements SimulatedSystem {
     this.trace = traced ? (who, line) => this.#trace(who, line) : null;
     const clock: Clock = {
       nowMs: () => this.scheduler.nowMs,
+      monotonicMs: () => this.scheduler.nowMs,
       sleep: (ms) => new Promise((resolve) => void this.scheduler.after(ms, resolve)),
     };
     this.redis = new MemoryRedis({ clock });
@@ -118,6 +121,7 @@ export class World implements SimulatedSystem {
     this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundRepository(this.moves, clock);
+    this.attempts = new MemoryPaymentAttempts(clock);
     const { redis, repositories, moves } = this;
     this.servers = {
       stock: redis,
@@ -216,6 +220,7 @@ export class World implements SimulatedSystem {
     for (const { paymentId, refund } of this.moves.payments.values()) {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
+    if ([...this.attempts.rows.values()].some(({ state }) => state === 'open')) return 'payment attempts are open';
     if (this.compensations.jobs.some(({ state }) => state === 'pending')) return 'compensations are pending';
     if (this.deadLetters.deadLetters.some(({ state }) => state === 'parked')) return 'dead letters are parked';
     if (this.broker.openHalves.some((body) => this.#checkBacks?.hasGivenUp(body) !== true))

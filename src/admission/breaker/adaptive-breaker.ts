@@ -44,8 +44,7 @@ export function probeWaitMs(failedTrials: number, random: number, { firstMs, cap
 interface BreakerParts {
   /** Read at each call. */
   readonly rules: () => BreakerRules;
-  /** Steady. */
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   /** 0 to 1. */
   readonly random: () => number;
   readonly moved: (to: BreakerState) => void;
@@ -84,14 +83,14 @@ export class AdaptiveBreaker {
 
   constructor(parts: BreakerParts) {
     this.#parts = parts;
-    const nowMs = parts.clock.nowMs();
+    const nowMs = parts.clock.monotonicMs();
     this.#window = new CallWindow(parts.rules().windowMs, nowMs);
     this.#usual = new LearnedRate(nowMs);
   }
 
   /** By its own calls, whatever the quorum is. */
   state(): BreakerState {
-    this.#wake(this.#parts.clock.nowMs());
+    this.#wake(this.#parts.clock.monotonicMs());
     return this.#state;
   }
 
@@ -99,7 +98,7 @@ export class AdaptiveBreaker {
   refuses(): boolean {
     const { mode, trial } = this.#parts.rules();
     if (mode === 'off') return false;
-    if (!this.#isOpen(this.#parts.clock.nowMs(), trial)) return false;
+    if (!this.#isOpen(this.#parts.clock.monotonicMs(), trial)) return false;
     this.#parts.refused(mode);
     return mode === 'on';
   }
@@ -107,7 +106,7 @@ export class AdaptiveBreaker {
   /** A call to the dependency begins. @returns what to pass to `end` */
   begin(): number {
     if (this.#parts.rules().mode === 'off') return UNWATCHED;
-    this.#wake(this.#parts.clock.nowMs());
+    this.#wake(this.#parts.clock.monotonicMs());
     return this.#era;
   }
 
@@ -115,7 +114,7 @@ export class AdaptiveBreaker {
   end(era: number, failed: boolean, latencyMs: number): void {
     const rules = this.#parts.rules();
     if (era === UNWATCHED || rules.mode === 'off') return;
-    const nowMs = this.#parts.clock.nowMs();
+    const nowMs = this.#parts.clock.monotonicMs();
     this.#wake(nowMs);
     if (era !== this.#era) return;
     if (this.#state === 'half_open') this.#judgeTrial(nowMs, rules, failed || latencyMs >= rules.latencyMs.to);
@@ -129,12 +128,12 @@ export class AdaptiveBreaker {
 
   /** Another process has closed its breaker, so the dependency may be well: half open now. */
   tryNow(): void {
-    if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.nowMs();
+    if (this.#state === 'open') this.#openUntilMs = this.#parts.clock.monotonicMs();
   }
 
   /** The layer was switched off or on: earlier calls say nothing about later ones. */
   forget(): void {
-    const nowMs = this.#parts.clock.nowMs();
+    const nowMs = this.#parts.clock.monotonicMs();
     this.#window = new CallWindow(this.#parts.rules().windowMs, nowMs);
     this.#usual.resume(nowMs);
     this.#failedTrials = 0;

@@ -37,7 +37,6 @@ export function hasRecovered(
 interface SharedBreakersParts {
   readonly rules: () => BreakerRules;
   readonly store: BreakerStore;
-  /** Steady. */
   readonly clock: Clock;
   /** 0 to 1. */
   readonly random: () => number;
@@ -103,14 +102,14 @@ export class SharedBreakers {
     const era = breaker.begin();
     if (era === UNWATCHED) return call();
     const { clock } = this.#parts;
-    const startedMs = clock.nowMs();
+    const startedMs = clock.monotonicMs();
     try {
       const result = await call();
-      breaker.end(era, failed?.(result) ?? false, clock.nowMs() - startedMs);
+      breaker.end(era, failed?.(result) ?? false, clock.monotonicMs() - startedMs);
       return result;
     } catch (error) {
       const isToBlame = error instanceof OperationalError && error.dependency === dependency;
-      breaker.end(era, isToBlame, clock.nowMs() - startedMs);
+      breaker.end(era, isToBlame, clock.monotonicMs() - startedMs);
       throw error;
     }
   }
@@ -124,7 +123,7 @@ export class SharedBreakers {
     const { processId, reportLifeMs } = this.#options;
     if (this.isOn !== this.#wasOn) this.#startAnew();
     if (!this.isOn) return;
-    const askedMs = clock.nowMs();
+    const askedMs = clock.monotonicMs();
     try {
       const reports = await store.exchange(processId, this.#report(), reportLifeMs);
       this.#follow(reports, askedMs + reportLifeMs);

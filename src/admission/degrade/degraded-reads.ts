@@ -60,8 +60,7 @@ export interface Kept<T> {
 interface FallbackCacheParts {
   /** Read at each call. */
   readonly rules: () => DegradeRules['cache'];
-  /** Steady. */
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   /** Answers; one more drops the least recently used. */
   readonly max: number;
 }
@@ -89,7 +88,7 @@ export class FallbackCache<T extends object> {
   /** The source has answered this. */
   put(key: string, value: T): void {
     this.worked();
-    this.#answers.set(key, { value, atMs: this.#parts.clock.nowMs() });
+    this.#answers.set(key, { value, atMs: this.#parts.clock.monotonicMs() });
   }
 
   /** The source has answered, and there is nothing to keep. */
@@ -105,7 +104,7 @@ export class FallbackCache<T extends object> {
   get(key: string): Kept<T> | null {
     const answer = this.#answers.get(key);
     if (answer === undefined) return null;
-    const ageMs = Math.max(0, this.#parts.clock.nowMs() - answer.atMs);
+    const ageMs = Math.max(0, this.#parts.clock.monotonicMs() - answer.atMs);
     return ageMs < this.ttlMs ? { value: answer.value, ageMs } : null;
   }
 }

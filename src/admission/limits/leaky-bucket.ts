@@ -36,7 +36,7 @@ export class LeakyBucket {
 
   /** @returns null: go on at once; a promise: go on when it resolves; else refused, with the time after which it may go on */
   enter({ ratePerSecond, waitMaxMs }: LeakyLimit): null | Promise<void> | { readonly retryAfterMs: number } {
-    const nowMs = this.#clock.nowMs();
+    const nowMs = this.#clock.monotonicMs();
     const dueMs = Math.max(nowMs, this.#nextMs);
     const waitMs = dueMs - nowMs;
     if (waitMs > waitMaxMs) return { retryAfterMs: waitMs - waitMaxMs };
@@ -51,7 +51,7 @@ export class LeakyBucket {
   async #run(): Promise<void> {
     this.#running = true;
     for (let first = this.#queue[this.#head]; first !== undefined; first = this.#queue[this.#head]) {
-      const restMs = first.dueMs - this.#clock.nowMs();
+      const restMs = first.dueMs - this.#clock.monotonicMs();
       if (restMs > 0) {
         await this.#clock.sleep(Math.ceil(restMs));
         continue;

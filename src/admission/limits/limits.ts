@@ -64,7 +64,6 @@ interface LimitsParts {
   readonly rules: () => LimitsRules;
   /** Shared by all processes. */
   readonly store: LimitStore;
-  /** Steady. */
   readonly clock: Clock;
   readonly metrics: AdmissionMetrics;
   readonly log: Log;

@@ -22,7 +22,7 @@ export class LocalLimitStore implements LimitStore {
   }
 
   async take({ endpoint, limits, callers }: LimitCall): Promise<LimitAnswers> {
-    const nowUs = Math.floor(this.#clock.nowMs() * 1000);
+    const nowUs = Math.floor(this.#clock.monotonicMs() * 1000);
     let counts = this.#endpoints.get(endpoint);
     if (!counts) this.#endpoints.set(endpoint, (counts = new EndpointCounts()));
     let uncounted = 0;

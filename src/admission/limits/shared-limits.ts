@@ -33,7 +33,7 @@ interface Lane {
  */
 export class LimitBatcher {
   readonly #store: Pick<FallbackLimitStore, 'take'>;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #metrics: Pick<AdmissionMetrics, 'uncounted'>;
   /** One per endpoint. */
   readonly #lanes = new Map<string, Lane>();
@@ -41,7 +41,7 @@ export class LimitBatcher {
   constructor(
     store: Pick<FallbackLimitStore, 'take'>,
     metrics: Pick<AdmissionMetrics, 'uncounted'>,
-    clock: Pick<Clock, 'nowMs'>,
+    clock: Pick<Clock, 'monotonicMs'>,
   ) {
     this.#store = store;
     this.#clock = clock;
@@ -52,7 +52,7 @@ export class LimitBatcher {
   take(endpoint: string, limits: LimitSet, caller: LimitCaller): Promise<LimitVerdict> {
     const lane = this.#lane(endpoint, limits);
     return new Promise((resolve, reject) => {
-      lane.queue.push({ sinceMs: this.#clock.nowMs(), caller, resolve, reject });
+      lane.queue.push({ sinceMs: this.#clock.monotonicMs(), caller, resolve, reject });
       if (lane.isUnderWay) return;
       lane.isUnderWay = true;
       setImmediate(() => void this.#run(lane));
@@ -73,7 +73,7 @@ export class LimitBatcher {
       try {
         const { endpoint, limits } = lane;
         const callers = taken.map(({ caller }) => caller);
-        const waitedMs = this.#clock.nowMs() - (taken[0]?.sinceMs ?? 0);
+        const waitedMs = this.#clock.monotonicMs() - (taken[0]?.sinceMs ?? 0);
         const { verdicts, uncounted } = await this.#store.take({ endpoint, limits, callers }, waitedMs);
         if (uncounted > 0) this.#metrics.uncounted(uncounted);
         taken.forEach(({ resolve, reject }, index) => {
@@ -134,8 +134,8 @@ export class FallbackLimitStore implements LimitStore {
     const { clock, metrics } = this.#parts;
     const { retryEveryMs, replyTimeoutMs } = this.#options();
     if (waitedMs >= replyTimeoutMs) return this.#takeLocally(call);
-    if (this.#isAway && clock.nowMs() < this.#retryAtMs) return this.#takeLocally(call);
-    this.#retryAtMs = clock.nowMs() + retryEveryMs;
+    if (this.#isAway && clock.monotonicMs() < this.#retryAtMs) return this.#takeLocally(call);
+    this.#retryAtMs = clock.monotonicMs() + retryEveryMs;
     const answers = await this.#takeShared(call);
     if (answers === null) return this.#takeLocally(call);
     metrics.requestsCounted('redis', call.callers.length);
@@ -171,7 +171,7 @@ export class FallbackLimitStore implements LimitStore {
 
   #leave(why: string): void {
     const { clock, log } = this.#parts;
-    this.#retryAtMs = clock.nowMs() + this.#options().retryEveryMs;
+    this.#retryAtMs = clock.monotonicMs() + this.#options().retryEveryMs;
     if (this.#isAway) return;
     this.#isAway = true;
     log.warn({ why }, 'Redis does not count requests for limits; this process counts by itself');

@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/ports/clock.js';
 import { Line, type InLine } from './line.js';
 import { CLASSES, type PriorityClass, type QueueRules } from './queue-rules.js';
 
@@ -14,14 +15,15 @@ export class Pace {
   #sinceMs: number;
   #credit = 0;
 
-  constructor(nowMs: number) {
-    this.#sinceMs = nowMs;
+  /** @param fromMs when the first place begins to become free; monotonic, as all times here */
+  constructor(fromMs: number) {
+    this.#sinceMs = fromMs;
   }
 
-  /** Whole places that are free now. A clock that steps back frees none. */
-  free(perSecond: number, nowMs: number): number {
-    const passedMs = Math.max(0, nowMs - this.#sinceMs);
-    this.#sinceMs = Math.max(this.#sinceMs, nowMs);
+  /** Whole places that are free now. */
+  free(perSecond: number, monotonicMs: number): number {
+    const passedMs = Math.max(0, monotonicMs - this.#sinceMs);
+    this.#sinceMs = monotonicMs;
     const creditMax = 1 + (perSecond * CREDIT_MAX_MS) / 1000; // 1: a place that is nearly free is not lost by waiting
     this.#credit = Math.min(creditMax, this.#credit + (perSecond * passedMs) / 1000);
     return Math.floor(this.#credit + ROUNDING);
@@ -31,6 +33,9 @@ export class Pace {
     this.#credit -= places;
   }
 }
+
+/** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
+export type RoomClock = Pick<Clock, 'nowMs' | 'monotonicMs'>;
 
 /**
  * One buyer in a waiting room.
@@ -44,7 +49,7 @@ export interface Waiter extends InLine {
   /** Unix ms, from the ticket. */
   readonly joinedMs: number;
   state: 'waiting' | 'admitted' | 'over';
-  /** Last question of a buyer who waits, Unix ms. */
+  /** Last question of a buyer who waits, monotonic. */
   seenMs: number;
   /** End of the pass, Unix ms; 0 for a buyer who waits. */
   untilMs: number;
@@ -59,6 +64,7 @@ export interface Waiter extends InLine {
  */
 export class Room {
   readonly #rules: () => QueueRules;
+  readonly #clock: RoomClock;
   /** A whole number from 0 to below `max`, each as likely. */
   readonly #pick: (max: number) => number;
   readonly #opensAtMs: number;
@@ -74,12 +80,13 @@ export class Room {
   #isDrawn = false;
   readonly #pace: Pace;
 
-  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number) {
+  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number, clock: RoomClock) {
     this.#opensAtMs = opensAtMs;
     this.#rules = rules;
     this.#pick = pick;
+    this.#clock = clock;
     this.#order = rules().order;
-    this.#pace = new Pace(opensAtMs);
+    this.#pace = new Pace(clock.monotonicMs() + opensAtMs - clock.nowMs());
   }
 
   /** Waiting, admitted and over. */
@@ -108,7 +115,7 @@ export class Room {
       joinedMs,
       order,
       state: 'waiting',
-      seenMs: nowMs,
+      seenMs: this.#clock.monotonicMs(),
       untilMs: 0,
       block: null,
     };
@@ -119,8 +126,8 @@ export class Room {
   }
 
   /** The buyer has asked again. */
-  touch(waiter: Waiter, nowMs: number): void {
-    waiter.seenMs = nowMs;
+  touch(waiter: Waiter): void {
+    waiter.seenMs = this.#clock.monotonicMs();
     if (waiter.state !== 'waiting') return;
     this.#waiting.delete(waiter.userId); // to the end of the map
     this.#waiting.set(waiter.userId, waiter);
@@ -143,8 +150,9 @@ export class Room {
   /** Ends what is over by now, and admits those whose turn has come. */
   advance(nowMs: number): void {
     const { idleMs } = this.#rules();
+    const idleSinceMs = this.#clock.monotonicMs() - idleMs;
     for (const [userId, waiter] of this.#waiting) {
-      if (waiter.seenMs + idleMs > nowMs) break;
+      if (waiter.seenMs > idleSinceMs) break;
       this.#waiting.delete(userId);
       this.#lineOf(waiter).remove(waiter);
     }
@@ -160,10 +168,10 @@ export class Room {
   }
 
   #admit(nowMs: number): void {
-    if (nowMs < this.#opensAtMs) return;
+    if (!this.#isDrawn && nowMs < this.#opensAtMs) return; // what has opened stays open, whatever is done to the clock
     if (!this.#isDrawn) this.#draw();
     const untilMs = nowMs + this.#rules().passMs;
-    for (let places = this.#pace.free(this.#perSecond(), nowMs); places > 0; places--) {
+    for (let places = this.#pace.free(this.#perSecond(), this.#clock.monotonicMs()); places > 0; places--) {
       const waiter = this.#lines.find(({ size }) => size > 0)?.shift();
       if (waiter === undefined) return;
       this.#pace.take(1);

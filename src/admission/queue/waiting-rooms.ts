@@ -2,7 +2,7 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Seals, SealOf } from '../sign/seals.js';
 import { covers } from '../layer.js';
 import { CLASSES, classOf, readClass, type PriorityClass, type QueueRules } from './queue-rules.js';
-import { Room, type Waiter } from './room.js';
+import { Room, type RoomClock, type Waiter } from './room.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 export interface QueueSale {
@@ -49,9 +49,9 @@ export class WaitingRooms {
   readonly #seals: Seals;
   readonly #isSoldOut: (saleId: string) => boolean;
   readonly #pick: (max: number) => number;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: RoomClock;
   readonly #rooms = new Map<string, Room>();
-  #tick = 0;
+  #tick = -1;
 
   /**
    * @param isSoldOut whether this process knows that nothing is left; called for each ticket
@@ -68,7 +68,7 @@ export class WaitingRooms {
     readonly seals: Seals;
     readonly isSoldOut: (saleId: string) => boolean;
     readonly pick: (max: number) => number;
-    readonly clock: Pick<Clock, 'nowMs'>;
+    readonly clock: RoomClock;
   }) {
     this.#rules = rules;
     this.#seals = seals;
@@ -111,7 +111,7 @@ export class WaitingRooms {
 
   /** One tick: admits those whose turn has come, ends what is over, and closes rooms that are empty. */
   runOnce(): void {
-    this.#advance(this.#clock.nowMs());
+    this.#advance();
     for (const [saleId, room] of this.#rooms) {
       if (room.size === 0 || this.#isSoldOut(saleId)) this.end(saleId);
     }
@@ -125,15 +125,16 @@ export class WaitingRooms {
       this.end(saleId);
       return { outcome: 'sold_out' };
     }
-    this.#advance(this.#clock.nowMs());
+    this.#advance();
     return null;
   }
 
   /** Once per tick, by the loop or a buyer's call, whichever comes first. */
-  #advance(nowMs: number): void {
-    const tick = Math.floor(nowMs / TICK_MS);
+  #advance(): void {
+    const tick = Math.floor(this.#clock.monotonicMs() / TICK_MS);
     if (tick === this.#tick) return;
     this.#tick = tick;
+    const nowMs = this.#clock.nowMs();
     for (const room of this.#rooms.values()) room.advance(nowMs);
   }
 
@@ -142,7 +143,7 @@ export class WaitingRooms {
     if (tickets >= this.#rules().ticketsMax) return { outcome: 'overloaded' };
     let room = this.#rooms.get(sale.saleId);
     if (room === undefined) {
-      room = new Room(sale.opensAtMs, this.#rules, this.#pick);
+      room = new Room(sale.opensAtMs, this.#rules, this.#pick, this.#clock);
       this.#rooms.set(sale.saleId, room);
     }
     const nowMs = this.#clock.nowMs();
@@ -156,7 +157,7 @@ export class WaitingRooms {
       return { outcome: 'admitted', pass, untilMs };
     }
     const room = this.#rooms.get(saleId) as Room;
-    room.touch(waiter, nowMs);
+    room.touch(waiter);
     const { idleMs, pollMs } = this.#rules();
     const position = room.position(waiter);
     const ticket = this.#seals.seal({ kind: 'queue-ticket', saleId, userId }, [priority, joinedMs, nowMs + idleMs]);

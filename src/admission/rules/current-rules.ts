@@ -79,7 +79,7 @@ export class CurrentRules {
     const update = await this.#readBroadcast();
     if (update?.is === 'newer') this.#take(update.stored);
     const everyMs = update === null || update.is === 'behind' ? REPOSITORY_POLL_INSTEAD_MS : REPOSITORY_POLL_MS;
-    const nowMs = this.#parts.clock.nowMs();
+    const nowMs = this.#parts.clock.monotonicMs();
     if (this.#reading !== null || nowMs - this.#repositoryReadMs < everyMs) return;
     this.#repositoryReadMs = nowMs;
     this.#reading = this.#readRepository(update).finally(() => (this.#reading = null));

@@ -2,7 +2,7 @@ import type { Key } from './key.js';
 import { http, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
-import { metrics, failPoint, log } from './sections/process.js';
+import { workerMetrics, keeperMetrics, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { redis, rocketmq, mysql } from './sections/servers.js';
 
@@ -28,7 +28,8 @@ export const SCHEMA = {
   overdue,
   repair,
   reconcile,
-  metrics,
+  workerMetrics,
+  keeperMetrics,
   failPoint,
   log,
 } as const;
@@ -60,7 +61,7 @@ export const PROGRAM_SECTIONS = {
     'failPoint',
     'log',
   ],
-  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'metrics', 'failPoint', 'log'],
+  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'workerMetrics', 'failPoint', 'log'],
   keeper: [
     'gate',
     'redis',
@@ -71,7 +72,7 @@ export const PROGRAM_SECTIONS = {
     'reconcile',
     'mysql',
     'payment',
-    'metrics',
+    'keeperMetrics',
     'failPoint',
     'log',
   ],

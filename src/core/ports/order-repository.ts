@@ -91,8 +91,10 @@ export interface OrderRepository {
 /** The right to mint order ids with one of 256 slots, held for a while. */
 export interface WorkerSlotLease {
   readonly slot: number;
-  /** Unix ms on this process's clock until which ids may be minted; moves on with every renewal. */
-  readonly validUntilMs: number;
+  /** When the lease of the owner before ended, Unix ms on the clock of MySQL; 0 when it was ours already. */
+  readonly restedSinceMs: number;
+  /** Now, Unix ms on the clock of MySQL. */
+  readonly nowMs: number;
 }
 
 /** Hands out slots so that no two processes mint the same ids. */

@@ -58,8 +58,8 @@ export interface OutboxBacklog {
 /** Work that follows from committed transactions. Several keepers may take from it at once. */
 export interface Outbox {
   /**
-   * The oldest undone rows of a kind that are due and not leased, at most `max`. They are ours for `leaseMs`; one
-   * that is neither done nor postponed by then is due again.
+   * Undone rows of a kind that are due and not leased, those that are due for longest first, at most `max`. They are
+   * ours for `leaseMs`; one that is neither done nor postponed by then is due again.
    * @throws OperationalError mysql; rows may have been leased, so they come after `leaseMs`
    */
   lease<K extends OutboxKind>(kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]>;
@@ -75,6 +75,12 @@ export interface Outbox {
    * @throws OperationalError mysql
    */
   postpone(outboxIds: readonly string[], delayMs: number): Promise<void>;
+
+  /**
+   * The same for rows that were leased and not tried: the lease does not count as an attempt.
+   * @throws OperationalError mysql
+   */
+  giveBack(outboxIds: readonly string[], delayMs: number): Promise<void>;
 
   /**
    * How much is not done, one entry per kind.

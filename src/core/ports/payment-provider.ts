@@ -11,6 +11,14 @@ type ChargeOutcome =
   | { readonly outcome: 'unknown' };
 
 /**
+ * What became of a charge that was begun.
+ * - `succeeded`, `declined`: as the charge itself would say
+ * - `not_found`: the provider has not heard of it; a call that is still on its way may arrive
+ * - `unknown`: no answer, or it is not decided yet; ask again
+ */
+export type FoundCharge = ChargeOutcome | { readonly outcome: 'not_found' };
+
+/**
  * - `refunded`: the money of this payment is on its way back, now or since an earlier call
  * - `refused`: the provider will not; `detail` is for a person
  * - `unknown`: no answer in time; ask again with the same key
@@ -27,6 +35,13 @@ export interface PaymentProvider {
    * @returns never rejects: what went wrong on the way is `unknown`
    */
   charge(orderId: string, amountCents: number, key: string): Promise<ChargeOutcome>;
+
+  /**
+   * Asks what became of a charge; moves no money.
+   * @param amountCents, key of the charge
+   * @returns never rejects: what went wrong on the way is `unknown`
+   */
+  lookUp(orderId: string, amountCents: number, key: string): Promise<FoundCharge>;
 
   /**
    * Gives the money of a payment back, whole. Safe to repeat: one payment and key are one refund.

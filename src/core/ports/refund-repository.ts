@@ -43,9 +43,11 @@ export interface RefundPage {
 /**
  * - `done`: it was due and is ours to pay by hand, now that no keeper will pay it
  * - `already_refunded`: the provider gave it back, or a person took it on before: nothing is to be paid
+ * - `being_asked`: a keeper asks the provider for it right now, which may give it back; ask again in a minute
  */
 export type TakeOnOutcome =
-  { readonly outcome: 'done' | 'already_refunded'; readonly refund: StoredRefund } | { readonly outcome: 'not_found' };
+  | { readonly outcome: 'done' | 'already_refunded' | 'being_asked'; readonly refund: StoredRefund }
+  | { readonly outcome: 'not_found' };
 
 /** What is owed back to buyers. A refund is written with the payment that it is for. Several keepers may work on it. */
 export interface RefundRepository {

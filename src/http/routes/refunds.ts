@@ -43,6 +43,8 @@ export const listRefunds = defineRoute({
 
 const ALREADY = 'The refund is done, by the provider or by hand: pay nothing. The audit log says who took it on.';
 
+const BEING_ASKED = 'A keeper asks the provider for this refund right now: pay nothing, and ask again in a minute.';
+
 export const takeOnRefund = defineRoute({
   method: 'post',
   path: '/admin/v1/refunds/{paymentId}/done',
@@ -67,6 +69,8 @@ export const takeOnRefund = defineRoute({
         return json(200, 'done', { outcome: 'done', refund: refundBody(answer.refund) });
       case 'already_refunded': // no 200 for a repeat: who pays by hand after it would pay twice
         return problem('wrong_state', { detail: ALREADY });
+      case 'being_asked':
+        return problem('wrong_state', { detail: BEING_ASKED });
       case 'not_found':
         return problem('refund_not_found');
       default:

@@ -108,7 +108,7 @@ export class DeadLetterAdmin {
     const { clock } = this.#ports;
     const underWay = new Set<Promise<void>>();
     let failed = false;
-    let nextMs = clock.nowMs();
+    let nextMs = clock.monotonicMs();
     const one = async (deadLetterId: string): Promise<void> => {
       try {
         onResult({ deadLetterId, answer: await work(deadLetterId) });
@@ -121,10 +121,10 @@ export class DeadLetterAdmin {
     try {
       for await (const deadLetterId of deadLetterIds) {
         if (underWay.size >= inFlightMax) await Promise.race(underWay);
-        const waitMs = nextMs - clock.nowMs();
+        const waitMs = nextMs - clock.monotonicMs();
         if (waitMs > 0) await clock.sleep(waitMs, signal);
         if (failed || signal.aborted) break;
-        nextMs = Math.max(nextMs, clock.nowMs()) + 1000 / perSecond;
+        nextMs = Math.max(nextMs, clock.monotonicMs()) + 1000 / perSecond;
         const running: Promise<void> = one(deadLetterId).finally(() => underWay.delete(running));
         underWay.add(running);
       }

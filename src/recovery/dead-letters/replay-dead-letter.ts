@@ -26,12 +26,12 @@ async function followUntil<T>(
   clock: Clock,
   { waitMs, signal }: Pick<ReplayOptions, 'waitMs' | 'signal'>,
 ): Promise<T> {
-  const deadlineMs = clock.nowMs() + waitMs;
+  const deadlineMs = clock.monotonicMs() + waitMs;
   let pauseMs = READ_FIRST_MS;
   for (;;) {
     const seen = await read();
-    if (isDone(seen) || clock.nowMs() >= deadlineMs || signal?.aborted === true) return seen;
-    await clock.sleep(Math.min(pauseMs, deadlineMs - clock.nowMs()), signal);
+    if (isDone(seen) || clock.monotonicMs() >= deadlineMs || signal?.aborted === true) return seen;
+    await clock.sleep(Math.min(pauseMs, deadlineMs - clock.monotonicMs()), signal);
     pauseMs = Math.min(pauseMs * 2, READ_PAUSE_MAX_MS);
   }
 }

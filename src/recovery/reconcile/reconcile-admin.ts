@@ -203,8 +203,8 @@ export class ReconcileAdmin {
     const wanted = jobsOf(sale, findings);
     if (wanted.length === 0) return [];
     await jobs.add(wanted, actor);
-    const deadlineMs = clock.nowMs() + waitMs;
-    while (clock.nowMs() < deadlineMs && signal?.aborted !== true) {
+    const deadlineMs = clock.monotonicMs() + waitMs;
+    while (clock.monotonicMs() < deadlineMs && signal?.aborted !== true) {
       await this.compensate(actor, saleId);
       await keepLease();
       if ((await jobs.list({ saleId, state: 'pending' }, { max: 1 })).length === 0) break;

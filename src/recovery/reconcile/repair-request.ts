@@ -174,10 +174,10 @@ async function follow(
   { repository, clock }: Pick<RepairRequestPorts, 'repository' | 'clock'>,
   followMs: number,
 ): Promise<boolean> {
-  const deadlineMs = clock.nowMs() + followMs;
+  const deadlineMs = clock.monotonicMs() + followMs;
   for (;;) {
     if ((await repository.rowsOf(saleId, [request])).length > 0) return true;
-    if (clock.nowMs() >= deadlineMs) return false;
+    if (clock.monotonicMs() >= deadlineMs) return false;
     await clock.sleep(READ_EVERY_MS);
   }
 }

@@ -57,7 +57,9 @@ export class MemoryOutbox implements Outbox {
   async lease<K extends OutboxKind>(kind: K, max: number, leaseMs: number): Promise<OutboxRow<K>[]> {
     this.#failOn('lease_fails');
     const nowMs = this.#clock.nowMs();
-    const due = this.undone(kind).filter((row) => row.availableAtMs <= nowMs);
+    const due = this.undone(kind)
+      .filter((row) => row.availableAtMs <= nowMs)
+      .sort((a, b) => a.availableAtMs - b.availableAtMs);
     return due.slice(0, max).map((row) => {
       row.attempts++;
       row.availableAtMs = nowMs + leaseMs;
@@ -74,6 +76,11 @@ export class MemoryOutbox implements Outbox {
   async postpone(outboxIds: readonly string[], delayMs: number): Promise<void> {
     this.#failOn('postpone_fails');
     for (const row of this.#undoneOf(outboxIds)) row.availableAtMs = this.#clock.nowMs() + delayMs;
+  }
+
+  async giveBack(outboxIds: readonly string[], delayMs: number): Promise<void> {
+    await this.postpone(outboxIds, delayMs);
+    for (const row of this.#undoneOf(outboxIds)) row.attempts--;
   }
 
   async backlog(): Promise<OutboxBacklog[]> {

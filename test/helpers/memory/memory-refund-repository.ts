@@ -16,6 +16,7 @@ interface Tries {
   state: RefundState;
   attempts: number;
   availableAtMs: number;
+  leasedUntilMs: number;
   lastError: string | null;
 }
 
@@ -40,6 +41,8 @@ export class MemoryRefundRepository implements RefundRepository {
     return due.slice(0, max).map(({ paymentId, orderId, amountCents }) => {
       const tries = this.tries(paymentId);
       tries.availableAtMs = nowMs + leaseMs;
+      tries.leasedUntilMs = nowMs + leaseMs;
+      tries.lastError = 'the provider was asked, and no answer is noted yet';
       return { paymentId, orderId, amountCents, attempts: ++tries.attempts };
     });
   }
@@ -61,7 +64,10 @@ export class MemoryRefundRepository implements RefundRepository {
   async takeOn(paymentId: string, actor: string): Promise<TakeOnOutcome> {
     const found = this.#all.find((refund) => refund.paymentId === paymentId);
     if (found === undefined) return { outcome: 'not_found' };
-    const { state, attempts, lastError } = this.tries(paymentId);
+    const { state, attempts, lastError, leasedUntilMs } = this.tries(paymentId);
+    if (state === 'due' && leasedUntilMs > this.#clock.nowMs()) {
+      return { outcome: 'being_asked', refund: this.#storedOf(found) };
+    }
     if (!(await this.markRefunded(paymentId))) return { outcome: 'already_refunded', refund: this.#storedOf(found) };
     const { orderId, amountCents } = found;
     this.audited.push({
@@ -76,7 +82,8 @@ export class MemoryRefundRepository implements RefundRepository {
 
   async postpone(paymentId: string, delayMs: number, lastError: string): Promise<void> {
     const tries = this.tries(paymentId);
-    if (tries.state === 'due') Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, lastError });
+    if (tries.state === 'due')
+      Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, leasedUntilMs: 0, lastError });
   }
 
   async refundsOf(orderId: string): Promise<Refund[]> {
@@ -86,7 +93,8 @@ export class MemoryRefundRepository implements RefundRepository {
   /** State and attempts of one refund. */
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);
-    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs: this.#clock.nowMs(), lastError: null };
+    const availableAtMs = this.#clock.nowMs();
+    const tries: Tries = known ?? { state: 'due', attempts: 0, availableAtMs, leasedUntilMs: 0, lastError: null };
     this.#tries.set(paymentId, tries);
     return tries;
   }

@@ -25,8 +25,10 @@ export class MemoryWorkerSlots implements WorkerSlots {
     if (slot < 0) slot = this.#slots.findIndex((one) => one.untilMs + SLOT_GRACE_MS < nowMs);
     if (slot < 0 && this.#slots.length < WORKER_SLOTS) slot = this.#slots.length;
     if (slot < 0) throw new OperationalError('mysql', 'all 256 worker slots are taken', { retryable: true });
+    const before = this.#slots[slot];
+    const restedSinceMs = before === undefined || before.owner === owner ? 0 : before.untilMs;
     this.#slots[slot] = { owner, untilMs: nowMs + leaseMs };
-    return { slot, validUntilMs: nowMs + leaseMs };
+    return { slot, restedSinceMs, nowMs };
   }
 
   async free(owner: string): Promise<void> {

@@ -7,7 +7,7 @@ export class SteppedClock extends ManualClock {
   override sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
-      const sleeper = { dueMs: this.nowMs() + ms, wake: resolve };
+      const sleeper = { dueMs: this.monotonicMs() + ms, wake: resolve };
       this.#sleepers.add(sleeper);
       signal?.addEventListener('abort', () => {
         this.#sleepers.delete(sleeper);
@@ -19,7 +19,7 @@ export class SteppedClock extends ManualClock {
   override advance(ms: number): void {
     super.advance(ms);
     for (const sleeper of this.#sleepers) {
-      if (sleeper.dueMs > this.nowMs()) continue;
+      if (sleeper.dueMs > this.monotonicMs()) continue;
       this.#sleepers.delete(sleeper);
       sleeper.wake();
     }

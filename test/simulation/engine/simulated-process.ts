@@ -45,6 +45,7 @@ export class SimulatedProcess {
     this.name = name;
     this.clock = {
       nowMs: () => world.scheduler.nowMs + skewMs,
+      monotonicMs: () => world.scheduler.nowMs,
       sleep: (ms, signal) => this.#sleep(ms, signal),
     };
   }

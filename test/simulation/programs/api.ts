@@ -117,7 +117,6 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       },
     },
     clock,
-    steadyClock: clock,
   };
   const batcher = new Batcher(shape.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
@@ -140,13 +139,16 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     1_000,
   );
   const provider = createPaymentSimulator();
+  const attempts = withFaults(proc, 'mysql', system.attempts, ['open', 'close', 'openOf', 'postpone']);
+  const refunds = withFaults(proc, 'mysql', system.refunds, ['refundsOf']);
   return {
     purchase: async (userId, requestId, quantity) => {
       if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
-    pay: (orderId, userId) => payOrder({ orderId, userId, key: null }, { repository: orders, moves, provider, log }),
+    pay: (orderId, userId) =>
+      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
     checkBack: createCheckBack(store, log),
   };

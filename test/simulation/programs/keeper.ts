@@ -15,6 +15,7 @@ import {
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { redrive } from '../../../src/recovery/redrive.js';
 import { relayOutbox } from '../../../src/orders/relay-outbox.js';
+import { resolvePayments } from '../../../src/orders/resolve-payments.js';
 import { markRecorded } from '../../../src/recovery/mark-recorded.js';
 import { notifyBuyers } from '../../../src/orders/notify-buyers.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
@@ -76,7 +77,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const { clock } = proc;
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
   const repository = withFaults(proc, 'mysql', repositories, ['findByPurchases']);
-  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue']);
+  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue', 'pay']);
   const store = withFaults(proc, 'redis', system.servers.batches, ['withPending', 'stalePending', 'markRecorded']);
   const transfers = withFaults(proc, 'redis', system.servers.transfers, [
     'read',
@@ -86,6 +87,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   ]);
   const channel = withFaults(proc, 'rocketmq', broker.redriveChannel(), ['publish']);
   const refunds = withFaults(proc, 'mysql', system.refunds, ['lease', 'markRefunded', 'postpone']);
+  const attempts = withFaults(proc, 'mysql', system.attempts, ['lease', 'close', 'postpone']);
   return [
     markRecorded(
       { sales, store, repository, metrics },
@@ -94,6 +96,10 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
     redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireBySweep({ moves, metrics }, { max: 1_000 }),
+    resolvePayments(
+      { attempts, provider: createPaymentSimulator(), moves, metrics, log },
+      { max: 16, leaseMs: REFUND_LEASE_MS },
+    ),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
   ];
 }
@@ -133,20 +139,23 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
 
 function outboxRelays(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
   const { shape, log } = system;
-  const outbox = withFaults(proc, 'mysql', system.servers.outbox, ['lease', 'markDone', 'postpone']);
+  const outbox = withFaults(proc, 'mysql', system.servers.outbox, ['lease', 'markDone', 'postpone', 'giveBack']);
   const store = withFaults(proc, 'redis', system.servers.batches, ['release']);
   const memory = system.broker.orderChannels();
   const deadlines = withFaults(proc, 'rocketmq', memory.deadlines, ['publish']);
   const events = withFaults(proc, 'rocketmq', memory.events, ['publish']);
-  const ports = { outbox, log, metrics };
+  const ports = { outbox, clock: proc.clock, log, metrics };
   const lease = { max: 64, leaseMs: shape.outboxLeaseMs };
   return [
-    relayOutbox(
+    ...relayOutbox(
       { ...ports, handle: publishRecorded({ deadlines, events }), group: groupRecorded },
       { ...lease, kind: 'batch_recorded' },
     ),
-    relayOutbox({ ...ports, handle: publishMoved({ events }), group: groupMoved }, { ...lease, kind: 'orders_moved' }),
-    relayOutbox({ ...ports, handle: releaseUnits(store, metrics) }, { ...lease, kind: 'release' }),
+    ...relayOutbox(
+      { ...ports, handle: publishMoved({ events }), group: groupMoved },
+      { ...lease, kind: 'orders_moved' },
+    ),
+    ...relayOutbox({ ...ports, handle: releaseUnits(store, metrics) }, { ...lease, kind: 'release' }),
   ];
 }
 
@@ -173,6 +182,7 @@ function metricsOf(system: SimulatedSystem): OrderJobMetrics &
     removed: () => undefined,
     consumed: (_, verdict) => system.count(`consumed: ${verdict}`),
     refundTried: (outcome) => system.count(`refund: ${outcome}`),
+    attemptResolved: (state) => system.count(`payment attempt: ${state}`),
     notificationsSent: some('buyers notified'),
     couponsIssued: () => undefined,
   };

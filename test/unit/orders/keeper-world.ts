@@ -59,6 +59,7 @@ export class KeeperWorld {
     removed: (rows) => (this.counts.removed += rows),
     consumed: (group, verdict) => this.consumed.push([group, verdict]),
     refundTried: (outcome) => this.refundTries.push(outcome),
+    attemptResolved: () => undefined,
     notificationsSent: (orders) => (this.counts.notified += orders),
     couponsIssued: (coupons) => (this.counts.coupons += coupons),
   };

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { SEQUENCE_PER_MS } from '../../../src/core/order-id.js';
 import { explainOrderId } from '../../helpers/explain-order-id.js';
 import { createOrderIdMinter, type MintOutcome, type OrderIdMinter } from '../../../src/orders/order-id-minter.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
@@ -21,6 +22,13 @@ describe('order-id-minter', () => {
     return outcome.orderIds;
   };
   const refusal = (outcome: MintOutcome): string => (outcome.outcome === 'refused' ? outcome.reason : outcome.outcome);
+
+  /** The clock of a machine that is so far behind. */
+  const behind = (ms: number): Clock => ({
+    nowMs: () => clock.nowMs() - ms,
+    monotonicMs: () => clock.monotonicMs(),
+    sleep: (forMs) => clock.sleep(forMs),
+  });
 
   beforeEach(async () => {
     clock = new ManualClock();
@@ -64,7 +72,7 @@ describe('order-id-minter', () => {
 
   it('a clock that steps back a little: ids go on from the last millisecond, none is given twice [D8]', () => {
     const before = idsOf(minter.mint(users(300)));
-    clock.advance(-50);
+    clock.step(-50);
     const after = idsOf(minter.mint(users(300)));
     expect(new Set([...before, ...after]).size).to.equal(600);
     expect(explainOrderId(after[0] as string).atMs).to.be.at.least(explainOrderId(before[299] as string).atMs);
@@ -72,12 +80,76 @@ describe('order-id-minter', () => {
 
   it('a clock that steps back a lot: no id until it has caught up [D8]', () => {
     minter.mint(users(1));
-    clock.advance(-5000);
+    clock.step(-5000);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
     clock.advance(4899);
     expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
     clock.advance(101);
     expect(refusal(minter.mint(users(1)))).to.equal('minted');
+  });
+
+  it('while no id can be minted it says why: the readiness of a worker shows it [D8]', () => {
+    expect(minter.problem()).to.equal(null);
+    minter.mint(users(1));
+    clock.step(-5000);
+    expect(minter.problem()).to.match(/the clock was set back: no order id for another 4900 ms/);
+    clock.advance(4900);
+    expect(minter.problem()).to.equal(null);
+    expect(open('new').problem()).to.match(/no slot for order ids is held/);
+  });
+
+  it('a clock that steps back by half an hour: ids go on under another slot, none is given twice [D8]', async () => {
+    const before = idsOf(minter.mint(users(300)));
+    clock.step(-1_800_000);
+    expect(refusal(minter.mint(users(1)))).to.equal('clock_behind');
+    await minter.renew(); // shares the call that the refusal has begun
+    const after = idsOf(minter.mint(users(300)));
+    expect(explainOrderId(after[0] as string)).to.include({ slot: 1, atMs: clock.nowMs() });
+    expect(new Set([...before, ...after]).size).to.equal(600);
+    await minter.renew();
+    expect(explainOrderId(idsOf(minter.mint(users(1)))[0] as string).slot, 'it is kept').to.equal(1);
+  });
+
+  it('a clock that was an hour ahead and is right again: ids go on at once [D8]', async () => {
+    clock.step(3_600_000);
+    await minter.renew();
+    minter.mint(users(1));
+    clock.step(-3_600_000);
+    minter.mint(users(1));
+    await minter.renew();
+    expect(refusal(minter.mint(users(1)))).to.equal('minted');
+  });
+
+  it('under a slot that others had, no id bears a time that they may have used [D8]', async () => {
+    const bob = open('bob');
+    await bob.renew();
+    await bob.close(); // slot 1 is free from now on
+    clock.advance(6_000);
+    const late = createOrderIdMinter(
+      { slots, clock: behind(30_000), log: silentLog },
+      { owner: 'c', leaseMs: LEASE_MS },
+    );
+    await late.renew();
+    expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
+    clock.advance(30_000);
+    await late.renew();
+    expect(explainOrderId(idsOf(late.mint(users(1)))[0] as string).slot).to.equal(1);
+  });
+
+  it('no id is so old that a comparison of the sale would not look for it [D8]', async () => {
+    const late = createOrderIdMinter(
+      { slots, clock: behind(3_600_001), log: silentLog },
+      { owner: 'c', leaseMs: LEASE_MS },
+    );
+    await late.renew();
+    expect(refusal(late.mint(users(1)))).to.equal('clock_behind');
+  });
+
+  it('a lease ends after its time, whatever is done to the clock [D8]', () => {
+    clock.advance(LEASE_MS - 50);
+    clock.step(-60);
+    clock.advance(50);
+    expect(refusal(minter.mint(users(1)))).to.equal('no_lease');
   });
 
   it('a lease that ended (a stopped process): no id until it is renewed, then maybe from another slot [D8]', async () => {

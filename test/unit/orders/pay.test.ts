@@ -1,11 +1,14 @@
 import { expect } from 'chai';
 import type { Order } from '../../../src/core/order.js';
 import { cancelOrder, payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
+import { resolveAttempt, resolvePayments, type ResolvedAttempt } from '../../../src/orders/resolve-payments.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
+import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 
@@ -20,14 +23,23 @@ describe('pay and cancel', () => {
   let charged: string[];
   /** What happens while the money is on its way. */
   let meanwhile: () => unknown;
+  /** The provider does not answer questions. */
+  let isSilent: boolean;
+  let attempts: MemoryPaymentAttempts;
+  let owed: MemoryRefundRepository;
 
   const simulator = createPaymentSimulator();
+  /** Unlike the simulator it knows what was charged. */
   const provider: PaymentProvider = {
     ...simulator,
     async charge(orderId, amountCents, key) {
       charged.push(`${orderId} ${key}`);
       await meanwhile();
       return simulator.charge(orderId, amountCents, key);
+    },
+    async lookUp(orderId, amountCents, key) {
+      if (!charged.includes(`${orderId} ${key}`)) return { outcome: 'not_found' };
+      return isSilent ? { outcome: 'unknown' } : simulator.charge(orderId, amountCents, key);
     },
   };
 
@@ -37,6 +49,9 @@ describe('pay and cancel', () => {
     moves = new MemoryOrderTransitions(mysql);
     charged = [];
     meanwhile = () => undefined;
+    isSilent = false;
+    attempts = new MemoryPaymentAttempts(clock);
+    owed = new MemoryRefundRepository(moves, clock);
     const sale = saleOf({}, clock.nowMs());
     mysql.putSale(sale);
     const row = { orderId: '99', batch: batchOf(sale, [purchaseOf('ann*2')]), purchase: purchaseOf('ann*2') };
@@ -47,7 +62,19 @@ describe('pay and cancel', () => {
   });
 
   const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
-    payOrder({ orderId: '99', userId, key }, { repository: mysql, moves, provider: by, log: silentLog });
+    payOrder(
+      { orderId: '99', userId, key },
+      { repository: mysql, moves, attempts, refunds: owed, provider: by, log: silentLog },
+    );
+  /** The job of a keeper. */
+  const resolve = async (): Promise<ResolvedAttempt[]> => {
+    const resolved: ResolvedAttempt[] = [];
+    const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
+    const ports = { attempts, moves, provider, metrics, log: silentLog };
+    await resolvePayments(ports, { max: 2, leaseMs: 60_000 }).runOnce();
+    return resolved;
+  };
+  const states = (): string[] => [...attempts.rows.values()].map(({ state }) => state);
   const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: mysql, moves });
   const refunds = (): (string | null)[] => [...moves.payments.values()].map(({ refund }) => refund);
 
@@ -99,6 +126,95 @@ describe('pay and cancel', () => {
     });
   }
 
+  it('the attempt is committed before the charge, with the key that the provider gets; nothing is charged without it', async () => {
+    attempts.breakNext('open');
+    expect(await pay('k1').catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(charged).to.deep.equal([]);
+    let openAtCharge: string[] = [];
+    meanwhile = () => void (openAtCharge = [...attempts.rows.keys()]);
+    await pay('k1');
+    expect(openAtCharge).to.deep.equal(['99/k1']);
+    expect(states()).to.deep.equal(['charged']);
+  });
+
+  for (const end of ['cancelled', 'expired'] as const) {
+    it(`charged, MySQL fails, the order is ${end}: the keeper finds the money and owes it back`, async () => {
+      moves.breakNext('pay_fails');
+      expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
+      if (end === 'cancelled') await cancel();
+      clock.advance(WINDOW_MS + 1);
+      await moves.expireDue(10);
+      expect((await mysql.findOrder('99'))?.state).to.equal(end);
+      expect(await resolve()).to.deep.equal(['charged']);
+      expect(refunds()).to.deep.equal([`order_${end}`]);
+      expect(await resolve(), 'once').to.deep.equal([]);
+      expect((await pay()).outcome, 'the retry of the buyer').to.equal('refund_due');
+    });
+  }
+
+  it('charged, MySQL fails, the order ends: the retry of the buyer finds the money itself, and says so', async () => {
+    moves.breakNext('pay_fails');
+    await pay('k1');
+    await cancel();
+    expect((await pay('k2')).outcome).to.equal('refund_due');
+    expect(refunds()).to.deep.equal(['order_cancelled']);
+    expect(charged, 'nothing is charged for it').to.deep.equal(['99 k1']);
+    expect((await pay()).outcome).to.equal('refund_due');
+  });
+
+  it('while the provider does not answer, an ended order is no proof that no money was taken', async () => {
+    moves.breakNext('pay_fails');
+    await pay();
+    await cancel();
+    isSilent = true;
+    expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect(await pay(null, 'ann', null), 'no provider to ask').to.deep.equal({ outcome: 'outcome_unknown' });
+    isSilent = false;
+    expect((await pay()).outcome).to.equal('refund_due');
+  });
+
+  it('charged, MySQL fails, nobody asks again: the keeper pays the order', async () => {
+    moves.breakNext('pay_fails');
+    await pay();
+    expect(await resolve(), 'the call of the api may be under way').to.deep.equal([]);
+    clock.advance(30_000);
+    expect(await resolve()).to.deep.equal(['charged']);
+    expect((await mysql.findOrder('99'))?.state).to.equal('paid');
+  });
+
+  it('paid, and the attempt could not be closed: the keeper closes it, and no money moves', async () => {
+    attempts.breakNext('close');
+    expect((await pay()).outcome).to.equal('paid');
+    expect(states()).to.deep.equal(['open']);
+    clock.advance(30_000);
+    expect(await resolve()).to.deep.equal(['charged']);
+    expect(refunds()).to.deep.equal([null]);
+  });
+
+  it('the api died before the provider heard of it: open for ten minutes, then it is known that nothing was charged', async () => {
+    await attempts.open('99', 'order', order.amountCents, 0);
+    for (let minute = 0; minute < 9; minute++) {
+      clock.advance(60_000);
+      expect(await resolve()).to.satisfy((found: string[]) => found.every((state) => state === 'open'));
+    }
+    await cancel();
+    expect(await pay(), 'a call may still arrive').to.deep.equal({ outcome: 'outcome_unknown' });
+    clock.advance(600_000);
+    expect(await resolve()).to.deep.equal(['not_charged']);
+    expect((await pay()).outcome).to.equal('wrong_state');
+  });
+
+  it('money that cannot be recorded keeps its attempt open: it becomes overdue, and a person looks', async () => {
+    moves.breakNext('pay_fails');
+    await pay();
+    clock.advance(30_000);
+    const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
+    const [leased] = await attempts.lease(1, 1);
+    if (leased === undefined) throw new Error('it is due');
+    expect(await resolveAttempt(leased, { attempts, provider, moves: lost, log: silentLog })).to.equal('open');
+    expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
+  });
+
   it('an order that has ended is not charged', async () => {
     expect((await cancel()).outcome).to.equal('cancelled');
     const answer = await pay();
@@ -127,7 +243,7 @@ describe('pay and cancel', () => {
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
     const request = { orderId: '99', userId: 'ann', key: null };
-    const answer = await payOrder(request, { repository: mysql, moves: stuck, provider, log });
+    const answer = await payOrder(request, { repository: mysql, moves: stuck, attempts, refunds: owed, provider, log });
     expect(answer).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(errors).to.have.length(1);
   });

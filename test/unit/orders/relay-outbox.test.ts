@@ -20,12 +20,13 @@ describe('keeper: relay-outbox', () => {
     world = new KeeperWorld();
     outbox = world.mysql.outbox;
     handled = [];
+    jobs = null;
     failing = new Set();
   });
 
-  const moved = (order: number): OrdersMoved => ({ move: 'paid', saleId: '7', orders: [String(order)] });
-  const add = (count: number): string[] =>
-    Array.from({ length: count }, (_, i) => outbox.add('orders_moved', `k${i}`, moved(i + 1)));
+  const moved = (order: number, saleId = '7'): OrdersMoved => ({ move: 'paid', saleId, orders: [String(order)] });
+  const add = (count: number, saleId = '7'): string[] =>
+    Array.from({ length: count }, (_, i) => outbox.add('orders_moved', `k${i}`, moved(i + 1, saleId)));
   const handle = async (rows: readonly ReadableRow<'orders_moved'>[]): Promise<void> => {
     handled.push(rows.map(({ outboxId }) => outboxId).join('+'));
     if (rows.some(({ outboxId }) => failing.has(outboxId))) {
@@ -33,17 +34,24 @@ describe('keeper: relay-outbox', () => {
     }
   };
   type Group = RelayPorts<'orders_moved'>['group'];
-  const create = (group?: Group): Job => {
-    const { log, metrics } = world;
-    return relayOutbox({ outbox, handle, group, log, metrics }, { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS });
+  /** The two jobs of one keeper. */
+  const create = (group?: Group): readonly [relay: Job, tryTroubled: Job] => {
+    const { clock, log, metrics } = world;
+    const options = { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS } as const;
+    return relayOutbox({ outbox, handle, group, clock, log, metrics }, options);
   };
-  const run = (group?: Group): Promise<string> =>
-    create(group)
-      .runOnce()
-      .then(
-        () => 'done',
-        (error: Error) => error.name,
-      );
+  let jobs: readonly [relay: Job, tryTroubled: Job] | null = null;
+  const wordOf = (job: Job): Promise<string> =>
+    job.runOnce().then(
+      () => 'done',
+      (error: Error) => error.name,
+    );
+  /** Both run once, in the same keeper all the time. */
+  const run = async (group?: Group): Promise<string> => {
+    const [relay, tryTroubled] = (jobs = group === undefined ? (jobs ?? create()) : create(group));
+    const words = [await wordOf(relay), await wordOf(tryTroubled)];
+    return words.find((word) => word !== 'done') ?? 'done';
+  };
 
   it('handles every row of its kind, oldest first, and marks it done', async () => {
     const ids = add(3);
@@ -117,6 +125,94 @@ describe('keeper: relay-outbox', () => {
     await run();
     expect(handled).to.have.length(MAX);
     expect(world.counts).to.include({ published: 0, retried: MAX });
+  });
+
+  it('thousands of stuck rows of one sale do not keep the rows of others waiting [C3]', async () => {
+    for (const id of add(4_000)) failing.add(id);
+    await run();
+    const wellIds = add(MAX * 3, '8');
+    for (let runs = 0; runs < 300 && outbox.undone('orders_moved').length > 4_000; runs++) {
+      world.clock.advance(100);
+      await run();
+    }
+    expect(handled.filter((id) => wellIds.includes(id))).to.deep.equal(wellIds);
+    expect(handled.length - wellIds.length, 'tries for the sale in trouble, in half a minute').to.be.below(20);
+  });
+
+  it('a take that fails does not end the run: the rows behind it are handled in the same one', async () => {
+    for (const id of add(MAX)) failing.add(id);
+    const wellIds = add(MAX, '8');
+    expect(await run()).to.equal('OperationalError');
+    expect(handled.slice(MAX)).to.deep.equal(wellIds);
+  });
+
+  it('a sale in trouble is tried beside the others: what hangs there holds up nobody', async () => {
+    let release = (): void => undefined;
+    const hangs = new Promise<void>((resolve) => (release = resolve));
+    const { clock, log, metrics } = world;
+    const saleOfRow = ([row]: readonly ReadableRow<'orders_moved'>[]): string | undefined => row?.payload.saleId;
+    let tries = 0;
+    const [relay, tryTroubled] = relayOutbox(
+      {
+        outbox,
+        handle: async (rows) => {
+          if (saleOfRow(rows) === '7' && ++tries === 1)
+            throw new OperationalError('redis', 'away', { retryable: true });
+          if (saleOfRow(rows) === '7') await hangs;
+          await handle(rows);
+        },
+        clock,
+        log,
+        metrics,
+      },
+      { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS },
+    );
+    const [stuck] = add(1) as [string];
+    await wordOf(relay);
+    world.clock.advance(2_000);
+    const behind = add(2);
+    await relay.runOnce(); // hands one row of the sale over
+    const trying = tryTroubled.runOnce();
+    const [well] = add(1, '8') as [string];
+    await relay.runOnce();
+    expect(handled).to.deep.equal([well]);
+    release();
+    await trying;
+    world.clock.advance(3_000);
+    await relay.runOnce();
+    expect(handled, 'the sale is well again: the rest goes on').to.have.members([well, stuck, ...behind]);
+    expect(outbox.undone('orders_moved')).to.deep.equal([]);
+  });
+
+  it('rows that waited for their sale have not lost an attempt: they are handled together', async () => {
+    const [first] = add(1) as [string];
+    failing.add(first);
+    await run();
+    add(3);
+    await run();
+    expect(outbox.undone('orders_moved').map(({ attempts }) => attempts)).to.deep.equal([1, 0, 0, 0]);
+  });
+
+  it('a row that fails by itself is no trouble of its sale', async () => {
+    const [poison] = add(1) as [string];
+    const { clock, log, metrics } = world;
+    const [relay] = relayOutbox(
+      {
+        outbox,
+        handle: async (rows) => {
+          if (rows.some(({ outboxId }) => outboxId === poison)) throw new TypeError('payload.orders is undefined');
+          await handle(rows);
+        },
+        clock,
+        log,
+        metrics,
+      },
+      { kind: 'orders_moved', max: MAX, leaseMs: LEASE_MS },
+    );
+    expect(await wordOf(relay)).to.equal('TypeError');
+    const wellIds = add(2);
+    await relay.runOnce();
+    expect(handled).to.deep.equal(wellIds);
   });
 
   it('dying before the mark does the row again when its lease is over, not earlier [C3]', async () => {

@@ -16,10 +16,11 @@ describe('keeper: release-units', () => {
   beforeEach(async () => {
     world = new KeeperWorld();
     const { mysql, store, log, metrics } = world;
-    job = relayOutbox(
-      { outbox: mysql.outbox, handle: releaseUnits(store, metrics), log, metrics },
+    const [relay, tryTroubled] = relayOutbox(
+      { outbox: mysql.outbox, handle: releaseUnits(store, metrics), clock: world.clock, log, metrics },
       { kind: 'release', max: 10, leaseMs: 20_000 },
     );
+    job = { name: 'both', runOnce: () => relay.runOnce().then(() => tryTroubled.runOnce()) };
     sale = await world.openSale({ stock: 100 });
   });
 

@@ -23,6 +23,7 @@ export const LEASE_MS = 3 * 60 * 60 * 1000;
 /** Time as the faked timers of a test have it. */
 export const timerClock: Clock = {
   nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();

@@ -327,6 +327,7 @@ describe('get-purchase', () => {
       const leaving = new AbortController();
       const sleeping: Clock = {
         nowMs: () => clock.nowMs(),
+        monotonicMs: () => clock.monotonicMs(),
         sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
       };
       const asked = create({ clock: sleeping }).get(query({ waitMs: 10_000, signal: leaving.signal }));
@@ -342,6 +343,7 @@ describe('get-purchase', () => {
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
       const sleeping: Clock = {
         nowMs: () => clock.nowMs(),
+        monotonicMs: () => clock.monotonicMs(),
         sleep: (_, signal) =>
           signal?.aborted
             ? Promise.resolve()
@@ -349,10 +351,16 @@ describe('get-purchase', () => {
       };
       const get = create({ clock: sleeping });
       await get.get(query()); // loads the snapshot
-      const waiting = leaving.map(({ signal }) => get.get(query({ waitMs: 10_000, signal })));
+      const { requests } = store.bucket({ saleId: sale.saleId, bucket: 0 });
+      const buyerOf = (place: number): string => `u${Math.floor(place / 10)}`;
+      leaving.forEach((_, place) => requests.set(`${buyerOf(place)}/k1`, { state: 'held', batchId: 'b', quantity: 1 }));
+      const waiting = leaving.map(({ signal }, place) =>
+        get.get(query({ userId: buyerOf(place), waitMs: 10_000, signal })),
+      );
       await new Promise((resolve) => setImmediate(resolve));
       const before = reads;
-      expect((await get.get(query({ waitMs: 10_000 }))).status).to.equal('pending');
+      requests.set('late/k1', { state: 'held', batchId: 'b', quantity: 1 });
+      expect((await get.get(query({ userId: 'late', waitMs: 10_000 }))).status).to.equal('pending');
       expect(reads - before, 'one read, no wait').to.equal(1);
       for (const waiter of leaving) waiter.abort();
       await Promise.all(waiting);
@@ -365,6 +373,33 @@ describe('get-purchase', () => {
       expect(ended, 'it waits').to.equal(false);
       late.abort();
       await again;
+    });
+
+    it('one buyer takes ten places and no more: the polls of others go on waiting [S9]', async () => {
+      await hold();
+      const stop = new AbortController();
+      const sleeping: Clock = {
+        nowMs: () => clock.nowMs(),
+        monotonicMs: () => clock.monotonicMs(),
+        sleep: (_, signal) =>
+          signal?.aborted
+            ? Promise.resolve()
+            : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
+      };
+      const get = create({ clock: sleeping });
+      await get.get(query());
+      store
+        .bucket({ saleId: sale.saleId, bucket: 0 })
+        .requests.set('u2/k1', { state: 'held', batchId: 'b', quantity: 1 });
+      let ended = 0;
+      const asked = Array.from({ length: 25 }, () =>
+        get.get(query({ waitMs: 10_000, signal: stop.signal })).then(() => ended++),
+      );
+      const other = get.get(query({ userId: 'u2', waitMs: 10_000, signal: stop.signal })).then(() => ended++);
+      for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+      expect(ended, 'answered at once').to.equal(15);
+      stop.abort();
+      await Promise.all([...asked, other]);
     });
 
     it('a fault while waiting ends the wait and frees its place [R8]', async () => {

@@ -61,7 +61,6 @@ describe('place-batch in a sale with several buckets', () => {
       flags: { observe: (_, seen) => void (unitsLeft = seen) },
       snapshots: { forget: async () => undefined },
       clock,
-      steadyClock: clock,
     });
     return { verdict, results, unitsLeft };
   };

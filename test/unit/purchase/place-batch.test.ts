@@ -75,7 +75,6 @@ describe('place-batch', () => {
     flags: { observe: (_, unitsLeft) => void observed.push(unitsLeft) },
     snapshots: { forget: async (saleId) => void forgotten.push(saleId) },
     clock,
-    steadyClock: clock,
   });
 
   /** The memory broker, with its calls noted. */

@@ -8,6 +8,7 @@ const DEADLINES = {
   outbox: 1,
   dead_letter: 2,
   refund: 3,
+  payment_open: 6,
   compensation: 4,
   sale_over: 5,
 } as const;
@@ -52,6 +53,7 @@ describe('keeper: watch-overdue', () => {
       ['outbox', 1] as const,
       ['dead_letter', 2] as const,
       ['refund', 3] as const,
+      ['payment_open', 6] as const,
       ['compensation', 4] as const,
       ['sale_over', 5] as const,
     ]);

@@ -88,7 +88,7 @@ describe('delivery-source', () => {
 describe('delivery-source: a client whose receives fail', () => {
   let clock: sinon.SinonFakeTimers;
   beforeEach(() => {
-    clock = sinon.useFakeTimers({ toFake: ['Date'] });
+    clock = sinon.useFakeTimers({ toFake: ['Date', 'performance'] });
   });
 
   it('is replaced when no receive has returned for a minute', async () => {

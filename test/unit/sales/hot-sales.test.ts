@@ -48,7 +48,7 @@ describe('hot-sales', () => {
     fc.assert(
       fc.property(presses, fc.integer({ min: 1, max: 20 }), (all, tenths) => {
         let nowMs = 1_000_000;
-        const hot = new HotSales({ perSecond: tenths / 10 }, { nowMs: () => nowMs });
+        const hot = new HotSales({ perSecond: tenths / 10 }, { monotonicMs: () => nowMs });
         const plain = new Plain();
         for (const { key: saleId, afterMs } of all) {
           nowMs += afterMs;
@@ -74,7 +74,7 @@ describe('hot-sales', () => {
 
   it('thousands of quiet sales take no more memory, and do not hide the hot one', () => {
     let nowMs = 0;
-    const hot = new HotSales({ perSecond: 100 }, { nowMs: () => nowMs });
+    const hot = new HotSales({ perSecond: 100 }, { monotonicMs: () => nowMs });
     for (let press = 0; press < 20_000; press++) {
       nowMs += 0.5;
       hot.saw(press % 2 === 0 ? '7' : `cold-${press}`);
@@ -87,7 +87,7 @@ describe('hot-sales', () => {
 
   it('forgets what is ten seconds old, also after a long silence, and works with a clock that steps back', () => {
     let nowMs = 50_000;
-    const hot = new HotSales({ perSecond: 1 }, { nowMs: () => nowMs });
+    const hot = new HotSales({ perSecond: 1 }, { monotonicMs: () => nowMs });
     for (let press = 0; press < 50; press++) hot.saw('7');
     nowMs += 9_000;
     expect(hot.hottest()).to.deep.equal([{ saleId: '7', perSecond: 5 }]);
@@ -101,7 +101,7 @@ describe('hot-sales', () => {
   });
 
   it('counts nothing when it is off', () => {
-    const hot = new HotSales({ perSecond: 0 }, { nowMs: () => expect.fail('it reads no clock') });
+    const hot = new HotSales({ perSecond: 0 }, { monotonicMs: () => expect.fail('it reads no clock') });
     hot.saw('7');
     expect(hot.hottest()).to.deep.equal([]);
   });

@@ -86,6 +86,14 @@ export const overdue = {
     min: 1000,
     max: 2592000000,
   }),
+  paymentMs: integer({
+    env: 'OVERDUE_PAYMENT_MS',
+    doc: 'A charge that was begun this long ago is overdue: the payment provider has not said what came of it.',
+    unit: 'ms',
+    fallback: 1200000,
+    min: 60000,
+    max: 2592000000,
+  }),
   compensationMs: integer({
     env: 'OVERDUE_COMPENSATION_MS',
     doc: 'A compensation job that is due for this long is overdue: no keeper works on it.',

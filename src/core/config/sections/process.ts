@@ -2,23 +2,28 @@ import { integer, text, word, type Keys } from '../key.js';
 
 // What every program has.
 
-export const metrics = {
-  host: text({
-    env: 'METRICS_HOST',
-    doc: 'Address of /metrics, /healthz and /readyz of worker and keeper; 0.0.0.0 lets a Prometheus on another machine read them.',
-    fallback: '127.0.0.1',
-    minLength: 1,
-    range: 'address',
-  }),
-  port: integer({
-    env: 'METRICS_PORT',
-    doc: 'Port for /metrics, /healthz and /readyz of worker and keeper; 0 picks a free one.',
-    unit: '',
-    fallback: 0,
-    min: 0,
-    max: 65535,
-  }),
-} as const satisfies Keys;
+/** Where worker and keeper serve what the api serves beside its routes. One of each runs on a machine without a setting. */
+const metricsOf = <const Port extends number>(program: string, port: Port) =>
+  ({
+    host: text({
+      env: 'METRICS_HOST',
+      doc: `Address of /metrics, /healthz and /readyz of a ${program}; 0.0.0.0 lets a Prometheus on another machine read them.`,
+      fallback: '127.0.0.1',
+      minLength: 1,
+      range: 'address',
+    }),
+    port: integer({
+      env: 'METRICS_PORT',
+      doc: `Port for /metrics, /healthz and /readyz of a ${program}; 0 picks a free one.`,
+      unit: '',
+      fallback: port,
+      min: 0,
+      max: 65535,
+    }),
+  }) as const satisfies Keys;
+
+export const workerMetrics = metricsOf('worker', 9101);
+export const keeperMetrics = metricsOf('keeper', 9102);
 
 export const failPoint = {
   point: text({

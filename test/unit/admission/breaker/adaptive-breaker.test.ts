@@ -152,7 +152,7 @@ describe('breaker of one process', () => {
         const underWay: { era: number; moves: number }[] = [];
         for (const step of history) {
           const before = model.state;
-          const nowMs = clock.nowMs();
+          const nowMs = clock.monotonicMs();
           switch (step.do) {
             case 'wait':
               clock.advance(step.ms);
@@ -179,7 +179,7 @@ describe('breaker of one process', () => {
               breaker.followQuorum(step.open, nowMs + step.ms);
               model.quorum(step.open ? nowMs + step.ms : -Infinity);
           }
-          model.advance(clock.nowMs());
+          model.advance(clock.monotonicMs());
           expect(breaker.state()).to.equal(model.state);
           expect(moves.length).to.equal(model.moves);
           const move = `${before} ${model.state}`;
@@ -288,13 +288,13 @@ describe('breaker of one process', () => {
   it('the quorum opens it, ends by itself, and is not reported as its own state', () => {
     const rules = rulesOf();
     const { clock, breaker } = settingOf(() => rules);
-    breaker.followQuorum(true, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.monotonicMs() + 1000);
     expect(breaker.refuses()).to.equal(true);
     expect(breaker.state()).to.equal('closed');
     clock.advance(1000);
     expect(breaker.refuses()).to.equal(false);
-    breaker.followQuorum(true, clock.nowMs() + 1000);
-    breaker.followQuorum(false, clock.nowMs() + 1000);
+    breaker.followQuorum(true, clock.monotonicMs() + 1000);
+    breaker.followQuorum(false, clock.monotonicMs() + 1000);
     expect(breaker.refuses()).to.equal(false);
   });
 

@@ -124,6 +124,18 @@ describe('waiting rooms', () => {
     expect(positions('stays', 'late', 'gone')).to.deep.equal([1, 2, 3]);
   });
 
+  it('a clock that is set back by an hour stops neither the line nor the end of places of buyers who left', () => {
+    set({ idleMs: 3000 });
+    elapse(10_000);
+    positions('a', 'b', 'c', 'd', 'gone');
+    clock.step(-3_600_000);
+    elapse(1000);
+    expect(positions('a', 'b', 'c', 'd')).to.deep.equal(['admitted', 1, 2, 3]);
+    elapse(2000);
+    expect(positions('b', 'c', 'd')).to.deep.equal(['admitted', 'admitted', 1]);
+    expect(rooms.waiting, 'gone has not polled').to.equal(1);
+  });
+
   it('a pass ends; the old ticket does not bring the old place back, a new one is at the end', () => {
     set({ passMs: 2000, idleMs: 60_000, admitPerSecond: 0.1 });
     const ticket = ticketOf(join('a'));

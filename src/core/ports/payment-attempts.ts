@@ -1,0 +1,53 @@
+/** How a charge that was begun ended: the provider took the money, declined, or never heard of it. */
+export type AttemptEnd = 'charged' | 'declined' | 'not_charged';
+
+/** A charge that may have been made: nothing of ours says yet what came of it. */
+export interface OpenAttempt {
+  readonly orderId: string;
+  /** The key that the provider was given. */
+  readonly key: string;
+  readonly amountCents: number;
+  /** How often it was opened or leased: tells whether it is still the same when it is closed. */
+  readonly version: number;
+  /** Since it was opened, by the first or a later request with this key. */
+  readonly ageMs: number;
+}
+
+export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
+
+/**
+ * Charges that were begun. Each is written, and committed, before the provider is asked for money: whatever dies then, it is
+ * known whom to ask, and with which key. Several keepers may work on them.
+ */
+export interface PaymentAttempts {
+  /**
+   * A charge with this key is about to begin, for the first time or again. A keeper asks what came of it after `askAfterMs`.
+   * @throws OperationalError mysql; then nothing may be charged
+   */
+  open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<void>;
+
+  /**
+   * What the provider said is final, and is recorded where it is money.
+   * @param attempt with `version`, it is closed only if it was neither opened nor leased since
+   * @throws OperationalError mysql; it may stay open, then a keeper closes it
+   */
+  close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
+
+  /**
+   * Those of one order that are open.
+   * @throws OperationalError mysql
+   */
+  openOf(orderId: string): Promise<OpenAttempt[]>;
+
+  /**
+   * Open ones that are due and not leased, those that are due for longest first, at most `max`; ours for `leaseMs`.
+   * @throws OperationalError mysql; some may have been leased, so they come after `leaseMs`
+   */
+  lease(max: number, leaseMs: number): Promise<OpenAttempt[]>;
+
+  /**
+   * To be asked for again in `delayMs`, with what was wrong, for a person.
+   * @throws OperationalError mysql
+   */
+  postpone(attempt: AttemptName, delayMs: number, error: string): Promise<void>;
+}

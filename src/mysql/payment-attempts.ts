@@ -1,0 +1,71 @@
+import { isOrderId } from '../core/ids.js';
+import type { AttemptEnd, AttemptName, OpenAttempt, PaymentAttempts } from '../core/ports/payment-attempts.js';
+import { ageOf, execute, inMs, knex, now, select } from './knex.js';
+import type { MysqlPool, Statements } from './pool.js';
+
+const ERROR_MAX = 1000;
+/** Open attempts of one order that a request looks after: keys are chosen by the buyer, who may send many. */
+const OF_ORDER_MAX = 10;
+
+/** One statement, so it is committed before the provider is asked. A second request with the same key opens it anew. */
+const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, available_at)
+  VALUES (:orderId, :key, :amountCents, :availableAt)
+  ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
+    available_at = VALUES(available_at)`;
+
+/** Charges that were begun, in MySQL. Its clock says what is due. */
+export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
+  return {
+    async open(orderId, key, amountCents, askAfterMs): Promise<void> {
+      await execute(pool, knex.raw(OPEN, { orderId, key, amountCents, availableAt: inMs(askAfterMs) }));
+    },
+    async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
+      const same = { order_id: orderId, key, ...(version === undefined ? {} : { version }) };
+      await execute(pool, knex('payment_attempts').where(same).update({ state: end, last_error: null }));
+    },
+    async openOf(orderId): Promise<OpenAttempt[]> {
+      if (!isOrderId(orderId)) return []; // MySQL would read 12x as 12
+      const ofOrder = columns().where({ order_id: orderId, state: 'open' }).limit(OF_ORDER_MAX);
+      return (await select(pool, ofOrder)).map(attemptOf);
+    },
+    lease: (max, leaseMs) => lease(pool, max, leaseMs),
+    async postpone({ orderId, key }, delayMs, error): Promise<void> {
+      const changes = { available_at: inMs(delayMs), last_error: error.slice(0, ERROR_MAX) };
+      await execute(pool, knex('payment_attempts').where({ order_id: orderId, key, state: 'open' }).update(changes));
+    },
+  };
+}
+
+interface AttemptRow {
+  readonly order_id: string;
+  readonly key: string;
+  readonly amount_cents: string;
+  readonly version: number;
+  readonly age_us: string;
+}
+
+const columns = () =>
+  knex('payment_attempts').select<AttemptRow[]>('order_id', 'key', 'amount_cents', 'version', ageOf('opened_at'));
+
+const attemptOf = (row: AttemptRow): OpenAttempt => ({
+  orderId: row.order_id,
+  key: row.key,
+  amountCents: Number(row.amount_cents),
+  version: row.version,
+  ageMs: Number(row.age_us) / 1000,
+});
+
+/** The lock lasts for these statements, the lease in `available_at` for the work: nobody is asked under a lock. */
+function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {
+  return pool.transaction(async (tx) => {
+    const due = columns().where({ state: 'open' }).where('available_at', '<=', now());
+    const rows = await select(tx, due.orderBy('available_at').limit(max).forUpdate().skipLocked());
+    for (const row of rows) await keep(tx, { orderId: row.order_id, key: row.key }, leaseMs);
+    return rows.map((row) => attemptOf({ ...row, version: row.version + 1 }));
+  });
+}
+
+async function keep(tx: Statements, { orderId, key }: AttemptName, leaseMs: number): Promise<void> {
+  const changes = { version: knex.raw('version + 1'), available_at: inMs(leaseMs) };
+  await execute(tx, knex('payment_attempts').where({ order_id: orderId, key }).update(changes));
+}

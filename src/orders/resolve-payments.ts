@@ -1,0 +1,99 @@
+import { assertNever } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import type { Log } from '../core/ports/log.js';
+import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { AttemptEnd, OpenAttempt, PaymentAttempts } from '../core/ports/payment-attempts.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { OrderJobMetrics } from './metrics.js';
+
+export interface ResolvePorts {
+  readonly attempts: Pick<PaymentAttempts, 'close' | 'postpone'>;
+  readonly provider: Pick<PaymentProvider, 'lookUp'>;
+  readonly moves: Pick<OrderTransitions, 'pay'>;
+  readonly log: Log;
+}
+
+/** How an attempt stands once the provider was asked. */
+export type ResolvedAttempt = AttemptEnd | 'open';
+
+/** What the provider has not heard of for so long will not arrive any more: no call is on its way for minutes. */
+const ON_ITS_WAY_MAX_MS = 600_000;
+/** One without an answer is asked for again after 2, 4, 8 … s; and every ten minutes at the latest. */
+const RETRY_FIRST_MS = 2_000;
+const RETRY_MAX_MS = 600_000;
+
+/**
+ * Asks the provider what became of a charge, and records it: money pays the order, or is owed back where the order has
+ * ended (protocol rule 10). Safe to repeat, and by several at once: a payment counts once.
+ * @throws OperationalError mysql; it stays open
+ */
+export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts): Promise<ResolvedAttempt> {
+  const { attempts, provider, moves, log } = ports;
+  const { orderId, key, amountCents, version, ageMs } = attempt;
+  const found = await provider.lookUp(orderId, amountCents, key);
+  switch (found.outcome) {
+    case 'succeeded': {
+      const moved = await moves.pay(orderId, found.payment);
+      if (moved === 'paid' || moved === 'refund_due') {
+        await attempts.close(attempt, 'charged');
+        return 'charged';
+      }
+      log.error(
+        { orderId, outcome: moved, ...found.payment },
+        'money was taken that cannot be recorded: ask the provider',
+      );
+      await attempts.postpone(attempt, RETRY_MAX_MS, `money was taken that cannot be recorded: ${moved}`);
+      return 'open';
+    }
+    case 'declined':
+      await attempts.close(attempt, 'declined');
+      return 'declined';
+    case 'not_found':
+      if (ageMs >= ON_ITS_WAY_MAX_MS) {
+        await attempts.close(attempt, 'not_charged');
+        return 'not_charged';
+      }
+      await attempts.postpone(attempt, retryDelayMs(version), 'the provider has not heard of it');
+      return 'open';
+    case 'unknown':
+      await attempts.postpone(attempt, retryDelayMs(version), 'no answer from the provider');
+      return 'open';
+    default:
+      return assertNever(found);
+  }
+}
+
+const retryDelayMs = (asked: number): number =>
+  Math.min(RETRY_FIRST_MS * 2 ** Math.min(Math.max(asked - 1, 0), 20), RETRY_MAX_MS);
+
+export interface ResolvePaymentsPorts extends ResolvePorts {
+  readonly attempts: Pick<PaymentAttempts, 'lease' | 'close' | 'postpone'>;
+  readonly metrics: Pick<OrderJobMetrics, 'attemptResolved'>;
+}
+
+/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
+const TAKES_MAX = 20;
+
+/**
+ * Finds out what became of charges that an api began and did not finish: it died, or MySQL was out after the charge. None
+ * is given up but those that the provider never heard of.
+ * @param options `max`: attempts leased together and asked for at the same time; `leaseMs`: longer than the provider takes
+ */
+export function resolvePayments(
+  ports: ResolvePaymentsPorts,
+  { max, leaseMs }: { readonly max: number; readonly leaseMs: number },
+): Job {
+  return {
+    name: 'resolve-payments',
+    async runOnce(): Promise<void> {
+      for (let takes = 1; takes <= TAKES_MAX; takes++) {
+        const due = await ports.attempts.lease(max, leaseMs);
+        const results = await Promise.allSettled(due.map((attempt) => resolveAttempt(attempt, ports)));
+        for (const result of results) if (result.status === 'fulfilled') ports.metrics.attemptResolved(result.value);
+        const failed = results.find((result) => result.status === 'rejected');
+        if (failed !== undefined) throw failed.reason;
+        if (due.length < max) return;
+      }
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type {
+  AttemptEnd,
+  AttemptName,
+  OpenAttempt,
+  PaymentAttempts,
+} from '../../../src/core/ports/payment-attempts.js';
+
+interface StoredAttempt {
+  readonly orderId: string;
+  readonly key: string;
+  readonly amountCents: number;
+  state: 'open' | AttemptEnd;
+  version: number;
+  openedAtMs: number;
+  availableAtMs: number;
+  lastError: string | null;
+}
+
+/** Charges that were begun, in memory. */
+export class MemoryPaymentAttempts implements PaymentAttempts {
+  readonly rows = new Map<string, StoredAttempt>();
+  readonly #clock: Clock;
+  readonly #faults: ('open' | 'close')[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Each fault hits the next call of its kind, before that does anything. */
+  breakNext(...faults: ('open' | 'close')[]): void {
+    this.#faults.push(...faults);
+  }
+
+  async open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<void> {
+    this.#failOn('open');
+    const nowMs = this.#clock.nowMs();
+    const before = this.rows.get(nameOf({ orderId, key }));
+    this.rows.set(nameOf({ orderId, key }), {
+      orderId,
+      key,
+      amountCents,
+      state: 'open',
+      version: before === undefined ? 0 : before.version + 1,
+      openedAtMs: nowMs,
+      availableAtMs: nowMs + askAfterMs,
+      lastError: null,
+    });
+  }
+
+  async close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void> {
+    this.#failOn('close');
+    const row = this.rows.get(nameOf(attempt));
+    if (row === undefined || (attempt.version !== undefined && row.version !== attempt.version)) return;
+    Object.assign(row, { state: end, lastError: null });
+  }
+
+  async openOf(orderId: string): Promise<OpenAttempt[]> {
+    return this.#open.filter((row) => row.orderId === orderId).map((row) => this.#attemptOf(row));
+  }
+
+  async lease(max: number, leaseMs: number): Promise<OpenAttempt[]> {
+    const nowMs = this.#clock.nowMs();
+    const due = this.#open.filter(({ availableAtMs }) => availableAtMs <= nowMs);
+    due.sort((a, b) => a.availableAtMs - b.availableAtMs);
+    return due.slice(0, max).map((row) => {
+      row.version++;
+      row.availableAtMs = nowMs + leaseMs;
+      return this.#attemptOf(row);
+    });
+  }
+
+  async postpone(attempt: AttemptName, delayMs: number, lastError: string): Promise<void> {
+    const row = this.rows.get(nameOf(attempt));
+    if (row?.state === 'open') Object.assign(row, { availableAtMs: this.#clock.nowMs() + delayMs, lastError });
+  }
+
+  get #open(): StoredAttempt[] {
+    return [...this.rows.values()].filter(({ state }) => state === 'open');
+  }
+
+  #attemptOf({ orderId, key, amountCents, version, openedAtMs }: StoredAttempt): OpenAttempt {
+    return { orderId, key, amountCents, version, ageMs: this.#clock.nowMs() - openedAtMs };
+  }
+
+  #failOn(fault: 'open' | 'close'): void {
+    const at = this.#faults.indexOf(fault);
+    if (at < 0) return;
+    this.#faults.splice(at, 1);
+    throw new OperationalError('mysql', `fault of the test: ${fault} of an attempt`, { retryable: true });
+  }
+}
+
+const nameOf = ({ orderId, key }: AttemptName): string => `${orderId}/${key}`;

@@ -1,0 +1,166 @@
+import { expect } from 'chai';
+import { FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
+import { LeakyBucket } from '../../src/admission/limits/leaky-bucket.js';
+import { LocalLimitStore } from '../../src/admission/limits/local-limit-store.js';
+import { limitsRules } from '../../src/admission/limits/limits.js';
+import { keepRunning } from '../../src/core/job.js';
+import { Batcher } from '../../src/purchase/batcher.js';
+import { PurchaseWatch } from '../../src/purchase/purchase-watch.js';
+import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
+import { HotSales } from '../../src/sales/hot-sales.js';
+import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
+import { MemoryPurchaseNotifications } from '../helpers/memory/memory-purchase-notifications.js';
+import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
+import { SteppedClock } from '../helpers/memory/stepped-clock.js';
+import { purchaseOf, saleOf } from '../helpers/sales.js';
+import { silentLog } from '../helpers/silent-log.js';
+import { KeeperWorld } from './orders/keeper-world.js';
+
+const HOUR_MS = 3_600_000;
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/**
+ * The clock of the machine is set back by an hour in the middle of every wait: each of them lasts as long as it should
+ * [T12]. Places with more to say have such a test of their own.
+ */
+describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
+  it('a purchase waits in the batcher no longer than it may', async () => {
+    const clock = new SteppedClock();
+    const batcher = new Batcher(
+      { sizeMax: 1, inFlightMax: 1, gatherMs: 0, queueMax: 10, waitMaxMs: 2000, roundsMax: 3 },
+      {
+        place: () => new Promise(() => undefined),
+        clock,
+        metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
+        onError: () => 'unavailable',
+      },
+    );
+    const home = { saleId: '7', bucket: 0, buckets: 1 };
+    void batcher.submit(home, purchaseOf('under-way'), '');
+    await turns();
+    const answer = batcher.submit(home, purchaseOf('waits'), '');
+    clock.step(-HOUR_MS);
+    clock.advance(2001);
+    await turns();
+    clock.advance(1);
+    expect(await Promise.race([answer, turns()])).to.deep.equal({ outcome: 'overloaded' });
+  });
+
+  it('a sold-out flag ends with its life', async () => {
+    const clock = new ManualClock();
+    const sale = { state: 'open', epoch: 1, nowMs: 0, closesAtMs: 1, unitsLeft: 0 } as never;
+    const flags = new SoldOutFlags(
+      { lifeMs: 1000, keysMax: 10 },
+      {
+        store: { readSale: async () => sale, acceptedCount: async () => 0, acceptedKeys: async function* () {} },
+        units: { count: async () => 0 },
+        clock,
+        log: silentLog,
+      },
+    );
+    const home = { saleId: '7', bucket: 0, buckets: 1 };
+    flags.observe(home, 0);
+    await turns();
+    expect(flags.refuses(home, 'u/k')).to.equal(true);
+    clock.step(-HOUR_MS);
+    clock.advance(1000);
+    expect(flags.refuses(home, 'u/k')).to.equal(false);
+    expect(flags.isSoldOut(home)).to.equal(false);
+  });
+
+  it('a buyer who waits is read for in time', async () => {
+    const clock = new SteppedClock();
+    const notifications = new MemoryPurchaseNotifications();
+    const purchase = { saleId: '7', userId: 'u', requestId: 'k' };
+    const watch = new PurchaseWatch(purchase, { notifications, clock, random: () => 0 }, 5000);
+    let read = false;
+    void watch.next(Infinity, new AbortController().signal).then(() => (read = true));
+    clock.step(-HOUR_MS);
+    clock.advance(50);
+    await turns();
+    expect(read).to.equal(true);
+    watch.close();
+  });
+
+  it('a sale snapshot is asked for anew', async () => {
+    const clock = new ManualClock();
+    const sale = saleOf({ title: 'before' }, clock.nowMs());
+    let title = sale.title;
+    const snapshots = new SaleSnapshots(
+      {
+        repository: { find: async () => ({ ...sale, title }) },
+        cache: new MemorySaleSnapshotCache(new ManualClock(), { ttlMs: 0 }),
+        clock,
+      },
+      { memoryTtlMs: 1000, memoryMax: 10, lockMs: 100 },
+    );
+    await snapshots.get(sale.saleId);
+    title = 'after';
+    clock.step(-HOUR_MS);
+    clock.advance(1001);
+    expect(snapshots.peek(sale.saleId)).to.equal(undefined);
+  });
+
+  it('a sale is hot for ten seconds', () => {
+    const clock = new ManualClock();
+    const hot = new HotSales({ perSecond: 1 }, clock);
+    for (let i = 0; i < 100; i++) hot.saw('7');
+    clock.step(-HOUR_MS);
+    clock.advance(11_000);
+    expect(hot.hottest()).to.deep.equal([]);
+  });
+
+  it('limits of one process let buyers in again', async () => {
+    const clock = new ManualClock();
+    const store = new LocalLimitStore(clock);
+    const limits = limitsRules.parse({ purchase: { user: { limit: 1, windowMs: 1000 } } }).purchase;
+    const take = async (): Promise<string | undefined> => {
+      const { verdicts } = await store.take({
+        endpoint: 'purchase',
+        limits,
+        callers: [{ userId: 'u', address: null }],
+      });
+      return verdicts[0]?.outcome;
+    };
+    expect([await take(), await take()]).to.deep.equal(['allowed', 'rate_limited']);
+    clock.step(-HOUR_MS);
+    clock.advance(2000);
+    expect(await take()).to.equal('allowed');
+  });
+
+  it('an even stream flows on', () => {
+    const clock = new SteppedClock();
+    const bucket = new LeakyBucket(clock);
+    const limit = { ratePerSecond: 10, waitMaxMs: 0 };
+    expect(bucket.enter(limit)).to.equal(null);
+    clock.step(-HOUR_MS);
+    clock.advance(100);
+    expect(bucket.enter(limit)).to.equal(null);
+  });
+
+  it('an old answer grows too old', () => {
+    const clock = new ManualClock();
+    const cache = new FallbackCache({ rules: () => ({ ttlMs: 1000, factor: 0.5, ttlMinMs: 100 }), clock, max: 10 });
+    cache.put('k', { an: 'answer' });
+    clock.step(-HOUR_MS);
+    clock.advance(1000);
+    expect(cache.get('k')).to.equal(null);
+  });
+
+  it('a job that keeps failing is logged again', async () => {
+    const world = new KeeperWorld();
+    const { clock, log, metrics } = world;
+    const stopping = new AbortController();
+    let runs = 0;
+    const runOnce = async (): Promise<void> => {
+      if (++runs === 2) clock.step(-HOUR_MS);
+      if (runs === 7) stopping.abort();
+      throw new Error('away');
+    };
+    await keepRunning({ name: 'a-job', runOnce }, 2000, stopping.signal, { clock, log, metrics });
+    expect(world.warnings, 'at 0 and 10 s').to.have.length(2);
+  });
+});
