@@ -8,10 +8,10 @@ export const IMPORT_FORMATS = ['csv', 'json'] as const;
 export type ImportFormat = (typeof IMPORT_FORMATS)[number];
 
 /** A calendar is made of files of this size at most, each created whole or not at all. */
-export const IMPORT_SALES_MAX = 5000;
+const IMPORT_SALES_MAX = 5000;
 
 /** A sale and the line of the file where it begins. */
-export interface ImportedSale {
+interface ImportedSale {
   readonly line: number;
   readonly sale: NewSale;
 }

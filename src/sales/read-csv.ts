@@ -1,5 +1,5 @@
 /** A row of a CSV file. */
-export interface CsvRow {
+interface CsvRow {
   /** Where it begins, counted from 1. */
   readonly line: number;
   readonly cells: readonly string[];

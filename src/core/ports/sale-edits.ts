@@ -24,8 +24,7 @@ export interface SaleEdit {
 }
 
 /** `begun` until Redis has followed; `refused`: too few units were free, and nothing was changed. */
-export const EDIT_STATES = ['begun', 'done', 'refused'] as const;
-export type EditState = (typeof EDIT_STATES)[number];
+export type EditState = 'begun' | 'done' | 'refused';
 
 export type EditBegun =
   | { readonly outcome: 'not_found' }

@@ -9,7 +9,7 @@ import type { Readiness } from './readiness.js';
  * - `selling`, `paused`, `over`: as the words say; one that is over and not closed waits for the keeper or a person
  * - `missed`: its window is over and it was never warmed
  */
-export type PlanStatus = 'waits' | 'ready' | 'not_ready' | 'by_hand' | 'selling' | 'paused' | 'over' | 'missed';
+type PlanStatus = 'waits' | 'ready' | 'not_ready' | 'by_hand' | 'selling' | 'paused' | 'over' | 'missed';
 
 export interface PlannedSale {
   readonly sale: Sale;

@@ -8,7 +8,7 @@ import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
  * - `apis`: what apis read of the sale is not what MySQL has; it lasts some seconds at most
  * - `topics`: the broker cannot be reached, or lacks a topic; purchases get 503
  */
-export type Need = 'stock' | 'apis' | 'topics';
+type Need = 'stock' | 'apis' | 'topics';
 
 export interface Missing {
   readonly need: Need;
