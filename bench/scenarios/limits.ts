@@ -109,6 +109,7 @@ async function deductLimit({ stores }: Session, size: number, options: Throughpu
     buckets: 1,
     state: 'open',
     epoch: 1,
+    retiredAtMs: null,
     opensAtMs: Date.now() - 1000,
     closesAtMs: Date.now() + DAY_MS,
   };

@@ -23,6 +23,7 @@ export function printSale(sale: Sale): void {
     buckets: `${sale.buckets}`,
     opens: isoTime(sale.opensAtMs),
     closes: isoTime(sale.closesAtMs),
+    ...(sale.retiredAtMs === null ? {} : { retired: isoTime(sale.retiredAtMs) }),
     'run by':
       sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
   };

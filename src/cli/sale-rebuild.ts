@@ -81,6 +81,8 @@ function endSentence(saleId: string, end: OrderedRepair): string {
       throw new CliError(`there is no sale ${saleId}.`);
     case 'draft':
       throw new CliError(`sale ${saleId} is a draft: nothing of it is in Redis yet.`);
+    case 'retired':
+      throw new CliError(`sale ${saleId} is retired: it is in MySQL alone, and nothing asks Redis for it.`);
     default:
       return assertNever(end);
   }

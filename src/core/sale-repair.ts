@@ -10,9 +10,15 @@ import type { Sale } from './sale.js';
  */
 export type RepairNeed = 'in_repair' | 'not_loaded' | 'other_server' | 'old_epoch';
 
-/** @returns null when every bucket can be trusted; a draft was never loaded, so it has no need */
-export function repairNeedOf(sale: Pick<Sale, 'state' | 'epoch'>, buckets: readonly BucketStatus[]): RepairNeed | null {
-  if (sale.state === 'draft') return null;
+/**
+ * @returns null when every bucket can be trusted. A draft was never loaded, and a retired sale is not in Redis by
+ *   intent, so neither has a need
+ */
+export function repairNeedOf(
+  sale: Pick<Sale, 'state' | 'epoch' | 'retiredAtMs'>,
+  buckets: readonly BucketStatus[],
+): RepairNeed | null {
+  if (sale.state === 'draft' || sale.retiredAtMs !== null) return null;
   if (buckets.some(({ state }) => state === 'repair')) return 'in_repair';
   if (buckets.some(({ state }) => state === null)) return 'not_loaded';
   if (buckets.some(({ sameServer }) => !sameServer)) return 'other_server';

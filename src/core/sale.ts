@@ -48,6 +48,8 @@ export interface Sale {
   readonly state: SaleState;
   /** Raised by one whenever the Redis side of the sale is rebuilt; starts at 1. */
   readonly epoch: number;
+  /** Since then a closed sale is in MySQL alone, and Redis forgets it; null: not yet. */
+  readonly retiredAtMs: number | null;
 }
 
 /** What an automatic step has seen of a sale; it is not made if any of it has changed since. */
@@ -60,7 +62,7 @@ export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
   sale.closesAtMs === seen.closesAtMs &&
   sale.warmBeforeMs === seen.warmBeforeMs;
 
-export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch'>;
+export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 
 /**
  * The sale as the gate has it. Whether it is sold out is a separate flag.

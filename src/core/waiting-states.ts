@@ -21,6 +21,7 @@ export const WATCHED_STATES = [
   'compensation',
   'sale_shut',
   'sale_over',
+  'sale_kept',
   'units_lent',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
@@ -109,6 +110,12 @@ export const WAITING_STATES = {
     endedBy:
       'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
+  },
+  sale_kept: {
+    waits: 'a sale that is long over and not retired: Redis cannot forget it',
+    deadline: 'RETIRE_AFTER_MS',
+    endedBy: 'the keeper, once Redis and MySQL agree and nothing of the sale waits; its log says what does',
+    watchedAs: 'sale_kept',
   },
   units_lent: {
     waits: 'units that have left one bucket of a sale and not reached the other',

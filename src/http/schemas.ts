@@ -110,6 +110,7 @@ export const saleSchema = z
     buckets: count,
     epoch: count,
     state: z.enum(SALE_STATES),
+    retiredAt: time.nullable(),
   })
   .meta({ id: 'Sale' });
 

@@ -234,6 +234,16 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
 ) ${TABLE}`;
 
 /**
+ * When a sale was closed, and how far it is retired. `retirement` answers which closed sales are still in Redis, those
+ * that closed last first: jobs walk these, and no more, however many sales there were.
+ */
+const RETIREMENT_COLUMNS = `ALTER TABLE sales
+  ADD COLUMN closed_at DATETIME(3) NULL,
+  ADD COLUMN retired_at DATETIME(3) NULL,
+  ADD COLUMN retirement ENUM('none', 'begun', 'done') NOT NULL DEFAULT 'none',
+  ADD KEY retirement (state, retirement, closes_at)`;
+
+/**
  * In place of `due`: it leads to the rows that are due, in that order, past those that are done or wait. The index is
  * replaced and none is added: an insert costs what it did.
  */
@@ -331,6 +341,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
   { name: '0011-payment-attempts', up: paymentAttempts },
+  { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
 ];

@@ -33,14 +33,20 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
 
 async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map<string, SaleTerms>> {
   if (saleIds.length === 0) return new Map();
-  const rows = await pool.query<Pick<SaleRow, 'id' | 'epoch' | 'price_cents' | 'limit_per_buyer'>>(
-    'SELECT id, epoch, price_cents, limit_per_buyer FROM sales WHERE id IN (?)',
+  const rows = await pool.query<Pick<SaleRow, 'id' | 'epoch' | 'price_cents' | 'limit_per_buyer' | 'retirement'>>(
+    'SELECT id, epoch, price_cents, limit_per_buyer, retirement FROM sales WHERE id IN (?)',
     [saleIds],
   );
   return new Map(
     rows.map((row) => [
       row.id,
-      { saleId: row.id, epoch: row.epoch, priceCents: row.price_cents, limitPerBuyer: row.limit_per_buyer },
+      {
+        saleId: row.id,
+        epoch: row.epoch,
+        priceCents: row.price_cents,
+        limitPerBuyer: row.limit_per_buyer,
+        retired: row.retirement !== 'none',
+      },
     ]),
   );
 }

@@ -14,6 +14,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   payment_open: { rows: knex('payment_attempts').where({ state: 'open' }), since: 'opened_at' },
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
   sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
+  sale_kept: { rows: knex('sales').where({ state: 'closed', retirement: 'none' }), since: 'closes_at' },
 };
 
 /** What waits too long, in MySQL. */

@@ -26,8 +26,12 @@ function raiseEpoch(
   reshard: Reshard | undefined,
 ): Promise<Sale | null> {
   return pool.transaction(async (tx) => {
-    const [row] = await select(tx, knex('sales').select('epoch', 'buckets').where({ id: saleId }).forUpdate());
-    if (row === undefined || (reshard !== undefined && row.buckets !== reshard.from)) return null;
+    const [row] = await select(
+      tx,
+      knex('sales').select('epoch', 'buckets', 'retirement').where({ id: saleId }).forUpdate(),
+    );
+    if (row === undefined || row.retirement !== 'none') return null;
+    if (reshard !== undefined && row.buckets !== reshard.from) return null;
     const { epoch, buckets } = row;
     const changes = { epoch: knex.raw('GREATEST(epoch + 1, ?)', [atLeast]), buckets: reshard?.to ?? buckets };
     await execute(tx, knex('sales').where({ id: saleId }).update(changes));

@@ -16,7 +16,7 @@ import {
   type SaleRepository,
 } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
-import { bigint, execute, given, knex, select } from './knex.js';
+import { bigint, execute, given, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
@@ -102,7 +102,7 @@ export async function findSale(on: Statements, saleId: string): Promise<Sale | n
 }
 
 async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
-  const { states = SALE_STATES, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
+  const { states = SALE_STATES, retired, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
   if (states.length === 0) return [];
   let sales = knex('sales')
     .select(...SALE_COLUMNS)
@@ -111,6 +111,7 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   if (opensFromMs !== undefined) sales = sales.where('opens_at', '>=', new Date(opensFromMs));
   if (opensToMs !== undefined) sales = sales.where('opens_at', '<', new Date(opensToMs));
   if (beforeId !== undefined) sales = sales.where('id', '<', bigint(beforeId));
+  if (retired === false) sales = sales.where({ retirement: 'none' });
   if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
@@ -144,7 +145,8 @@ function move(
     const mayMove = SALE_TRANSITIONS[before.state].includes(to);
     if (!mayMove && before.state !== to) return { sale: before, moved: false };
     if (seen !== undefined && !isAsSeen(before, seen)) return { sale: before, moved: false };
-    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update({ state: to }));
+    const changes = to === 'closed' ? { state: to, closed_at: now() } : { state: to };
+    if (mayMove) await execute(tx, knex('sales').where({ id: saleId }).update(changes));
     await insertAudit(tx, {
       actor,
       action: saleAction(before.state, to),

@@ -27,7 +27,7 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
       read(
         sales()
           .where('due_at', '<=', now())
-          .where({ state: 'closed' })
+          .where({ state: 'closed', retirement: 'none' })
           .where('closes_at', '<=', msAgo(afterMs))
           .orderBy('due_at')
           .limit(max),

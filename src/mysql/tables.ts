@@ -53,6 +53,10 @@ export interface SaleRow {
   readonly due_at: Date | null;
   readonly compared_at: Date | null;
   readonly compare_after: Date | null;
+  readonly closed_at: Date | null;
+  readonly retired_at: Date | null;
+  /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
+  readonly retirement: 'none' | 'begun' | 'done';
 }
 
 export interface SaleEditRow {
@@ -80,6 +84,7 @@ export const SALE_COLUMNS = [
   'warms_at',
   'state',
   'epoch',
+  'retired_at',
 ] as const satisfies (keyof SaleRow)[];
 
 export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale {
@@ -98,6 +103,7 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
     warmBeforeMs: row.warms_at === null ? null : row.opens_at.getTime() - row.warms_at.getTime(),
     state: row.state,
     epoch: row.epoch,
+    retiredAtMs: row.retired_at?.getTime() ?? null,
   };
 }
 

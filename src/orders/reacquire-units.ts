@@ -40,6 +40,11 @@ export async function reacquireUnits(
     const { saleId, purchases } = batch;
     const recorded = purchases.filter((purchase) => rows.has(requestName(saleId, purchase))).map(purchaseKey);
     if (!isOfOlderEpoch(batch, terms) || recorded.length === purchases.length) continue;
+    if (terms.get(saleId)?.retired === true) {
+      // Redis has forgotten the sale, and nothing of it was held when it was retired.
+      for (const purchase of purchases) lost.add(requestName(saleId, purchase));
+      continue;
+    }
     const answer = await reacquire(batch, terms.get(saleId)?.epoch ?? 0, new Set(recorded), store);
     if (typeof answer === 'string') {
       postponed.set(batch, answer);

@@ -54,13 +54,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
-  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points });
+  // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
+  const notifications = openPurchaseNotifications(config.redis, log);
+  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points, notifications });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
   const attempts = createPaymentAttempts(mysql);
 
-  // Buyers who wait for their purchase: by long poll or by stream, on the same notifications.
-  const notifications = openPurchaseNotifications(config.redis, log);
   const { pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,
@@ -84,11 +84,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
       ...admission.services,
       snapshots,
-      gate: points.gate(new PurchaseGate({ ...path, smooth: admission.smooth })),
+      gate: points.gate(new PurchaseGate({ ...path, repository: orders, smooth: admission.smooth })),
       getPurchase: new GetPurchase(waiting, pollMaxMs),
       followPurchase,
       streamTimes,
-      getSale: new GetSale({ snapshots, store, units }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),

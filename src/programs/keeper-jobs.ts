@@ -12,7 +12,9 @@ import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
+import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
 import { createSaleSchedule } from '../mysql/sale-schedule.js';
@@ -32,12 +34,17 @@ import { watchPending } from '../recovery/pending-buckets.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
 import { redrive } from '../recovery/redrive.js';
+import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
+import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
+import { createReconcileStore } from '../redis/reconcile-store.js';
+import { createSaleStore } from '../redis/sale-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { finishEdits } from '../sales/edit-sale.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
@@ -73,6 +80,13 @@ const REFUND_LEASE_MS = 60_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
+/** A rush fills memory in minutes, not in seconds. */
+const MEMORY_EVERY_MS = 10_000;
+/** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
+const KEPT_OVERDUE_MS = 86_400_000;
+/** A century: no sale is kept for so long. */
+const NEVER_MS = 100 * 365 * 86_400_000;
+
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
 export function planJobs(
   config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq'>,
@@ -97,7 +111,7 @@ export function planJobs(
     readonly log: Log;
   },
 ): PlannedJob[] {
-  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
+  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs, retireAfterMs } = config.keeper;
   const sales = createSaleRepository(mysql);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
@@ -225,6 +239,9 @@ export function planJobs(
     [everyMs, compensateJob({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
 
+    // A Redis that is about to be full is seen in time.
+    [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
+
     // What waits beyond its deadline is counted.
     [
       everyMs,
@@ -238,6 +255,7 @@ export function planJobs(
           payment_open: config.overdue.paymentMs,
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
+          sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
         },
       ),
     ],
@@ -245,6 +263,22 @@ export function planJobs(
   if (config.reconcile.everyMs > 0) {
     const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compare]);
+  }
+  if (retireAfterMs > 0) {
+    const { safeAgeMs, markerAgeMs } = config.reconcile;
+    const ports = {
+      sales: createRetirementRepository(mysql),
+      store: { ...store, ...createReconcileStore(redis), ...rebuild.store },
+      repository: { ...createReconcileRepository(mysql), ...rebuild.repository },
+      reconcile,
+      clock,
+      log,
+      metrics,
+    };
+    // What is younger than `safeAgeMs` is not compared.
+    const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
+    jobs.push([everyMs, retireSales(ports, limits)]);
+    jobs.push([everyMs, forgetRetiredSales({ sales: ports.sales, store: createSaleStore(redis) })]);
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };

@@ -4,6 +4,7 @@ import { OperationalError } from '../core/errors.js';
 import { showHotSales, HotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
+import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
@@ -35,6 +36,7 @@ export interface PathParts {
   readonly cache: SaleSnapshotCache;
   readonly watched: WithBreakers;
   readonly points: ApiFailPoints;
+  readonly notifications: PurchaseNotifications;
   readonly registry: Registry;
   readonly log: Log;
   /** Called with errors that are bugs. */
@@ -60,7 +62,7 @@ export interface PurchasePath {
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'gate' | 'batch'>,
-  { redis, sales, cache, watched, points, registry, log, fail }: PathParts,
+  { redis, sales, cache, watched, points, notifications, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
   const store = watched.store(points.store(createStockStore(redis, log)));
   const channel = await createPurchaseChannel({
@@ -76,7 +78,7 @@ export async function openPurchasePath(
   const units = new UnitFetcher(points.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
     { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
-    { store, units, clock, log },
+    { store, units, notifications, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const placePorts: PlaceBatchPorts = {

@@ -4,9 +4,10 @@ import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { Batcher } from './batcher.js';
+import { answerClosed, type ClosedSalePorts } from './closed-sale.js';
 import type { SoldOutFlags } from './sold-out-flags.js';
 
-export interface GateParts {
+export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
@@ -62,6 +63,8 @@ export class PurchaseGate {
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;
-    return batcher.submit(bucket, purchase, request.trace);
+    if (snapshot.sale.state !== 'closed') return batcher.submit(bucket, purchase, request.trace);
+    const ask = (): Promise<PurchaseOutcome> => batcher.submit(bucket, purchase, request.trace);
+    return answerClosed(snapshot.sale, purchase, ask, this.#parts);
   }
 }

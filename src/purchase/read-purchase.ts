@@ -14,7 +14,7 @@ const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
 
 export interface ReadPurchasePorts {
   readonly snapshots: Pick<SaleSnapshots, 'get'>;
-  readonly store: Pick<StockStore, 'findRequest'>;
+  readonly store: Pick<StockStore, 'findRequest' | 'askForRepair'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly clock: Clock;
 }
@@ -22,7 +22,8 @@ export interface ReadPurchasePorts {
 /**
  * The status of a purchase: from Redis first, because a 202 is there before its row; then from MySQL, which has the final
  * state. A notification carries that state and saves the query, but only once Redis has the order too: what a buyer has seen
- * may not be taken back by the next read, and after the death of a worker Redis may be seconds behind.
+ * may not be taken back by the next read, and after the death of a worker Redis may be seconds behind. A retired sale is
+ * in MySQL alone.
  * @param notified the status of its order by a notification; null without one
  * @throws OperationalError redis or mysql
  */
@@ -32,6 +33,10 @@ export async function readPurchase(
   { snapshots, store, repository, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
   const snapshot = await snapshots.get(saleId);
+  if (snapshot.snapshot === 'ready' && snapshot.sale.retiredAtMs !== null) {
+    const [row] = await repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+    return row === undefined ? { status: 'not_found' } : statusOf(row);
+  }
   const home = snapshot.snapshot === 'ready' ? homeBucketOf(snapshot.sale, userId) : { saleId, bucket: 0 };
   const found = await store.findRequest(home, userId, requestId);
   const entry = found === 'unsure' ? null : found;
@@ -46,6 +51,7 @@ export async function readPurchase(
     throw new OperationalError('mysql', `sale ${saleId} is loading`, { retryable: true });
   }
   if (found === 'unsure' && !isForgotten(snapshot, clock.nowMs())) {
+    if (snapshot.snapshot === 'ready' && snapshot.sale.state === 'closed') await store.askForRepair(saleId);
     throw new OperationalError('redis', `sale ${saleId} is being rebuilt`, { retryable: true });
   }
   return { status: 'not_found' };

@@ -1,14 +1,19 @@
 import { LRUCache } from 'lru-cache';
+import { purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
+import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
 import type { StockStore } from '../core/ports/stock-store.js';
-import { bucketName, type HomeBucket } from '../core/bucket.js';
+import { bucketName, homeBucket, type HomeBucket } from '../core/bucket.js';
 import type { UnitFetcher } from '../sales/stock/gather-units.js';
 
 export interface SoldOutFlagsOptions {
   /** How long a flag holds after zero units were seen; released units are offered again this late at most. */
   readonly lifeMs: number;
-  /** Keys kept per bucket; buyers of a sale with more are refused by Redis instead, which is slower and as right. */
+  /**
+   * Keys kept, all sales together. Buckets whose flag was not used for longest make room; buyers of a bucket that has more
+   * keys by itself are refused by Redis instead, which is slower and as right.
+   */
   readonly keysMax: number;
 }
 
@@ -16,6 +21,8 @@ export interface SoldOutFlagsPorts {
   readonly store: Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
+  /** Names the keys that are accepted after a bucket was read. Left out: then it is read whole again. */
+  readonly notifications?: Pick<PurchaseNotifications, 'listenToSale'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -31,12 +38,25 @@ interface Flag {
   emptyUntilMs: number;
   /** It is being armed or renewed. */
   isBusy: boolean;
+  /** While the bucket is read: what will be `keys`. */
+  reading: Set<string> | null;
+  /** Since when accepted keys are missing that were not notified yet; 0: none. */
+  missingSinceMs: number;
+  /** Ends the listening for new keys; null: nobody listens. */
+  end: (() => void) | null;
 }
 
 /** No purchase has this key. */
 const NO_KEY = '';
 /** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
 const FLAGS_MAX = 1000;
+/**
+ * A key is notified once its order is in MySQL. If keys are missing for so long, the bucket is read whole again, since their
+ * notification is late or was lost.
+ */
+const NOTIFIED_WITHIN_MS = 2000;
+/** A flag that has refused nobody for so long is dropped, with its keys. */
+const IDLE_MS = 60_000;
 
 /**
  * Answers most of a sold-out sale from memory. A flag is armed after precheck has seen zero units left and this process has
@@ -46,11 +66,19 @@ const FLAGS_MAX = 1000;
 export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
-  readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX });
+  readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX, dispose: ({ end }) => end?.(), noDisposeOnSet: true });
+  #tidyAtMs = 0;
 
   constructor(options: SoldOutFlagsOptions, ports: SoldOutFlagsPorts) {
     this.#options = options;
     this.#ports = ports;
+  }
+
+  /** Keys that are kept, all sales together. */
+  get keys(): number {
+    let sum = 0;
+    for (const { keys } of this.#flags.values()) sum += keys.size;
+    return sum;
   }
 
   /** True: no units are left and this key was never accepted. */
@@ -85,6 +113,7 @@ export class SoldOutFlags {
    * @param seenMs when precheck was sent: its answer may have taken long; default now
    */
   observe(ref: HomeBucket, unitsLeft: number | null, seenMs: number = this.#ports.clock.monotonicMs()): void {
+    if (this.#ports.clock.monotonicMs() >= this.#tidyAtMs) this.#dropIdle();
     if (unitsLeft === null) return;
     const name = bucketName(ref);
     const flag = this.#flags.get(name);
@@ -92,7 +121,7 @@ export class SoldOutFlags {
       if (flag) forget(flag);
       return;
     }
-    const armed = flag ?? { keys: new Set<string>(), epoch: 0, untilMs: 0, emptyUntilMs: 0, isBusy: false };
+    const armed = flag ?? newFlag();
     armed.emptyUntilMs = seenMs + this.#options.lifeMs;
     if (armed.isBusy || armed.untilMs > this.#ports.clock.monotonicMs()) return;
     this.#flags.set(name, armed);
@@ -102,7 +131,11 @@ export class SoldOutFlags {
   /** One read of Redis for all buyers. A sale that is not plainly sold out is not renewed: precheck finds the right refusal. */
   readonly #renew = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);
-    if (sale === null || sale.state !== 'open' || sale.nowMs >= sale.closesAtMs) return;
+    if (sale === null || sale.state === 'closed' || sale.nowMs >= sale.closesAtMs) {
+      this.#flags.delete(bucketName(ref)); // it is over: precheck says so
+      return;
+    }
+    if (sale.state !== 'open') return;
     const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
     if (unitsLeft === null) return;
     if (unitsLeft > 0) forget(flag);
@@ -114,17 +147,68 @@ export class SoldOutFlags {
     if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
+  /** Arms the flag if every accepted key is known. */
   async #armIn(epoch: number, ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> {
-    const { store } = this.#ports;
+    const { store, clock } = this.#ports;
     const count = await store.acceptedCount(ref);
-    if (count > this.#options.keysMax) return;
-    if (count !== flag.keys.size || epoch !== flag.epoch) {
-      const keys = new Set<string>();
-      for await (const chunk of store.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
-      flag.keys = keys;
+    if (epoch === flag.epoch && count > flag.keys.size && flag.end !== null) {
+      // Units were sold again. Their keys come by themselves, and until then Redis refuses.
+      if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.monotonicMs();
+      if (clock.monotonicMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
+    }
+    if (epoch !== flag.epoch || count !== flag.keys.size) {
+      if (!this.#makeRoom(count, ref)) return;
+      await this.#readKeys(ref, flag);
       flag.epoch = epoch;
     }
+    flag.missingSinceMs = 0;
     if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
+  }
+
+  /** All of them. It listens first, so that no key is missed that comes meanwhile. */
+  async #readKeys(ref: HomeBucket, flag: Flag): Promise<void> {
+    const keys = (flag.reading = new Set<string>());
+    flag.end ??= this.#listen(ref, flag);
+    try {
+      for await (const chunk of this.#ports.store.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
+      flag.keys = keys;
+    } finally {
+      flag.reading = null;
+    }
+  }
+
+  #listen({ saleId, bucket, buckets }: HomeBucket, flag: Flag): (() => void) | null {
+    const { notifications } = this.#ports;
+    if (notifications === undefined) return null;
+    return notifications.listenToSale(saleId, (purchase) => {
+      if (homeBucket(purchase.userId, buckets) !== bucket) return;
+      const key = purchaseKey(purchase);
+      flag.reading?.add(key);
+      if (flag.keys.size < this.#options.keysMax) flag.keys.add(key);
+    });
+  }
+
+  /** Drops the flags that were not used for longest until so many keys fit. @returns false when they never do */
+  #makeRoom(count: number, ref: HomeBucket): boolean {
+    const { keysMax } = this.#options;
+    if (count > keysMax) return false;
+    const own = bucketName(ref);
+    let others = this.keys - (this.#flags.peek(own)?.keys.size ?? 0);
+    for (const name of [...this.#flags.rkeys()]) {
+      if (others + count <= keysMax) return true;
+      if (name === own) continue;
+      others -= this.#flags.peek(name)?.keys.size ?? 0;
+      this.#flags.delete(name);
+    }
+    return true;
+  }
+
+  #dropIdle(): void {
+    const nowMs = this.#ports.clock.monotonicMs();
+    this.#tidyAtMs = nowMs + IDLE_MS;
+    for (const [name, { untilMs, emptyUntilMs, isBusy }] of this.#flags.entries()) {
+      if (!isBusy && Math.max(untilMs, emptyUntilMs) < nowMs - IDLE_MS) this.#flags.delete(name);
+    }
   }
 
   async #whileBusy(
@@ -140,9 +224,21 @@ export class SoldOutFlags {
       this.#ports.log.warn({ err, saleId: ref.saleId }, 'the sold-out flag could not be armed; Redis refuses instead');
     } finally {
       flag.isBusy = false;
+      if (this.#flags.peek(bucketName(ref)) !== flag) flag.end?.(); // it was dropped meanwhile
     }
   }
 }
+
+const newFlag = (): Flag => ({
+  keys: new Set<string>(),
+  epoch: 0,
+  untilMs: 0,
+  emptyUntilMs: 0,
+  isBusy: false,
+  reading: null,
+  missingSinceMs: 0,
+  end: null,
+});
 
 /** Units are there again. */
 function forget(flag: Flag): void {

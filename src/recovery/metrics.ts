@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { JOB_STATES, type JobState } from '../core/ports/compensation-repository.js';
 import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
+import type { ServerMemory } from '../core/store-memory.js';
 import type { WatchedState } from '../core/waiting-states.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
@@ -12,6 +13,8 @@ export function createRecoveryMetrics(registry: Registry) {
     overdue: overdueMetric(registry),
     ...repairMetrics(registry),
     ...reconcileMetrics(registry),
+    ...retirementMetrics(registry),
+    redisMemory: memoryMetric(registry),
   };
 }
 
@@ -89,6 +92,32 @@ function repairMetrics(registry: Registry) {
       waiting.labels('live').set(live);
       waiting.labels('closed').set(closed);
     },
+  };
+}
+
+function retirementMetrics(registry: Registry) {
+  const retired = new Counter({
+    name: 'seckill_retired_sales_total',
+    help: 'Sales that are in MySQL alone from now on.',
+    registers: [registry],
+  });
+  return { saleRetired: (): void => retired.inc() };
+}
+
+function memoryMetric(registry: Registry) {
+  const level = (name: string, help: string): Gauge =>
+    new Gauge({ name, help, labelNames: ['server'], registers: [registry] });
+  const used = level('seckill_redis_memory_used_bytes', 'Memory that a Redis master uses.');
+  const max = level('seckill_redis_memory_max_bytes', 'Memory that it may use: `maxmemory`, else that of its machine.');
+  const days = level('seckill_redis_memory_days_left', 'Days until it is full at the rate of the last day.');
+  /** Memory of every master; `daysLeft` is null where no rate is known yet. */
+  return (servers: readonly (ServerMemory & { readonly daysLeft: number | null })[]): void => {
+    for (const gauge of [used, max, days]) gauge.reset(); // a server that is gone is not shown
+    for (const { server, usedBytes, maxBytes, daysLeft } of servers) {
+      used.labels(server).set(usedBytes);
+      max.labels(server).set(maxBytes);
+      if (daysLeft !== null) days.labels(server).set(daysLeft);
+    }
   };
 }
 

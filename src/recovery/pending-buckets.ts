@@ -18,7 +18,7 @@ export interface PendingBucketsPorts {
  */
 export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Promise<BucketRef[]> {
   const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-  const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+  const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
   const refs = [...live, ...closed].flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );

@@ -14,6 +14,7 @@ import {
 } from '../core/ports/batch-store.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, notificationsChannel } from './keys.js';
+import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
 /** A bounded reply, and far below any reply time-out. */
@@ -24,15 +25,20 @@ type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
 /** Batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
   const { redis, run } = connection;
+  const { askForRepair } = createRepairAsks(connection);
   return {
     async markRecorded(recorded): Promise<void> {
       const replies = await asOperationalError('mark batches as recorded', () =>
-        Promise.all(recorded.map((one) => markRecorded(run, one))),
+        Promise.all(recorded.map((one) => markRecorded(connection, one))),
       );
       throwIfInRepair('mark batches as recorded', replies);
     },
 
-    reacquire: (batch, epoch, recorded) => reacquireInHomeBuckets(connection, batch, epoch, recorded),
+    async reacquire(batch, epoch, recorded): Promise<Reacquired> {
+      const reacquired = await reacquireInHomeBuckets(connection, batch, epoch, recorded);
+      if (reacquired.outcome !== 'claimed') await askForRepair(batch.saleId);
+      return reacquired;
+    },
 
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await asOperationalError('release', async () => {
@@ -80,7 +86,11 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
     },
 
-    unpark: (batch) => unparkInAllBuckets(connection, batch),
+    async unpark(batch): Promise<Unparked> {
+      const word = await unparkInAllBuckets(connection, batch);
+      if (word === 'unknown') await askForRepair(batch.saleId);
+      return word;
+    },
   };
 }
 
@@ -88,23 +98,24 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
  * The batch's own bucket knows whether the sale was resharded since; then requests of the batch are in other buckets too.
  * @returns the word of the script
  */
-async function markRecorded(run: RedisConnection['run'], { batch, orders }: SettledBatch): Promise<unknown> {
-  const [word, , epoch, buckets] = asList(await markRecordedIn(run, batch, batch.bucket, orders));
+async function markRecorded(connection: RedisConnection, { batch, orders }: SettledBatch): Promise<unknown> {
+  const [word, , epoch, buckets] = asList(await markRecordedIn(connection, batch, batch.bucket, orders));
   if (word !== 'recorded') return word;
   const others = bucketsOfBatch(batch, { epoch: Number(epoch), buckets: Number(buckets) }).slice(1);
-  const replies = await Promise.all(others.map((bucket) => markRecordedIn(run, batch, bucket, orders)));
+  const replies = await Promise.all(others.map((bucket) => markRecordedIn(connection, batch, bucket, orders)));
   return replies.map((reply) => asList(reply)[0]).find((other) => other !== 'recorded') ?? word;
 }
 
 function markRecordedIn(
-  run: RedisConnection['run'],
+  { run, markerLifeMs }: RedisConnection,
   { saleId, batchId }: Batch,
   bucket: number,
   orders: SettledBatch['orders'],
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
   const keys = [requests, pending, tx + batchId, sale];
-  return run('mark-recorded', keys, [batchId, encodeOrderNotifications(orders), notificationsChannel(saleId)]);
+  const args = [batchId, encodeOrderNotifications(orders), notificationsChannel(saleId), markerLifeMs];
+  return run('mark-recorded', keys, args);
 }
 
 /** Reacquires each purchase in the present bucket of its buyer; the script refuses in any other epoch. */

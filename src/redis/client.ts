@@ -10,6 +10,8 @@ export interface RedisOptions {
   /** How long a reply may take; after it the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
   readonly connectTimeoutMs: number;
+  /** How long the marker of a batch is kept after its end, ms; default four days. */
+  readonly markerLifeMs?: number;
 }
 
 /** Reconnect quickly at first, then at most this far apart. */

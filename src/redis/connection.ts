@@ -10,12 +10,19 @@ export type { RedisClient, RedisOptions } from './client.js';
 export interface RedisConnection {
   readonly redis: RedisClient;
   readonly run: RunScript;
+  /**
+   * How long a marker is kept after the end of its batch, ms: longer than any check-back, and any delayed deduct, can
+   * come. A broker drops a half message after `fileReservedTime` (72 h), however long it was down (docs/decisions/0024).
+   */
+  readonly markerLifeMs: number;
   /** Every server that may hold keys: one, or the masters of a cluster. */
   masters(): readonly Redis[];
   /** How many of our scripts every server knows. @throws what the driver throws */
   scriptsLoaded(): Promise<number>;
   close(): Promise<void>;
 }
+
+const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /**
  * One connection, or one to each server of a cluster. See `createClient` for what it never does.
@@ -53,6 +60,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   return {
     redis,
     run: scripts.run,
+    markerLifeMs: options.markerLifeMs ?? MARKER_LIFE_MS,
     masters: () => mastersOf(redis),
     scriptsLoaded: () => scripts.loaded(mastersOf(redis)),
     close: async () => {

@@ -37,6 +37,9 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
 export const snapshotKey = (saleId: string): string => `sk:card:${saleId}`;
 export const snapshotLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
 
+/** Closed sales that somebody needs and that cannot be trusted: the keeper rebuilds these. */
+export const REPAIR_ASKS_KEY = 'sk:asked';
+
 /** Written before each WAIT, and never read. */
 export const REPLICA_BARRIER_KEY = 'sk:replicas';
 

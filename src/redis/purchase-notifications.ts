@@ -1,5 +1,9 @@
 import { Cluster, type Redis } from 'ioredis';
-import { decodeOrderNotifications, encodeOrderNotifications } from '../core/order-notifications.js';
+import {
+  decodeOrderNotifications,
+  encodeOrderNotifications,
+  type OrderNotification,
+} from '../core/order-notifications.js';
 import { purchaseKey } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
 import type {
@@ -71,6 +75,7 @@ export function openPurchaseNotifications(
   redis.connect().catch(() => undefined); // the error was logged, the next try follows by itself
   return {
     listen: (purchase, onNotification) => subscriptions.listen(purchase, onNotification),
+    listenToSale: (saleId, onNotification) => subscriptions.listenToSale(saleId, onNotification),
     async close(): Promise<void> {
       clearInterval(pinging);
       subscriptions.close();
@@ -81,6 +86,8 @@ export function openPurchaseNotifications(
 
 /** The listeners of one sale, by purchase. */
 interface SaleListeners {
+  /** Those for every purchase. */
+  readonly ofAll: Set<(notification: OrderNotification) => void>;
   readonly byPurchase: Map<string, Set<OnNotification>>;
   /** The timer that ends the subscription; it runs while there is no listener. */
   ending: NodeJS.Timeout | null;
@@ -105,25 +112,42 @@ class Subscriptions {
   }
 
   listen({ saleId, ...purchase }: PurchaseRef, onNotification: OnNotification): () => void {
+    const { byPurchase, endIfUnused } = this.#subscribed(saleId);
+    const key = purchaseKey(purchase);
+    const listeners = byPurchase.get(key) ?? new Set();
+    byPurchase.set(key, listeners.add(onNotification));
+    return () => {
+      if (!listeners.delete(onNotification) || listeners.size > 0) return;
+      byPurchase.delete(key);
+      endIfUnused();
+    };
+  }
+
+  listenToSale(saleId: string, onNotification: (notification: OrderNotification) => void): () => void {
+    const { ofAll, endIfUnused } = this.#subscribed(saleId);
+    const own = (notification: OrderNotification): void => onNotification(notification);
+    ofAll.add(own);
+    return () => {
+      if (ofAll.delete(own)) endIfUnused();
+    };
+  }
+
+  /** The listeners of a sale that is subscribed from now on, until `endIfUnused` finds none. */
+  #subscribed(saleId: string): SaleListeners & { readonly endIfUnused: () => void } {
     const channel = notificationsChannel(saleId);
     let sale = this.#sales.get(channel);
     if (sale === undefined) {
-      sale = { saleId, byPurchase: new Map(), ending: null };
+      sale = { saleId, ofAll: new Set(), byPurchase: new Map(), ending: null };
       this.#sales.set(channel, sale);
       if (this.#redis.status === 'ready') this.subscribe([saleId]);
     }
     if (sale.ending !== null) clearTimeout(sale.ending);
     sale.ending = null;
-    const { byPurchase } = sale;
-    const key = purchaseKey(purchase);
-    const listeners = byPurchase.get(key) ?? new Set();
-    byPurchase.set(key, listeners.add(onNotification));
     const own = sale;
-    return () => {
-      if (!listeners.delete(onNotification) || listeners.size > 0) return;
-      byPurchase.delete(key);
-      if (byPurchase.size === 0) own.ending = this.#endLater(channel);
+    const endIfUnused = (): void => {
+      if (own.byPurchase.size === 0 && own.ofAll.size === 0) own.ending = this.#endLater(channel);
     };
+    return { ...own, endIfUnused };
   }
 
   /** Subscribes, then calls every listener with null. A failure means a broken connection: the next one subscribes again. */
@@ -150,6 +174,7 @@ class Subscriptions {
       return this.#notifyPossibleGap(channel);
     }
     for (const notification of decoded.notifications) {
+      for (const notify of sale.ofAll) notify(notification);
       for (const notify of sale.byPurchase.get(purchaseKey(notification)) ?? []) notify(notification);
     }
   }

@@ -6,6 +6,7 @@ import { asList, markerBody } from './replies.js';
 import { Bug } from '../core/errors.js';
 import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
+import { createRepairAsks } from './repair-asks.js';
 import { requestPages } from './scan-hash.js';
 
 /** Buckets per pipeline: a bounded reply, far below any reply time-out. */
@@ -19,6 +20,8 @@ const BODIES_PER_CALL = 100;
 /** The steps of a repair: lock, stage, restore the markers, swap. */
 export function createRepairStore({ redis, run }: RedisConnection): RepairStore {
   return {
+    ...createRepairAsks({ redis }),
+
     async statusOf(refs): Promise<BucketStatus[]> {
       const statuses: BucketStatus[] = [];
       for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {

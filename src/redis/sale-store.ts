@@ -9,7 +9,7 @@ import { BUCKET_EDITED, type SaleEditStore } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
 /** Loads a sale into its buckets and sets their state. */
-export function createSaleStore({ run }: RedisConnection): SaleStore {
+export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
       let outcome: 'warmed' | 'already_warm' = 'already_warm';
@@ -32,6 +32,14 @@ export function createSaleStore({ run }: RedisConnection): SaleStore {
         if (word !== 'set') throw new Bug(`set-state answered the word ${String(word)}`);
       }
       return 'set';
+    },
+
+    async forget({ saleId, buckets }): Promise<void> {
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
+        // A hash of a million fields is taken out at once, and a thread of the server frees it (docs/decisions/0024).
+        await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
+      }
     },
   };
 }
@@ -60,6 +68,9 @@ export function createSaleEditStore({ redis, run }: RedisConnection): SaleEditSt
 /** Stands for "there is no such sale"; a snapshot is a JSON object, so the two cannot be confused. */
 const ABSENT = '-';
 
+/** An api of an earlier version writes no `retiredAtMs`. */
+const readSnapshot = (text: string): Sale => ({ retiredAtMs: null, ...(JSON.parse(text) as Partial<Sale>) }) as Sale;
+
 /** Sale snapshots in Redis, shared by every api process. */
 export function createSaleSnapshotCache(
   { redis }: RedisConnection,
@@ -69,7 +80,7 @@ export function createSaleSnapshotCache(
     async read(saleId): Promise<CachedSnapshot> {
       const text = await asOperationalError('read a sale snapshot', () => redis.get(snapshotKey(saleId)));
       if (text === null) return { cached: 'missing' };
-      return text === ABSENT ? { cached: 'absent' } : { cached: 'ready', sale: JSON.parse(text) as Sale };
+      return text === ABSENT ? { cached: 'absent' } : { cached: 'ready', sale: readSnapshot(text) };
     },
 
     async lock(saleId, holdMs): Promise<boolean> {

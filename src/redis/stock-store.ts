@@ -1,4 +1,4 @@
-import type { Batch, BatchRef } from '../core/batch.js';
+import type { Batch } from '../core/batch.js';
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
@@ -16,18 +16,20 @@ import type { AskedBucket, BucketRef } from '../core/bucket.js';
 import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
 import { bucketKeys, type BucketKeys } from './keys.js';
 import { asList, readAnswers } from './replies.js';
+import { createRepairAsks } from './repair-asks.js';
 import { readBucketStatus } from './repair-store.js';
-
-/** An `aborted` marker must outlive every check-back and every delayed deduct of its batch; then it may go. */
-const ABORTED_MARKER_LIFE_MS = 24 * 60 * 60 * 1000;
 
 /** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
 /** The stock in Redis. */
-export function createStockStore({ redis, run }: RedisConnection, log: Log): StockStore {
+export function createStockStore(connection: RedisConnection, log: Log): StockStore {
+  const { redis, run, markerLifeMs } = connection;
+  const { askForRepair } = createRepairAsks(connection);
   const keysOf = keyCache();
   return {
+    askForRepair,
+
     async precheck(ref, purchases): Promise<PrecheckVerdict> {
       const keys = keysOf(ref);
       const list = asList(
@@ -52,7 +54,7 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       const { stock, sale, buyers, requests, tx, pending } = keysOf(batch);
       try {
         const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
-        return readDeduct(asList(await run('deduct', keys, [batch.body, ABORTED_MARKER_LIFE_MS])), batch);
+        return readDeduct(asList(await run('deduct', keys, [batch.body, markerLifeMs])), batch);
       } catch (err) {
         if (err instanceof Bug) throw err;
         // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
@@ -65,7 +67,10 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
     async resolve(ref): Promise<ResolveVerdict> {
       const keys = keysOf(ref);
       try {
-        return readResolved(await run('resolve', [keys.tx + ref.batchId, keys.sale], resolveArgs(ref)));
+        const reply = await run('resolve', [keys.tx + ref.batchId, keys.sale], [ref.epoch, markerLifeMs]);
+        const verdict = readResolved(reply);
+        if (verdict === 'no_answer') await askForRepair(ref.saleId);
+        return verdict;
       } catch (err) {
         if (err instanceof Bug) throw err;
         log.warn({ err, batchId: ref.batchId }, 'no reply to resolve');
@@ -88,8 +93,6 @@ export function createStockStore({ redis, run }: RedisConnection, log: Log): Sto
       asOperationalError('read a sale', () => readSale(redis, keysOf(ref), ref, () => readBucketStatus(run, ref))),
   };
 }
-
-const resolveArgs = (ref: BatchRef): number[] => [ref.epoch, ABORTED_MARKER_LIFE_MS];
 
 const encodePurchases = (purchases: readonly Purchase[]): string =>
   JSON.stringify(purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]));

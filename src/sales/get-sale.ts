@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { Sale } from '../core/sale.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
 import type { UnitFetcher } from './stock/gather-units.js';
 import type { SaleSnapshots } from './sale-snapshots.js';
@@ -20,7 +21,7 @@ export interface SaleView {
   readonly stock: 'plenty' | 'few' | 'none' | 'unknown';
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** Redis time, the clock that opens and closes the sale. */
+  /** Redis time, the clock that opens and closes the sale; of one that Redis does not have any more, ours. */
   readonly nowMs: number;
 }
 
@@ -32,6 +33,7 @@ export interface GetSalePorts {
   readonly store: Pick<StockStore, 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 /** Reads a sale for its page, at most once a second per sale and process. */
@@ -59,30 +61,26 @@ export class GetSale {
     const snapshot = await snapshots.get(saleId);
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { sale } = snapshot;
+    if (sale.retiredAtMs !== null) return { outcome: 'found', view: this.#viewOfClosed(sale) };
     const buckets = await Promise.all(
       Array.from({ length: sale.buckets }, (_, bucket) => store.readSale({ saleId, bucket, buckets: sale.buckets })),
     );
     const loaded = buckets.filter((bucket): bucket is StoredSale => bucket !== null);
     const [first] = loaded;
+    const isWhole = loaded.length === buckets.length && loaded.every(({ state }) => state !== 'repair');
+    if (sale.state === 'closed' && !isWhole) return { outcome: 'found', view: this.#viewOfClosed(sale) };
     if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
     const left = await this.#unitsLeft(sale, loaded);
-    const { sku, title, priceCents, currency, limitPerBuyer } = sale;
-    return {
-      outcome: 'found',
-      view: {
-        saleId,
-        sku,
-        title,
-        priceCents,
-        currency,
-        limitPerBuyer,
-        state: shownState(first),
-        stock: coarse(left, sale.stock),
-        opensAtMs: first.opensAtMs,
-        closesAtMs: first.closesAtMs,
-        nowMs: first.nowMs,
-      },
-    };
+    const { opensAtMs, closesAtMs, nowMs } = first;
+    const shown = { state: shownState(first), stock: coarse(left, sale.stock), opensAtMs, closesAtMs, nowMs };
+    return { outcome: 'found', view: { ...itemOf(sale), ...shown } };
+  }
+
+  /** As MySQL has it: Redis need not have a closed sale any more. */
+  #viewOfClosed(sale: Sale): SaleView {
+    const { stock, sold, opensAtMs, closesAtMs } = sale;
+    const nowMs = this.#ports.clock.nowMs();
+    return { ...itemOf(sale), state: 'closed', stock: coarse(stock - sold, stock), opensAtMs, closesAtMs, nowMs };
   }
 
   /** Counts units in transit where no bucket shows a unit; null: not known. */
@@ -91,6 +89,15 @@ export class GetSale {
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
   }
 }
+
+const itemOf = ({ saleId, sku, title, priceCents, currency, limitPerBuyer }: Sale) => ({
+  saleId,
+  sku,
+  title,
+  priceCents,
+  currency,
+  limitPerBuyer,
+});
 
 function coarse(left: number | null, stock: number): SaleView['stock'] {
   if (left === null) return 'unknown';

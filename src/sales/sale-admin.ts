@@ -7,7 +7,7 @@ import { overlapsOf, type Overlap } from './new-sale.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
-  readonly store: SaleStore;
+  readonly store: Pick<SaleStore, 'warm' | 'setState'>;
   readonly cache: SaleSnapshotCache;
 }
 
@@ -121,7 +121,7 @@ export class SaleAdmin {
     seen?: SeenSale,
   ): Promise<SaleAdminAnswer> {
     const answer = await this.#moved(saleId, state, actor, seen);
-    if (answer.outcome !== 'done') return answer;
+    if (answer.outcome !== 'done' || answer.sale.retiredAtMs !== null) return answer;
     const gated = await this.#ports.store.setState(answer.sale, state);
     switch (gated) {
       case 'set':

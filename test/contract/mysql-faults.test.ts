@@ -260,7 +260,7 @@ describe('mysql adapters under faults', () => {
   it('a sale that does not exist: epoch_changed, and nothing is written', async () => {
     const saleId = freshSaleId();
     const plan = await planFor(saleId, 'ann');
-    const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1 }]]);
+    const terms = new Map([[saleId, { saleId, epoch: 1, priceCents: 1, limitPerBuyer: 1, retired: false }]]);
     expect(await world.orders.write({ ...plan, terms })).to.deep.equal({ outcome: 'epoch_changed' });
     expect(await rowsOf(saleId, 'ann')).to.deep.equal([]);
   });

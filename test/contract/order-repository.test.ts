@@ -48,7 +48,7 @@ for (const [name, createWorld] of WORLDS) {
       const sale = await world.sales.create(newSale({ priceCents: 4_294_967_295, limitPerBuyer: 3 }));
       const terms = await world.orders.termsOf([sale.saleId, '999999999999999999']);
       expect([...terms]).to.deep.equal([
-        [sale.saleId, { saleId: sale.saleId, epoch: 1, priceCents: 4_294_967_295, limitPerBuyer: 3 }],
+        [sale.saleId, { saleId: sale.saleId, epoch: 1, priceCents: 4_294_967_295, limitPerBuyer: 3, retired: false }],
       ]);
       expect((await world.orders.termsOf([])).size).to.equal(0);
     });

@@ -32,6 +32,11 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO compensation_jobs (kind, subject, sale_id, detail, state, available_at)' +
       ` VALUES ('leak', '1/u/${index}', 1, '', '${state}', ${AGO})`,
   ),
+  sale_kept: ['none', 'none', 'begun'].map(
+    (retirement) =>
+      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state, retirement)' +
+      ` VALUES ('s', 't', 1, 1, 1, 1, '2020-01-01', ${AGO}, 'closed', '${retirement}')`,
+  ),
   sale_over: ['open', 'warm', 'closed'].map(
     (state) =>
       'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state)' +

@@ -154,6 +154,26 @@ for (const [name, createWorld] of [
       second.end();
     });
 
+    it('a listener of the whole sale is notified of every purchase in it, of no other sale, and not after its end', async () => {
+      const received: OrderNotification[] = [];
+      const end = world.notifications.listenToSale(saleId, (one) => void received.push(one));
+      await until('the subscription is ready', () => world.sender.hasListeners(saleId));
+      const elsewhere = await listen('k1', freshSaleId());
+      const all = [notificationOf('k1'), notificationOf('k2', { userId: 'bob', orderId: '102' })];
+      await world.sender.send(saleId, all);
+      await until('it was notified', () => received.length > 0);
+      expect(received).to.deep.equal(all);
+      const other = await listen('k1');
+      end();
+      end();
+      await world.sender.send(saleId, [notificationOf('k1')]);
+      await until('the other was notified', () => notificationsIn(other.received).length > 0);
+      expect([received.length, notificationsIn(elsewhere.received)]).to.deep.equal([2, []]);
+      other.end();
+      elsewhere.end();
+      await until('nobody listens', async () => !(await world.sender.hasListeners(saleId)));
+    });
+
     it('says whether a sale has listeners', async () => {
       expect(await world.sender.hasListeners(saleId)).to.equal(false);
       const [first, second] = [await listen('k1'), await listen('k2')];

@@ -45,6 +45,28 @@ for (const [name, createWorld] of STORE_WORLDS) {
       return answers.map((answer) => answer?.outcome ?? null);
     };
 
+    it('who needs a sale that cannot be trusted asks for its repair, once or often, until it is answered [T10, M9]', async () => {
+      const { saleId } = sale;
+      const isAsked = async (): Promise<boolean> => (await world.repair.asked(100_000)).includes(saleId);
+      const batch = batchOf(sale, purchasesOf('u1'));
+      const asking: Record<string, () => Promise<unknown>> = {
+        ask: () => world.stock.askForRepair(saleId),
+        'ask twice': () => world.repair.askForRepair(saleId),
+        resolve: () => world.stock.resolve(batch),
+        reacquire: () => world.batches.reacquire(batch, 2, new Set()),
+        unpark: () => world.batches.unpark(batch),
+      };
+      await world.restart(firstBucket(sale));
+      for (const [what, ask] of Object.entries(asking)) {
+        expect(await isAsked(), what).to.equal(false);
+        await ask();
+        await ask();
+        expect(await isAsked(), what).to.equal(true);
+        await world.repair.answered(saleId);
+      }
+      expect(await world.repair.asked(0)).to.deep.equal([]);
+    });
+
     it('statusOf: not loaded, loaded here, loaded on another server, in repair, rebuilt [R1]', async () => {
       const missing = { saleId: saleOf().saleId, bucket: 0 };
       const status = () => world.repair.statusOf([missing, firstBucket(sale)]);

@@ -5,6 +5,7 @@ import { migrate } from '../../src/mysql/migrate.js';
 import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
 import { createRepairRepository } from '../../src/mysql/repair-repository.js';
+import { createRetirementRepository } from '../../src/mysql/retirement-repository.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import type { Clock } from '../../src/core/ports/clock.js';
@@ -12,7 +13,7 @@ import type { DeadLetterRepository } from '../../src/core/ports/dead-letter-repo
 import type { OrderRepository, WorkerSlots } from '../../src/core/ports/order-repository.js';
 import type { BatchRecorded } from '../../src/core/ports/outbox.js';
 import type { RepairRepository } from '../../src/core/ports/repair-stores.js';
-import type { SaleRepository } from '../../src/core/ports/sale-repository.js';
+import type { RetirementRepository, SaleRepository } from '../../src/core/ports/sale-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
@@ -25,6 +26,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 export interface RepositoryWorld {
   readonly orders: OrderRepository;
   readonly sales: SaleRepository;
+  readonly retirement: RetirementRepository;
   readonly deadLetters: DeadLetterRepository;
   readonly repair: RepairRepository;
   readonly slots: WorkerSlots;
@@ -78,6 +80,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
     pool,
     orders: createOrderRepository(pool),
     sales: createSaleRepository(pool),
+    retirement: createRetirementRepository(pool),
     deadLetters: createDeadLetterRepository(pool),
     repair: createRepairRepository(pool),
     slots: createWorkerSlots(pool),
@@ -166,6 +169,7 @@ export async function memoryWorld(
     repositories,
     orders: repositories,
     sales: repositories,
+    retirement: repositories,
     deadLetters,
     repair: new MemoryRepairRepository(repositories, deadLetters),
     slots: new MemoryWorkerSlots(clock),

@@ -17,7 +17,7 @@ for (const [name, createWorld] of WORLDS) {
       });
       const created = await world.sales.create(wanted);
       const { saleId, ...rest } = created;
-      expect(rest).to.deep.equal({ ...wanted, sold: 0, state: 'draft', epoch: 1 });
+      expect(rest).to.deep.equal({ ...wanted, sold: 0, state: 'draft', epoch: 1, retiredAtMs: null });
       expect(await world.sales.find(saleId)).to.deep.equal(created);
       expect(await world.sales.find('999999999999999999')).to.equal(null);
     });

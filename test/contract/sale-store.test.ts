@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
@@ -37,6 +37,49 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const units = await Promise.all([0, 1, 2, 3].map(async (bucket) => (await read(sale, bucket))?.unitsLeft));
       expect(units).to.deep.equal([3, 3, 3, 2]);
       expect(await world.sales.warm(sale)).to.equal('already_warm');
+    });
+
+    it('forget removes every bucket, and may be repeated', async () => {
+      const sale = await openSale(world, { stock: 8, buckets: 2 });
+      await world.stock.deduct(batchOf(sale, purchasesOf('u1')));
+      for (let time = 0; time < 2; time++) {
+        await world.sales.forget(sale);
+        for (const bucket of [0, 1]) expect(await read(sale, bucket)).to.equal(null);
+        expect(await world.stock.acceptedCount({ saleId: sale.saleId, bucket: 0 })).to.equal(0);
+        expect(await world.batches.pendingSummary({ saleId: sale.saleId, bucket: 0 })).to.include({ batches: 0 });
+      }
+    });
+
+    it('what comes late for a forgotten sale has its word, and brings nothing of it back [M9, C6, R10]', async () => {
+      const sale = await openSale(world);
+      const first = { saleId: sale.saleId, bucket: 0 };
+      const recorded = batchOf(sale, purchasesOf('u1'));
+      await world.stock.deduct(recorded);
+      const orders = [liveOrderOf('u1', '101')];
+      await world.batches.markRecorded([{ batch: recorded, orders }]);
+      await world.sales.forget(sale);
+
+      const late = batchOf(sale, purchasesOf('u2'));
+      const request = { ...first, userId: 'u1', requestId: 'k1', orderId: '101', batchId: '', withUnits: true };
+      expect(await world.stock.deduct(late)).to.deep.equal({ outcome: 'not_warmed' });
+      expect(await world.stock.deduct(recorded)).to.deep.equal({ outcome: 'already_deducted' });
+      expect(await world.stock.resolve(late)).to.equal('no_answer');
+      expect(await world.stock.resolve(recorded), 'its marker ends by itself').to.equal('deducted');
+      await world.batches.markRecorded([
+        { batch: recorded, orders },
+        { batch: late, orders: [] },
+      ]);
+      expect(await world.batches.release([request])).to.deep.equal(['nothing']);
+      expect(await world.batches.reacquire(late, 2, new Set())).to.deep.equal({ outcome: 'not_warmed' });
+      expect(await world.batches.unpark(late)).to.equal('unknown');
+      await world.batches.park(late);
+      expect(await world.sales.setState(sale, 'closed')).to.equal('not_warmed');
+      expect((await world.stock.precheck(first, purchasesOf('u2'))).answers).to.deep.equal([{ outcome: 'loading' }]);
+
+      expect(await read(sale)).to.equal(null);
+      expect(await world.repair.statusOf([first])).to.deep.equal([{ state: null, epoch: 0, sameServer: false }]);
+      expect(await world.stock.acceptedCount(first)).to.equal(0);
+      expect(await world.reconcile.units(first, 0)).to.equal(null);
     });
 
     it('setState sets every bucket, as often as asked', async () => {

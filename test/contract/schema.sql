@@ -183,6 +183,9 @@ CREATE TABLE sales (
   state enum('draft','warm','open','paused','closed') COLLATE utf8mb4_bin NOT NULL DEFAULT draft
   epoch int unsigned NOT NULL DEFAULT 1
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  closed_at datetime(3)
+  retired_at datetime(3)
+  retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
   warms_at datetime(3)
   compared_at datetime(3)
   compare_after datetime(3)
@@ -191,6 +194,7 @@ CREATE TABLE sales (
   KEY due (due_at)
   KEY opens (opens_at)
   PRIMARY KEY (id)
+  KEY retirement (state,retirement,closes_at)
   KEY sku (sku)
   KEY state (state)
 );

@@ -31,6 +31,7 @@ export function saleOf(parts: Partial<Sale> = {}, nowMs: number = Date.now()): S
     warmBeforeMs: null,
     state: 'open',
     epoch: 1,
+    retiredAtMs: null,
     ...parts,
   };
 }

@@ -205,14 +205,14 @@ export class HostileWorld extends ReconcileWorld {
       orderSearch: new MemoryOrderSearch(this.mysql),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#admission(snapshots, flags),
-      gate: new PurchaseGate({ snapshots, flags, batcher }),
+      gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
         { followersMax: 1000, followersPerBuyerMax: 50, pollMaxMs: 1000 },
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
-      getSale: new GetSale({ snapshots, store, units }, { ttlMs: 20, max: 100 }),
+      getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: 20, max: 100 }),
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>

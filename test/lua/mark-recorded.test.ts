@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId, BATCH_SIZE_CEILING, type Batch } from '../../src/core/batch.js';
-import { ABORTED_LIFE_MS, ScriptRunner, type SaleScripts } from './script-runner.js';
+import { ABORTED_LIFE_MS, RECORDED_LIFE_MS, ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
 
 describe('lua/mark-recorded-4.lua', () => {
@@ -27,6 +27,22 @@ describe('lua/mark-recorded-4.lua', () => {
     const { requests, pending, buyers, unitsLeft } = await sale.snapshot();
     expect(requests).to.deep.equal({ 'u1/k1': 'ordered:101:2', 'u2/k1': 'ordered:102:1' });
     expect({ pending, buyers, unitsLeft }).to.deep.equal({ pending: [], buyers: { u1: 2, u2: 1 }, unitsLeft: 7 });
+  });
+
+  it('the marker loses its body and ends by itself; marked again, it keeps its end; one without an end gets one', async () => {
+    const { batchId } = await deducted('u1');
+    const marker = sale.marker(batchId);
+    const life = (): Promise<number> => sale.redis.pttl(marker);
+    expect(await life(), 'it must outlive everything until the batch is recorded').to.equal(-1);
+    await sale.markRecorded(batchId, [order('u1', '101')]);
+    expect(await sale.redis.get(marker)).to.equal('deducted');
+    expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
+    await sale.redis.pexpire(marker, 50_000);
+    await sale.markRecorded(batchId, [order('u1', '101')]);
+    expect(await life()).to.be.within(40_000, 50_000);
+    await sale.redis.persist(marker); // as an earlier version left it
+    await sale.markRecorded(batchId, []);
+    expect(await life()).to.be.within(RECORDED_LIFE_MS - 10_000, RECORDED_LIFE_MS);
   });
 
   it('repairing: in a sale that is being rebuilt nothing moves [R10]', async () => {
@@ -68,12 +84,11 @@ describe('lua/mark-recorded-4.lua', () => {
     expect((await sale.snapshot()).requests).to.deep.equal({ 'u1/k1': 'held:batch-12:1' });
   });
 
-  it('the body stays with the marker from deduct to mark-recorded and is removed then; the marker never expires', async () => {
+  it('the body stays with the marker from deduct to mark-recorded and is removed then', async () => {
     const batch = await deducted('u1', 'u2');
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
     await sale.markRecorded(batch.batchId, [order('u1', '101')]);
     expect((await sale.snapshot([batch.batchId])).markers).to.deep.equal({ [batch.batchId]: 'deducted' });
-    expect(await sale.redis.pttl(sale.marker(batch.batchId))).to.equal(-1);
   });
 
   it('a batch of which nothing became an order leaves `pending` too', async () => {

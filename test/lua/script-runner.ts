@@ -12,6 +12,7 @@ import { stackEnv } from '../helpers/stack-env.js';
 
 /** Life of an aborted marker in these tests, ms; the adapter has its own. */
 export const ABORTED_LIFE_MS = 60_000;
+export const RECORDED_LIFE_MS = 120_000;
 
 /** Runs the Lua scripts without the adapters: raw keys, raw replies. */
 export class ScriptRunner {
@@ -106,6 +107,7 @@ export class SaleScripts {
       batchId,
       encodeOrderNotifications(orders),
       notificationsChannel(this.sale.saleId),
+      RECORDED_LIFE_MS,
     ])) as unknown[];
     return word === 'recorded' ? moved : word;
   }

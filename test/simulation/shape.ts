@@ -159,5 +159,6 @@ function drawSale(rng: Rng, chaosMs: number): Sale {
     closesAtMs: START_MS + (rng.chance(0.1) ? Math.round(chaosMs / 2) : 24 * 3_600_000),
     state: 'open',
     epoch: 1,
+    retiredAtMs: null,
   };
 }

@@ -248,6 +248,8 @@ export class World implements SimulatedSystem {
     this.trace?.('world', 'no more faults');
     const untilMs = this.scheduler.nowMs + HEAL_MAX_MS;
     const check = (): void => {
+      // Buyers ask for what they bought, also in a closed sale, which is rebuilt only then.
+      if (!this.#isLoadedEverywhere() && this.#sale.state === 'closed') void this.redis.askForRepair(SALE_ID);
       const left = this.whatIsLeft();
       if (left === null) return void this.#end();
       if (this.scheduler.nowMs >= untilMs) this.fail('REST', `after ${HEAL_MAX_MS / 60_000} minutes ${left}`);

@@ -64,7 +64,8 @@ export interface BatchStore {
    * Takes units and limit for a batch of an older epoch, whose deduct may have been lost. Each purchase that neither has
    * a row nor an entry is `held` by the batch from now on; one that finds no units, or no place under the limit, is lost:
    * it is closed, so that the same key is not let in again before its row says that it failed.
-   * The batch is in `pending` and its marker, if it had none, is `claimed`. Safe to repeat.
+   * The batch is in `pending` and its marker, if it had none, is `claimed`. Where that is not possible now, the repair of
+   * the sale is asked for. Safe to repeat.
    * @param epoch of the sale, as MySQL has it now
    * @param recorded keys (`userId/requestId`) of its purchases that have a row
    * @throws OperationalError redis; it may have been done, so call again
@@ -112,7 +113,7 @@ export interface BatchStore {
 
   /**
    * Puts a parked batch whose units are held back into `pending`, as if it were deducted now: if the
-   * process that publishes it dies, the re-drive finds it there.
+   * process that publishes it dies, the re-drive finds it there. `unknown` asks for the repair of the sale.
    * @throws OperationalError redis; it may be in `pending`, so call again
    * Source: lua/unpark-2.lua; protocol rule 8
    */

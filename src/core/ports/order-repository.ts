@@ -9,6 +9,8 @@ export interface SaleTerms {
   readonly epoch: number;
   readonly priceCents: number;
   readonly limitPerBuyer: number;
+  /** Redis may have forgotten it. */
+  readonly retired: boolean;
 }
 
 /** A row to be written. `failed` rows carry their reason and count as nothing sold. */

@@ -18,6 +18,12 @@ export interface PurchaseNotifications {
    * @returns ends it; safe to call twice
    */
   listen(purchase: PurchaseRef, onNotification: OnNotification): () => void;
+
+  /**
+   * Listens for all purchases of a sale, as `listen` does for one, but without the calls with null. Never throws.
+   * @returns ends it; safe to call twice
+   */
+  listenToSale(saleId: string, onNotification: (notification: OrderNotification) => void): () => void;
 }
 
 /** The sender. A notification without a listener is lost: the rows are the record. */

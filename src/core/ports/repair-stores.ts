@@ -16,7 +16,8 @@ export interface RepairRepository {
    * @param atLeast the new epoch is this one or a later one, never one that was in use
    * @param actor who asked for it, for the audit log
    * @param reshard the sale has `to` buckets from then on, if it still has `from`
-   * @returns the sale in its new epoch; null when there is no such sale, or it has another number of buckets by now
+   * @returns the sale in its new epoch; null when there is no such sale, it is retired, or has another number of buckets
+   *   by now
    * @throws OperationalError mysql; the epoch may have been raised, which does no harm
    */
   raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null>;
@@ -54,10 +55,31 @@ export interface RebuiltBucket {
 }
 
 /**
+ * Sales that somebody needs while Redis may have lost data of them. A closed sale is rebuilt only then: there may be
+ * thousands, and nearly all are read from MySQL alone.
+ */
+export interface RepairAsks {
+  /** Asks for the repair of a sale that needs it. Never rejects: whoever needs the sale asks again. */
+  askForRepair(saleId: string): Promise<void>;
+
+  /**
+   * Some of the sales that were asked for.
+   * @throws OperationalError redis
+   */
+  asked(max: number): Promise<string[]>;
+
+  /**
+   * The sale needs no repair any more.
+   * @throws OperationalError redis
+   */
+  answered(saleId: string): Promise<void>;
+}
+
+/**
  * Rebuilds buckets that may have lost data. Every call after `lock` carries its token: a late command of a repair that
  * another one has taken over, or that began on another server, does nothing (protocol rule 12).
  */
-export interface RepairStore {
+export interface RepairStore extends RepairAsks {
   /**
    * In order.
    * @throws OperationalError redis

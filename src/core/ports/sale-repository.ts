@@ -15,6 +15,8 @@ export interface SaleFilter {
   readonly opensToMs?: number;
   /** Older than this one. */
   readonly beforeId?: string;
+  /** False: only those that may still be in Redis. */
+  readonly retired?: false;
   readonly max: number;
   readonly order?: 'newest' | 'closed_last';
 }
@@ -100,6 +102,38 @@ export interface SaleSchedule {
    * @throws OperationalError mysql
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;
+}
+
+/**
+ * Retired sales: over for long, with nothing in Redis that MySQL does not have. First no program asks Redis for such a
+ * sale any more, then Redis forgets it.
+ */
+export interface RetirementRepository {
+  /**
+   * Closed sales that are not retired and have been over for `afterMs`, those that ended first first. A sale is over
+   * when its window has ended, or when it was closed, whichever came first.
+   * @throws OperationalError mysql
+   */
+  due(afterMs: number, max: number): Promise<Sale[]>;
+
+  /**
+   * Retires a closed sale, with a row in the audit log.
+   * @returns false when it is not closed, retired already, or was rebuilt since it was read
+   * @throws OperationalError mysql; it may be retired
+   */
+  retire(sale: Pick<Sale, 'saleId' | 'epoch'>, actor: string): Promise<boolean>;
+
+  /**
+   * Sales that were retired `afterMs` ago, and that Redis is not known to have forgotten.
+   * @throws OperationalError mysql
+   */
+  toForget(afterMs: number, max: number): Promise<Sale[]>;
+
+  /**
+   * Redis has forgotten the sale.
+   * @throws OperationalError mysql
+   */
+  forgotten(saleId: string): Promise<void>;
 }
 
 /** `missing`: the cache does not have it; `absent`: there is no such sale. */

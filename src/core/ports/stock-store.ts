@@ -1,4 +1,5 @@
 import type { AskedBucket, BucketRef } from '../bucket.js';
+import type { RepairAsks } from './repair-stores.js';
 import type { Batch, BatchRef } from '../batch.js';
 import type { StoreAnswer, RequestEntry } from '../outcome.js';
 import type { Purchase } from '../purchase.js';
@@ -57,7 +58,7 @@ export interface StoredSale {
 }
 
 /** The stock of a sale, bucket by bucket, as buyers see it. No key, script or connection crosses this line. */
-export interface StockStore {
+export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
   /**
    * Checks a batch before it is formed, without changing anything, so that a refusal costs no half message. Purchases
    * count in order: the second purchase of a buyer sees the limit used by the first. Precedence per purchase: `loading`,
@@ -76,7 +77,8 @@ export interface StockStore {
   deduct(batch: Batch): Promise<DeductVerdict>;
 
   /**
-   * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. Never throws.
+   * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. `no_answer` asks
+   * for the repair of the sale. Never throws.
    * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
   resolve(ref: BatchRef): Promise<ResolveVerdict>;
@@ -132,4 +134,10 @@ export interface SaleStore {
    * Source: lua/set-state-1.lua
    */
   setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome>;
+
+  /**
+   * Removes a retired sale, bucket by bucket. Its markers end by themselves. Safe to repeat.
+   * @throws OperationalError redis; some buckets may be gone
+   */
+  forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;
 }

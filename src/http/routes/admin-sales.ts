@@ -182,7 +182,8 @@ function moveAnswer(
 }
 
 /** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, ...sale }: Sale): object {
+export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): object {
   const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
-  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore };
+  const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, retiredAt };
 }

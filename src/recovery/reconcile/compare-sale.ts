@@ -42,8 +42,10 @@ export async function compareSale(
   const judge = new RequestJudge(saleId, ports, limits, notes, onPage);
 
   const units = (await isWhole(sale, ports)) ? await measureDrift(sale, ports, limits) : null;
-  // What Redis still has of the sale cannot be judged: a half-loaded sale would give thousands of findings.
-  if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
+  // What Redis still has of the sale cannot be judged: a half-loaded sale would give thousands of findings. A closed one is
+  // rebuilt when somebody asks for it, and a retired one never.
+  if (units === null && sale.state === 'closed') notes.isWhole = sale.retiredAtMs !== null;
+  else if (units === null && sale.state !== 'draft') notes.found({ kind: 'not_loaded', saleId });
   let heldUnits = 0;
   for (let bucket = 0; units !== null && bucket < sale.buckets; bucket++) {
     for await (const page of ports.store.requests({ saleId, bucket })) {

@@ -1,13 +1,12 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { type Sale } from '../../core/sale.js';
-import { homesEver } from '../../core/bucket.js';
 import type { CompensationRepository, CompensationJob } from '../../core/ports/compensation-repository.js';
 import type { Log } from '../../core/ports/log.js';
 import type { Outbox } from '../../core/ports/outbox.js';
 import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import { buyersTooMany, isWhole, measureDrift, rowsOfSale, staleMarkers } from './count-units.js';
+import { buyersTooMany, isWhole, measureDrift, removeStaleMarkers } from './count-units.js';
 import {
   FOLLOW_MAX_MS,
   repairRequest,
@@ -18,7 +17,7 @@ import {
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationRepository;
-  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf'>;
+  readonly store: RepairRequestPorts['store'] & ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'>;
   readonly repository: ReconcileRepository;
   readonly outbox: Pick<Outbox, 'postpone'>;
   readonly log: Log;
@@ -136,7 +135,10 @@ async function repairOf(
   if (sale === null) return later(`there is no sale ${job.saleId}`);
   // Data that a repair is about to replace cannot be judged. The sale was read first: once a repair has begun, a batch
   // that is sealed with its epoch is an older one, and has to reacquire its units.
-  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) return later('the sale waits for a repair', false);
+  if (job.kind !== 'stuck_outbox' && !(await isWhole(sale, ports))) {
+    await ports.store.askForRepair(sale.saleId); // a closed sale is not rebuilt by itself
+    return later('the sale waits for a repair', false);
+  }
   switch (job.kind) {
     case 'leak':
     case 'unsettled':
@@ -147,7 +149,7 @@ async function repairOf(
     case 'drift':
       return adjustUnits(sale, job, ports, options, actor);
     case 'stale_marker':
-      return removeMarkers(sale, ports, options);
+      return { outcome: 'done', note: `${await removeStaleMarkers(sale, ports, options)} markers removed` };
     case 'stuck_outbox':
       return hurryOutbox(job, ports);
     default:
@@ -180,18 +182,6 @@ async function adjustUnits(
   const word = await ports.store.adjust({ saleId: sale.saleId, bucket }, { read, wanted, epoch: sale.epoch });
   if (word !== 'adjusted') return later(`not adjusted: ${word}`, word === 'not_warmed');
   return { outcome: 'done', note: `units left of bucket ${bucket}: ${read} → ${wanted}` };
-}
-
-async function removeMarkers(sale: Sale, ports: CompensatePorts, options: CompensateOptions): Promise<Repair> {
-  let removed = 0;
-  for await (const rows of rowsOfSale(sale, ports.repository)) {
-    for (let bucket = 0; bucket < sale.buckets; bucket++) {
-      const ref = { saleId: sale.saleId, bucket };
-      const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
-      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, options));
-    }
-  }
-  return { outcome: 'done', note: `${removed} markers removed` };
 }
 
 async function hurryOutbox(job: CompensationJob, { repository, outbox }: CompensatePorts): Promise<Repair> {

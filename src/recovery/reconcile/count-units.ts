@@ -2,7 +2,13 @@ import { isLive } from '../../core/order.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import { type BucketRef, type BucketTransfers, transfersFingerprint, unitsInTransit } from '../../core/bucket.js';
+import {
+  type BucketRef,
+  type BucketTransfers,
+  homesEver,
+  transfersFingerprint,
+  unitsInTransit,
+} from '../../core/bucket.js';
 import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 
@@ -43,6 +49,30 @@ export async function staleMarkers(
   if (sale.state !== 'closed') return [];
   const old = rows.filter(({ ageMs }) => ageMs >= markerAgeMs).map(({ batchId }) => batchId);
   return store.recordedMarkers(ref, [...new Set(old)]);
+}
+
+/**
+ * Removes the stale markers of a closed sale, in every bucket that may have them.
+ * @returns how many were removed
+ * @throws OperationalError
+ */
+export async function removeStaleMarkers(
+  sale: Sale,
+  ports: {
+    readonly store: Pick<ReconcileStore, 'recordedMarkers' | 'removeMarkers'>;
+    readonly repository: Pick<ReconcileRepository, 'agedOrders'>;
+  },
+  limits: { readonly markerAgeMs: number },
+): Promise<number> {
+  let removed = 0;
+  for await (const rows of rowsOfSale(sale, ports.repository)) {
+    for (let bucket = 0; bucket < sale.buckets; bucket++) {
+      const ref = { saleId: sale.saleId, bucket };
+      const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
+      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, limits));
+    }
+  }
+  return removed;
 }
 
 /**

@@ -157,7 +157,7 @@ export class ReconcileAdmin {
   async #recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
     const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-    const closed = await sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
+    const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
     const recently = closed.filter(({ closesAtMs }) => closesAtMs >= clock.nowMs() - CLOSED_RECENTLY_MS);
     return [...live, ...recently].map(({ saleId }) => saleId);
   }

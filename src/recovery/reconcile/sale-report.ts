@@ -37,7 +37,7 @@ type SaleOutcome = 'match' | 'findings' | 'partly';
 export interface SaleReport {
   readonly saleId: string;
   readonly outcome: SaleOutcome;
-  /** Not everything was compared: the next run goes on. */
+  /** Not everything was compared: the next run goes on, or the sale is closed and not in Redis. */
   readonly more: boolean;
   readonly figures: LiveFigures;
   /** How many of each kind. */
@@ -53,6 +53,8 @@ const FINDINGS_MAX = 1000;
 export class SaleNotes {
   readonly findings: SaleFinding[] = [];
   readonly counts: Partial<Record<FindingKind, number>> = {};
+  /** False: Redis does not have the sale, so only its rows were looked at. */
+  isWhole = true;
   readonly seen = { requests: 0, rows: 0, young: 0, waiting: 0, parked: 0, unseen: 0 };
 
   found(finding: SaleFinding): void {
@@ -62,7 +64,7 @@ export class SaleNotes {
 
   report(saleId: string, units: Omit<LiveFigures, keyof SaleNotes['seen']>): SaleReport {
     const { findings, counts, seen } = this;
-    const more = seen.unseen > 0;
+    const more = seen.unseen > 0 || !this.isWhole;
     const outcome = findings.length > 0 ? 'findings' : more ? 'partly' : 'match';
     return { saleId, outcome, more, figures: { ...units, ...seen }, counts, findings };
   }

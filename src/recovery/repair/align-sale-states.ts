@@ -25,7 +25,7 @@ export function alignSaleStates({ store, sales }: AlignPorts): Job {
     name: 'align-sale-states',
     async runOnce(): Promise<void> {
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
-      const closed = await sales.list({ states: ['closed'], max: CLOSED_MAX, order: 'closed_last' });
+      const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
       const differing = await salesThatDiffer([...live, ...closed], store);
       const before = seen;
       seen = new Map(differing.map(({ saleId, state }) => [saleId, state]));

@@ -15,7 +15,7 @@ import {
 } from './repair-sale.js';
 
 interface NeedPorts {
-  readonly store: Pick<RepairStore, 'statusOf'>;
+  readonly store: Pick<RepairStore, 'statusOf' | 'asked' | 'answered'>;
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
@@ -28,8 +28,6 @@ interface SaleInNeed {
 
 /** More sales at once than this system is made for; of closed ones, those that closed last. */
 const SALES_MAX = 10_000;
-/** By then nothing of a sale is under way, its markers are removed, and no request reads it. */
-const FORGOTTEN_AFTER_MS = 8 * 24 * 3_600_000;
 
 /**
  * Warm, open and paused sales that need a repair.
@@ -40,15 +38,28 @@ async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
 }
 
 /**
- * Closed sales that need a repair, last closed first. A sale that closed long ago need not be in Redis.
+ * Closed sales whose repair was begun and has died, last closed first: nothing is recorded or released there meanwhile.
+ * What Redis may have lost of any other closed sale is in MySQL, so that one waits until somebody asks for it.
  * @throws OperationalError
  */
-async function closedInNeed(ports: NeedPorts, nowMs: number): Promise<SaleInNeed[]> {
-  const closed = await ports.sales.list({ states: ['closed'], max: SALES_MAX, order: 'closed_last' });
-  const found = await inNeed(closed, ports);
-  const isForgotten = ({ sale, need }: SaleInNeed): boolean =>
-    need === 'not_loaded' && nowMs - sale.closesAtMs > FORGOTTEN_AFTER_MS;
-  return found.filter((one) => !isForgotten(one));
+async function closedInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
+  const closed = await ports.sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
+  return (await inNeed(closed, ports)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
+}
+
+/**
+ * Closed sales that somebody asked for and that need a repair.
+ * @throws OperationalError
+ */
+async function askedInNeed({ sales, store }: NeedPorts, max: number): Promise<SaleInNeed[]> {
+  const found: SaleInNeed[] = [];
+  for (const saleId of await store.asked(max)) {
+    const sale = await sales.find(saleId);
+    const [need] = sale?.state === 'closed' ? await inNeed([sale], { store }) : [];
+    if (need === undefined) await store.answered(saleId);
+    else found.push(need);
+  }
+  return found;
 }
 
 /** @throws OperationalError */
@@ -90,7 +101,7 @@ export async function repairAsked(
 ): Promise<OrderedRepair> {
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
-  if (!force && sale.state !== 'draft') {
+  if (!force && sale.state !== 'draft' && sale.retiredAtMs === null) {
     const statuses = await ports.store.statusOf(bucketRefsOf(sale));
     if (repairNeedOf(sale, statuses) === null) return { outcome: 'not_needed' };
     return repairSale(sale, ports, options, { ...order, seenEpochs: statuses.map(({ epoch }) => epoch) });
@@ -129,25 +140,30 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
   };
 }
 
-/** There may be thousands of closed sales, so they are checked rarely. */
+/** There may be thousands of closed sales that are not retired, so they are checked rarely. */
 const CLOSED_CHECK_EVERY_MS = 30_000;
 
-/** Repairs one closed sale per run: there is no hurry, since all that waits for it is units that go back. */
+/** Repairs the closed sales that somebody asked for, and one per run whose repair has died. */
 export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions): Job {
   let waiting: SaleInNeed[] = [];
   let checkedAtMs = -Infinity;
   return {
     name: 'repair-closed-sales',
     async runOnce(): Promise<void> {
-      const nowMs = ports.clock.nowMs();
+      const nowMs = ports.clock.monotonicMs();
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
-        waiting = await closedInNeed(ports, nowMs);
+        waiting = await closedInNeed(ports);
         checkedAtMs = nowMs;
       }
+      const due = await askedInNeed(ports, REPAIRS_AT_ONCE);
       const next = waiting.shift();
-      if (next === undefined || !(await isInNeed(next.sale.saleId, ports))) return; // another keeper was faster
-      const failure = await tryRepair(next, ports, options);
-      if (failure !== null) throw failure;
+      // else another keeper was faster, or it was asked for
+      if (next !== undefined && !due.some(({ sale }) => sale.saleId === next.sale.saleId)) {
+        if (await isInNeed(next.sale.saleId, ports)) due.push(next);
+      }
+      const errors = await Promise.all(due.map((one) => tryRepair(one, ports, options)));
+      const failure = errors.find((error) => error !== null);
+      if (failure) throw failure;
     },
   };
 }
@@ -211,7 +227,7 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
       metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
-        closed = (await closedInNeed(ports, nowMs)).length;
+        closed = (await closedInNeed(ports)).length;
         checkedAtMs = nowMs;
       }
       metrics.salesInRepair(live.length, closed);

@@ -49,7 +49,7 @@ export type RepairStep =
  * - `repaired`: the sale is rebuilt, and in the state that MySQL has
  * - `busy`: another repair is under way
  * - `superseded`: another repair took over, or Redis was restarted once more; its later steps were not done
- * - `not_found`: there is no such sale; `draft`: it was never loaded
+ * - `not_found`: there is no such sale; `draft`: it was never loaded; `retired`: it is in MySQL alone, for good
  */
 export type SaleRepair =
   | {
@@ -64,7 +64,7 @@ export type SaleRepair =
       readonly ordersLost: number;
       readonly tookMs: number;
     }
-  | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' };
+  | { readonly outcome: 'busy' | 'superseded' | 'not_found' | 'draft' | 'retired' };
 
 /** The bucket is locked by another repair, so this one must stop. */
 class Superseded extends Error {}
@@ -86,6 +86,7 @@ export async function repairSale(
   { actor, seenEpochs, buckets = sale.buckets, onStep = () => undefined }: RepairOrder,
 ): Promise<SaleRepair> {
   if (sale.state === 'draft') return { outcome: 'draft' };
+  if (sale.retiredAtMs !== null) return { outcome: 'retired' };
   const { store, repository, clock, log } = ports;
   const { saleId } = sale;
   const startedMs = clock.nowMs();

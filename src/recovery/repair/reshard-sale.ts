@@ -37,6 +37,7 @@ export async function reshardSale(
   const seenEpochs = statuses.map(({ epoch }) => epoch);
   const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
+  if (end.outcome === 'retired') return { outcome: 'closed' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };
   await forgetSnapshot(saleId, ports);
   const { epoch, unitsLeft, tookMs: lockedMs } = end;

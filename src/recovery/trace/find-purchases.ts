@@ -11,7 +11,7 @@ export interface FoundPurchase {
   readonly batchId: string | null;
 }
 
-/** Sales searched when none is named, newest first. */
+/** Sales searched when none is named, newest first; of retired ones Redis has nothing. */
 const SALES_MAX = 500;
 const DEAD_LETTERS_MAX = 5;
 
@@ -47,7 +47,7 @@ export async function findPurchases(query: TraceQuery, ports: TracePorts, max: n
 }
 
 export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts, 'sales'>): Promise<Sale[]> {
-  if (saleId === undefined) return sales.list({ max: SALES_MAX });
+  if (saleId === undefined) return sales.list({ retired: false, max: SALES_MAX });
   const sale = isSaleId(saleId) ? await sales.find(saleId) : null;
   return sale === null ? [] : [sale];
 }

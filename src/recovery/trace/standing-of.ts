@@ -46,11 +46,17 @@ export function standingOf(evidence: PurchaseEvidence, limits: StandingLimits): 
   return { ...standing, sentence: standing.sentence + more.join('') };
 }
 
-function withoutRow({ store, deadLetters, request }: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
+function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits): Standing {
+  const { store, deadLetters, request } = evidence;
   const { entry, batch, sale } = store;
+  if (evidence.sale !== null && evidence.sale.retiredAtMs !== null) {
+    const sentence = `Sale ${request.saleId} is retired, and this request of buyer ${request.userId} has no order in it.`;
+    return { state: 'unknown', sentence };
+  }
   const parked = deadLetters.find(({ state }) => state === 'parked');
   if (store.unsure && parked === undefined) {
-    const sentence = 'Redis may have lost data of its sale, which the keeper rebuilds within seconds: ask again then.';
+    const when = evidence.sale?.state === 'closed' ? 'when its buyer asks, since it is closed' : 'within seconds';
+    const sentence = `Redis may have lost data of its sale, which the keeper rebuilds ${when}: ask again then.`;
     return { state: 'repairing', sentence };
   }
   if (entry === null) {

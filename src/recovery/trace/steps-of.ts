@@ -62,6 +62,10 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
       steps.push(at(null, 'redis', 'marked_recorded', `${batchId} has left pending; the time is not stored`));
     }
   }
+  const retiredAtMs = others.sale?.retiredAtMs ?? null;
+  if (retiredAtMs !== null) {
+    return [...steps, at(retiredAtMs, 'mysql', 'sale_retired', `sale ${request.saleId} is in MySQL alone since then`)];
+  }
   const said = entry === null ? 'none' : formatRequestEntry(entry);
   steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for a repair` : said));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];

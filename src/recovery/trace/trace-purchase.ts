@@ -8,6 +8,7 @@ import type { TraceBroker, TraceRepository, TraceSearch, TraceStore } from '../.
 
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import { homeBucket } from '../../core/bucket.js';
+import type { Sale } from '../../core/sale.js';
 import type { PurchaseEvidence, StoreEvidence } from './evidence.js';
 import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
@@ -47,6 +48,7 @@ async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string
   if (saleId === undefined || userId === undefined || sale === undefined) {
     return `${none} With --sale and --user the trace says what the buyer would be answered now.`;
   }
+  if (sale.retiredAtMs !== null) return `${none} The sale is retired: asked now, the answer would be closed.`;
   const ref = { saleId, bucket: homeBucket(userId, sale.buckets) };
   const { answers } = await ports.stock.precheck(ref, [{ userId, requestId: id, quantity: 1 }]);
   const word = answers[0]?.outcome;
@@ -99,11 +101,11 @@ export class TracePurchase {
     const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
     const sale = await sales.find(saleId);
-    const early = await this.#readStore(request, sale?.buckets ?? 1, knownBatchId);
+    const early = await this.#readStore(request, sale, knownBatchId);
     const trace = await repository.read(request);
     const batchId = trace.order?.batchId ?? early.batch?.batchId ?? null;
     const isSame = early.batch?.batchId === batchId;
-    const store = isSame ? early : await this.#readStore(request, sale?.buckets ?? 1, batchId);
+    const store = isSame ? early : await this.#readStore(request, sale, batchId);
     const found = batchId === null ? [] : await deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX });
     const ofBatch = batchId === null ? [] : await jobs.byBatch(batchId);
     const ofRequest = await jobs.byRequest(saleId, userId, requestId);
@@ -125,11 +127,13 @@ export class TracePurchase {
     };
   }
 
-  async #readStore(request: RequestRef, buckets: number, knownBatchId: string | null): Promise<StoreEvidence> {
+  async #readStore(request: RequestRef, of: Sale | null, knownBatchId: string | null): Promise<StoreEvidence> {
     const { stock, store } = this.#ports;
     const { saleId, userId, requestId } = request;
+    const buckets = of?.buckets ?? 1;
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
-    const unsure = (await stock.findRequest(ref, userId, requestId)) === 'unsure';
+    const isRetired = of !== null && of.retiredAtMs !== null; // then Redis knows nothing of it, for sure
+    const unsure = !isRetired && (await stock.findRequest(ref, userId, requestId)) === 'unsure';
     const entry = await store.entryOf(ref, userId, requestId);
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
     const batch = batchId === null ? null : { batchId, ...(await store.readBatch(ref, batchId)) };

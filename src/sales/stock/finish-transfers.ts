@@ -31,7 +31,7 @@ export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts,
     name: 'finish-transfers',
     async runOnce(): Promise<void> {
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
-      const closed = await sales.list({ states: ['closed'], max: CLOSED_MAX, order: 'closed_last' });
+      const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
       const overdueMs: number[] = [];
       const failures: unknown[] = [];
       for (const sale of [...live, ...closed]) {

@@ -16,9 +16,9 @@ export interface LoadedSale {
   edit?: { readonly id: number; readonly epoch: number; readonly word: 'done' | 'refused' };
 }
 
-/** What became of a batch. The body is kept from deduct until the batch is marked recorded. */
+/** What became of a batch. The body is kept from deduct until the batch is marked recorded; then the marker has an end. */
 export type Marker =
-  | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null }
+  | { readonly kind: 'deducted' | 'claimed'; readonly body: string | null; readonly untilMs?: number }
   | { readonly kind: 'aborted'; readonly untilMs: number };
 
 /** A repair that is under way, and the requests that it has staged so far. */
@@ -70,7 +70,7 @@ export class MemoryBucket {
   /** The marker, unless its life is over. */
   marker(batchId: string, nowMs: number): Marker | null {
     const marker = this.markers.get(batchId);
-    if (!marker || (marker.kind === 'aborted' && marker.untilMs <= nowMs)) return null;
+    if (!marker || (marker.untilMs !== undefined && marker.untilMs <= nowMs)) return null;
     return marker;
   }
 

@@ -15,6 +15,8 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
   /** While true, every send fails. */
   broken = false;
   readonly #listeners = new Map<string, Set<OnNotification>>();
+  /** By sale. */
+  readonly #ofAll = new Map<string, Set<(notification: OrderNotification) => void>>();
 
   listen(purchase: PurchaseRef, onNotification: OnNotification): () => void {
     const key = `${purchase.saleId}/${purchaseKey(purchase)}`;
@@ -31,6 +33,16 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
     };
   }
 
+  listenToSale(saleId: string, onNotification: (notification: OrderNotification) => void): () => void {
+    const own = (notification: OrderNotification): void => onNotification(notification);
+    const listeners = this.#ofAll.get(saleId) ?? new Set();
+    this.#ofAll.set(saleId, listeners.add(own));
+    return () => {
+      listeners.delete(own);
+      if (listeners.size === 0) this.#ofAll.delete(saleId);
+    };
+  }
+
   async hasListeners(saleId: string): Promise<boolean> {
     this.#failIfBroken();
     return this.#hasListener(saleId);
@@ -40,6 +52,7 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
     this.#failIfBroken();
     this.sent.push([saleId, notifications]);
     for (const one of notifications) {
+      for (const notify of this.#ofAll.get(saleId) ?? []) notify(one);
       for (const notify of this.#listeners.get(`${saleId}/${purchaseKey(one)}`) ?? []) notify(one);
     }
   }
@@ -50,11 +63,12 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
   }
 
   get listening(): number {
-    return [...this.#listeners.values()].reduce((sum, { size }) => sum + size, 0);
+    const listeners = [...this.#listeners.values(), ...this.#ofAll.values()];
+    return listeners.reduce((sum, { size }) => sum + size, 0);
   }
 
   #hasListener(saleId: string): boolean {
-    return [...this.#listeners.keys()].some((key) => key.startsWith(`${saleId}/`));
+    return this.#ofAll.has(saleId) || [...this.#listeners.keys()].some((key) => key.startsWith(`${saleId}/`));
   }
 
   #failIfBroken(): void {

@@ -38,6 +38,8 @@ const HISTORY_MAX = 64;
 /** A Redis server in memory: the buckets it holds, faults of single calls, and restarts that lose data. */
 export class MemoryRedisServer {
   readonly clock: Clock;
+  /** Sales whose repair was asked for. */
+  readonly asks = new Set<string>();
   readonly #buckets = new Map<string, MemoryBucket>();
   readonly #faults: RedisFault[] = [];
   /** Changes with every restart, as the `run_id` of Redis does. */
@@ -100,6 +102,7 @@ export class MemoryRedisServer {
   restart({ lose = 0, empty = false }: Restart = {}): number {
     this.#runId++;
     if (empty) {
+      this.asks.clear();
       for (const bucket of this.#buckets.values()) bucket.replaceBy(new MemoryBucket());
       this.#history?.splice(0);
     }

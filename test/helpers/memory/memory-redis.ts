@@ -14,7 +14,7 @@ import type {
 } from '../../../src/core/ports/batch-store.js';
 import type { OrderNotification } from '../../../src/core/order-notifications.js';
 import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
-import { MemoryStockStore } from './memory-stock-store.js';
+import { MARKER_LIFE_MS, MemoryStockStore } from './memory-stock-store.js';
 
 /**
  * A Redis with sales, stock and batches, in memory: same words, same precedence as the scripts, on an injected clock. It
@@ -60,7 +60,9 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     }
     bucket.pending.delete(batch.batchId);
     const marker = bucket.marker(batch.batchId, this.nowMs);
-    if (marker && marker.kind !== 'aborted') bucket.markers.set(batch.batchId, { kind: marker.kind, body: null });
+    if (marker && marker.untilMs === undefined) {
+      bucket.markers.set(batch.batchId, { kind: marker.kind, body: null, untilMs: this.nowMs + MARKER_LIFE_MS });
+    }
     if (moved.length > 0 && moved.length === orders.length) void this.notifications.send(ref.saleId, moved);
   }
 
@@ -68,6 +70,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     this.failOn('reacquire_fails');
     this.calls.reacquire++;
     const reacquired = this.#reacquireEverywhere(batch, epoch, recorded);
+    if (reacquired.outcome !== 'claimed') this.asks.add(batch.saleId);
     this.failOn('reacquire_reply_lost');
     return reacquired;
   }
@@ -192,6 +195,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
   async unpark(batch: Batch): Promise<Unparked> {
     this.failOn('unpark_fails');
     const words = this.#refsOf(batch).map((ref) => this.#unpark(ref, batch));
+    if (words[0] === 'unknown') this.asks.add(batch.saleId);
     return words[0] as Unparked; // of the bucket that the batch names
   }
 

@@ -16,7 +16,8 @@ export class MemoryRepairRepository implements RepairRepository {
 
   async raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null> {
     const before = this.#repositories.saleOf(saleId);
-    if (before === undefined || (reshard && before.buckets !== reshard.from)) return null;
+    if (before === undefined || before.retiredAtMs !== null) return null;
+    if (reshard && before.buckets !== reshard.from) return null;
     const buckets = reshard?.to ?? before.buckets;
     const raised = { ...before, epoch: Math.max(before.epoch + 1, atLeast), buckets };
     this.#repositories.putSale(raised);

@@ -22,6 +22,19 @@ export class MemoryRepairStore implements RepairStore {
     });
   }
 
+  async askForRepair(saleId: string): Promise<void> {
+    this.#server.asks.add(saleId);
+  }
+
+  async asked(max: number): Promise<string[]> {
+    this.#server.failOn('read_fails');
+    return [...this.#server.asks].slice(0, max);
+  }
+
+  async answered(saleId: string): Promise<void> {
+    this.#server.asks.delete(saleId);
+  }
+
   lock(ref: BucketRef, token: string, leaseMs: number, seenEpoch?: number): Promise<'locked' | 'busy' | 'moved'> {
     return this.#call(() => {
       const { runId, nowMs } = this.#server;

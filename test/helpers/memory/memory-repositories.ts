@@ -20,8 +20,9 @@ import type {
   WritePlan,
 } from '../../../src/core/ports/order-repository.js';
 import {
-  SYSTEM_ACTOR,
   type CalendarEntry,
+  type RetirementRepository,
+  SYSTEM_ACTOR,
   type SaleFilter,
   type SaleRepository,
 } from '../../../src/core/ports/sale-repository.js';
@@ -38,7 +39,7 @@ const ID_MAX = 64;
  * MySQL with its sales, orders and outbox, in memory: the unique keys, the guard and the outcomes of the real repositories,
  * on an injected clock. A write checks everything before it changes anything, so it is made whole or not at all.
  */
-export class MemoryRepositories implements OrderRepository, SaleRepository {
+export class MemoryRepositories implements OrderRepository, SaleRepository, RetirementRepository {
   readonly clock: Clock;
   readonly outbox: MemoryOutbox;
   /** Buyers whose orders are refused, as by a constraint; their rows in state `failed` are accepted. */
@@ -46,6 +47,8 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
   /** The entries of the audit log about sales, oldest first. */
   readonly audited: AuditEntry[] = [];
   readonly #sales = new Map<string, Sale>();
+  readonly #closedAtMs = new Map<string, number>();
+  readonly #forgotten = new Set<string>();
   #orders = new Map<string, Order>();
   readonly #faults: RepositoryFault[] = [];
   #nextSaleId = 1;
@@ -108,9 +111,9 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     this.#failOn('read_fails');
     const known = saleIds.map((saleId) => this.#sales.get(saleId)).filter((sale) => sale !== undefined);
     return new Map(
-      known.map(({ saleId, epoch, priceCents, limitPerBuyer }) => [
+      known.map(({ saleId, epoch, priceCents, limitPerBuyer, retiredAtMs }) => [
         saleId,
-        { saleId, epoch, priceCents, limitPerBuyer },
+        { saleId, epoch, priceCents, limitPerBuyer, retired: retiredAtMs !== null },
       ]),
     );
   }
@@ -176,7 +179,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
 
   async create(sale: NewSale, actor = SYSTEM_ACTOR): Promise<Sale> {
     const saleId = String(this.#nextSaleId++);
-    const created: Sale = { ...sale, saleId, sold: 0, state: 'draft', epoch: 1 };
+    const created: Sale = { ...sale, saleId, sold: 0, state: 'draft', epoch: 1, retiredAtMs: null };
     this.putSale(created);
     this.audited.push({ actor, action: 'sale.created', subject: `sale:${saleId}`, before: null, after: created });
     return created;
@@ -214,10 +217,20 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
   }
 
   async list(filter: SaleFilter): Promise<Sale[]> {
-    const { states, sku, opensFromMs = -Infinity, opensToMs = Infinity, beforeId, max, order = 'newest' } = filter;
+    const {
+      states,
+      retired,
+      sku,
+      opensFromMs = -Infinity,
+      opensToMs = Infinity,
+      beforeId,
+      max,
+      order = 'newest',
+    } = filter;
     this.#failOn('read_fails');
     const found = [...this.#sales.values()]
       .filter(({ state }) => states === undefined || states.includes(state))
+      .filter(({ retiredAtMs }) => retired === undefined || retiredAtMs === null)
       .filter((sale) => sku === undefined || sale.sku === sku)
       .filter(({ opensAtMs }) => opensAtMs >= opensFromMs && opensAtMs < opensToMs)
       .filter(({ saleId }) => beforeId === undefined || BigInt(saleId) < BigInt(beforeId));
@@ -238,9 +251,40 @@ export class MemoryRepositories implements OrderRepository, SaleRepository {
     if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
     if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, moved: false };
     this.putSale({ ...sale, state: to });
+    if (to === 'closed' && state !== to) this.#closedAtMs.set(saleId, this.clock.nowMs());
     const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };
     this.audited.push({ ...entry, before: { state }, after: { state: to } });
     return { sale: { ...sale, state: to }, moved: true };
+  }
+
+  async due(afterMs: number, max: number): Promise<Sale[]> {
+    this.#failOn('read_fails');
+    const overSince = (sale: Sale): number =>
+      Math.min(sale.closesAtMs, this.#closedAtMs.get(sale.saleId) ?? sale.closesAtMs);
+    return this.#closed((sale) => sale.retiredAtMs === null && overSince(sale) <= this.clock.nowMs() - afterMs, max);
+  }
+
+  async retire({ saleId, epoch }: Pick<Sale, 'saleId' | 'epoch'>, actor: string): Promise<boolean> {
+    const sale = this.#sales.get(saleId);
+    if (sale?.state !== 'closed' || sale.retiredAtMs !== null || sale.epoch !== epoch) return false;
+    this.putSale({ ...sale, retiredAtMs: this.clock.nowMs() });
+    this.audited.push({ actor, action: 'sale.retired', subject: `sale:${saleId}`, before: { epoch }, after: null });
+    return true;
+  }
+
+  async toForget(afterMs: number, max: number): Promise<Sale[]> {
+    const isDue = ({ saleId, retiredAtMs }: Sale): boolean =>
+      retiredAtMs !== null && !this.#forgotten.has(saleId) && retiredAtMs <= this.clock.nowMs() - afterMs;
+    return this.#closed(isDue, max);
+  }
+
+  async forgotten(saleId: string): Promise<void> {
+    this.#forgotten.add(saleId);
+  }
+
+  #closed(isWanted: (sale: Sale) => boolean, max: number): Sale[] {
+    const found = [...this.#sales.values()].filter((sale) => sale.state === 'closed' && isWanted(sale));
+    return found.sort((a, b) => a.closesAtMs - b.closesAtMs).slice(0, max);
   }
 
   #takenKey({ orders, terms }: WritePlan): 'order_id_taken' | 'row_exists' | null {

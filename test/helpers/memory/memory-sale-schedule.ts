@@ -25,7 +25,11 @@ export class MemorySaleSchedule implements SaleSchedule {
 
   async toCompare(afterMs: number, max: number): Promise<Sale[]> {
     const nowMs = this.#clock.nowMs();
-    return this.#dueNow(({ state, closesAtMs }) => state === 'closed' && closesAtMs <= nowMs - afterMs, max);
+    return this.#dueNow(
+      ({ state, closesAtMs, retiredAtMs }) =>
+        state === 'closed' && retiredAtMs === null && closesAtMs <= nowMs - afterMs,
+      max,
+    );
   }
 
   async compared(saleId: string, actor: string): Promise<boolean> {

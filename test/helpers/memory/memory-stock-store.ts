@@ -12,12 +12,12 @@ import type {
   StockStore,
 } from '../../../src/core/ports/stock-store.js';
 import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
-import type { LoadedSale, MemoryBucket } from './memory-bucket.js';
+import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { MemoryRedisServer } from './memory-redis-server.js';
 import type { BUCKET_EDITED, BucketEdit, SaleEditStore } from '../../../src/core/ports/sale-edits.js';
 
-/** An `aborted` marker is kept this long, as in Redis. */
-const ABORTED_LIFE_MS = 24 * 60 * 60 * 1000;
+/** A marker is kept this long after the end of its batch, as in Redis. */
+export const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
 export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore, SaleEditStore {
@@ -82,6 +82,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     if (this.isBroken('resolve_lost')) return 'outcome_unknown';
     this.calls.resolve++;
     const verdict = this.#resolve(ref);
+    if (verdict === 'no_answer') this.asks.add(ref.saleId);
     return this.isBroken('resolve_reply_lost') ? 'outcome_unknown' : verdict;
   }
 
@@ -98,7 +99,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
 
   #abort(bucket: MemoryBucket, { batchId }: BatchRef): void {
     this.aboutToWrite(bucket);
-    bucket.markers.set(batchId, { kind: 'aborted', untilMs: this.nowMs + ABORTED_LIFE_MS });
+    bucket.markers.set(batchId, { kind: 'aborted', untilMs: this.nowMs + MARKER_LIFE_MS });
   }
 
   async findRequest(ref: AskedBucket, userId: string, requestId: string): ReturnType<StockStore['findRequest']> {
@@ -106,6 +107,10 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     const { sale, requests } = this.bucket(ref);
     if (!this.isSure(sale) || isResharded(sale, ref)) return 'unsure';
     return requests.get(purchaseKey({ userId, requestId })) ?? null;
+  }
+
+  async askForRepair(saleId: string): Promise<void> {
+    this.asks.add(saleId);
   }
 
   async *acceptedKeys(ref: BucketRef): AsyncGenerator<string[]> {
@@ -184,7 +189,16 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     for (let bucket = 0; bucket < sale.buckets; bucket++) this.bucket({ saleId: sale.saleId, bucket }).sale = null;
   }
 
-  #bucketsOf({ saleId, buckets }: Sale): MemoryBucket[] {
+  async forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {
+    for (const bucket of this.#bucketsOf(sale)) {
+      this.aboutToWrite(bucket);
+      const { markers } = bucket;
+      bucket.replaceBy(new MemoryBucket());
+      bucket.markers = markers; // they end by themselves
+    }
+  }
+
+  #bucketsOf({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): MemoryBucket[] {
     return Array.from({ length: buckets }, (_, bucket) => this.bucket({ saleId, bucket }));
   }
 }

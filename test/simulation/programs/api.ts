@@ -128,7 +128,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ snapshots, flags, batcher });
+  const gate = new PurchaseGate({ snapshots, flags, batcher, repository: orders, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
@@ -179,6 +179,7 @@ function stockStoreOf(proc: SimulatedProcess, system: SimulatedSystem): StockSto
   );
   return {
     ...reached,
+    askForRepair: (saleId) => stock.askForRepair(saleId),
     acceptedKeys: pagesWithFaults(proc, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
   };
 }

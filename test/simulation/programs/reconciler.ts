@@ -68,7 +68,10 @@ export function reconcilers(proc: SimulatedProcess, system: SimulatedSystem): Jo
   return [reconcileJob({ admin, metrics }, { apply: true }), compensateJob({ admin, metrics })];
 }
 
-function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileStore & Pick<RepairStore, 'statusOf'> {
+function storeOf(
+  proc: SimulatedProcess,
+  { redis }: SimulatedSystem,
+): ReconcileStore & Pick<RepairStore, 'statusOf' | 'askForRepair'> {
   const read = new MemoryReconcileStore(redis);
   return {
     ...withFaults(proc, 'redis', read, [
@@ -76,6 +79,7 @@ function storeOf(proc: SimulatedProcess, { redis }: SimulatedSystem): ReconcileS
       ...(['recordedMarkers', 'removeMarkers', 'statusOf'] as const),
     ]),
     requests: pagesWithFaults(proc, 'redis', 'requests', (ref) => read.requests(ref)),
+    askForRepair: (saleId) => redis.askForRepair(saleId),
   };
 }
 

@@ -39,6 +39,9 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
   return {
     store: {
       ...withFaults(proc, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      askForRepair: (saleId) => repair.askForRepair(saleId),
+      asked: (max) => repair.asked(max),
+      answered: (saleId) => repair.answered(saleId),
       requestsWithUnits: pagesWithFaults(proc, 'redis', 'requestsWithUnits', (ref) => repair.requestsWithUnits(ref)),
       ...withFaults(proc, 'redis', system.redis, ['setState']),
     },

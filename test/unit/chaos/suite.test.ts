@@ -75,7 +75,7 @@ describe('chaos: the suite', () => {
     expect(undone).to.deep.equal(['last', 'first']);
   });
 
-  const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1 } as Sale;
+  const sale = { saleId: '7', stock: 10, sold: 0, buckets: 1, limitPerBuyer: 1, retiredAtMs: null } as Sale;
   const snapshot = { unitsLeft: 9, requests: new Map(), buyers: new Map(), pending: [], transfers: NO_TRANSFERS };
   const audit = {
     store: {

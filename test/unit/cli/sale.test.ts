@@ -10,12 +10,13 @@ const DAY_MS = 86_400_000;
 describe('seckill sale --json', () => {
   it('prints a sale as HTTP answers it, times in ISO 8601', () => {
     const sale = saleOf({ saleId: '7' }, NOW_MS);
-    const { opensAtMs, closesAtMs, warmBeforeMs: _, ...rest } = sale;
+    const { opensAtMs, closesAtMs, warmBeforeMs: _, retiredAtMs: retiredAt, ...rest } = sale;
     expect(JSON.parse(saleLine(sale))).to.deep.equal({
       ...rest,
       opensAt: new Date(opensAtMs).toISOString(),
       closesAt: new Date(closesAtMs).toISOString(),
       warmBefore: null,
+      retiredAt,
     });
     expect(JSON.parse(saleLine({ ...sale, warmBeforeMs: 5_400_000 }))).to.include({ warmBefore: '90m' });
   });

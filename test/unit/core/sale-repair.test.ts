@@ -2,11 +2,13 @@ import { expect } from 'chai';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { repairNeedOf } from '../../../src/core/sale-repair.js';
 
+const GONE: BucketStatus = { state: null, epoch: 0, sameServer: false };
+
 describe('repair-need', () => {
   const good: BucketStatus = { state: 'open', epoch: 3, sameServer: true };
   const needOf = (...buckets: Partial<BucketStatus>[]): string | null =>
     repairNeedOf(
-      { state: 'open', epoch: 3 },
+      { state: 'open', epoch: 3, retiredAtMs: null },
       buckets.map((bucket) => ({ ...good, ...bucket })),
     );
 
@@ -23,6 +25,10 @@ describe('repair-need', () => {
   });
 
   it('a draft has none: it was never loaded, or is being loaded right now', () => {
-    expect(repairNeedOf({ state: 'draft', epoch: 1 }, [{ state: null, epoch: 0, sameServer: false }])).to.equal(null);
+    expect(repairNeedOf({ state: 'draft', epoch: 1, retiredAtMs: null }, [GONE])).to.equal(null);
+  });
+
+  it('a retired sale has none: Redis has forgotten it by intent', () => {
+    expect(repairNeedOf({ state: 'closed', epoch: 1, retiredAtMs: 1 }, [GONE])).to.equal(null);
   });
 });

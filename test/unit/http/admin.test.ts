@@ -22,6 +22,7 @@ const SALE: Sale = {
   warmBeforeMs: null,
   state: 'draft',
   epoch: 1,
+  retiredAtMs: null,
 };
 const SALE_BODY = {
   saleId: '7',
@@ -38,6 +39,7 @@ const SALE_BODY = {
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
   warmBefore: null,
+  retiredAt: null,
 };
 const NEW = {
   sku: 'sku-1',

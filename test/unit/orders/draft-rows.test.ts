@@ -6,7 +6,7 @@ import { draftRows, requestName, type Draft, type Known } from '../../../src/ord
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
-  new Map([[saleId, { saleId, epoch, priceCents, limitPerBuyer }]]);
+  new Map([[saleId, { saleId, epoch, priceCents, limitPerBuyer, retired: false }]]);
 
 function knownRow(batch: Batch, index: number, parts: Partial<Order>): Order {
   const { userId, requestId, quantity } = batch.purchases[index] as Batch['purchases'][number];

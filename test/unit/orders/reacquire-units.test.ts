@@ -58,6 +58,14 @@ describe('claim-late', () => {
     mysql.allOrders.map(({ userId, state, reason }) => `${userId} ${reason ?? state}`).sort();
   const releases = (): unknown[] => mysql.outbox.undone('release').flatMap(({ payload }) => payload as unknown[]);
 
+  it('a late batch of a retired sale: what has no row is lost, and Redis is not asked', async () => {
+    mysql.putSale({ ...sale, state: 'closed', retiredAtMs: clock.nowMs() });
+    expect(words(await record(late('ann', 'bob')))).to.deep.equal(['refused']);
+    expect(asked).to.deep.equal([]);
+    expect(rows()).to.deep.equal(['ann units_lost', 'bob units_lost']);
+    expect((await mysql.find(sale.saleId))?.sold).to.equal(0);
+  });
+
   it('a late batch claims in the epoch of the sale: what is lost fails with its release, the rest is an order [R3]', async () => {
     answer = async () => losing('bob/k1');
     const batch = late('ann', 'bob');

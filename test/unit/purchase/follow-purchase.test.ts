@@ -37,6 +37,7 @@ describe('follow-purchase', () => {
           if (fault !== null) throw fault;
           return entry;
         },
+        askForRepair: async () => undefined,
       },
       repository: { findByPurchases: async () => (row === null ? [] : [row]) },
       clock,

@@ -25,6 +25,8 @@ describe('gate', () => {
   let flags: SoldOutFlags;
   let gate: PurchaseGate;
   let smooth: NonNullable<GateParts['smooth']>;
+  /** Of every purchase that reaches the batcher. */
+  let answer: 'accepted' | 'loading' | 'closed';
   let placed: { ref: HomeBucket; purchases: readonly Purchase[]; trace: string }[];
 
   beforeEach(() => {
@@ -37,13 +39,14 @@ describe('gate', () => {
       { store, units: { count: async () => null }, clock, log: silentLog },
     );
     placed = [];
+    answer = 'accepted';
     smooth = () => null;
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, gatherMs: 0, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
         place: async (ref, purchases, trace, deliver) => {
           placed.push({ ref, purchases, trace });
-          purchases.forEach((_, index) => deliver(index, { outcome: 'accepted' }));
+          purchases.forEach((_, index) => deliver(index, { outcome: answer }));
           return 'accepted';
         },
         clock,
@@ -55,7 +58,7 @@ describe('gate', () => {
       { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 },
     );
-    gate = new PurchaseGate({ snapshots, flags, batcher, smooth: () => smooth() });
+    gate = new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
@@ -97,6 +100,45 @@ describe('gate', () => {
     cache.down = true;
     const failed = await enter(saleId).catch((error: unknown) => error);
     expect(failed).to.include({ name: 'OperationalError', dependency: 'redis' });
+  });
+
+  it('a retired sale: a repeated key is answered from its row, and nobody else gets in; Redis is not asked', async () => {
+    const { saleId } = await openSale();
+    const batch = batchOf({ saleId }, purchasesOf('u1*2', 'u3*2'));
+    const terms = await mysql.termsOf([saleId]);
+    const orders = batch.purchases.map((purchase, index) => {
+      return { orderId: `${101 + index}`, batch, purchase, failure: index === 0 ? null : ('units_lost' as const) };
+    });
+    await mysql.write({ terms, orders, releases: [], oneByOne: new Set(), paymentWindowMs: 1 });
+    mysql.putSale({ ...mysql.saleOf(saleId)!, state: 'closed', retiredAtMs: clock.nowMs() });
+    await store.forget(mysql.saleOf(saleId)!);
+
+    const entry = { state: 'ordered', orderId: '101', quantity: 2 };
+    expect(await enter(saleId)).to.deep.equal({ outcome: 'replayed', entry });
+    expect(await enter(saleId, 'u3')).to.deep.equal({
+      outcome: 'replayed',
+      entry: { state: 'released', orderId: '102', quantity: 2 },
+    });
+    expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'closed' });
+    const other = { saleId, userId: 'u1', requestId: 'k1', quantity: 1, trace: '' };
+    expect(await gate.enter(other)).to.deep.equal({ outcome: 'request_conflict' });
+    expect(placed).to.deep.equal([]);
+  });
+
+  it('a closed sale that Redis may have lost: a row answers its key; else the sale is rebuilt before anything is said', async () => {
+    const { saleId } = await openSale({ state: 'closed' });
+    const batch = batchOf({ saleId }, purchasesOf('u1*2'));
+    const terms = await mysql.termsOf([saleId]);
+    const orders = [{ orderId: '101', batch, purchase: batch.purchases[0]!, failure: null }];
+    await mysql.write({ terms, orders, releases: [], oneByOne: new Set(), paymentWindowMs: 1 });
+    answer = 'loading';
+    const entry = { state: 'ordered', orderId: '101', quantity: 2 };
+    expect(await enter(saleId)).to.deep.equal({ outcome: 'replayed', entry });
+    expect([...store.asks]).to.deep.equal([]);
+    expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'loading' });
+    expect([...store.asks]).to.deep.equal([saleId]);
+    answer = 'closed';
+    expect(await enter(saleId, 'u3'), 'what Redis says counts').to.deep.equal({ outcome: 'closed' });
   });
 
   it('refuses from memory what the flag refuses, before the body is read and after', async () => {

@@ -58,6 +58,7 @@ describe('get-purchase', () => {
           reads++;
           return store.findRequest(...args);
         },
+        askForRepair: (saleId: string) => store.askForRepair(saleId),
       },
       repository: {
         findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
@@ -114,6 +115,29 @@ describe('get-purchase', () => {
         .get(query({ requestId: 'another' }))
         .catch((thrown: unknown) => thrown);
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
+    });
+
+    it('a closed sale that Redis may have lost is rebuilt for who has no row yet; a row is enough', async () => {
+      sale = { ...sale, state: 'closed' };
+      await hold();
+      store.restart();
+      rows.push(rowOf({ requestId: 'k2' }));
+      expect(await create().get(query({ requestId: 'k2' }))).to.include({ status: 'ordered' });
+      expect([...store.asks]).to.deep.equal([]);
+      const error: unknown = await create()
+        .get(query())
+        .catch((thrown: unknown) => thrown);
+      expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'redis', retryable: true });
+      expect([...store.asks]).to.deep.equal([sale.saleId]);
+    });
+
+    it('a retired sale is in MySQL alone: its rows are found, what has none is not_found, and Redis is not asked', async () => {
+      sale = { ...sale, state: 'closed', retiredAtMs: clock.nowMs() };
+      await store.forget(sale);
+      rows.push(rowOf({ state: 'paid' }));
+      expect(await create().get(query())).to.deep.equal({ status: 'ordered', orderId: '101', orderState: 'paid' });
+      expect(await create().get(query({ requestId: 'k2' }))).to.deep.equal({ status: 'not_found' });
+      expect(reads).to.equal(0);
     });
 
     it('pending: Redis has an order that MySQL has lost [D5, I8]', async () => {

@@ -6,7 +6,7 @@ import type { HomeBucket } from '../../../src/core/bucket.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
-import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const LIFE_MS = 500;
 const turn = async (): Promise<void> => {
@@ -29,10 +29,9 @@ describe('sold-out flags', () => {
   let flags: SoldOutFlags;
 
   const create = (keysMax = 1000, reads: Partial<StockStore> = {}): void => {
-    flags = new SoldOutFlags(
-      { lifeMs: LIFE_MS, keysMax },
-      { store: { ...readsOf(store), ...reads }, units: { count: async () => unitsInAll }, clock, log: silentLog },
-    );
+    const { notifications } = store;
+    const ports = { units: { count: async () => unitsInAll }, notifications, clock, log: silentLog };
+    flags = new SoldOutFlags({ lifeMs: LIFE_MS, keysMax }, { store: { ...readsOf(store), ...reads }, ...ports });
   };
   beforeEach(async () => {
     clock = new ManualClock();
@@ -56,6 +55,85 @@ describe('sold-out flags', () => {
     flags.observe(ref, (await store.precheck(ref, purchasesOf('zed'))).unitsLeft);
     await turn();
   };
+
+  it('the keys of all sales together are bounded: the flag that was not used for longest makes room', async () => {
+    create(4);
+    const others: HomeBucket[] = [];
+    for (let i = 0; i < 5; i++) {
+      const other = saleOf({ stock: 2, limitPerBuyer: 5 }, clock.nowMs());
+      await store.warm(other);
+      await store.setState(other, 'open');
+      await store.deduct(batchOf(other, purchasesOf('winner', 'winner2')));
+      others.push({ saleId: other.saleId, bucket: 0, buckets: 1 });
+    }
+    for (const other of others) {
+      flags.observe(other, 0);
+      await turn();
+      expect(flags.keys).to.be.at.most(4);
+      expect(flags.refuses(other, 'loser/k1'), 'the newest one refuses').to.equal(true);
+    }
+    expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, true, true]);
+  });
+
+  it('a unit that comes back and is sold again costs no second read of the bucket: its key is notified', async () => {
+    await precheck();
+    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    await store.release([gone]);
+    await precheck(); // a unit is there
+    const again = batchOf(sale, purchasesOf('third'));
+    await store.deduct(again);
+    await precheck();
+    expect(flags.refuses(ref, 'loser/k1'), 'not before the key is known').to.equal(false);
+    await store.markRecorded([{ batch: again, orders: [liveOrderOf('third', '9')] }]);
+    await precheck();
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'third/k1'), 'never its repeat').to.equal(false);
+    expect(store.calls.acceptedKeys).to.equal(1);
+  });
+
+  it('a notification that was lost: the bucket is read again after a while', async () => {
+    await precheck();
+    const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
+    await store.release([gone]);
+    await precheck();
+    await store.deduct(batchOf(sale, purchasesOf('third')));
+    await precheck();
+    clock.advance(1999);
+    await precheck();
+    expect(store.calls.acceptedKeys).to.equal(1);
+    clock.advance(1);
+    await precheck();
+    expect(store.calls.acceptedKeys).to.equal(2);
+    expect([flags.refuses(ref, 'loser/k1'), flags.refuses(ref, 'third/k1')]).to.deep.equal([true, false]);
+  });
+
+  it('a flag that is dropped listens no more', async () => {
+    await precheck();
+    expect(store.notifications.listening).to.equal(1);
+    clock.advance(LIFE_MS + 60_001);
+    flags.observe({ ...ref, saleId: '1' }, 5);
+    expect(store.notifications.listening).to.equal(0);
+  });
+
+  it('a sale that is over is dropped with its keys, also if nobody asks for it any more', async () => {
+    await precheck();
+    expect(flags.keys).to.equal(2);
+    await store.setState(sale, 'closed');
+    clock.advance(LIFE_MS / 2 + 1);
+    expect(flags.refuses(ref, 'loser/k1')).to.equal(true); // and reads again
+    await turn();
+    expect([flags.keys, flags.refuses(ref, 'loser/k1')]).to.deep.equal([0, false]);
+
+    await precheck();
+    expect(flags.keys).to.equal(0);
+    create();
+    flags.observe(ref, 0);
+    await turn();
+    expect(flags.keys).to.equal(2);
+    clock.advance(LIFE_MS + 60_001);
+    flags.observe({ ...ref, saleId: '1' }, 5); // a batch of another sale
+    expect(flags.keys).to.equal(0);
+  });
 
   it('the flag of one bucket stands for the whole sale, and each refusal renews it', async () => {
     const sold = { saleId: sale.saleId, buckets: 3 };
@@ -247,13 +325,6 @@ describe('sold-out flags', () => {
       clock.advance(LIFE_MS);
     }
     expect(store.calls.acceptedKeys).to.equal(1);
-
-    store.bucket(ref).unitsLeft = 1;
-    await store.deduct(batchOf(sale, purchasesOf('winner3')));
-    await precheck();
-    expect(store.calls.acceptedKeys).to.equal(2);
-    expect(flags.refuses(ref, 'winner3/k1')).to.equal(false);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
   });
 
   it('many observers at once read the accepted keys once', async () => {

@@ -11,6 +11,7 @@ const DEADLINES = {
   payment_open: 6,
   compensation: 4,
   sale_over: 5,
+  sale_kept: 6,
 } as const;
 
 /** The others are published by watch-sales-in-repair and finish-transfers. */
@@ -56,6 +57,7 @@ describe('keeper: watch-overdue', () => {
       ['payment_open', 6] as const,
       ['compensation', 4] as const,
       ['sale_over', 5] as const,
+      ['sale_kept', 6] as const,
     ]);
   });
 

@@ -34,7 +34,7 @@ describe('get-sale', () => {
       return store.readSale(ref);
     };
     const units = new UnitFetcher(new MemoryTransferStore(store));
-    return new GetSale({ snapshots, store: { readSale }, units }, { ttlMs, max: 10 });
+    return new GetSale({ snapshots, store: { readSale }, units, clock }, { ttlMs, max: 10 });
   };
   const loaded = async (parts: Partial<Sale> = {}, state: StoredSaleState = 'open'): Promise<Sale> => {
     const sale = saleOf(parts, clock.nowMs());
@@ -43,6 +43,24 @@ describe('get-sale', () => {
     for (let bucket = 0; bucket < sale.buckets; bucket++) store.bucket({ ...sale, bucket }).sale!.state = state;
     return sale;
   };
+  it('a closed sale that Redis does not have, or may have lost, is shown with what MySQL knows', async () => {
+    const sale = await loaded({ stock: 100, sold: 20 }, 'closed');
+    mysql.putSale({ ...sale, state: 'closed' });
+    store.restart();
+    expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty', nowMs: clock.nowMs() });
+    store.restart({ empty: true });
+    expect(await viewOf(sale)).to.include({ state: 'closed', stock: 'plenty' });
+  });
+
+  it('a retired sale is shown as closed, with what MySQL knows; Redis is not asked', async () => {
+    const sale = saleOf({ stock: 100, sold: 95, state: 'closed', retiredAtMs: clock.nowMs() }, clock.nowMs());
+    mysql.putSale(sale);
+    const view = await viewOf(sale);
+    expect(view).to.include({ state: 'closed', stock: 'few', title: sale.title, nowMs: clock.nowMs() });
+    expect(view).to.include({ opensAtMs: sale.opensAtMs, closesAtMs: sale.closesAtMs });
+    expect(reads).to.equal(0);
+  });
+
   it('units in transit count; buckets that cannot be counted are not shown as empty [R12]', async () => {
     const sale = await loaded({ stock: 2, buckets: 2 });
     const transfers = new MemoryTransferStore(store);

@@ -137,7 +137,7 @@ export const gate = {
   }),
   soldOutKeysMax: integer({
     env: 'GATE_SOLD_OUT_KEYS_MAX',
-    doc: 'Accepted keys kept per bucket, so that their buyers are not refused from memory when they ask again.',
+    doc: 'Accepted keys kept in memory, all sold-out sales together, so that their buyers are not refused from memory when they ask again.',
     unit: 'keys',
     fallback: 500000,
     min: 0,

@@ -59,6 +59,14 @@ export const keeper = {
     min: 60000,
     max: 2592000000,
   }),
+  retireAfterMs: integer({
+    env: 'RETIRE_AFTER_MS',
+    doc: 'A sale that has been over for so long is retired: Redis forgets it, and MySQL answers for it. Longer than the broker keeps a half message (72 h). 0: never.',
+    unit: 'ms',
+    fallback: 604800000,
+    min: 0,
+    max: 31536000000,
+  }),
 } as const satisfies Keys;
 
 export const overdue = {

@@ -41,6 +41,14 @@ export const redis = {
     min: 50,
     max: 30000,
   }),
+  markerLifeMs: integer({
+    env: 'MARKER_LIFE_MS',
+    doc: 'How long Redis remembers the end of a batch: that it was recorded, or took nothing. Longer than the broker keeps a half message (72 h).',
+    unit: 'ms',
+    fallback: 345600000,
+    min: 1000,
+    max: 2592000000,
+  }),
   waitReplicas: integer({
     env: 'REDIS_WAIT_REPLICAS',
     doc: 'Replicas that must have stored a purchase before its buyer gets 202; 0: none. See docs/durability.md.',

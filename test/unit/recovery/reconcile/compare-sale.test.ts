@@ -54,10 +54,22 @@ describe('compare-sale', () => {
     bucket().sale = null;
     expect(await found()).to.deep.equal(['not_loaded']);
     expect(world.runsRepository.runs[0]).to.deep.include({ outcome: 'findings' });
-    for (const state of ['warm', 'paused', 'closed'] as const) {
+    for (const state of ['warm', 'paused'] as const) {
       world.mysql.putSale({ ...(world.mysql.saleOf(sale.saleId) as Sale), state });
       expect(await found(), state).to.deep.equal(['not_loaded']);
     }
+  });
+
+  it('a closed sale need not be in Redis: its rows are looked at, and it is no match before it is retired', async () => {
+    await world.work(await world.deducted(sale, ['u1']));
+    await world.publishNotifications();
+    bucket().sale = null;
+    const closed = { ...(world.mysql.saleOf(sale.saleId) as Sale), state: 'closed' as const };
+    world.mysql.putSale(closed);
+    expect(await found()).to.deep.equal([]);
+    world.mysql.putSale({ ...closed, retiredAtMs: 1 });
+    expect(await found()).to.deep.equal([]);
+    expect(world.runsRepository.runs.map(({ outcome }) => outcome)).to.have.members(['partly', 'match']);
   });
 
   it('a stable count of orders that is wrong is a finding, in either direction [D6]', async () => {

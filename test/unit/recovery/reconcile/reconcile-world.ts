@@ -44,6 +44,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       recordedMarkers: read.recordedMarkers.bind(read),
       removeMarkers: read.removeMarkers.bind(read),
       statusOf: read.statusOf.bind(read),
+      askForRepair: store.askForRepair.bind(store),
     };
     const inner = this.broker.redriveChannel();
     this.reconcile = new ReconcileAdmin(

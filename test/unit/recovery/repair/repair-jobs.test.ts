@@ -86,14 +86,47 @@ describe('repair-jobs', () => {
     expect(world.results).to.deep.equal(['busy']);
   });
 
-  it('closed sales: one per run, the last ended first; a sale that is lost and long over is left alone', async () => {
-    const [old, late, gone] = [await world.openSale(), await world.openSale(), await world.openSale()];
+  it('closed sales: a restart rebuilds none of them, only those that somebody asks for, however many there are [R1]', async () => {
+    const sales: Sale[] = [];
+    for (let i = 0; i < 40; i++) sales.push(await world.openSale());
+    for (const sale of sales) await close(sale);
+    const live = await world.openSale();
+    world.store.restart();
+    const job = repairClosedSales(ports(), OPTIONS);
+    await job.runOnce();
+    await job.runOnce();
+    expect(world.results).to.deep.equal([]);
+
+    const [asked, other] = sales as [Sale, Sale];
+    for (const { saleId } of [asked, live]) await world.store.askForRepair(saleId);
+    await world.store.askForRepair('999');
+    await job.runOnce();
+    expect(epochs(asked, other, live)).to.deep.equal([2, 1, 1]);
+    expect(world.store.bucket({ saleId: asked.saleId, bucket: 0 }).sale?.state).to.equal('closed');
+    await job.runOnce();
+    expect([world.results, [...world.store.asks]], 'each is answered').to.deep.equal([['repaired'], []]);
+  });
+
+  it('closed sales: one that is gone is loaded for who asks, a retired one never [R5]', async () => {
+    const [gone, retired] = [await world.openSale(), await world.openSale()];
+    await close(gone);
+    world.mysql.putSale({ ...(await close(retired)), retiredAtMs: world.clock.nowMs() });
+    world.store.restart({ empty: true });
+    for (const { saleId } of [gone, retired]) await world.store.askForRepair(saleId);
+    const job = repairClosedSales(ports(), OPTIONS);
+    await job.runOnce();
+    await job.runOnce();
+    expect(epochs(gone, retired)).to.deep.equal([2, undefined]);
+    expect([...world.store.asks]).to.deep.equal([]);
+  });
+
+  it('closed sales: a repair that died is done again, one per run, the last ended first [R10]', async () => {
+    const [old, late] = [await world.openSale(), await world.openSale()];
     const nowMs = world.clock.nowMs();
     await close(old, nowMs - 9 * DAY_MS);
     await close(late, nowMs - DAY_MS / 2);
-    await close(gone, nowMs - 9 * DAY_MS);
-    world.store.restart();
-    world.store.bucket({ saleId: gone.saleId, bucket: 0 }).sale = null;
+    for (const { saleId } of [old, late]) await world.ports().store.lock({ saleId, bucket: 0 }, 'dead', 1);
+    world.clock.advance(2);
     const live = repairSales(ports(), OPTIONS);
     await live.runOnce();
     expect(epochs(old, late)).to.deep.equal([1, 1]);
@@ -102,7 +135,7 @@ describe('repair-jobs', () => {
     expect(epochs(old, late)).to.deep.equal([1, 2]);
     await job.runOnce();
     await job.runOnce();
-    expect(epochs(old, late, gone)).to.deep.equal([2, 2, undefined]);
+    expect(epochs(old, late)).to.deep.equal([2, 2]);
     expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
   });
 
@@ -117,6 +150,7 @@ describe('repair-jobs', () => {
       [0, 0],
     ]);
     world.store.restart();
+    await ports().store.lock({ saleId: closed.saleId, bucket: 0 }, 'dead', 1);
     world.clock.advance(30_000);
     await watch.runOnce();
     expect(world.locked).to.deep.equal([1, 1]);

@@ -34,6 +34,9 @@ export class RepairWorld extends DeadLetterWorld {
     return {
       store: {
         statusOf: (...args) => store.statusOf(...args),
+        askForRepair: (...args) => store.askForRepair(...args),
+        asked: (...args) => store.asked(...args),
+        answered: (...args) => store.answered(...args),
         lock: (...args) => store.lock(...args),
         requestsWithUnits: (...args) => store.requestsWithUnits(...args),
         stage: (...args) => store.stage(...args),

@@ -138,4 +138,25 @@ describe('trace: state of a purchase', () => {
     ]);
     expect(stand(recordedEvidence('expired', { store: locked }))[1]).to.contain('waits for a repair');
   });
+
+  it('a retired sale is in MySQL alone: a row says all, and without one there never was an order', () => {
+    const gone = { sale: null, entry: null, batch: null, unsure: false };
+    const retired = (evidence: PurchaseEvidence): PurchaseEvidence => {
+      return { ...evidence, sale: evidence.sale && { ...evidence.sale, state: 'closed', retiredAtMs: START_MS } };
+    };
+    expect(stand(retired(pendingEvidence({ store: gone })))).to.deep.equal([
+      'unknown',
+      'Sale 7 is retired, and this request of buyer u1 has no order in it.',
+    ]);
+    const paid = retired(recordedEvidence('paid', { store: gone, repository: { couponAtMs: START_MS } }));
+    expect(stand(paid)).to.deep.equal(['paid', 'Order 42 is paid: nothing is left to do.']);
+    const expired = retired(recordedEvidence('expired', { store: gone }));
+    expect(stand(expired)[1]).to.equal('Order 42 is expired: its sale is no longer in Redis.');
+  });
+
+  it('a closed sale that Redis may have lost is rebuilt when its buyer asks', () => {
+    const one = pendingEvidence({ store: { entry: null, batch: null, unsure: true } });
+    const closed = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const } };
+    expect(stand(closed)[1]).to.contain('which the keeper rebuilds when its buyer asks');
+  });
 });

@@ -25,6 +25,14 @@ describe('trace: the time line', () => {
     expect(sale?.detail).to.equal('open, epoch 1, 8 units left; the buyer has 1');
   });
 
+  it('a retired sale: since when, and nothing of Redis', () => {
+    const one = recordedEvidence('paid', { store: { sale: null, entry: null, batch: null } });
+    const retiredAtMs = START_MS + 8000;
+    const evidence = { ...one, sale: one.sale && { ...one.sale, state: 'closed' as const, retiredAtMs } };
+    expect(lines(evidence)).to.include('8 mysql sale_retired');
+    expect(lines(evidence).filter((line) => line.includes('redis'))).to.deep.equal([]);
+  });
+
   it('a sale with buckets shows the units of all of them, and those of the bucket of this buyer', () => {
     const one = pendingEvidence({ store: { unitsLeft: 30 } });
     const evidence = { ...one, sale: one.sale && { ...one.sale, buckets: 4 } };

@@ -102,6 +102,17 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
+  it('a retired sale is not searched in Redis, and its answer is known without it', async () => {
+    const sale = await world.openSale();
+    world.mysql.putSale({ ...sale, state: 'closed', retiredAtMs: 1 });
+    inRedis.set(`${sale.saleId}/k1`, ['u1']);
+    walked = [];
+    const [why] = await found({ id: 'k1' });
+    expect(why).to.match(/^Neither Redis nor MySQL knows k1/);
+    const query = { id: 'k2', saleId: sale.saleId, userId: 'u1' };
+    expect((await found(query))[0]).to.contain('The sale is retired: asked now, the answer would be closed.');
+  });
+
   it('shows at most so many and reports that there are more', async () => {
     const sale = await world.openSale();
     const users = Array.from({ length: TRACES_MAX + 1 }, (_, index) => `u${index}`);

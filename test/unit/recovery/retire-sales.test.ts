@@ -1,0 +1,182 @@
+import { expect } from 'chai';
+import type { Batch } from '../../../src/core/batch.js';
+import type { Sale } from '../../../src/core/sale.js';
+import { forgetRetiredSales, retireSales, type RetirePorts } from '../../../src/recovery/retire-sales.js';
+import { repairSale } from '../../../src/recovery/repair/repair-sale.js';
+import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile.js';
+import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
+import { MemoryRepairStore } from '../../helpers/memory/memory-repair-store.js';
+import { ReconcileWorld } from './reconcile/reconcile-world.js';
+
+const DAY_MS = 86_400_000;
+const OPTIONS = { afterMs: 7 * DAY_MS, markerAgeMs: DAY_MS };
+
+describe('keeper: retire-sales', () => {
+  let world: ReconcileWorld;
+  let retired: number;
+  let why: unknown[];
+  beforeEach(() => {
+    world = new ReconcileWorld();
+    world.store.keepHistory();
+    retired = 0;
+    why = [];
+  });
+
+  const ports = (): RetirePorts => {
+    const { store, read, mysql, deadLetters, clock } = world;
+    const repair = new MemoryRepairStore(store);
+    const rows = new MemoryReconcileRepository(mysql, deadLetters);
+    const parked = new MemoryRepairRepository(mysql, deadLetters);
+    return {
+      sales: mysql,
+      store: {
+        withPending: (refs) => store.withPending(refs),
+        statusOf: (refs) => repair.statusOf(refs),
+        askForRepair: (saleId) => repair.askForRepair(saleId),
+        requests: (ref) => read.requests(ref),
+        recordedMarkers: (...args) => read.recordedMarkers(...args),
+        removeMarkers: (...args) => read.removeMarkers(...args),
+      },
+      repository: {
+        rowsOf: (...args) => rows.rowsOf(...args),
+        stuckRows: (...args) => rows.stuckRows(...args),
+        agedOrders: (...args) => rows.agedOrders(...args),
+        parkedBatchesOf: (saleId) => parked.parkedBatchesOf(saleId),
+      },
+      reconcile: world.reconcile,
+      clock,
+      log: { ...world.log, warn: (fields) => void why.push((fields as { why?: unknown }).why) },
+      metrics: { saleRetired: () => void retired++ },
+    };
+  };
+  const retire = (): Promise<void> => retireSales(ports(), OPTIONS).runOnce();
+  const forget = (): Promise<void> => forgetRetiredSales({ sales: world.mysql, store: world.store }).runOnce();
+  const bucketOf = ({ saleId }: Sale) => world.store.bucket({ saleId, bucket: 0 });
+  const now = ({ saleId }: Sale): Sale => world.mysql.saleOf(saleId)!;
+  const close = async (sale: Sale): Promise<void> => {
+    await world.mysql.move(sale.saleId, 'closed');
+    await world.store.setState(sale, 'closed');
+  };
+  /** A closed sale with orders of these buyers, after everything that follows from them was done. */
+  const closedSale = async (...texts: string[]): Promise<{ sale: Sale; batch: Batch }> => {
+    const sale = await world.openSale();
+    const batch = await world.deducted(sale, texts);
+    await world.work(batch);
+    await world.publishNotifications();
+    await close(sale);
+    return { sale, batch };
+  };
+
+  it('a sale that is long over is retired; only after a while does Redis forget it, and the orders stay', async () => {
+    const { sale, batch } = await closedSale('u1', 'u2');
+    const young = await closedSale('u3');
+    world.mysql.putSale({ ...now(young.sale), closesAtMs: world.clock.nowMs() + 30 * DAY_MS });
+    world.clock.advance(OPTIONS.afterMs - 1);
+    await retire();
+    expect(retired, 'too early').to.equal(0);
+    world.clock.advance(3_600_000 + 1);
+    await retire();
+    expect([retired, why]).to.deep.equal([2, []]);
+    expect(now(sale)).to.include({ state: 'closed', retiredAtMs: world.clock.nowMs(), epoch: 1 });
+
+    await forget();
+    expect(bucketOf(sale).sale?.state, 'apis may still ask').to.equal('closed');
+    world.clock.advance(60_000);
+    await forget();
+    expect(bucketOf(sale).sale).to.equal(null);
+    expect(bucketOf(sale).requests.size).to.equal(0);
+    expect(world.rowsOf(batch)).to.have.length(2);
+    expect(await world.mysql.toForget(0, 10)).to.deep.equal([]);
+    await retire();
+    expect(retired).to.equal(2);
+  });
+
+  const REASONS: Record<string, (sale: Sale) => Promise<unknown>> = {
+    pending: (sale) => world.deducted(sale, ['u7']),
+    parked: (sale) => world.parkedBatch(sale, ['u7']),
+    outbox: async (sale) => world.work(await world.deducted(sale, ['u7'])), // and its events are not published
+    differs: (sale) => world.stray(sale, ['u7']),
+  };
+  for (const [reason, cause] of Object.entries(REASONS)) {
+    it(`a sale is kept while something of it waits: ${reason}`, async () => {
+      const { sale } = await closedSale('u1');
+      world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.state = 'open';
+      await cause(sale);
+      await world.store.setState(sale, 'closed');
+      world.clock.advance(9 * DAY_MS);
+      const job = retireSales(ports(), OPTIONS);
+      await job.runOnce();
+      await job.runOnce();
+      expect([retired, why]).to.deep.equal([0, [reason]]);
+    });
+  }
+
+  it('a sale is kept while a compensation of it is to be done, and tried again later', async () => {
+    const { sale } = await closedSale('u1');
+    const { saleId } = sale;
+    const kind = 'leak' as const;
+    const subject = `${saleId}/u9/k1`;
+    await world.jobs.add([{ kind, subject, saleId, batchId: null, userId: 'u9', requestId: 'k1', detail: '' }], 'ann');
+    world.clock.advance(9 * DAY_MS);
+    const job = retireSales(ports(), OPTIONS);
+    await job.runOnce();
+    expect([retired, why]).to.deep.equal([0, ['compensation']]);
+    const [first] = await world.jobs.list({ saleId }, { max: 1 });
+    await world.jobs.done(first!.jobId, 'ann', '');
+    await job.runOnce();
+    expect(retired, 'not at once').to.equal(0);
+    world.clock.advance(600_000);
+    await job.runOnce();
+    expect(retired).to.equal(1);
+  });
+
+  it('after a restart of Redis a sale is retired without being rebuilt; what only Redis has keeps it [R1]', async () => {
+    const { sale } = await closedSale('u1');
+    const lost = await closedSale('u2');
+    const held = await closedSale('u3');
+    bucketOf(held.sale).sale!.state = 'open';
+    await world.stray(held.sale, ['u4']);
+    world.store.restart();
+    bucketOf(lost.sale).sale = null;
+    bucketOf(lost.sale).requests.clear();
+    world.clock.advance(9 * DAY_MS);
+    await retire();
+    expect([now(sale), now(lost.sale)].map(({ retiredAtMs, epoch }) => [retiredAtMs !== null, epoch])).to.deep.equal([
+      [true, 1],
+      [true, 1],
+    ]);
+    expect(now(held.sale).retiredAtMs).to.equal(null);
+    expect(why).to.deep.equal(['only_in_redis']);
+    expect([...world.store.asks], 'then it can be compared').to.deep.equal([held.sale.saleId]);
+  });
+
+  it('a sale that is being rebuilt is kept, and a retired one is never rebuilt [R10]', async () => {
+    const { sale } = await closedSale('u1');
+    const store = new MemoryRepairStore(world.store);
+    world.clock.advance(9 * DAY_MS);
+    await store.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
+    await retire();
+    expect([retired, why]).to.deep.equal([0, ['in_repair']]);
+    world.mysql.putSale({ ...now(sale), retiredAtMs: world.clock.nowMs() });
+    const repair = repairSale(now(sale), undefined as never, undefined as never, { actor: 'ann' });
+    expect(await repair).to.deep.equal({ outcome: 'retired' });
+  });
+
+  it('markers that an earlier version left without an end are removed', async () => {
+    const { sale, batch } = await closedSale('u1');
+    bucketOf(sale).markers.set(batch.batchId, { kind: 'deducted', body: null });
+    world.clock.advance(9 * DAY_MS);
+    await retire();
+    expect([retired, why]).to.deep.equal([1, []]);
+    expect([...bucketOf(sale).markers.keys()]).to.deep.equal([]);
+  });
+
+  it('a sale that cannot be read does not keep the others, and makes the run fail', async () => {
+    await closedSale('u1');
+    const other = await closedSale('u2');
+    world.clock.advance(9 * DAY_MS);
+    world.store.breakNext('read_fails');
+    expect(await retire().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
+  });
+});

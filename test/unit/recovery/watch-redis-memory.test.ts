@@ -1,0 +1,53 @@
+import { expect } from 'chai';
+import type { ServerMemory } from '../../../src/core/store-memory.js';
+import { watchRedisMemory } from '../../../src/recovery/watch-redis-memory.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+
+const HOUR_MS = 3_600_000;
+
+describe('keeper: watch-redis-memory', () => {
+  let clock: ManualClock;
+  let servers: ServerMemory[];
+  let published: readonly (ServerMemory & { readonly daysLeft: number | null })[];
+  let runOnce: () => Promise<void>;
+  beforeEach(() => {
+    clock = new ManualClock();
+    servers = [{ server: 'a:1', usedBytes: 100, maxBytes: 1000 }];
+    published = [];
+    const metrics = { redisMemory: (memory: typeof published) => void (published = memory) };
+    ({ runOnce } = watchRedisMemory({ readMemory: async () => servers, clock, metrics }));
+  });
+  /** Hours pass in which the first server grows evenly. */
+  const grow = async (hours: number, bytesPerHour: number): Promise<void> => {
+    for (let quarter = 0; quarter < hours * 4; quarter++) {
+      clock.advance(HOUR_MS / 4);
+      const [first, ...others] = servers as [ServerMemory, ...ServerMemory[]];
+      servers = [{ ...first, usedBytes: first.usedBytes + bytesPerHour / 4 }, ...others];
+      await runOnce();
+    }
+  };
+
+  it('publishes what each server uses and may use; how long it lasts only when a rate is known', async () => {
+    servers.push({ server: 'b:2', usedBytes: 7, maxBytes: 9 });
+    await runOnce();
+    expect(published).to.deep.equal(servers.map((memory) => ({ ...memory, daysLeft: null })));
+    await grow(5, 10);
+    expect(published[0]?.daysLeft).to.equal(null);
+    await grow(1, 10);
+    expect(published[0]?.daysLeft).to.be.closeTo((1000 - 160) / 240, 0.001);
+    expect(published[1]?.daysLeft, 'it does not grow').to.equal(Infinity);
+  });
+
+  it('the rate is that of the last day: what grew before it does not count, and what shrinks lasts for ever', async () => {
+    await grow(12, 20);
+    await grow(24, 2);
+    expect(published[0]?.daysLeft).to.be.closeTo((1000 - 388) / 48, 0.3);
+    await grow(25, -1);
+    expect(published[0]?.daysLeft).to.equal(Infinity);
+  });
+
+  it('a server that is full lasts no day', async () => {
+    await grow(8, 200);
+    expect(published[0]?.daysLeft).to.equal(0);
+  });
+});
