@@ -94,4 +94,4 @@ const PLAIN = /^[A-Za-z0-9_-]*$/;
 const DIGITS = /^[0-9]{1,20}$/;
 /** Ids need no escaping, and the test is much cheaper than the escape; what is no id is escaped all the same. */
 export const quoted = (text: string): string => (PLAIN.test(text) ? `'${text}'` : escape(text));
-const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));
+export const numeric = (text: string): string => (DIGITS.test(text) ? text : escape(text));

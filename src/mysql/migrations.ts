@@ -233,6 +233,26 @@ const ENTRY_RULES = `CREATE TABLE IF NOT EXISTS entry_rules (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/** Where the orders of a sale stand in `orders` (src/mysql/order-ranges.ts). */
+const ORDER_RANGES = `CREATE TABLE IF NOT EXISTS order_ranges (
+  sale_id BIGINT UNSIGNED NOT NULL,
+  first_id BIGINT UNSIGNED NOT NULL,
+  last_id BIGINT UNSIGNED NOT NULL,
+  orders INT UNSIGNED NOT NULL,
+  PRIMARY KEY (sale_id, first_id)
+) ${TABLE}`;
+/** Rows of `orders` that one statement of a migration reads: some tens of ms. */
+const WINDOW_ROWS = 10_000;
+/** Above every order id: they have 63 bits. */
+const ID_MAX = '9223372036854775807';
+/** Orders of a sale from the same 16 ms (22 bits of an id are below its millisecond) make one range. */
+const RANGE_BITS = 26;
+const FILL_RANGES = `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
+  SELECT sale_id, MIN(id), MAX(id), COUNT(*) FROM orders
+    WHERE id > CAST(? AS UNSIGNED) AND id <= CAST(? AS UNSIGNED) GROUP BY sale_id, id >> ${RANGE_BITS}
+  ON DUPLICATE KEY UPDATE last_id = GREATEST(order_ranges.last_id, VALUES(last_id)),
+    orders = GREATEST(order_ranges.orders, VALUES(orders))`;
+
 /**
  * When a sale was closed, and how far it is retired. `retirement` answers which closed sales are still in Redis, those
  * that closed last first: jobs walk these, and no more, however many sales there were.
@@ -328,6 +348,22 @@ async function saleEdits(knex: Knex): Promise<void> {
 }
 
 /**
+ * Ranges may overlap, so those of workers that write meanwhile, and those of a migrator that was killed half-way, do no
+ * harm. Nothing is locked: in READ COMMITTED the SELECT of an INSERT reads what is committed.
+ */
+async function orderRanges(knex: Knex): Promise<void> {
+  await create(knex, ORDER_RANGES);
+  await knex.raw('SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED');
+  const lastOf = 'SELECT CAST(id AS CHAR) AS id FROM orders WHERE id > CAST(? AS UNSIGNED) ORDER BY orders.id LIMIT 1';
+  for (let after = '0'; ;) {
+    const [[end]] = (await knex.raw(`${lastOf} OFFSET ${WINDOW_ROWS - 1}`, [after])) as [{ readonly id: string }[]];
+    await knex.raw(FILL_RANGES, [after, end?.id ?? ID_MAX]);
+    if (end === undefined) return;
+    after = end.id;
+  }
+}
+
+/**
  * The schema, as the steps that led to it. A new step is a new entry at the end; one that was released is never changed.
  * MySQL commits DDL at once, so a killed migrator may leave a step half done: each may be repeated.
  */
@@ -339,6 +375,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0005-reconcile', up: (knex) => create(knex, COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
+  { name: '0008-order-ranges', up: orderRanges },
   { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
   { name: '0011-payment-attempts', up: paymentAttempts },
   { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },

@@ -1,3 +1,4 @@
+import { isLive } from '../core/order.js';
 import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
@@ -5,21 +6,21 @@ import type {
   AuditedRow,
   OrderAudit,
   AgedOrder,
-  MintedWindow,
+  OrderCursor,
+  OrderPage,
   ReconcileRepository,
   StuckLimits,
   StuckRow,
 } from '../core/ports/reconcile-repository.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
-import { ageOf, bigint, knex, msAgo, select } from './knex.js';
+import { ageOf, knex, msAgo, select } from './knex.js';
+import { nextOrders, unlistedOrders, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
 
 /** Rows that one statement reads: some tens of ms, far below any time-out of a statement. */
 const WINDOW_ROWS = 10_000;
-/** Above every order id: they have 63 bits. */
-const ID_MAX = '9223372036854775807';
 
 const COLUMNS = [
   'id',
@@ -31,19 +32,26 @@ const COLUMNS = [
   'reason',
 ] as const satisfies (keyof OrderRow)[];
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
+type PaidRow = ComparedRow & Pick<OrderRow, 'paid_at'>;
 type AgedRow = ComparedRow & { readonly age_us: string };
 
+export interface AuditOptions {
+  readonly windowRows?: number;
+  /**
+   * Also reads the whole table for orders that no range names: an audit trusts no note. False: only where the live orders
+   * do not add up to `sold`, for audits of thousands of sales.
+   */
+  readonly searchAll?: boolean;
+}
+
 /** Reads all orders of a sale at rest, for audits. Each statement sees what is committed at its moment. */
-export function createOrderAudit(pool: MysqlPool, windowRows: number = WINDOW_ROWS): OrderAudit {
+export function createOrderAudit(
+  pool: MysqlPool,
+  { windowRows = WINDOW_ROWS, searchAll = true }: AuditOptions = {},
+): OrderAudit {
   return {
     findSale: (saleId) => findSale(pool, saleId),
-    async *orders(saleId): AsyncGenerator<readonly AuditedRow[]> {
-      for await (const window of windows(pool, '0', ID_MAX, windowRows)) {
-        const rows = await select(pool, inWindow(saleId, window).select(...COLUMNS, 'paid_at'));
-        if (rows.length === 0) continue;
-        yield rows.map((row) => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null }));
-      }
-    },
+    orders: (saleId) => auditedOrders(pool, saleId, { windowRows, searchAll }),
     undoneReleases: (saleId) => undoneReleases(pool, saleId),
   };
 }
@@ -55,7 +63,8 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
     undoneReleases: (saleId) => undoneReleases(pool, saleId),
     isRestocked: (sale) => isRestocked(pool, sale),
     rowsOf: (saleId, purchases) => rowsOf(pool, saleId, purchases),
-    agedOrders: (sale, window = {}) => agedOrders(pool, sale, window, windowRows),
+    orderPage: (saleId, from) => orderPage(pool, saleId, from, windowRows),
+    unlistedOrders: (sale) => unlistedOf(pool, sale, windowRows),
     parkedBatches: (batchIds) => parkedBatches(pool, batchIds),
     stuckRows: (saleId, limits, max) => stuckRows(pool, saleId, limits, max),
     async isDone(outboxId): Promise<boolean> {
@@ -65,45 +74,41 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
   };
 }
 
-/** Ids between the two, both exclusive. */
-interface IdWindow {
-  readonly after: string;
-  readonly before: string;
-}
-
-/**
- * Walks `orders` by its primary key: there is no index by sale, which every insert of a rush would pay for, and only
- * audits would use.
- */
-async function* windows(pool: MysqlPool, after: string, before: string, windowRows: number): AsyncGenerator<IdWindow> {
-  for (let start = after; ;) {
-    const inReach = knex('orders').select('id').where('id', '>', bigint(start)).where('id', '<', bigint(before));
-    // One row further than the window is long, so the index alone answers, and nothing is kept in a temporary table.
-    const [next] = await select(pool, inReach.orderBy('id').offset(windowRows).limit(1));
-    yield { after: start, before: next?.id ?? before };
-    if (next === undefined) return;
-    start = String(BigInt(next.id) - 1n);
-  }
-}
-
-const inWindow = (saleId: string, { after, before }: IdWindow) =>
-  knex('orders')
-    .where('id', '>', bigint(after))
-    .where('id', '<', bigint(before))
-    .where({ sale_id: saleId })
-    .orderBy('id');
-
-async function* agedOrders(
+async function* auditedOrders(
   pool: MysqlPool,
-  sale: Sale,
-  { fromMs = sale.opensAtMs - MINT_BEHIND_MAX_MS, toMs }: MintedWindow,
+  saleId: string,
+  { windowRows, searchAll }: Required<AuditOptions>,
+): AsyncGenerator<readonly AuditedRow[]> {
+  const columns = [...COLUMNS, 'paid_at'] as const;
+  let liveUnits = 0;
+  let cursor: OrderCursor | null = null;
+  do {
+    const page: PageOf<PaidRow> = await nextOrders<PaidRow>(pool, saleId, cursor, { columns, maxOrders: windowRows });
+    for (const { state, quantity } of page.rows) if (isLive(state)) liveUnits += quantity;
+    if (page.rows.length > 0) yield page.rows.map(auditedOf);
+    cursor = page.next;
+  } while (cursor !== null);
+  if (!searchAll && (await findSale(pool, saleId))?.sold === liveUnits) return;
+  for await (const rows of unlistedOrders<PaidRow>(pool, saleId, '0', columns, windowRows)) yield rows.map(auditedOf);
+}
+
+async function orderPage(
+  pool: MysqlPool,
+  saleId: string,
+  from: OrderCursor | null,
   windowRows: number,
-): AsyncGenerator<readonly AgedOrder[]> {
-  const first = BigInt(lowestOrderIdAt(fromMs));
+): Promise<OrderPage> {
+  const columns = [...COLUMNS, ageOf('updated_at')];
+  const { rows, next } = await nextOrders<AgedRow>(pool, saleId, from, { columns, maxOrders: windowRows });
+  return { rows: rows.map(agedOf), next };
+}
+
+async function* unlistedOf(pool: MysqlPool, sale: Sale, windowRows: number): AsyncGenerator<readonly AgedOrder[]> {
+  const first = BigInt(lowestOrderIdAt(sale.opensAtMs - MINT_BEHIND_MAX_MS));
   const after = String(first > 0n ? first - 1n : first);
-  for await (const window of windows(pool, after, toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs), windowRows)) {
-    const rows = inWindow(sale.saleId, window).select<AgedRow[]>(...COLUMNS, ageOf('updated_at'));
-    yield (await select(pool, rows)).map(agedOf);
+  const columns = [...COLUMNS, ageOf('updated_at')];
+  for await (const rows of unlistedOrders<AgedRow>(pool, sale.saleId, after, columns, windowRows)) {
+    yield rows.map(agedOf);
   }
 }
 
@@ -173,4 +178,5 @@ const comparedOf = (row: ComparedRow) => ({
   reason: row.reason,
 });
 
+const auditedOf = (row: PaidRow): AuditedRow => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null });
 const agedOf = (row: AgedRow): AgedOrder => ({ ...comparedOf(row), ageMs: Number(row.age_us) / 1000 });

@@ -21,6 +21,7 @@ declare module 'knex/types/tables.js' {
     coupons: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
+    order_ranges: OrderRangeRow;
     orders: OrderRow;
     outbox: OutboxTableRow;
     payment_attempts: PaymentAttemptRow;
@@ -153,6 +154,14 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     expiresAtMs: row.expires_at?.getTime() ?? null,
     paidAtMs: row.paid_at?.getTime() ?? null,
   };
+}
+
+/** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
+interface OrderRangeRow {
+  readonly sale_id: string;
+  readonly first_id: string;
+  readonly last_id: string;
+  readonly orders: number;
 }
 
 export interface OutboxTableRow {

@@ -1,7 +1,9 @@
 import { isOrderId } from '../core/ids.js';
 import type { RequestRef } from '../core/purchase.js';
+import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
 import { bigint, given, knex, select } from './knex.js';
+import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
@@ -58,6 +60,25 @@ async function findRequests(
   return [...distinct.values()].slice(0, max);
 }
 
+/** Newest first; all orders of the sale are read, and none of others. */
+async function walkSale(
+  pool: MysqlPool,
+  saleId: string,
+  where: OrderReading['where'],
+  max: number,
+  maxOrders: number,
+): Promise<RequestRef[]> {
+  let found: RequestRow[] = [];
+  let from: OrderCursor | null = null;
+  do {
+    const reading = { columns: REQUEST_COLUMNS, maxOrders, ...given({ where }) };
+    const page: PageOf<RequestRow> = await nextOrders<RequestRow>(pool, saleId, from, reading);
+    found = [...found, ...page.rows].slice(-max);
+    from = page.next;
+  } while (from !== null);
+  return found.reverse().map(requestOf);
+}
+
 /** Backwards along the primary key, which grows with time: an index by request would cost every insert. */
 async function walkForRequest(
   pool: MysqlPool,
@@ -66,6 +87,9 @@ async function walkForRequest(
   max: number,
   windowRows: number,
 ): Promise<RequestRef[]> {
+  if (saleId !== undefined) {
+    return walkSale(pool, saleId, given({ request_id: requestId, user_id: userId }), max, windowRows);
+  }
   const found: RequestRef[] = [];
   let before = ID_AFTER_ALL;
   for (let windows = 0; windows < WINDOWS_MAX && found.length < max; windows++) {
@@ -83,7 +107,7 @@ async function walkForRequest(
         .select<RequestRow[]>(...REQUEST_COLUMNS)
         .where('id', '>=', bigint(start))
         .where('id', '<', bigint(before))
-        .where(given({ request_id: requestId, sale_id: saleId, user_id: userId }))
+        .where(given({ request_id: requestId, user_id: userId }))
         .orderBy('id', 'desc')
         .limit(max - found.length),
     );

@@ -5,6 +5,7 @@ import type { BatchRecorded } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
+import { insertRanges } from './order-ranges.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Releases of one outbox row, all of one sale; the relay sends them together. */
@@ -41,8 +42,9 @@ function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutco
   return { outcome: error.key === 'PRIMARY' ? 'order_id_taken' : 'row_exists' };
 }
 
-/** The usual end: outbox, then the guards, each for the whole sum of its sale. */
+/** The usual end: ranges and outbox, then the guards, each for the whole sum of its sale. */
 async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
+  await insertRanges(tx, plan);
   await insertOutbox(tx, plan, NONE);
   const refused: SaleTerms[] = [];
   for (const [terms, units] of unitsBySale(plan, NONE)) {
@@ -59,6 +61,7 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
  * against what is left. Those that do not fit become `failed/oversold_guard`; the rest passes the usual guard.
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
+  await insertRanges(tx, plan);
   const surplus = new Set<string>();
   for (const saleId of [...plan.oneByOne].sort(bySaleId)) {
     const terms = termsFor(plan, saleId);

@@ -30,9 +30,13 @@ export interface BatchDelivery {
   readonly batch: Batch;
 }
 
-/** Deliveries that could not be recorded for a reason that is not theirs, and the error of MySQL, if it was MySQL. */
+/** Deliveries that could not be recorded for a reason that is not theirs. */
 export interface Postponed {
+  /** None can be recorded now: MySQL is out, or no order ids can be had. */
   readonly deliveries: readonly BatchDelivery[];
+  /** Their sale is being rebuilt; others can be recorded. */
+  readonly inRepair: readonly BatchDelivery[];
+  /** Of MySQL, if it was MySQL. */
   readonly error: OperationalError | null;
 }
 
@@ -45,7 +49,7 @@ interface Recorded extends BatchDelivery {
 // - not marked: its rows are committed, Redis did not answer. It comes again and finds them, or the keeper marks it
 // - parked: it is no batch, or of no sale. It is in `dead_letters`, and acked
 // - retried: something about the batch itself. It comes again after a pause, and is a dead letter after its last attempt
-// - postponed: MySQL or the sale is not usable now. It stays with the worker loop, which tries it again
+// - postponed: MySQL or the sale is not usable now. It stays with the worker, which tries it again
 // The order of the steps makes a death between any two of them repeat only what is safe to repeat.
 
 /**
@@ -76,14 +80,15 @@ export async function handleDeliveries(
   options: HandleOptions,
 ): Promise<Postponed> {
   const { metrics, clock, log } = ports;
-  const startedMs = clock.nowMs();
+  const startedMs = clock.monotonicMs();
   const batches = deliveries.map(({ batch }) => batch);
   const results = await recordBatches(batches, ports, options);
   const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
-  metrics.batchesWritten(purchases, clock.nowMs() - startedMs);
+  metrics.batchesWritten(purchases, clock.monotonicMs() - startedMs);
 
   const recorded: Recorded[] = [];
   const postponed: BatchDelivery[] = [];
+  const inRepair: BatchDelivery[] = [];
   let outage: OperationalError | null = null;
   for (const [index, result] of results.entries()) {
     const { delivery, batch } = deliveries[index] as BatchDelivery;
@@ -100,7 +105,7 @@ export async function handleDeliveries(
       case 'retry': {
         metrics.retried(result.reason);
         if (isPassing(result.reason)) {
-          postponed.push({ delivery, batch });
+          (result.reason === 'repairing' ? inRepair : postponed).push({ delivery, batch });
           outage ??= result.error;
           break;
         }
@@ -115,7 +120,7 @@ export async function handleDeliveries(
     }
   }
   await markAndAck(recorded, ports);
-  return { deliveries: postponed, error: outage };
+  return { deliveries: postponed, inRepair, error: outage };
 }
 
 /** Not about the batch itself: it waits, and no attempt is used up. */
@@ -125,10 +130,10 @@ const isPassing = (reason: RetryReason): boolean =>
 /** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
-  const startedMs = ports.clock.nowMs();
+  const startedMs = ports.clock.monotonicMs();
   try {
     await ports.store.markRecorded(recorded);
-    ports.metrics.markedRecorded(ports.clock.nowMs() - startedMs);
+    ports.metrics.markedRecorded(ports.clock.monotonicMs() - startedMs);
     await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;

@@ -49,6 +49,12 @@ export function createWorkerMetrics(registry: Registry) {
     buckets: [1, 8, 32, 128, 256, 512, 1024, 2048, 4096],
     registers,
   });
+  const aside = new Gauge({
+    name: 'seckill_deliveries_aside',
+    help: 'Messages of sales that are being rebuilt, held until they can be recorded.',
+    labelNames: ['group'],
+    registers,
+  });
   const outage = new Gauge({
     name: 'seckill_mysql_outage',
     help: '1 while the worker receives nothing because MySQL is out.',
@@ -75,6 +81,8 @@ export function createWorkerMetrics(registry: Registry) {
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),
+    /** How many are aside now. */
+    setAside: (group: string, deliveries: number): void => aside.labels(group).set(deliveries),
   };
 }
 

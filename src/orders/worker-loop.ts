@@ -30,6 +30,8 @@ export interface WorkerLoopOptions extends HandleOptions {
    * time. Absent: they are not.
    */
   readonly renewMs?: number;
+  /** Deliveries that may be aside at the same time. Default 512. */
+  readonly asideMax?: number;
   /** After this long in our hands a delivery is given back and counts an attempt, ms. Default 15 minutes. */
   readonly holdMaxMs?: number;
   /** How long `stop` waits for the work in hand, ms. Default 15000: a receive (8 s) and a transaction. */
@@ -37,11 +39,20 @@ export interface WorkerLoopOptions extends HandleOptions {
 }
 
 const HOLD_MS = 60_000;
+/** A body has some kB, so that is some MB. */
+const ASIDE_MAX = 512;
 const HOLD_MAX_MS = 15 * 60_000;
 const STOP_MAX_MS = 15_000;
 /** After a receive that failed, or that came back at once with nothing. */
 const RECEIVE_PAUSE_MS = 1_000;
 const RECEIVE_AT_ONCE_MS = 50;
+type Defaulted = Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs' | 'asideMax'>;
+const DEFAULTS: Required<Defaulted> = {
+  holdMs: HOLD_MS,
+  holdMaxMs: HOLD_MAX_MS,
+  stopMaxMs: STOP_MAX_MS,
+  asideMax: ASIDE_MAX,
+};
 /** Pause before the n-th try of deliveries that MySQL refused although its probe worked. */
 const AGAIN_MIN_MS = 250;
 const AGAIN_MAX_MS = 15_000;
@@ -53,25 +64,32 @@ const ALONE_FROM_TRY = 3;
  *
  * - *waiting*: MySQL is out and the loop has no deliveries; it receives nothing until the outage is over.
  * - *receiving*: it asks the broker for deliveries.
- * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed (MySQL is
- *   out, no order id may be minted, or a sale is being rebuilt) stay with the loop, which receives nothing meanwhile.
+ * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed because MySQL
+ *   is out, or because no order id may be minted, stay with the loop, which receives nothing meanwhile.
+ *
+ * Those of a sale that is being rebuilt are set *aside*: they are held and tried again beside the loops, which go on with
+ * other sales. When `asideMax` are aside, the loop keeps further ones and waits with them, as in an outage.
  *
  * The broker counts every redelivery and gives a message up after five, whatever the reason was. A poison message
  * should end there; an outage must not bring that about. So postponed deliveries are held: a hold is no redelivery and
- * counts nothing. At most `loops` × `receiveMax` messages live in this process; if it dies, they come again after
- * `holdMs` with one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the
+ * counts nothing. At most `loops` × `receiveMax` + `asideMax` messages live in this process; if it dies, they come again
+ * after `holdMs` with one attempt more. What is held longer than `holdMaxMs` is given back after all: perhaps it is the
  * message that brings MySQL down. A full or restarting Redis postpones nothing: the batch is recorded, and marked later
  * (`handleDeliveries`).
  */
 export class WorkerLoop {
   readonly #ports: WorkerLoopPorts;
-  readonly #options: WorkerLoopOptions & Required<Pick<WorkerLoopOptions, 'holdMs' | 'holdMaxMs' | 'stopMaxMs'>>;
+  readonly #options: WorkerLoopOptions & Required<Defaulted>;
   readonly #stopping = new AbortController();
   #running: Promise<unknown> = Promise.resolve();
+  #asideCount = 0;
+  readonly #aside = new Set<Promise<void>>();
+  /** One try at a time of those aside: they share one connection of the pool. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
     this.#ports = ports;
-    this.#options = { holdMs: HOLD_MS, holdMaxMs: HOLD_MAX_MS, stopMaxMs: STOP_MAX_MS, ...options };
+    this.#options = { ...DEFAULTS, ...options };
   }
 
   start(): void {
@@ -82,7 +100,8 @@ export class WorkerLoop {
   async stop(): Promise<void> {
     this.#stopping.abort();
     const waiting = new AbortController();
-    await Promise.race([this.#running, this.#ports.clock.sleep(this.#options.stopMaxMs, waiting.signal)]);
+    const ended = this.#running.then(() => Promise.all(this.#aside));
+    await Promise.race([ended, this.#ports.clock.sleep(this.#options.stopMaxMs, waiting.signal)]);
     waiting.abort();
   }
 
@@ -102,10 +121,10 @@ export class WorkerLoop {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
-      const startedMs = clock.nowMs();
+      const startedMs = clock.monotonicMs();
       try {
         const received = await this.runOnce();
-        if (received > 0 || clock.nowMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
+        if (received > 0 || clock.monotonicMs() - startedMs > RECEIVE_AT_ONCE_MS) continue;
       } catch (error) {
         if (!(error instanceof OperationalError)) return onBug(error);
         log.warn({ dependency: error.dependency, error: error.message }, 'receive failed');
@@ -115,25 +134,70 @@ export class WorkerLoop {
   }
 
   async #recordUntilDone(received: readonly BatchDelivery[]): Promise<void> {
-    const sinceMs = this.#ports.clock.nowMs();
+    const sinceMs = this.#ports.clock.monotonicMs();
     let deliveries = received;
     for (let tries = 1; deliveries.length > 0; tries++) {
-      const postponed = await this.#recordWhileHeld(deliveries, tries);
-      deliveries = postponed.deliveries;
+      const postponed = await this.#whileHeld(deliveries, () => this.#record(deliveries, tries));
+      deliveries = [...postponed.deliveries, ...this.#setAside(postponed.inRepair, sinceMs, tries)];
       if (deliveries.length === 0) return;
       if (postponed.error !== null) this.#ports.outage.begin(postponed.error);
       if (!(await this.#holdUntilUsable(deliveries, sinceMs, tries))) return this.#giveBack(deliveries);
     }
   }
 
-  /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
-  async #recordWhileHeld(deliveries: readonly BatchDelivery[], tries: number): Promise<Postponed> {
-    const recording = new AbortController();
-    void this.#renew(deliveries, recording.signal);
+  /** @returns those for which there is no room */
+  #setAside(inRepair: readonly BatchDelivery[], sinceMs: number, tries: number): readonly BatchDelivery[] {
+    const room = this.#options.asideMax - this.#asideCount;
+    const taken = inRepair.slice(0, Math.max(0, room));
+    if (taken.length === 0) return inRepair;
+    this.#countAside(taken.length);
+    const ended = this.#endAside(taken, sinceMs, tries)
+      .catch((error: unknown) => this.#ports.onBug(error))
+      .finally(() => this.#aside.delete(ended));
+    this.#aside.add(ended);
+    return inRepair.slice(taken.length);
+  }
+
+  async #endAside(set: readonly BatchDelivery[], sinceMs: number, triesBefore: number): Promise<void> {
+    let deliveries = set;
+    for (let tries = triesBefore; deliveries.length > 0; tries++) {
+      const isUsable = await this.#holdUntilUsable(deliveries, sinceMs, tries);
+      const left = isUsable ? await this.#tryInTurn(deliveries, tries + 1) : [];
+      this.#countAside(left.length - deliveries.length);
+      if (!isUsable) return this.#giveBack(deliveries);
+      deliveries = left;
+    }
+  }
+
+  #countAside(change: number): void {
+    this.#asideCount += change;
+    this.#ports.metrics.setAside(this.#options.group, this.#asideCount);
+  }
+
+  async #tryInTurn(deliveries: readonly BatchDelivery[], tries: number): Promise<readonly BatchDelivery[]> {
+    const before = this.#turn;
+    let end = (): void => undefined;
+    this.#turn = new Promise<void>((resolve) => (end = resolve));
     try {
-      return await this.#record(deliveries, tries);
+      const postponed = await this.#whileHeld(deliveries, async () => {
+        await before;
+        return this.#record(deliveries, tries);
+      });
+      if (postponed.error !== null) this.#ports.outage.begin(postponed.error);
+      return [...postponed.deliveries, ...postponed.inRepair];
     } finally {
-      recording.abort();
+      end();
+    }
+  }
+
+  /** A transaction may take longer than a delivery is ours: a slow MySQL must not cost good batches their attempts. */
+  async #whileHeld<T>(deliveries: readonly BatchDelivery[], work: () => Promise<T>): Promise<T> {
+    const working = new AbortController();
+    void this.#renew(deliveries, working.signal);
+    try {
+      return await work();
+    } finally {
+      working.abort();
     }
   }
 
@@ -150,13 +214,15 @@ export class WorkerLoop {
   async #record(deliveries: readonly BatchDelivery[], tries: number): Promise<Postponed> {
     if (tries < ALONE_FROM_TRY) return handleDeliveries(deliveries, this.#ports, this.#options);
     const left: BatchDelivery[] = [];
+    const inRepair: BatchDelivery[] = [];
     let error: OperationalError | null = null;
     for (const one of deliveries) {
       const postponed = await handleDeliveries([one], this.#ports, this.#options);
       left.push(...postponed.deliveries);
+      inRepair.push(...postponed.inRepair);
       error ??= postponed.error;
     }
-    return { deliveries: left, error };
+    return { deliveries: left, inRepair, error };
   }
 
   /** Keeps deliveries ours until MySQL is back, and a little longer each time. False when they must be given back. */
@@ -164,7 +230,7 @@ export class WorkerLoop {
     const { outage, clock } = this.#ports;
     const { holdMs, holdMaxMs } = this.#options;
     const { signal } = this.#stopping;
-    const isTooLong = (): boolean => signal.aborted || clock.nowMs() - sinceMs >= holdMaxMs;
+    const isTooLong = (): boolean => signal.aborted || clock.monotonicMs() - sinceMs >= holdMaxMs;
     do {
       if (isTooLong()) return false;
       await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs)));

@@ -53,7 +53,7 @@ import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
-import { openSaleAdmin, openSaleEditor, rebuildStores } from './operator.js';
+import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
 import { openReadiness } from './sale-schedule.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -125,7 +125,7 @@ export function planJobs(
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
   const rebuild = rebuildStores(redis, mysql, points);
-  const repair = { ...rebuild, clock, metrics, log };
+  const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);
   const { snapshotCacheMs } = config.gate;

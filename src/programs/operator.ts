@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { RuleAdmin } from '../admission/rules/rule-admin.js';
-import type { Config, SectionName } from '../core/config/schema.js';
+import type { Config, Section, SectionName } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
-import type { RedriveChannel } from '../core/ports/channels.js';
+import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
@@ -44,6 +44,7 @@ import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '.
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
+import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
@@ -197,7 +198,8 @@ export class Operator<S extends SectionName> {
     { force }: { readonly force: boolean },
   ): Promise<OrderedRepair> {
     const stores = rebuildStores(await this.#openRedis(), this.#openMysql(), this.#given.rebuildPoints);
-    return repairAsked(saleId, force, { ...stores, clock, log: this.#log }, this.#config.repair, order);
+    const ports = { ...stores, progress: workerProgressOf(this.#config.repair), clock, log: this.#log };
+    return repairAsked(saleId, force, ports, this.#config.repair, order);
   }
 
   /** Splits a sale into more buckets. */
@@ -209,7 +211,8 @@ export class Operator<S extends SectionName> {
     const redis = await this.#openRedis();
     const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildPoints);
     const cache = createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs });
-    return reshardSale(saleId, order, { ...stores, cache, clock, log: this.#log }, this.#config.repair);
+    const progress = workerProgressOf(this.#config.repair);
+    return reshardSale(saleId, order, { ...stores, cache, progress, clock, log: this.#log }, this.#config.repair);
   }
 
   /** Never rejects. */
@@ -289,16 +292,20 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
 
 /** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
 export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, points?: RebuildFailPoints) {
-  const { agedOrders } = createReconcileRepository(mysql);
+  const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
   const store = { ...createRepairStore(redis), setState };
-  const repository = { ...createRepairRepository(mysql), agedOrders };
+  const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
     store: points?.rebuilt(store) ?? store,
     repository: points?.raised(repository) ?? repository,
     sales: createSaleRepository(mysql),
   };
 }
+
+/** Null where no name server is known: then the broker cannot be asked. */
+export const workerProgressOf = ({ namesrv }: Section<'repair'>): WorkerProgress | null =>
+  namesrv === '' ? null : createWorkerProgress(namesrv);
 
 interface Channel<M> {
   publish(message: M): Promise<void>;

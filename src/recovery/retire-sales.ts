@@ -13,6 +13,7 @@ import type { RetirementRepository } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { removeStaleMarkers } from './reconcile/count-units.js';
+import type { RowPorts } from './rows-of-sale.js';
 import type { ReconcileAdmin } from './reconcile/reconcile-admin.js';
 import { bucketRefsOf } from './repair/repair-sale.js';
 
@@ -21,7 +22,8 @@ export interface RetirePorts {
   readonly store: Pick<BatchStore, 'withPending'> &
     Pick<RepairStore, 'statusOf' | 'askForRepair'> &
     Pick<ReconcileStore, 'requests' | 'recordedMarkers' | 'removeMarkers'>;
-  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'stuckRows' | 'agedOrders'> &
+  readonly repository: Pick<ReconcileRepository, 'rowsOf' | 'stuckRows'> &
+    RowPorts['repository'] &
     Pick<RepairRepository, 'parkedBatchesOf'>;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'jobs'>;
   readonly clock: Clock;

@@ -11,8 +11,10 @@ import type {
   OrderEventChannel,
   PurchaseChannel,
   RedriveChannel,
+  WorkerProgress,
 } from '../../src/core/ports/channels.js';
 import { silentLog } from '../helpers/silent-log.js';
+import { createWorkerProgress, type Consumed } from '../../src/rocketmq/admin/worker-progress.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import {
   createDeadlineChannel,
@@ -33,6 +35,7 @@ export interface BrokerWorld {
   deadlineChannel(): Promise<DeadlineChannel>;
   orderEventChannel(): Promise<OrderEventChannel>;
   source(topic: string, group: string, invisibleMs?: number): Promise<DeliverySource & Closeable>;
+  progress(consumed: readonly Consumed[]): WorkerProgress;
   /** Now on the clock of this world, in ms. */
   nowMs(): number;
   /** Lets time pass. */
@@ -65,6 +68,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
         },
       };
     },
+    progress: (consumed) => broker.progress(consumed),
     nowMs: () => clock.nowMs(),
     elapse: (ms) => clock.sleep(ms),
     close: async () => undefined,
@@ -94,6 +98,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     orderEventChannel: () => open(createOrderEventChannel(options)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       open(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
+    progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, consumed),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {
@@ -135,4 +140,5 @@ export async function nextDelivery(
 export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as const;
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;
+export const REDRIVES_COUNTED = { topic: TOPICS.redrive, group: GROUPS.expirer } as const;
 export const REDRIVES_SEEN = { topic: TOPICS.redrive, group: GROUPS.notifier } as const;

@@ -73,6 +73,34 @@ describe('migrate', function () {
     expect(slots).to.deep.equal([{ slots: 256 }]);
   });
 
+  it('order ranges are filled from the orders that are there, again and again', async () => {
+    await migrate({ url });
+    const rows = Array.from({ length: 10_050 }, (_, nth) => {
+      const saleId = nth % 3 === 0 ? 7 : 8;
+      return `(${(1n << 60n) + BigInt(nth) * (1n << 18n)}, ${saleId}, 'u${nth}', 'k1', 'b', 1, 1, 0)`;
+    });
+    await server.query(
+      `INSERT INTO ${database}.orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
+       VALUES ${rows.join()}`,
+    );
+    const again = async (): Promise<void> => {
+      await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0008-order-ranges'`);
+      expect(await migrate({ url })).to.deep.equal(['0008-order-ranges']);
+    };
+    await again();
+    await server.query(`DELETE FROM ${database}.order_ranges WHERE first_id > ${(1n << 60n) + 5000n * (1n << 18n)}`);
+    await again(); // as after a migrator that was killed half-way
+    const [found] = await server.query(
+      `SELECT r.sale_id, COUNT(DISTINCT o.id) AS orders, COUNT(DISTINCT r.first_id) AS ranges
+       FROM ${database}.order_ranges r
+       JOIN ${database}.orders o ON o.sale_id = r.sale_id AND o.id BETWEEN r.first_id AND r.last_id GROUP BY r.sale_id`,
+    );
+    expect(found).to.deep.equal([
+      { sale_id: 7, orders: 3350, ranges: 41 },
+      { sale_id: 8, orders: 6700, ranges: 41 },
+    ]);
+  });
+
   it('waits for another migrator no longer than its time-out', async () => {
     await migrate({ url });
     const name = `CONCAT('seckill.migrate.', MD5('${database}'))`;

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
+import { createOrderAudit, type AuditOptions } from '../../src/mysql/reconcile-repository.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
 import type { AuditedRow } from '../../src/core/ports/reconcile-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
@@ -21,9 +21,9 @@ describe('order audit in MySQL', () => {
         " VALUES (?, ?, ?, 'k1', 'batch-1', 2, 100, 'pending_payment', 0)",
       [orderId, saleId, userId],
     );
-  const readAll = async (saleId: string, windowRows: number): Promise<AuditedRow[]> => {
+  const readAll = async (saleId: string, options: AuditOptions): Promise<AuditedRow[]> => {
     const rows: AuditedRow[] = [];
-    for await (const chunk of createOrderAudit(pool, windowRows).orders(saleId)) rows.push(...chunk);
+    for await (const chunk of createOrderAudit(pool, options).orders(saleId)) rows.push(...chunk);
     return rows;
   };
 
@@ -34,7 +34,7 @@ describe('order audit in MySQL', () => {
     for (let i = 0n; i < 7n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
 
     for (const windowRows of [1, 2, 3, 7, 20_000]) {
-      const rows = await readAll(saleId, windowRows);
+      const rows = await readAll(saleId, { windowRows });
       expect(
         rows.map((row) => row.userId),
         `windows of ${windowRows}`,
@@ -50,6 +50,45 @@ describe('order audit in MySQL', () => {
         paidAtMs: null,
       });
     }
+  });
+
+  it('reads what ranges name without the rest of the table, and each row once where they overlap', async () => {
+    const [saleId, other] = [await newSale(), await newSale()];
+    const base = BigInt(saleId) * 1000n + (1n << 60n);
+    for (let i = 0n; i < 9n; i++) await insert(String(base + i), i % 3n === 2n ? other : saleId, `u${i}`);
+    const ranges = [
+      [0n, 1n], // its own rows
+      [1n, 4n], // reaches over a row of the other sale, and overlaps
+      [3n, 3n], // within the one before
+      [6n, 7n],
+    ];
+    for (const [first = 0n, last = 0n] of ranges) {
+      const sql = 'INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 2)';
+      await pool.execute(sql, [saleId, String(base + first), String(base + last)]);
+    }
+    await pool.execute('UPDATE sales SET sold = 12 WHERE id = ?', [saleId]);
+    let statements = 0;
+    const counting = {
+      ...pool,
+      query: (...args: Parameters<MysqlPool['query']>) => (statements++, pool.query(...args)),
+    };
+    const rows: string[] = [];
+    for await (const chunk of createOrderAudit(counting as MysqlPool, { searchAll: false }).orders(saleId)) {
+      rows.push(...chunk.map(({ userId }) => userId));
+    }
+    const all = ['u0', 'u1', 'u3', 'u4', 'u6', 'u7'];
+    expect(rows).to.deep.equal(all);
+    expect(statements, 'ranges, rows, the sale').to.equal(3);
+    for (const windowRows of [1, 2, 3]) {
+      expect((await readAll(saleId, { windowRows })).map(({ userId }) => userId)).to.deep.equal(all);
+    }
+
+    await insert(String(base + 100n), saleId, 'unlisted');
+    const users = async (options: AuditOptions) => (await readAll(saleId, options)).map(({ userId }) => userId);
+    expect(await users({ searchAll: false }), '`sold` says that nothing is missing').to.deep.equal(all);
+    expect(await users({})).to.deep.equal([...all, 'unlisted']);
+    await pool.execute('UPDATE sales SET sold = 14 WHERE id = ?', [saleId]);
+    expect(await users({ searchAll: false })).to.deep.equal([...all, 'unlisted']);
   });
 
   it('counts only releases that are undone and belong to the sale', async () => {

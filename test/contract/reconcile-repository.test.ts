@@ -1,10 +1,10 @@
 import { expect } from 'chai';
+import type { Batch } from '../../src/core/batch.js';
 import type { Sale } from '../../src/core/sale.js';
 import { composeOrderId } from '../../src/core/order-id.js';
-import { explainOrderId } from '../helpers/explain-order-id.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
-import type { MintedWindow, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
+import type { OrderCursor, OrderPage, ReconcileRepository } from '../../src/core/ports/reconcile-repository.js';
 import type { MemoryDeadLetterRepository } from '../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryReconcileRepository } from '../helpers/memory/memory-reconcile.js';
 import { batchOf, purchaseOf, purchasesOf } from '../helpers/sales.js';
@@ -12,7 +12,10 @@ import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } f
 
 interface RepositorySide {
   readonly world: RepositoryWorld;
+  /** Its pages have about two orders. */
   readonly read: ReconcileRepository;
+  /** An order of a worker of an older version. */
+  addUnlisted(sale: Sale, userId: string): Promise<string>;
   /** Adds a release to the outbox. */
   addRelease(saleId: string): Promise<string>;
   markDone(outboxId: string): Promise<void>;
@@ -24,9 +27,15 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
     async () => {
       const world = await memoryWorld(systemClock);
       const { outbox } = world.repositories;
+      const read = new MemoryReconcileRepository(world.repositories, world.deadLetters as MemoryDeadLetterRepository);
       return {
         world,
-        read: new MemoryReconcileRepository(world.repositories, world.deadLetters as MemoryDeadLetterRepository),
+        read,
+        async addUnlisted(sale, userId) {
+          const [orderId = ''] = await writeOrders(world, [batchOf(sale, purchasesOf(userId))]);
+          read.unlist(orderId);
+          return orderId;
+        },
         addRelease: async (saleId) => outbox.add('release', 'b', [releaseIn(saleId)]),
         markDone: (outboxId) => outbox.markDone([outboxId]),
       };
@@ -40,6 +49,11 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
       return {
         world,
         read: createReconcileRepository(pool, 2),
+        async addUnlisted(sale, userId) {
+          const [orderId = ''] = await writeOrders(world, [batchOf(sale, purchasesOf(userId))]);
+          await pool.execute('DELETE FROM order_ranges WHERE sale_id = ? AND first_id = ?', [sale.saleId, orderId]);
+          return orderId;
+        },
         addRelease: async (saleId) => {
           const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES ('release', 'b', ?)";
           return (await pool.execute(sql, [JSON.stringify([releaseIn(saleId)])])).insertId;
@@ -49,6 +63,29 @@ const WORLDS: [string, () => Promise<RepositorySide>][] = [
     },
   ],
 ];
+
+let minted = 0;
+/** Of the same millisecond as others, as those of a worker that writes much. */
+function orderId(userId: string): string {
+  minted++;
+  return composeOrderId(Date.now() + (minted >> 8), 254, userId, minted & 255);
+}
+
+/** Writes the batches in one transaction; the second purchase of each is `failed`. @returns ids of the orders */
+async function writeOrders({ orders: repository }: RepositoryWorld, batches: readonly Batch[]): Promise<string[]> {
+  const orders = batches.flatMap((batch) =>
+    batch.purchases.map((purchase, index) => ({
+      batch,
+      purchase,
+      failure: index === 1 ? ('limit_reached' as const) : null,
+      orderId: orderId(purchase.userId),
+    })),
+  );
+  const terms = await repository.termsOf(batches.map(({ saleId }) => saleId));
+  const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
+  expect((await repository.write(plan)).outcome).to.equal('written');
+  return orders.map(({ orderId }) => orderId);
+}
 
 const releaseIn = (saleId: string) => ({
   saleId,
@@ -68,22 +105,28 @@ for (const [name, createSide] of WORLDS) {
       side = await createSide();
     });
     beforeEach(async () => {
-      sale = await side.world.sales.create(newSale({ opensAtMs: Date.now() - 1000 }));
+      sale = await side.world.sales.create(newSale({ stock: 100, opensAtMs: Date.now() - 1000 }));
     });
     after(() => side?.world.close());
 
-    async function recorded(...texts: string[]): Promise<string[]> {
-      const batch = batchOf(sale, purchasesOf(...texts));
-      const orders = batch.purchases.map((purchase, index) => ({
-        batch,
-        purchase,
-        failure: index === 1 ? ('limit_reached' as const) : null,
-        orderId: composeOrderId(Date.now(), 254, `${purchase.userId}${sale.saleId}`, index),
-      }));
-      const terms = await side.world.orders.termsOf([sale.saleId]);
-      const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
-      expect((await side.world.orders.write(plan)).outcome).to.equal('written');
-      return orders.map(({ orderId }) => orderId);
+    const recorded = (...texts: string[]): Promise<string[]> =>
+      writeOrders(side.world, [batchOf(sale, purchasesOf(...texts))]);
+
+    async function pagesOf({ saleId }: Sale): Promise<string[][]> {
+      const pages: string[][] = [];
+      let from: OrderCursor | null = null;
+      do {
+        const { rows, next }: OrderPage = await side.read.orderPage(saleId, from);
+        pages.push(rows.map(({ orderId }) => orderId));
+        from = next;
+      } while (from !== null);
+      return pages;
+    }
+
+    async function unlistedOf(of: Sale): Promise<string[]> {
+      const found: string[] = [];
+      for await (const rows of side.read.unlistedOrders(of)) found.push(...rows.map(({ orderId }) => orderId));
+      return found;
     }
 
     it('finds rows by request, with their age', async () => {
@@ -98,26 +141,35 @@ for (const [name, createSide] of WORLDS) {
       expect(await side.read.rowsOf(sale.saleId, [])).to.deep.equal([]);
     });
 
-    it('walks the rows of the sale, window by window', async () => {
-      const ids = await recorded('u1', 'u2', 'u3', 'u4', 'u5');
-      const seen: string[] = [];
-      for await (const rows of side.read.agedOrders(sale)) seen.push(...rows.map(({ orderId }) => orderId));
-      expect(seen.sort()).to.deep.equal(ids.sort());
+    it('reads the orders of a sale page by page, each once, and none of other sales in the same transactions', async () => {
+      expect(await pagesOf(sale)).to.deep.equal([[]]);
+      const other = await side.world.sales.create(newSale());
+      const ids: string[] = [];
+      const others: string[] = [];
+      for (const user of ['u1', 'u2', 'u3', 'u4', 'u5', 'u6']) {
+        const mine = [batchOf(sale, purchasesOf(user)), batchOf(sale, purchasesOf(`${user}b`, `${user}c`))];
+        const [first = '', theirs = '', ...rest] = await writeOrders(side.world, [
+          mine[0] as Batch,
+          batchOf(other, purchasesOf(user)),
+          mine[1] as Batch,
+        ]);
+        ids.push(first, ...rest);
+        others.push(theirs);
+      }
+      const byValue = (a: string, b: string): number => Number(BigInt(a) - BigInt(b));
+      const pages = await pagesOf(sale);
+      expect(pages.length).to.be.greaterThan(1);
+      expect(pages.flat()).to.deep.equal(ids.sort(byValue));
+      expect((await pagesOf(other)).flat()).to.deep.equal(others.sort(byValue));
+      expect(await unlistedOf(sale)).to.deep.equal([]);
     });
 
-    it('walks the rows that were minted in a window', async () => {
-      const [first = ''] = await recorded('u1');
-      const countIn = async (window: MintedWindow): Promise<number> => {
-        let rows = 0;
-        for await (const chunk of side.read.agedOrders(sale, window)) rows += chunk.length;
-        return rows;
-      };
-      const { atMs } = explainOrderId(first);
-      expect(await countIn({ toMs: atMs - 60_000 })).to.equal(0);
-      expect(await countIn({ toMs: atMs + 60_000 })).to.equal(1);
-      expect(await countIn({ fromMs: atMs - 60_000 })).to.equal(1);
-      expect(await countIn({ fromMs: atMs + 60_000 })).to.equal(0);
-      expect(await countIn({ fromMs: 0 })).to.equal(1);
+    it('finds the orders that no writer noted in the whole table, beside those that are noted', async () => {
+      const listed = await recorded('u1', 'u2');
+      const unlisted = [await side.addUnlisted(sale, 'u3'), await side.addUnlisted(sale, 'u4')];
+      listed.push(...(await recorded('u5')));
+      expect((await pagesOf(sale)).flat()).to.have.members(listed);
+      expect(await unlistedOf(sale)).to.have.members(unlisted);
     });
 
     it('names batches with a parked dead letter', async () => {

@@ -95,6 +95,14 @@ CREATE TABLE orders (
   UNIQUE KEY request (user_id,sale_id,request_id)
 );
 
+CREATE TABLE order_ranges (
+  sale_id bigint unsigned NOT NULL
+  first_id bigint unsigned NOT NULL
+  last_id bigint unsigned NOT NULL
+  orders int unsigned NOT NULL
+  PRIMARY KEY (sale_id,first_id)
+);
+
 CREATE TABLE outbox (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   kind varchar(32) COLLATE ascii_bin NOT NULL

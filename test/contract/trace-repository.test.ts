@@ -26,6 +26,11 @@ describe('TraceRepository on mysql', () => {
         ' VALUES (?, ?, ?, ?, ?, 1, 100, 0, UTC_TIMESTAMP(3) + INTERVAL 10 MINUTE)',
       [orderId, sale, userId, requestId, batchId],
     );
+    await pool.execute('INSERT INTO order_ranges (sale_id, first_id, last_id, orders) VALUES (?, ?, ?, 1)', [
+      sale,
+      orderId,
+      orderId,
+    ]);
     return { orderId, batchId };
   }
 
@@ -60,6 +65,7 @@ describe('TraceRepository on mysql', () => {
       expect(await users(), `windows of ${windowRows}`).to.deep.equal(['u5', 'u4', 'u3', 'u2', 'u1']);
       expect(await users({}, 2)).to.deep.equal(['u5', 'u4']);
       expect(await users({ userId: 'u3', saleId })).to.deep.equal(['u3']);
+      expect(await users({ saleId }, 2)).to.deep.equal(['u5', 'u4']);
       expect(await users({ saleId: '999' })).to.deep.equal([]);
     }
   });

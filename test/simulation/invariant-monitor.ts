@@ -264,6 +264,7 @@ export class InvariantMonitor {
     const ports = {
       store: new MemoryReconcileStore(redis),
       repository: new MemoryReconcileRepository(repositories, deadLetters),
+      clock: repositories.clock,
     };
     const report = await compareSale(repositories.saleOf(SALE_ID) as Sale, ports, AT_REST);
     if (report.outcome !== 'match') this.#system.fail('RECONCILE', JSON.stringify(report));

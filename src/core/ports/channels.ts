@@ -88,3 +88,18 @@ export interface DeliverySource {
    */
   receive(max: number): Promise<Delivery[]>;
 }
+
+/** Where the queues that workers read ended at one moment: an offset per queue. */
+export type QueueEnds = ReadonlyMap<string, number>;
+
+/** How far the workers have received. */
+export interface WorkerProgress {
+  /** @throws OperationalError rocketmq */
+  ends(): Promise<QueueEnds>;
+  /**
+   * Whether some worker has received every message before these ends. It may not be written yet: what a worker has in
+   * hand the broker does not tell.
+   * @throws OperationalError rocketmq
+   */
+  haveReceived(ends: QueueEnds): Promise<boolean>;
+}

@@ -22,10 +22,19 @@ export interface StuckLimits {
   readonly attemptsMin: number;
 }
 
-/** Orders by the time at which their ids were minted, Unix ms: from the first one, before the second one. */
-export interface MintedWindow {
-  readonly fromMs?: number;
-  readonly toMs?: number;
+/** Where a walk over the orders of a sale has come to. */
+export interface OrderCursor {
+  /** The first id of the last range that was read, decimal. */
+  readonly afterFirst: string;
+  /** Up to this id all orders of the sale were read, decimal. */
+  readonly readTo: string;
+}
+
+export interface OrderPage {
+  /** May be empty. */
+  readonly rows: readonly AgedOrder[];
+  /** Null: these were the last ones. */
+  readonly next: OrderCursor | null;
 }
 
 /** The rows that a comparison with a live sale reads. */
@@ -40,12 +49,18 @@ export interface ReconcileRepository {
   rowsOf(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<AgedOrder[]>;
 
   /**
-   * Every row of the sale that was written after it was opened, in chunks. One may be empty: so far the table was read,
-   * and nothing of this sale stands there.
-   * @param window only those minted in it
+   * The next orders of the sale, by ascending id, from what its writers noted beside them: nothing of other sales is read.
+   * @param from null: the first ones
    * @throws OperationalError mysql
    */
-  agedOrders(sale: Sale, window?: MintedWindow): AsyncIterable<readonly AgedOrder[]>;
+  orderPage(saleId: string, from: OrderCursor | null): Promise<OrderPage>;
+
+  /**
+   * Orders of the sale that no writer noted: those of a worker of an older version, or written by hand. Reads all orders
+   * since the sale opened, so to be asked only when those of `orderPage` do not add up to `sold`.
+   * @throws OperationalError mysql
+   */
+  unlistedOrders(sale: Sale): AsyncIterable<readonly AgedOrder[]>;
 
   /**
    * Releases of this sale that are in the outbox and not done.

@@ -1,9 +1,11 @@
 import { type Sale } from '../../core/sale.js';
 import { homeBucket, homesEver, type BucketRef } from '../../core/bucket.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
+import type { Clock } from '../../core/ports/clock.js';
 import type { StoredRequest, ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
-import { isWhole, measureDrift, rowsOfSale, type SaleUnits, staleMarkers } from './count-units.js';
+import { rowsOfSale } from '../rows-of-sale.js';
+import { isWhole, measureDrift, type SaleUnits, staleMarkers } from './count-units.js';
 import { RequestJudge, type JudgeLimits } from './judge-requests.js';
 import { judgeUnits, RowUnits } from './judge-units.js';
 import { SaleNotes, type SaleReport } from './sale-report.js';
@@ -11,6 +13,7 @@ import { SaleNotes, type SaleReport } from './sale-report.js';
 export interface ComparePorts {
   readonly store: ReconcileStore & Pick<RepairStore, 'statusOf'>;
   readonly repository: ReconcileRepository;
+  readonly clock: Clock;
 }
 
 export interface CompareLimits extends JudgeLimits {
@@ -57,7 +60,7 @@ export async function compareSale(
 
   const rows = new RowUnits();
   let markers = 0;
-  for await (const chunk of rowsOfSale(sale, repository)) {
+  for await (const chunk of rowsOfSale(sale, ports)) {
     notes.seen.rows += chunk.length;
     rows.add(chunk);
     for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {

@@ -1,4 +1,3 @@
-import { isLive } from '../../core/order.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
@@ -11,32 +10,7 @@ import {
 } from '../../core/bucket.js';
 import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
-
-/** Retries, re-drive and broker have ended by then; only a replay by an operator writes later. */
-const LATE_ROWS_MS = 24 * 3_600_000;
-
-/** Units of live orders. */
-export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
-  rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
-
-/**
- * Every row of a sale, in chunks. All later sales write into the same table, so for a closed sale reading ends a day
- * after its window; it goes on only if the live orders found until then do not add up to `sold`.
- * @throws OperationalError mysql
- */
-export async function* rowsOfSale(
-  sale: Sale,
-  repository: Pick<ReconcileRepository, 'agedOrders'>,
-): AsyncGenerator<readonly AgedOrder[]> {
-  if (sale.state !== 'closed') return yield* repository.agedOrders(sale);
-  const endMs = sale.closesAtMs + LATE_ROWS_MS;
-  let liveUnits = 0;
-  for await (const rows of repository.agedOrders(sale, { toMs: endMs })) {
-    liveUnits += liveUnitsOf(rows);
-    yield rows;
-  }
-  if (liveUnits !== sale.sold) yield* repository.agedOrders(sale, { fromMs: endMs });
-}
+import { rowsOfSale, type RowPorts } from '../rows-of-sale.js';
 
 /** Markers of a closed sale whose rows have not changed for so long that no check-back can ask for their batch. */
 export async function staleMarkers(
@@ -58,14 +32,11 @@ export async function staleMarkers(
  */
 export async function removeStaleMarkers(
   sale: Sale,
-  ports: {
-    readonly store: Pick<ReconcileStore, 'recordedMarkers' | 'removeMarkers'>;
-    readonly repository: Pick<ReconcileRepository, 'agedOrders'>;
-  },
+  ports: RowPorts & { readonly store: Pick<ReconcileStore, 'recordedMarkers' | 'removeMarkers'> },
   limits: { readonly markerAgeMs: number },
 ): Promise<number> {
   let removed = 0;
-  for await (const rows of rowsOfSale(sale, ports.repository)) {
+  for await (const rows of rowsOfSale(sale, ports)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
       const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));

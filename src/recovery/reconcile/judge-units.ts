@@ -1,10 +1,11 @@
 import type { Sale } from '../../core/sale.js';
-import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
-import { buyersTooMany, type HeldPorts, liveUnitsOf, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
+import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
+import { liveUnitsOf, type RowPorts, rowsOfSale } from '../rows-of-sale.js';
+import { buyersTooMany, type HeldPorts, measureDrift, type SaleUnits, stoodStill } from './count-units.js';
 import type { SaleNotes } from './sale-report.js';
 
-export interface JudgeUnitsPorts extends HeldPorts {
-  readonly repository: HeldPorts['repository'] & Pick<ReconcileRepository, 'findSale' | 'agedOrders'>;
+export interface JudgeUnitsPorts extends HeldPorts, RowPorts {
+  readonly repository: HeldPorts['repository'] & RowPorts['repository'];
 }
 
 /** A sale, what is left and held of it before its requests were read, and what reading them counted. */
@@ -84,15 +85,15 @@ async function judgeSold(
 async function isCountedAgain(
   sale: Sale,
   liveUnits: number,
-  { repository }: JudgeUnitsPorts,
+  ports: JudgeUnitsPorts,
   onPage: () => Promise<void>,
 ): Promise<boolean> {
   let again = 0;
-  for await (const chunk of repository.agedOrders(sale)) {
+  for await (const chunk of rowsOfSale(sale, ports)) {
     again += liveUnitsOf(chunk);
     await onPage();
   }
-  return again === liveUnits && (await repository.findSale(sale.saleId))?.sold === sale.sold;
+  return again === liveUnits && (await ports.repository.findSale(sale.saleId))?.sold === sale.sold;
 }
 
 /** @returns whether something was found */

@@ -1,5 +1,8 @@
+import { OperationalError } from '../../core/errors.js';
 import type { Sale } from '../../core/sale.js';
+import type { WorkerProgress } from '../../core/ports/channels.js';
 import type { Clock } from '../../core/ports/clock.js';
+import type { Log } from '../../core/ports/log.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 
 export interface QuietOptions {
@@ -11,7 +14,10 @@ export interface QuietOptions {
 
 export interface QuietPorts {
   readonly sales: Pick<SaleRepository, 'find'>;
+  /** Null: the broker cannot be asked, so stillness has to do. */
+  readonly progress: WorkerProgress | null;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 const READ_EVERY_MS = 250;
@@ -19,31 +25,57 @@ const READ_EVERY_MS = 250;
 const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 
 /**
- * Waits until the workers have written no order of the sale for `quietMs`, so that buyers with a 202 come first.
- * Messages that the broker still holds cannot be counted; a batch that arrives later has to reacquire its units from
- * what is left.
- * @param onRead called before each read, to keep a lease
+ * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first: until they have
+ * received all that their queues held when the sale was locked, and have then written no order of it for `quietMs`.
+ * Stillness alone proves nothing: its batches may stand behind those of other sales. A batch that arrives later (from a
+ * worker that is stopped, or after its retry) has to reacquire its units from what is left.
+ * @param onRead called before each read, to see whether the lease is still ours
  * @throws OperationalError mysql, and what `onRead` throws
  */
 export async function awaitQuiet(
   sale: Sale,
-  { sales, clock }: QuietPorts,
+  ports: QuietPorts,
   { quietMs, waitMaxMs }: QuietOptions,
   onRead: () => Promise<void>,
 ): Promise<void> {
-  const startedMs = clock.nowMs();
-  if (sale.state === 'closed' && startedMs - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
+  const { sales, clock } = ports;
+  const startedMs = clock.monotonicMs();
+  if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
+  let haveReceived = await receivedByWorkers(ports);
   let seen = sale;
   let sinceMs = startedMs;
   for (;;) {
+    if (haveReceived !== null && (await haveReceived())) {
+      haveReceived = null;
+      sinceMs = clock.monotonicMs();
+    }
     await clock.sleep(Math.min(READ_EVERY_MS, quietMs, waitMaxMs));
     await onRead();
     const now = await sales.find(sale.saleId);
-    const nowMs = clock.nowMs();
+    const nowMs = clock.monotonicMs();
     if (now !== null && (now.sold !== seen.sold || now.epoch !== seen.epoch)) {
       seen = now;
       sinceMs = nowMs;
     }
-    if (nowMs - sinceMs >= quietMs || nowMs - startedMs >= waitMaxMs) return;
+    if (nowMs - startedMs >= waitMaxMs || (haveReceived === null && nowMs - sinceMs >= quietMs)) return;
   }
+}
+
+/** @returns whether the workers have received what the broker holds now; null: it cannot be asked */
+async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => Promise<boolean>) | null> {
+  if (progress === null) return null;
+  const asked = async <T>(ask: () => Promise<T>, otherwise: T): Promise<T> => {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      log.warn(
+        { error: error.message },
+        'the broker does not say how far the workers are: a repair waits for stillness only',
+      );
+      return otherwise;
+    }
+  };
+  const ends = await asked(() => progress.ends(), null);
+  return ends === null ? null : () => asked(() => progress.haveReceived(ends), true);
 }

@@ -3,28 +3,30 @@ import { decodeBatch, type Batch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
 import { formatRequestEntry } from '../../core/outcome.js';
 import type { Sale } from '../../core/sale.js';
+import type { WorkerProgress } from '../../core/ports/channels.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import type { ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import type { BucketRef } from '../../core/bucket.js';
-import { rowsOfSale } from '../reconcile/count-units.js';
+import { rowsOfSale, type RowPorts } from '../rows-of-sale.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
-  readonly repository: RepairRepository & Pick<ReconcileRepository, 'agedOrders'>;
+  readonly repository: RepairRepository & RowPorts['repository'];
   readonly sales: Pick<SaleRepository, 'find'>;
+  /** Null: the broker cannot be asked. */
+  readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export interface RepairOptions extends QuietOptions {
-  /** After this long another repair takes over from one that died, ms; renewed with every command. */
+  /** After this long another repair takes over from one that died, ms; renewed by a timer and with every command. */
   readonly leaseMs: number;
 }
 
@@ -89,10 +91,11 @@ export async function repairSale(
   if (sale.retiredAtMs !== null) return { outcome: 'retired' };
   const { store, repository, clock, log } = ports;
   const { saleId } = sale;
-  const startedMs = clock.nowMs();
+  const startedMs = clock.monotonicMs();
   const reshard = buckets === sale.buckets ? undefined : { from: sale.buckets, to: buckets };
   const refs = bucketRefsOf({ ...sale, buckets });
   const token = randomBytes(12).toString('hex');
+  const leases = new Leases(refs, token, options.leaseMs, ports);
   try {
     // Bucket 0 is locked first and swapped last: a second repair at the same time fails there and has locked nothing.
     for (const ref of refs) {
@@ -101,11 +104,11 @@ export async function repairSale(
       if (word === 'moved') throw new Superseded();
     }
     onStep({ step: 'locked' });
-    const keepLeases = (): Promise<void> => stageAll(store, refs, token, []);
+    void leases.keep();
     // A reshard without loss need not wait: batches that the workers have not written yet are held and carried over.
     const isWhole = reshard !== undefined && (await isStamped(refs.slice(0, sale.buckets), store));
-    if (isWhole) await keepLeases();
-    else await awaitQuiet(sale, ports, options, keepLeases);
+    if (!isWhole) await awaitQuiet(sale, ports, options, leases.check);
+    await leases.renew();
     onStep({ step: 'quiet' });
 
     const epochs = (await store.statusOf(refs)).map(({ epoch }) => epoch);
@@ -116,19 +119,71 @@ export async function repairSale(
     const { epoch } = raised;
     onStep({ step: 'epoch', epoch });
 
-    const rebuilt = await stageRequests(raised, refs, token, ports);
+    const rebuilt = await stageRequests(raised, refs, token, leases, ports);
     const { rows, held, ordersLost } = rebuilt;
     onStep({ step: 'staged', rows, held, ordersLost });
     logLost(raised, rebuilt, log);
     await swapAll(raised, refs, token, rebuilt, ports);
 
     const unitsLeft = rebuilt.unitsLeft.reduce((sum, units) => sum + units, 0);
-    const tookMs = clock.nowMs() - startedMs;
+    const tookMs = clock.monotonicMs() - startedMs;
     log.info({ saleId, epoch, unitsLeft, rows, held, ordersLost, tookMs }, 'sale repaired');
     return { outcome: 'repaired', epoch, unitsLeft, rows, held, ordersLost, tookMs };
   } catch (error) {
     if (error instanceof Superseded) return { outcome: 'superseded' };
     throw error;
+  } finally {
+    leases.end();
+  }
+}
+
+/**
+ * The leases of the buckets of one repair. A timer renews them: reading MySQL for a large sale, or trying it again while it
+ * fails over, may take longer than a lease.
+ */
+class Leases {
+  readonly #end = new AbortController();
+  readonly #refs: readonly BucketRef[];
+  readonly #token: string;
+  readonly #leaseMs: number;
+  readonly #ports: Pick<RepairPorts, 'store' | 'clock'>;
+  #superseded = false;
+
+  constructor(refs: readonly BucketRef[], token: string, leaseMs: number, ports: Pick<RepairPorts, 'store' | 'clock'>) {
+    this.#refs = refs;
+    this.#token = token;
+    this.#leaseMs = leaseMs;
+    this.#ports = ports;
+  }
+
+  /** @throws Superseded; OperationalError redis */
+  async renew(): Promise<void> {
+    for (const ref of this.#refs) {
+      if ((await this.#ports.store.stage(ref, this.#token, [])) === 'superseded') throw new Superseded();
+    }
+  }
+
+  /** @throws Superseded when the timer has found it out; every command finds it out by itself as well */
+  readonly check = async (): Promise<void> => {
+    if (this.#superseded) throw new Superseded();
+  };
+
+  /** Renews until `end`. Never rejects: a Redis that does not answer is asked again, and the next command says so. */
+  async keep(): Promise<void> {
+    const { signal } = this.#end;
+    while (!this.#superseded) {
+      await this.#ports.clock.sleep(this.#leaseMs / 3, signal);
+      if (signal.aborted) return;
+      try {
+        await this.renew();
+      } catch (error) {
+        this.#superseded = error instanceof Superseded;
+      }
+    }
+  }
+
+  end(): void {
+    this.#end.abort();
   }
 }
 
@@ -141,12 +196,15 @@ async function stageRequests(
   raised: Sale,
   refs: readonly BucketRef[],
   token: string,
-  { store, repository }: RepairPorts,
+  leases: Leases,
+  ports: RepairPorts,
 ): Promise<RebuiltRequests> {
+  const { store, repository } = ports;
   const rebuilt = new RebuiltRequests(raised);
   const stage = (): Promise<void> => stageAll(store, refs, token, rebuilt.takeUnstaged());
-  for await (const rows of rowsOfSale(raised, repository)) {
+  for await (const rows of rowsOfSale(raised, ports)) {
     rebuilt.addRows(rows);
+    await leases.check();
     await stage();
   }
   // Last bucket first: after an unfinished reshard the last buckets have the newer data.
@@ -184,9 +242,7 @@ async function carryPending(
   store: RepairStore,
 ): Promise<void> {
   for (const ref of refs) {
-    const bodies = await store.pendingBodies(ref);
-    if (bodies.length > 0) await stageAll(store, refs, token, []); // renews the leases only
-    for (const body of bodies) {
+    for (const body of await store.pendingBodies(ref)) {
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded') continue;
       const homes = rebuilt.homesOfHeld(decoded.batch);
@@ -217,7 +273,7 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   }
 }
 
-/** Stages entries in every bucket; without entries that only renews its lease. */
+/** Stages entries in the buckets that have some. */
 async function stageAll(
   store: RepairStore,
   refs: readonly BucketRef[],
@@ -225,8 +281,8 @@ async function stageAll(
   entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
   for (const [index, ref] of refs.entries()) {
-    const word = await store.stage(ref, token, entries[index] ?? []);
-    if (word === 'superseded') throw new Superseded();
+    const some = entries[index] ?? [];
+    if (some.length > 0 && (await store.stage(ref, token, some)) === 'superseded') throw new Superseded();
   }
 }
 

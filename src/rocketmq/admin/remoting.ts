@@ -22,6 +22,8 @@ export const REQUEST = {
   allGroupConfigs: 201,
   /** Field: topic. */
   topicStats: 202,
+  /** Fields: consumerGroup, topic. */
+  consumeStats: 208,
   /** Field: producerGroup. */
   producerConnections: 204,
 } as const;

@@ -5,6 +5,7 @@ import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
+  WorkerProgress,
   CheckBack,
   DeadlineChannel,
   Delivery,
@@ -173,6 +174,18 @@ export class MemoryBroker {
       close: async () => {
         open = false;
       },
+    };
+  }
+
+  /** How far these groups have received. */
+  progress(queues: readonly { readonly topic: string; readonly group: string }[]): WorkerProgress {
+    return {
+      ends: async () => {
+        this.#showDue();
+        return new Map(queues.map(({ topic }) => [topic, this.#topic(topic).length]));
+      },
+      haveReceived: async (ends) =>
+        queues.every(({ topic, group }) => this.#group(topic, group).received >= (ends.get(topic) ?? 0)),
     };
   }
 

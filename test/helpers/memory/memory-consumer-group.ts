@@ -82,6 +82,11 @@ export class MemoryConsumerGroup {
     return next;
   }
 
+  /** Messages that were delivered once or more; those of a topic are delivered in order. */
+  get received(): number {
+    return this.#nextIndex;
+  }
+
   /** Messages of the topic that are neither acked nor dead letters. */
   get unfinished(): number {
     return this.#inFlight.size + this.#log.length - this.#nextIndex;

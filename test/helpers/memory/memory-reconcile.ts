@@ -3,7 +3,8 @@ import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import type { Sale } from '../../../src/core/sale.js';
 import type {
   AgedOrder,
-  MintedWindow,
+  OrderCursor,
+  OrderPage,
   ReconcileRepository,
   StuckLimits,
   StuckRow,
@@ -115,10 +116,13 @@ export class MemoryReconcileStore implements ReconcileStore, Pick<RepairStore, '
   }
 }
 
+const ROWS_PER_PAGE = 10;
+
 /** MySQL in memory, as reconcile reads it. The age of a row counts from its insert, not from its last change. */
 export class MemoryReconcileRepository implements ReconcileRepository {
   readonly #repositories: MemoryRepositories;
   readonly #deadLetters: MemoryDeadLetterRepository;
+  readonly #unlisted = new Set<string>();
 
   constructor(repositories: MemoryRepositories, deadLetters: MemoryDeadLetterRepository) {
     this.#repositories = repositories;
@@ -134,14 +138,22 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     return this.#rows(saleId).filter((row) => wanted.has(purchaseKey(row)));
   }
 
-  async *agedOrders({ saleId }: Sale, { fromMs = 0, toMs = Infinity }: MintedWindow = {}): AsyncGenerator<AgedOrder[]> {
-    const minted = new Map(this.#repositories.allOrders.map(({ orderId, createdAtMs }) => [orderId, createdAtMs]));
-    const isIn = ({ orderId }: AgedOrder): boolean => {
-      const atMs = minted.get(orderId) ?? 0;
-      return atMs >= fromMs && atMs < toMs;
-    };
-    const rows = this.#rows(saleId).filter(isIn);
+  async orderPage(saleId: string, from: OrderCursor | null): Promise<OrderPage> {
+    const after = BigInt(from?.readTo ?? 0);
+    const listed = this.#rows(saleId).filter(({ orderId }) => !this.#unlisted.has(orderId) && BigInt(orderId) > after);
+    const rows = listed.sort((a, b) => Number(BigInt(a.orderId) - BigInt(b.orderId))).slice(0, ROWS_PER_PAGE);
+    const last = rows.at(-1)?.orderId ?? '0';
+    return { rows, next: listed.length > rows.length ? { afterFirst: last, readTo: last } : null };
+  }
+
+  async *unlistedOrders({ saleId }: Sale): AsyncGenerator<AgedOrder[]> {
+    const rows = this.#rows(saleId).filter(({ orderId }) => this.#unlisted.has(orderId));
     if (rows.length > 0) yield rows;
+  }
+
+  /** From now on this order is one that no writer noted. */
+  unlist(orderId: string): void {
+    this.#unlisted.add(orderId);
   }
 
   async undoneReleases(saleId: string): Promise<number> {

@@ -87,9 +87,18 @@ function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: Sim
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     ...withFaults(proc, 'mysql', read, [
-      ...(['findSale', 'rowsOf', 'undoneReleases', 'isRestocked', 'parkedBatches', 'stuckRows', 'isDone'] as const),
+      ...([
+        'findSale',
+        'rowsOf',
+        'orderPage',
+        'undoneReleases',
+        'isRestocked',
+        'parkedBatches',
+        'stuckRows',
+        'isDone',
+      ] as const),
     ]),
-    agedOrders: pagesWithFaults(proc, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
+    unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
   };
 }
 

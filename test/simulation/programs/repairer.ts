@@ -1,4 +1,5 @@
 import type { Resharded } from '../../../src/core/sale-repair.js';
+import { GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
 import type { RecoveryMetrics } from '../../../src/recovery/metrics.js';
 import { alignSaleStates } from '../../../src/recovery/repair/align-sale-states.js';
@@ -11,6 +12,8 @@ import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
 import type { SimulatedSystem } from '../simulated-system.js';
+
+const WRITERS = [GROUPS.writer, GROUPS.redriveWriter].map((group) => ({ group, topic: GROUP_TOPICS[group] }));
 
 /** The jobs that rebuild a sale after Redis has restarted, as the keeper runs them. */
 export function repairers(proc: SimulatedProcess, system: SimulatedSystem): Job[] {
@@ -50,9 +53,11 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
         'raiseEpoch',
         'parkedBatchesOf',
       ]),
-      agedOrders: pagesWithFaults(proc, 'mysql', 'agedOrders', (sale) => read.agedOrders(sale)),
+      ...withFaults(proc, 'mysql', read, ['orderPage', 'findSale']),
+      unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
     },
     sales: withFaults(proc, 'mysql', repositories, ['list', 'find']),
+    progress: withFaults(proc, 'rocketmq', system.broker.progress(WRITERS), ['ends', 'haveReceived']),
     metrics: metricsOf(system),
     clock: proc.clock,
     log,

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
 import { sealBatch } from '../../../src/core/batch.js';
 import { Bug } from '../../../src/core/errors.js';
+import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import { batchOf, freshSaleId, purchasesOf } from '../../helpers/sales.js';
@@ -13,9 +14,11 @@ describe('worker-loop', () => {
   let timers: SinonFakeTimers;
   let world: WorkerWorld;
   let running: WorkerLoop | null;
+  let started: boolean;
   beforeEach(async () => {
     timers = sinon.useFakeTimers({ now: Date.UTC(2026, 0, 1) });
     running = null;
+    started = false;
     world = new WorkerWorld();
     await world.minter.renew();
   });
@@ -29,7 +32,8 @@ describe('worker-loop', () => {
   /** Starts the loops and lets `ms` pass. */
   async function run(ms: number, parts: Parameters<WorkerWorld['worker']>[0] = {}): Promise<WorkerLoop> {
     running ??= world.worker(parts);
-    running.start();
+    if (!started) running.start();
+    started = true;
     await timers.tickAsync(ms);
     return running;
   }
@@ -129,6 +133,64 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob', 'ann']);
     expect([world.worstAttempt, world.unfinished]).to.deep.equal([1, 0]);
     expect(world.store.calls.reacquire).to.be.greaterThan(1);
+  });
+
+  describe('late batches of a sale in repair, one receive after the other', () => {
+    let sale: Sale;
+    let other: Sale;
+    beforeEach(async () => {
+      [sale, other] = [await world.openSale(), await world.openSale()];
+    });
+
+    /** Has Redis lose all, the repair begin its epoch, and then `count` batches of the epoch before come late. */
+    async function comeLate(count: number, parts: Parameters<WorkerWorld['worker']>[0]): Promise<void> {
+      const late = Array.from({ length: count }, (_, nth) => batchOf(sale, purchasesOf(`late${nth}`)));
+      world.store.restart({ empty: true });
+      for (const again of [other, sale]) await world.store.warm(again);
+      await world.store.setState(other, 'open');
+      world.mysql.putSale({ ...sale, epoch: 2 });
+      for (const batch of late) {
+        const { saleId, batchId, body } = batch;
+        world.broker.publishRaw(TOPICS.purchase, body, { topic: TOPICS.purchase, saleId, batchId });
+        await run(10_000, parts);
+      }
+      await world.place(batchOf(other, purchasesOf('bob')));
+      await timers.tickAsync(10_000);
+    }
+    const rebuilt = async (): Promise<void> => {
+      world.store.bucket({ saleId: sale.saleId, bucket: 0 }).sale!.epoch = 2;
+      await timers.tickAsync(MINUTE_MS);
+    };
+    const users = (): string[] => world.mysql.allOrders.map(({ userId }) => userId);
+
+    it('are set aside and held: the only loop goes on with other sales, and no attempt is used up [R3, R10]', async () => {
+      await comeLate(3, { loops: 1, renewMs: 10_000 });
+      expect(users()).to.deep.equal(['bob']);
+      await timers.tickAsync(10 * MINUTE_MS);
+      expect([world.aside, world.unfinished]).to.deep.equal([3, 3]);
+      await rebuilt();
+      expect(users()).to.have.members(['bob', 'late0', 'late1', 'late2']);
+      expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
+    });
+
+    it('up to a bound: then the loop waits with them', async () => {
+      await comeLate(3, { loops: 1, renewMs: 10_000, asideMax: 2 });
+      expect([users(), world.aside]).to.deep.equal([[], 2]);
+      await rebuilt();
+      expect(users()).to.have.members(['bob', 'late0', 'late1', 'late2']);
+      expect(world.worstAttempt).to.equal(1);
+    });
+
+    it('are given back by `stop`, and after their longest hold', async () => {
+      await comeLate(2, { loops: 1, renewMs: 10_000, holdMaxMs: 2 * MINUTE_MS });
+      await timers.tickAsync(3 * MINUTE_MS);
+      expect(world.worstAttempt, 'came again').to.equal(2);
+      const stopped = running?.stop();
+      await timers.tickAsync(6_000);
+      await stopped;
+      expect(world.aside).to.equal(0);
+      expect(world.verdicts.filter((verdict) => verdict === 'retry')).to.have.length(4);
+    });
   });
 
   it('a disk that is full: the probe works, writes do not; held and tried ever more seldom, never used up [D1]', async () => {

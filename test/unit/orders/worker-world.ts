@@ -60,6 +60,7 @@ export class WorkerWorld {
   /** Attempts of everything that was received. */
   readonly attempts: number[] = [];
   checkedBack = 0;
+  aside = 0;
   readonly outage: MysqlOutage;
   readonly repository: OrderRepository;
 
@@ -86,6 +87,7 @@ export class WorkerWorld {
     batchesWritten: () => undefined,
     markedRecorded: () => undefined,
     mysqlOutage: () => undefined,
+    setAside: (_group, deliveries) => void (this.aside = deliveries),
   };
 
   /** An open sale, in MySQL and in Redis. */

@@ -40,7 +40,9 @@ describe('keeper: retire-sales', () => {
       repository: {
         rowsOf: (...args) => rows.rowsOf(...args),
         stuckRows: (...args) => rows.stuckRows(...args),
-        agedOrders: (...args) => rows.agedOrders(...args),
+        orderPage: (...args) => rows.orderPage(...args),
+        unlistedOrders: (...args) => rows.unlistedOrders(...args),
+        findSale: (...args) => rows.findSale(...args),
         parkedBatchesOf: (saleId) => parked.parkedBatchesOf(saleId),
       },
       reconcile: world.reconcile,

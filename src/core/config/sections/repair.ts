@@ -1,4 +1,4 @@
-import { integer, type Keys } from '../key.js';
+import { integer, text, type Keys } from '../key.js';
 
 // The rebuilding of sales whose data Redis may have lost.
 
@@ -13,11 +13,18 @@ export const repair = {
   }),
   quietMs: integer({
     env: 'REPAIR_QUIET_MS',
-    doc: 'Once nothing of the sale was written for so long, the workers are done with what came before a loss.',
+    doc: 'Once the workers have received what came before a loss, and nothing of the sale was written for so long, they are done with it.',
     unit: 'ms',
     fallback: 1500,
     min: 0,
     max: 60000,
+  }),
+  namesrv: text({
+    env: 'NAMESRV_ADDR',
+    doc: 'Name server of RocketMQ: with it a repair asks the broker whether the workers have received what came before. Without it, it only waits until they write nothing more.',
+    optional: true,
+    minLength: 3,
+    range: 'host:port; of several, separated by semicolons, the first is asked',
   }),
   waitMaxMs: integer({
     env: 'REPAIR_WAIT_MAX_MS',

@@ -22,7 +22,8 @@ describe('reconcile: units between two buckets', () => {
   });
   const ports = () => {
     const store = new MemoryReconcileStore(world.store);
-    return { store, repository: new MemoryReconcileRepository(world.mysql, world.deadLetters) };
+    const repository = new MemoryReconcileRepository(world.mysql, world.deadLetters);
+    return { store, repository, clock: world.clock };
   };
   const arrive = async (): Promise<void> => {
     const transfer = { from: 0, to: 1, seq: 1, units: 2 };

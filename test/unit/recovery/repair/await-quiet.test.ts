@@ -1,5 +1,8 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { WorkerProgress } from '../../../../src/core/ports/channels.js';
 import type { Sale } from '../../../../src/core/sale.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 import { awaitQuiet } from '../../../../src/recovery/repair/await-quiet.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../../helpers/sales.js';
@@ -14,7 +17,8 @@ describe('await-quiet', () => {
     const sale = saleOf(parts, startedMs);
     const find = async (): Promise<Sale> => ({ ...sale, sold: Math.min(clock.nowMs() - startedMs, busyMs) });
     let renewals = 0;
-    await awaitQuiet({ ...sale, sold: 0 }, { sales: { find }, clock }, OPTIONS, async () => void renewals++);
+    const ports = { sales: { find }, progress: null, clock, log: silentLog };
+    await awaitQuiet({ ...sale, sold: 0 }, ports, OPTIONS, async () => void renewals++);
     return { tookMs: clock.nowMs() - startedMs, renewals };
   }
 
@@ -27,6 +31,41 @@ describe('await-quiet', () => {
     const { tookMs, renewals } = await waited(1_000_000);
     expect(tookMs).to.equal(15_000);
     expect(renewals).to.be.at.least(tookMs / 1000);
+  });
+
+  describe('with a broker that says how far the workers have received', () => {
+    const ENDS = new Map([['q', 7]]);
+    /** @returns how long it took, ms, where nothing is written at all */
+    async function waitedWith(progress: (nowMs: () => number) => WorkerProgress): Promise<number> {
+      const clock = new ManualClock();
+      const startedMs = clock.nowMs();
+      const sale = saleOf({}, startedMs);
+      const sales = { find: async () => sale };
+      const ports = { sales, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
+      await awaitQuiet(sale, ports, OPTIONS, async () => undefined);
+      return clock.nowMs() - startedMs;
+    }
+    const down = async (): Promise<never> => {
+      throw new OperationalError('rocketmq', 'down', { retryable: true });
+    };
+
+    it('stillness is no quiet while batches stand in the queues behind those of other sales [R3]', async () => {
+      const tookMs = await waitedWith((nowMs) => ({
+        ends: async () => ENDS,
+        haveReceived: async (ends) => ends === ENDS && nowMs() >= 6000,
+      }));
+      expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
+    });
+
+    it('where they have received all it takes no longer than before, and where they never do, not for ever', async () => {
+      expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => true }))).to.equal(1500);
+      expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => false }))).to.equal(15_000);
+    });
+
+    it('a broker that does not answer leaves it with stillness', async () => {
+      expect(await waitedWith(() => ({ ends: down, haveReceived: down }))).to.equal(1500);
+      expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: down }))).to.equal(1500);
+    });
   });
 
   it('not at all for a sale that closed more than a day ago', async () => {

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
 import { OperationalError } from '../../../../src/core/errors.js';
+import type { Clock } from '../../../../src/core/ports/clock.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import { repairAsked } from '../../../../src/recovery/repair/repair-jobs.js';
 import type { RepairPorts, RepairStep } from '../../../../src/recovery/repair/repair-sale.js';
+import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
 
 describe('repair-sale', () => {
@@ -151,6 +153,44 @@ describe('repair-sale', () => {
     // MySQL is an epoch ahead now: the next run repairs that.
     expect(epochInRepository()).to.equal(3);
     expect(await world.repair({ ...sale, epoch: 3 })).to.include({ outcome: 'repaired', epoch: 4, unitsLeft: 6 });
+  });
+
+  it('a timer renews its lease while MySQL takes long to answer: nobody takes over [R10]', async () => {
+    await busySale();
+    world.store.restart();
+    const ports = world.ports();
+    let wake = (): void => undefined;
+    const untilWoken = (signal: AbortSignal): Promise<void> =>
+      new Promise((resolve) => {
+        wake = resolve;
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+    const sleep: Clock['sleep'] = (ms, signal) => (signal === undefined ? world.clock.sleep(ms) : untilWoken(signal));
+    const orderPage: RepairPorts['repository']['orderPage'] = async (...args) => {
+      for (let third = 0; third < 6; third++) {
+        world.clock.advance(OPTIONS.leaseMs / 3);
+        wake();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(await world.repair(sale)).to.deep.equal({ outcome: 'busy' });
+      return ports.repository.orderPage(...args);
+    };
+    const slow = { ...ports, clock: { ...ports.clock, sleep }, repository: { ...ports.repository, orderPage } };
+    expect(await world.repair(sale, slow)).to.include({ outcome: 'repaired', epoch: 2, unitsLeft: 6 });
+  });
+
+  it('sends Redis what there is to stage and nothing else, but for one renewal of each lease', async () => {
+    sale = await world.openSale({ stock: 100, buckets: 4 });
+    for (let buyer = 0; buyer < 25; buyer++) await world.recorded(batchOf(sale, purchasesOf(`u${buyer}`)));
+    world.store.restart({ empty: true });
+    const ports = world.ports();
+    const sizes: number[] = [];
+    const stage: RepairPorts['store']['stage'] = (ref, token, entries) => {
+      sizes.push(entries.length);
+      return ports.store.stage(ref, token, entries);
+    };
+    expect(await world.repair(sale, world.ports({ stage }))).to.include({ outcome: 'repaired', rows: 25 });
+    expect(sizes.filter((size) => size === 0)).to.have.length(4);
   });
 
   it('a server that is replaced amid a repair has no trace of it [R10, R7]', async () => {

@@ -11,6 +11,9 @@ import { DeadLetterWorld } from '../dead-letters/dead-letter-world.js';
 
 export const OPTIONS = { quietMs: 1500, waitMaxMs: 15_000, leaseMs: 10_000 };
 
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+
 /** A sale with everything around it in memory, on a server that can die and lose what it wrote. */
 export class RepairWorld extends DeadLetterWorld {
   readonly results: string[] = [];
@@ -49,10 +52,18 @@ export class RepairWorld extends DeadLetterWorld {
       repository: {
         raiseEpoch: (...args) => repair.raiseEpoch(...args),
         parkedBatchesOf: (...args) => repair.parkedBatchesOf(...args),
-        agedOrders: (...args) => repository.agedOrders(...args),
+        orderPage: (...args) => repository.orderPage(...args),
+        unlistedOrders: (...args) => repository.unlistedOrders(...args),
+        findSale: (...args) => repository.findSale(...args),
       },
       sales: this.mysql,
-      clock: this.clock,
+      progress: null,
+      clock: {
+        nowMs: () => this.clock.nowMs(),
+        monotonicMs: () => this.clock.monotonicMs(),
+        // The timer that renews the leases must not move the clock.
+        sleep: (ms, signal) => (signal === undefined ? this.clock.sleep(ms) : untilAborted(signal)),
+      },
       log: this.log,
     };
   }

@@ -1,0 +1,54 @@
+import { OperationalError } from '../core/errors.js';
+import { isLive } from '../core/order.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { AgedOrder, OrderCursor, OrderPage, ReconcileRepository } from '../core/ports/reconcile-repository.js';
+import type { Sale } from '../core/sale.js';
+
+export interface RowPorts {
+  readonly repository: Pick<ReconcileRepository, 'orderPage' | 'unlistedOrders' | 'findSale'>;
+  readonly clock: Clock;
+}
+
+/** Pauses before the second and later tries of one page: MySQL may fail over, and all that was read would be lost. */
+const RETRY_MS = [100, 250, 500, 1000, 2000, 4000] as const;
+
+/** Units of live orders. */
+export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
+  rows.reduce((sum, { state, quantity }) => sum + (isLive(state) ? quantity : 0), 0);
+
+/**
+ * Every row of a sale, in chunks, in the time of this sale. If its live orders do not add up to a `sold` that stood still
+ * meanwhile, rows are missing where writers note them; then they are searched for in all of `orders`.
+ * @param sale as it was before
+ * @throws OperationalError mysql, after some tries
+ */
+export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): AsyncGenerator<readonly AgedOrder[]> {
+  const read = (from: OrderCursor | null): Promise<OrderPage> => {
+    const page = retried(() => repository.orderPage(sale.saleId, from), clock);
+    page.catch(() => undefined); // it is awaited later, or by nobody if the reader has stopped
+    return page;
+  };
+  let liveUnits = 0;
+  let reading: Promise<OrderPage> | null = read(null);
+  while (reading !== null) {
+    const { rows, next }: OrderPage = await reading;
+    reading = next === null ? null : read(next); // while the reader works on this one
+    liveUnits += liveUnitsOf(rows);
+    if (rows.length > 0) yield rows;
+  }
+  if (liveUnits === sale.sold) return;
+  const after = await retried(() => repository.findSale(sale.saleId), clock);
+  if (after?.sold === sale.sold) yield* repository.unlistedOrders(sale);
+}
+
+async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
+  for (const pauseMs of RETRY_MS) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof OperationalError) || !error.retryable) throw error;
+      await clock.sleep(pauseMs);
+    }
+  }
+  return call();
+}

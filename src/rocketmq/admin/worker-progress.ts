@@ -1,0 +1,87 @@
+import { OperationalError } from '../../core/errors.js';
+import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
+import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
+import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
+import { encodeRequest, exchange, type RemotingAddress, REQUEST } from './remoting.js';
+
+/** One queue of one broker, as a group reads it. */
+interface QueueStats {
+  readonly queue: string;
+  /** Behind the last message. */
+  readonly end: number;
+  /** Behind the last message that some consumer of the group was given. */
+  readonly received: number;
+}
+
+const LATELY_MS = 200;
+
+export interface Consumed {
+  readonly topic: string;
+  readonly group: string;
+}
+
+/** What workers consume. */
+const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((group) => {
+  return { group, topic: GROUP_TOPICS[group] };
+});
+
+/**
+ * Asks every broker of the cluster over the admin protocol; the gRPC endpoint tells no offsets. Consumers pop here, so the
+ * offset of their group moves when a message is given to one of them, and not when it is acked.
+ */
+export function createWorkerProgress(
+  namesrvAddr: string,
+  consumed: readonly Consumed[] = BATCHES,
+  cluster: string = DEFAULT_CLUSTER,
+): WorkerProgress {
+  const ask = async (): Promise<QueueStats[]> => {
+    try {
+      const brokers = await masterBrokers(parseAddress(namesrvAddr.split(';')[0] ?? ''), cluster);
+      if (brokers.length === 0) throw new Error(`it knows no broker of the cluster ${cluster}`);
+      const found: QueueStats[] = [];
+      for (const broker of brokers) for (const one of consumed) found.push(...(await statsOf(broker, one)));
+      return found;
+    } catch (cause) {
+      const message = `NAMESRV_ADDR ${namesrvAddr}: no progress of the workers: ${String(cause)}`;
+      throw new OperationalError('rocketmq', message, { retryable: true, cause });
+    }
+  };
+  let last: { readonly atMs: number; readonly stats: Promise<QueueStats[]> } | null = null;
+  const now = (): Promise<QueueStats[]> => {
+    last = { atMs: Date.now(), stats: ask() };
+    return last.stats;
+  };
+  // After a restart of Redis many sales wait at once; what was received only grows.
+  const lately = (): Promise<QueueStats[]> =>
+    last !== null && Date.now() - last.atMs < LATELY_MS ? last.stats : now();
+  return {
+    ends: async () => new Map((await now()).map(({ queue, end }) => [queue, end])),
+    async haveReceived(ends: QueueEnds): Promise<boolean> {
+      const received = new Map((await lately()).map((one) => [one.queue, one.received]));
+      return [...ends].every(([queue, end]) => end === 0 || (received.get(queue) ?? 0) >= end);
+    },
+  };
+}
+
+async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Promise<QueueStats[]> {
+  const fields = { consumerGroup: group, topic };
+  const answer = await exchange(broker, encodeRequest(REQUEST.consumeStats, '', fields));
+  if (answer.code !== 0) throw new Error(answer.remark ?? `the broker refused with code ${answer.code}`);
+  const prefix = `${broker.host}:${broker.port}/${topic}/`;
+  return parseConsumeStats(answer.body).map((stats) => ({ ...stats, queue: prefix + stats.queue }));
+}
+
+/** Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`, which JSON does not allow. */
+export function parseConsumeStats(body: string): QueueStats[] {
+  const found: QueueStats[] = [];
+  for (const [, queue = '', offsets = ''] of body.matchAll(/\{([^{}]*"queueId":[^{}]*)\}\s*:\s*\{([^{}]*)\}/g)) {
+    const read = (name: string, of: string): number => {
+      const value = new RegExp(`"${name}":(-?\\d+)`).exec(of)?.[1];
+      if (value === undefined) throw new Error(`the answer has no ${name}`);
+      return Number(value);
+    };
+    const queueId = String(read('queueId', queue));
+    found.push({ queue: queueId, end: read('brokerOffset', offsets), received: read('consumerOffset', offsets) });
+  }
+  return found;
+}

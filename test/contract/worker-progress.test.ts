@@ -1,0 +1,55 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../src/core/errors.js';
+import type { DeliverySource } from '../../src/core/ports/channels.js';
+import { createWorkerProgress } from '../../src/rocketmq/admin/worker-progress.js';
+import { until } from '../chaos/harness/wait.js';
+import {
+  freshBatch,
+  memoryWorld,
+  nextDelivery,
+  REDRIVES_COUNTED,
+  rocketmqWorld,
+  type BrokerWorld,
+} from './broker-worlds.js';
+
+for (const [name, createWorld] of [
+  ['memory', memoryWorld],
+  ['rocketmq', rocketmqWorld],
+] as const) {
+  describe(`contract WorkerProgress on ${name}`, function () {
+    this.timeout(90_000);
+    let world: BrokerWorld;
+    let source: DeliverySource;
+    before(async () => {
+      world = await createWorld();
+      source = await world.source(REDRIVES_COUNTED.topic, REDRIVES_COUNTED.group);
+    });
+    after(() => world?.close());
+
+    it('tells whether all messages up to a moment were given to somebody, acked or not', async () => {
+      const channel = await world.redriveChannel();
+      const progress = world.progress([REDRIVES_COUNTED]);
+      const batches = [freshBatch(), freshBatch(), freshBatch()];
+      for (const batch of batches) await channel.publish(batch);
+      const ends = await progress.ends();
+      expect(await progress.haveReceived(ends), 'before anybody has asked for them').to.equal(false);
+
+      const last = nextDelivery(world, source, batches[2]!, 20_000); // those on the way there are not acked
+      await until('all were given', () => progress.haveReceived(ends), 20_000);
+      await (await last)?.ack();
+
+      await channel.publish(freshBatch());
+      expect(await progress.haveReceived(ends), 'what comes later does not count').to.equal(true);
+      expect(await progress.haveReceived(await progress.ends())).to.equal(false);
+    });
+  });
+}
+
+describe('WorkerProgress on rocketmq', () => {
+  it('fails where no server answers', async () => {
+    const error = await createWorkerProgress('127.0.0.1:1')
+      .ends()
+      .catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'rocketmq' });
+  });
+});
