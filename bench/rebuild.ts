@@ -105,11 +105,14 @@ async function rebuild(title: string): Promise<void> {
   const sale = await stores.sales.find(saleId);
   if (sale === null) throw new Error('the sale is gone');
   const startedMs = clock.nowMs();
+  const cpu = process.cpuUsage();
   const steps: string[] = [];
   const onStep = ({ step }: RepairStep): void => void steps.push(`${step} ${seconds(startedMs)}`);
   const result = await repairSale(sale, { ...stores, progress: null, clock, log }, OPTIONS, { actor: 'bench', onStep });
+  const { user, system } = process.cpuUsage(cpu);
   await mysql.close();
   if (result.outcome !== 'repaired' || result.rows !== ORDERS)
     throw new Error(`not rebuilt: ${JSON.stringify(result)}`);
-  say(`${ORDERS} orders among ${OTHERS}, ${title}: shut for ${seconds(startedMs)} s (${steps.join(', ')})`);
+  const used = `${((user + system) / 1e6).toFixed(1)} s of CPU here`;
+  say(`${ORDERS} orders among ${OTHERS}, ${title}: shut for ${seconds(startedMs)} s (${steps.join(', ')}; ${used})`);
 }

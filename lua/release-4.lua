@@ -17,7 +17,8 @@ if redis.call('HGET', KEYS[4], 'state') == 'repair' then return { 'repairing', l
 local entry = redis.call('HGET', KEYS[3], key)
 if not entry then return { 'nothing', left, now_ms } end
 local state, id, quantity = string.match(entry, '^(%a+):([^:]+):(%d+)$')
-local ours = (state == 'held' and (ARGV[3] == '' or id == ARGV[3])) or (state == 'ordered' and id == ARGV[4])
+-- An order is that of the row, whatever its id: MySQL has one row per request, and it may have lost an earlier one.
+local ours = state == 'ordered' or (state == 'held' and (ARGV[3] == '' or id == ARGV[3]))
 if not ours then return { 'nothing', left, now_ms } end
 
 redis.call('HSET', KEYS[3], key, 'released:' .. ARGV[4] .. ':' .. quantity)

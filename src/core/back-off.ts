@@ -1,11 +1,11 @@
 /** After the first delivery of a message, ms. */
-const FIRST_MS = 1_000;
+export const RETRY_FIRST_MS = 1_000;
 /** After the n-th delivery, in first pauses. The broker gives up after 5 retries, so about 2 minutes of tries. */
 const STEPS = [1, 5, 15, 30, 60] as const;
 const JITTER = 0.2;
 
 /** When to deliver a message again: the wait grows with its attempts, with jitter so that many messages spread out. */
-export function retryDelayMs(attempt: number, firstMs: number = FIRST_MS): number {
+export function retryDelayMs(attempt: number, firstMs: number = RETRY_FIRST_MS): number {
   const index = Math.min(Math.max(attempt, 1), STEPS.length) - 1;
   return jittered((STEPS[index] as number) * firstMs);
 }

@@ -47,7 +47,7 @@ export const WAITING_STATES = {
   delivery_retry: {
     waits: 'a message that a consumer could not finish',
     deadline: 'retries of its group',
-    endedBy: 'the broker: it delivers again, then makes it a dead letter, which the keeper parks',
+    endedBy: 'the broker: it delivers again; after the last attempt the worker, or else the keeper, parks it',
     watchedAs: 'batch_pending',
   },
   pending_payment: {
@@ -65,7 +65,7 @@ export const WAITING_STATES = {
   dead_letter_parked: {
     waits: 'a message that no attempt could handle; its units stay held',
     deadline: 'OVERDUE_DEAD_LETTER_MS',
-    endedBy: 'a person: `seckill dlq replay` or `discard`',
+    endedBy: 'a person: `seckill dlq replay` or `discard`; one that was recorded meanwhile, the keeper',
     watchedAs: 'dead_letter',
   },
   refund_due: {

@@ -6,6 +6,7 @@ import type {
   DeadLetterPage,
   DeadLetterSummary,
   DeadLetterMove,
+  ParkedBatch,
   StoredDeadLetter,
 } from '../core/ports/dead-letter-repository.js';
 import { insertAudit } from './audit-log.js';
@@ -42,6 +43,7 @@ type SummaryRow = Pick<DeadLetterRow, (typeof SUMMARY_COLUMNS)[number]>;
 export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepository {
   return {
     park: (deadLetter) => park(pool, deadLetter),
+    parkedBatches: (afterBatchId, max) => parkedBatches(pool, afterBatchId, max),
     list: (filter, page) => list(pool, filter, page),
     count: (filter) => count(pool, filter),
     find: (deadLetterId) => find(pool, deadLetterId),
@@ -52,7 +54,7 @@ export function createDeadLetterRepository(pool: MysqlPool): DeadLetterRepositor
       })),
     close: (deadLetterId, actor, end, note) =>
       move(pool, deadLetterId, actor, `dead_letter.${end}`, ({ replays }) => ({
-        set: { state: end, note: cut(note, DETAIL_MAX) },
+        set: { state: end, note: cut(note, DETAIL_MAX), parked_batch: null },
         after: { state: end, replays, note },
       })),
     keepParked: (deadLetterId, actor, note) =>
@@ -73,6 +75,7 @@ async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' |
     origin_topic: cut(deadLetter.originTopic),
     sale_id: deadLetter.saleId === null ? null : cut(deadLetter.saleId),
     batch_id: deadLetter.batchId === null ? null : cut(deadLetter.batchId),
+    parked_batch: deadLetter.isBatch === true ? deadLetter.batchId : null,
     body: cut(deadLetter.body, BODY_MAX),
     reason: deadLetter.reason,
     detail: cut(deadLetter.detail, DETAIL_MAX),
@@ -85,6 +88,20 @@ async function park(pool: MysqlPool, deadLetter: DeadLetter): Promise<'parked' |
     if (error instanceof MysqlError && error.kind === 'duplicate') return 'already_parked';
     throw error;
   }
+}
+
+/** By the key that holds parked batches only. */
+async function parkedBatches(pool: MysqlPool, afterBatchId: string, max: number): Promise<ParkedBatch[]> {
+  const page = knex('dead_letters')
+    .select('id', 'parked_batch', 'body')
+    .where('parked_batch', '>', afterBatchId)
+    .orderBy('parked_batch')
+    .limit(max);
+  return (await select(pool, page)).map(({ id, parked_batch, body }) => ({
+    deadLetterId: id,
+    batchId: parked_batch ?? '',
+    body,
+  }));
 }
 
 /** By primary key, so that a page costs the same wherever it begins. */

@@ -156,6 +156,17 @@ const REPLAY_COLUMNS = `ALTER TABLE dead_letters
   ADD COLUMN replay_started_at DATETIME(3) NULL,
   ADD COLUMN note ${TEXT} NULL`;
 
+/** One parked dead letter per batch. Those that were parked before keep theirs; of several, the oldest counts. */
+const PARKED_BATCH = `ALTER TABLE dead_letters
+  ADD COLUMN parked_batch ${ID} NULL,
+  ADD UNIQUE KEY parked_batch (parked_batch)`;
+const MARK_PARKED_BATCHES = `UPDATE dead_letters AS letter
+  JOIN (SELECT MIN(id) AS id FROM dead_letters
+    WHERE state = 'parked' AND reason IN ('retries_exhausted', 'unknown_sale')
+      AND consumer_group IN ('seckill-order-writer', 'seckill-order-writer-redrive')
+    GROUP BY batch_id) AS oldest ON oldest.id = letter.id
+  SET letter.parked_batch = letter.batch_id`;
+
 /** What is to be repaired; `subject` is sale, user and request, so two ids and a number fit into it. */
 const COMPENSATION_JOBS = `CREATE TABLE IF NOT EXISTS compensation_jobs (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -347,6 +358,11 @@ async function saleEdits(knex: Knex): Promise<void> {
   await create(knex, SALE_EDITS);
 }
 
+async function parkedBatches(knex: Knex): Promise<void> {
+  await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
+  await knex.raw(MARK_PARKED_BATCHES);
+}
+
 /**
  * Ranges may overlap, so those of workers that write meanwhile, and those of a migrator that was killed half-way, do no
  * harm. Nothing is locked: in READ COMMITTED the SELECT of an INSERT reads what is committed.
@@ -376,6 +392,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0006-refund-attempts', up: (knex) => addColumns(knex, 'refunds', 'attempts', ATTEMPT_COLUMNS) },
   { name: '0007-entry-rules', up: (knex) => create(knex, ENTRY_RULES) },
   { name: '0008-order-ranges', up: orderRanges },
+  { name: '0009-dead-letter-batch', up: parkedBatches },
   { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
   { name: '0011-payment-attempts', up: paymentAttempts },
   { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },

@@ -231,6 +231,8 @@ export interface DeadLetterRow {
   readonly replays: number;
   readonly replay_started_at: Date | null;
   readonly note: string | null;
+  /** The batch, while this is its one parked dead letter. */
+  readonly parked_batch: string | null;
 }
 
 export interface CompensationJobRow {

@@ -85,7 +85,7 @@ export function draftRows(
       } else if (isLive(row.state)) {
         live.push({ userId: row.userId, requestId: row.requestId, orderId: row.orderId, state: row.state });
       } else if (isOlder || row.batchId !== batch.batchId) {
-        releases.push(releaseOf(batch, row));
+        releases.push(releaseOf(batch, row, isOlder));
       }
     }
     if (live.length > 0) found.set(batch, live);
@@ -101,10 +101,15 @@ function takesPlace(saleId: string, userId: string, known: Known, winners: Set<s
   return true;
 }
 
-function releaseOf(batch: Batch, row: Order): Release {
+/**
+ * Where the guard refused the row, its unit never existed. But an older batch has taken its own in the present epoch,
+ * from a stock that was counted anew: where the row is of another batch, that unit goes back.
+ */
+function releaseOf(batch: Batch, row: Order, isOlder: boolean): Release {
   const { saleId, bucket, batchId } = batch;
   const { userId, requestId, orderId, reason } = row;
-  return { saleId, bucket, userId, requestId, orderId, batchId, withUnits: reason !== 'oversold_guard' };
+  const withUnits = reason !== 'oversold_guard' || (isOlder && row.batchId !== batchId);
+  return { saleId, bucket, userId, requestId, orderId, batchId, withUnits };
 }
 
 /**

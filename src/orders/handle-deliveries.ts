@@ -5,12 +5,12 @@ import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-
 import type { Delivery } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
-import { retryDelayMs } from '../core/back-off.js';
+import { RETRY_FIRST_MS, retryDelayMs } from '../core/back-off.js';
 import type { RetryReason, WorkerMetrics } from './metrics.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
-  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire'>;
+  readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire' | 'leaveAlone'>;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
@@ -23,6 +23,9 @@ export interface HandleOptions extends RecordOptions {
   /** Pause before the second delivery of a batch that could not be written, ms; later ones grow. Default 1000. */
   readonly retryFirstMs?: number;
 }
+
+/** In first pauses: a message that was asked for again has been delivered and tried by then, also by a busy worker. */
+const AGAIN_WITHIN = 60;
 
 /** A delivery whose body is a batch. */
 export interface BatchDelivery {
@@ -47,8 +50,8 @@ interface Recorded extends BatchDelivery {
 // A delivery that was received is, in the end, in one of these states:
 // - recorded: its rows are committed in MySQL; then it is marked recorded in Redis; then it is acked
 // - not marked: its rows are committed, Redis did not answer. It comes again and finds them, or the keeper marks it
-// - parked: it is no batch, or of no sale. It is in `dead_letters`, and acked
-// - retried: something about the batch itself. It comes again after a pause, and is a dead letter after its last attempt
+// - parked: it is no batch, or of no sale, or was tried too often. It is in `dead_letters`, and acked
+// - retried: something about the batch itself. It comes again after a pause, and is parked after its last attempt
 // - postponed: MySQL or the sale is not usable now. It stays with the worker, which tries it again
 // The order of the steps makes a death between any two of them repeat only what is safe to repeat.
 
@@ -109,10 +112,9 @@ export async function handleDeliveries(
           outage ??= result.error;
           break;
         }
-        metrics.delivered('retry', batch.purchases.length);
         const { reason, error } = result;
         log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
-        await delivery.retryAfter(retryDelayMs(delivery.attempt, options.retryFirstMs));
+        await retryOrPark(delivery, batch, `${reason}${error === null ? '' : `: ${error.said}`}`, ports, options);
         break;
       }
       default:
@@ -127,6 +129,31 @@ export async function handleDeliveries(
 const isPassing = (reason: RetryReason): boolean =>
   reason === 'unavailable' || reason === 'no_order_ids' || reason === 'repairing';
 
+/**
+ * It comes again after a pause, and until well after that the re-drive leaves the batch alone. After its last attempt it
+ * is parked here, where its error is known; the broker parks what a worker died with.
+ */
+async function retryOrPark(
+  delivery: Delivery,
+  batch: Batch,
+  detail: string,
+  ports: HandlePorts,
+  options: HandleOptions,
+): Promise<void> {
+  if (delivery.attempt > WRITER_RETRIES_MAX) {
+    return park(delivery, batch, 'retries_exhausted', detail, ports, options);
+  }
+  ports.metrics.delivered('retry', batch.purchases.length);
+  const { retryFirstMs = RETRY_FIRST_MS } = options;
+  const delayMs = retryDelayMs(delivery.attempt, retryFirstMs);
+  try {
+    await ports.store.leaveAlone(batch, [{ batchId: batch.batchId, forMs: delayMs + AGAIN_WITHIN * retryFirstMs }]);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error; // without the note a duplicate may be published
+  }
+  await delivery.retryAfter(delayMs);
+}
+
 /** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
@@ -139,12 +166,8 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
     if (!(error instanceof OperationalError)) throw error;
     const saleIds = new Set(recorded.map(({ batch }) => batch.saleId));
     if (saleIds.size > 1) {
-      for (const saleId of saleIds) {
-        await markAndAck(
-          recorded.filter(({ batch }) => batch.saleId === saleId),
-          ports,
-        );
-      }
+      const oneSale = (saleId: string) => recorded.filter(({ batch }) => batch.saleId === saleId);
+      await Promise.all([...saleIds].map((saleId) => markAndAck(oneSale(saleId), ports)));
     } else await Promise.all(recorded.map((one) => notMarked(one, error, ports)));
   }
 }
@@ -174,7 +197,7 @@ async function notMarked(
 async function park(
   delivery: Delivery,
   batch: Batch | null,
-  reason: DeadLetterReason & ('undecodable' | 'unknown_version' | 'unknown_sale'),
+  reason: DeadLetterReason,
   detail: string,
   { deadLetters, store, metrics, log }: HandlePorts,
   { group, topic, retryFirstMs }: HandleOptions,
@@ -189,13 +212,14 @@ async function park(
       saleId: batch?.saleId ?? properties.get('saleId') ?? null,
       batchId: batch?.batchId ?? properties.get('batchId') ?? null,
       body,
+      isBatch: batch !== null,
       reason,
       detail,
       attempts: attempt,
     });
     if (batch !== null) await store.park(batch);
     await delivery.ack();
-    log.error({ messageId, batchId: batch?.batchId, reason, detail }, 'message parked as a dead letter');
+    log.error({ messageId, batchId: batch?.batchId, reason }, 'message parked as a dead letter');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     log.warn({ messageId, reason, error: error.message }, 'could not park the message, it comes again');

@@ -12,7 +12,8 @@ export type DeliveryVerdict =
   | 'not_marked'
   | 'undecodable'
   | 'unknown_version'
-  | 'unknown_sale';
+  | 'unknown_sale'
+  | 'retries_exhausted';
 
 /**
  * Why the rows of a batch could not be written now. Three are for batches of an older epoch, which take their units

@@ -27,6 +27,7 @@ import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits 
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
 import { resolvePayments } from '../orders/resolve-payments.js';
+import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
@@ -77,6 +78,8 @@ const ROWS_PER_LEASE = 64;
 const REFUNDS_PER_LEASE = 16;
 /** Longer than any call of a provider; also for the attempts to pay. */
 const REFUND_LEASE_MS = 60_000;
+/** A dead letter that is over waits for nobody. */
+const CLOSE_EVERY_MS = 10_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
@@ -162,6 +165,7 @@ export function planJobs(
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
       return [RECEIVE_EVERY_MS, collect];
     }),
+    [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
 
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
     [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],

@@ -1,9 +1,9 @@
 import { decodeBatch } from '../core/batch.js';
-import { OperationalError } from '../core/errors.js';
 import { isLive } from '../core/order.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketRef } from '../core/bucket.js';
+import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
@@ -29,16 +29,9 @@ export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOpti
   return {
     name: 'mark-recorded',
     async runOnce(): Promise<void> {
-      let failure: OperationalError | null = null;
-      for (const ref of await pendingBuckets(ports)) {
-        try {
-          await markBucket(ref, ports, options);
-        } catch (error) {
-          if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
-          failure ??= error; // a sale that is being rebuilt must not delay the others
-        }
-      }
-      if (failure !== null) throw failure;
+      const faults = new BucketFaults(); // also that of a sale which is being rebuilt
+      await faults.forEach(await pendingBuckets(ports, faults), (ref) => markBucket(ref, ports, options));
+      faults.throwIfAny();
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { BucketRef } from '../core/bucket.js';
+import { BucketFaults } from '../core/bucket-faults.js';
 import type { RecoveryMetrics } from './metrics.js';
 
 /** More live sales than this system is made for; of closed ones, those that closed last. */
@@ -15,14 +16,20 @@ export interface PendingBucketsPorts {
 /**
  * Every bucket with a batch that is deducted and not marked as recorded. Closed sales are included, since batches may
  * still be under way; of sales at rest only a count is read.
+ * @param faults gets those of buckets that did not answer
  */
-export async function pendingBuckets({ sales, store }: PendingBucketsPorts): Promise<BucketRef[]> {
+export async function pendingBuckets(
+  { sales, store }: PendingBucketsPorts,
+  faults: BucketFaults,
+): Promise<readonly BucketRef[]> {
   const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
   const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
   const refs = [...live, ...closed].flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );
-  return store.withPending(refs);
+  const found = await store.withPending(refs);
+  for (const fault of found.faults) faults.add(fault);
+  return found.refs;
 }
 
 export interface WatchPendingPorts extends PendingBucketsPorts {
@@ -31,20 +38,23 @@ export interface WatchPendingPorts extends PendingBucketsPorts {
 }
 
 /**
- * Publishes how many batches are deducted and not marked as recorded. The broker's own gauge drifts; this one cannot.
+ * Publishes how many batches are deducted and not marked as recorded, of the buckets that answer. The broker's own gauge
+ * drifts; this one cannot.
  */
 export function watchPending(ports: WatchPendingPorts): Job {
   return {
     name: 'watch-pending',
     async runOnce(): Promise<void> {
+      const faults = new BucketFaults();
       let batches = 0;
       let oldestMs = 0;
-      for (const ref of await pendingBuckets(ports)) {
+      await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
         const summary = await ports.store.pendingSummary(ref);
         batches += summary.batches;
         oldestMs = Math.max(oldestMs, summary.oldestMs);
-      }
+      });
       ports.metrics.pending(batches, oldestMs);
+      faults.throwIfAny();
     },
   };
 }

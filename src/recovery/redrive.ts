@@ -1,14 +1,16 @@
 import { decodeBatch } from '../core/batch.js';
+import type { BucketRef } from '../core/bucket.js';
+import { BucketFaults } from '../core/bucket-faults.js';
+import type { Job } from '../core/job.js';
+import type { BatchStore, PendingBatch } from '../core/ports/batch-store.js';
+import type { RedriveChannel } from '../core/ports/channels.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import type { RedriveChannel } from '../core/ports/channels.js';
-import type { BatchStore } from '../core/ports/batch-store.js';
-import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface RedrivePorts extends PendingBucketsPorts {
-  readonly store: Pick<BatchStore, 'withPending' | 'stalePending'>;
+  readonly store: Pick<BatchStore, 'withPending' | 'takeDue' | 'leaveAlone'>;
   readonly channel: RedriveChannel;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,43 +27,118 @@ export interface RedriveOptions {
   readonly max: number;
 }
 
-/** The pause between two tries of one batch doubles up to this many times `afterMs`. */
+/** What is taken and not published, because the keeper died or the broker refused, is due again after this. */
+const LEASE_MS = 20_000;
+/** Batches that are taken together, and published at the same time. */
+const PER_TAKE = 32;
+/** Takes under way, of several buckets or of one; each is at most that share of what may still be published. */
+const TAKES_AT_ONCE = 4;
+/** The pause between two publications of a batch is as long as it has waited, up to this many times `afterMs`. */
 const PAUSE_FACTOR_MAX = 16;
 
 /**
  * Publishes batches again whose message never arrived (protocol rule 8). The worker answers `already_recorded` where
- * it had arrived after all. Tries are counted in this process only: a new keeper starts with short pauses, which
- * costs a duplicate and nothing else.
+ * it had arrived after all. Who takes a batch leases it in Redis, so several keepers share the work; a batch that a
+ * consumer goes on trying is left to it in the same way (decision 29). Buckets take turns, so that a sale with very many
+ * batches does not keep those of the others waiting.
  */
-export function redrive(ports: RedrivePorts, options: RedriveOptions): Job {
-  const { store, channel, clock, log, metrics } = ports;
-  const tries = new Map<string, { count: number; dueMs: number }>();
+export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): Job {
+  const { store, clock } = ports;
+  const leaseMs = Math.min(LEASE_MS, afterMs);
+  const windows = new Windows(afterMs);
+  let served = 0;
 
   return {
     name: 'redrive',
     async runOnce(): Promise<void> {
-      const seen = new Set<string>();
-      let published = 0;
-      for (const ref of await pendingBuckets(ports)) {
-        // More than may be published: those whose pause is not over must not hide the others.
-        for (const { batchId, ageMs, body } of await store.stalePending(ref, options.afterMs, options.max * 10)) {
-          const before = tries.get(batchId) ?? { count: 0, dueMs: 0 };
-          seen.add(batchId);
-          if (published >= options.max || clock.nowMs() < before.dueMs) continue;
-          const decoded = body === null ? null : decodeBatch(body);
-          if (decoded?.outcome !== 'decoded') {
-            log.error({ batchId, saleId: ref.saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
-            continue;
-          }
-          await channel.publish(decoded.batch);
-          published++;
-          metrics.redriven(1);
-          const pauseMs = options.afterMs * Math.min(2 ** before.count, PAUSE_FACTOR_MAX);
-          tries.set(batchId, { count: before.count + 1, dueMs: clock.nowMs() + pauseMs });
-          log.info({ batchId, saleId: ref.saleId, ageMs, tries: before.count + 1 }, 'batch published again');
-        }
+      const faults = new BucketFaults();
+      let left = max;
+      /** Buckets that have no more in this run, or did not answer. */
+      const dry = new Set<string>();
+      const take = async (ref: BucketRef): Promise<void> => {
+        const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
+        if (wanted === 0 || dry.has(nameOf(ref))) return; // what other takes do not find is free again
+        left -= wanted;
+        served++;
+        const fromMs = windows.startOf(ref, clock.monotonicMs());
+        const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
+        const due = await asked.catch((error: unknown) => {
+          dry.add(nameOf(ref));
+          throw error;
+        });
+        windows.goOn(ref, due.nextFromMs);
+        left += wanted - due.batches.length;
+        if (!due.more) dry.add(nameOf(ref));
+        await publish(ref, due.batches, ports, afterMs * PAUSE_FACTOR_MAX);
+      };
+
+      let waiting = turned(await pendingBuckets(ports, faults), served);
+      while (left > 0 && waiting.length > 0) {
+        // where few buckets have more, several takes of each are under way
+        const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
+        await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
+        waiting = waiting.filter((ref) => !dry.has(nameOf(ref)));
       }
-      for (const batchId of tries.keys()) if (!seen.has(batchId)) tries.delete(batchId); // recorded meanwhile
+      faults.throwIfAny();
     },
   };
 }
+
+/** @throws OperationalError of the first batch that was not published; those that were have their pause */
+async function publish(
+  ref: BucketRef,
+  batches: readonly PendingBatch[],
+  { channel, store, log, metrics }: RedrivePorts,
+  pauseMaxMs: number,
+): Promise<void> {
+  const { saleId } = ref;
+  const tried = await Promise.allSettled(
+    batches.map(async ({ batchId, ageMs, body }) => {
+      const decoded = body === null ? null : decodeBatch(body);
+      if (decoded?.outcome !== 'decoded') {
+        log.error({ batchId, saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
+        return;
+      }
+      await channel.publish(decoded.batch);
+      metrics.redriven(1);
+      log.info({ batchId, saleId, ageMs }, 'batch published again');
+    }),
+  );
+  const done = batches.filter((_, index) => tried[index]?.status === 'fulfilled');
+  const pauses = done.map(({ batchId, ageMs }) => ({ batchId, forMs: Math.min(ageMs, pauseMaxMs) }));
+  if (pauses.length > 0) await store.leaveAlone(ref, pauses);
+  for (const one of tried) if (one.status === 'rejected') throw one.reason;
+}
+
+const turned = (refs: readonly BucketRef[], by: number): readonly BucketRef[] => {
+  const start = refs.length === 0 ? 0 : by % refs.length;
+  return [...refs.slice(start), ...refs.slice(0, start)];
+};
+
+/**
+ * From which time of deduct a bucket is looked through for batches that were never taken: where the last look ended, and
+ * from the beginning once in a while, since a Redis that was replaced may have a clock behind that of the old one.
+ */
+class Windows {
+  readonly #againMs: number;
+  #windows = new Map<string, number>();
+  #sinceMs = -Infinity;
+
+  constructor(againMs: number) {
+    this.#againMs = againMs;
+  }
+
+  startOf(ref: BucketRef, nowMs: number): number {
+    if (Math.abs(nowMs - this.#sinceMs) >= this.#againMs) {
+      this.#windows = new Map();
+      this.#sinceMs = nowMs;
+    }
+    return this.#windows.get(nameOf(ref)) ?? 0;
+  }
+
+  goOn(ref: BucketRef, fromMs: number): void {
+    this.#windows.set(nameOf(ref), fromMs);
+  }
+}
+
+const nameOf = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;

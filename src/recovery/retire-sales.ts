@@ -102,7 +102,9 @@ async function whyKept(sale: Sale, ports: RetirePorts, { markerAgeMs }: RetireOp
   const { store, repository, reconcile } = ports;
   const { saleId } = sale;
   const refs = bucketRefsOf(sale);
-  if ((await store.withPending(refs)).length > 0) return 'pending';
+  const pending = await store.withPending(refs);
+  if (pending.refs.length > 0) return 'pending';
+  for (const fault of pending.faults) throw fault;
   if ((await repository.parkedBatchesOf(saleId)).length > 0) return 'parked';
   if ((await repository.stuckRows(saleId, { olderThanMs: 0, attemptsMin: 0 }, 1)).length > 0) return 'outbox';
   if ((await reconcile.jobs({ saleId, state: 'pending' }, { max: 1 })).length > 0) return 'compensation';

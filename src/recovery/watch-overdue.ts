@@ -7,6 +7,7 @@ import {
 } from '../core/waiting-states.js';
 import type { OverdueOrders } from '../core/ports/order-transitions.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
+import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
@@ -27,12 +28,12 @@ export interface OverdueDeadlines extends Readonly<Record<AgedState, number>> {
 type PublishedElsewhere = 'sale_shut' | 'units_lent';
 
 /**
- * Publishes for each state how much waits beyond its deadline. If a store does not answer, only its own figures are
- * missing, and the run counts as failed.
+ * Publishes for each state how much waits beyond its deadline. If a store, or one of the Redis servers, does not answer,
+ * only its own figures are missing, and the run counts as failed.
  */
 export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlines): Job {
-  const count = async (state: Exclude<WatchedState, PublishedElsewhere>): Promise<Overdue> => {
-    if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending);
+  const count = async (state: Exclude<WatchedState, PublishedElsewhere>, faults: BucketFaults): Promise<Overdue> => {
+    if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending, faults);
     if (state !== 'pending_payment') return ports.repository.overdue(state, deadlines[state]);
     const { orders, oldestMs } = await ports.moves.overdue();
     return { count: orders, oldestMs };
@@ -41,26 +42,29 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
     name: 'watch-overdue',
     async runOnce(): Promise<void> {
       const failures: unknown[] = [];
+      const faults = new BucketFaults();
       for (const state of WATCHED_STATES) {
         if (state === 'sale_shut' || state === 'units_lent') continue;
         try {
-          const overdue = await count(state);
+          const overdue = await count(state, faults);
           ports.metrics.overdue(state, overdue.count, overdue.oldestMs);
         } catch (error) {
           failures.push(error);
         }
       }
       if (failures.length > 0) throw failures[0];
+      faults.throwIfAny();
     },
   };
 }
 
-async function lateBatches(ports: WatchOverduePorts, afterMs: number): Promise<Overdue> {
+/** Those of the buckets that answer. */
+async function lateBatches(ports: WatchOverduePorts, afterMs: number, faults: BucketFaults): Promise<Overdue> {
   let [count, oldestMs] = [0, 0];
-  for (const ref of await pendingBuckets(ports)) {
+  await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
     const late = await ports.store.overduePending(ref, afterMs);
     count += late.batches;
     oldestMs = Math.max(oldestMs, late.oldestMs);
-  }
+  });
   return { count, oldestMs };
 }

@@ -2,21 +2,38 @@ import { Cluster } from 'ioredis';
 import { bucketsOfBatch, type Batch } from '../core/batch.js';
 import { Bug, OperationalError } from '../core/errors.js';
 import { encodeOrderNotifications } from '../core/order-notifications.js';
-import { purchaseKey } from '../core/purchase.js';
+import { parseRequestEntry } from '../core/outcome.js';
+import { purchaseKey, type Purchase } from '../core/purchase.js';
 import { homeBucket, type BucketRef } from '../core/bucket.js';
 import {
   UNPARK_WORDS,
+  type DueBatches,
   type Reacquired,
   type PendingBatch,
+  type PendingBuckets,
   type Release,
   type BatchStore,
   type Unparked,
 } from '../core/ports/batch-store.js';
-import { asOperationalError, serverNowMs, type RedisClient, type RedisConnection } from './connection.js';
-import { bucketKeys, notificationsChannel } from './keys.js';
+import {
+  asOperationalError,
+  eachOrFault,
+  redisFault,
+  serverNowMs,
+  type RedisClient,
+  type RedisConnection,
+} from './connection.js';
+import { bucketKeys, notificationsChannel, type BucketKeys } from './keys.js';
 import { createRepairAsks } from './repair-asks.js';
 import { markerBody, asList } from './replies.js';
 
+/**
+ * Scripts of one call under way. Many calls run at the same time (each row of the outbox is one), and purchases wait
+ * behind their scripts: after a mass expiry tens of thousands sent at once would outlast the reply time-out.
+ */
+const RELEASES_AT_ONCE = 64;
+/** One look of a script: a millisecond of its server. */
+const LOOKED_AT_PER_CALL = 1_000;
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
@@ -43,7 +60,12 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
     async release(releases): Promise<('released' | 'nothing')[]> {
       const words = await asOperationalError('release', async () => {
         const buckets = await currentBuckets(redis, releases);
-        return Promise.all(releases.map((release, index) => releaseOne(run, release, buckets[index] ?? null)));
+        const done: unknown[] = [];
+        for (let start = 0; start < releases.length; start += RELEASES_AT_ONCE) {
+          const some = releases.slice(start, start + RELEASES_AT_ONCE);
+          done.push(...(await Promise.all(some.map((one, i) => releaseOne(run, one, buckets[start + i] ?? null)))));
+        }
+        return done;
       });
       throwIfInRepair('release', words);
       return words.map((word) => {
@@ -55,7 +77,14 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
     stalePending: (ref, olderThanMs, max) =>
       asOperationalError('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
 
-    withPending: (refs) => asOperationalError('find buckets with pending batches', () => withPending(redis, refs)),
+    takeDue: (ref, terms) => asOperationalError('take batches', () => takeDue(connection, ref, terms)),
+
+    async leaveAlone(ref, pauses): Promise<void> {
+      const list = JSON.stringify(pauses.map(({ batchId, forMs }) => [batchId, Math.ceil(forMs)]));
+      await asOperationalError('leave-alone', () => run('leave-alone', [bucketKeys(ref).redrives], [list]));
+    },
+
+    withPending: (refs) => withPending(redis, refs),
 
     async pendingSummary(ref): Promise<{ batches: number; oldestMs: number }> {
       const { pending } = bucketKeys(ref);
@@ -81,10 +110,14 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
     async park(batch): Promise<void> {
       await asOperationalError('park', async () => {
         const buckets = bucketsOfBatch(batch, await readEpochAndBuckets(redis, batch));
-        const keys = buckets.map((bucket) => bucketKeys({ saleId: batch.saleId, bucket }).pending);
-        return Promise.all(keys.map((pending) => redis.zrem(pending, batch.batchId)));
+        const keys = buckets.map((bucket) => bucketKeys({ saleId: batch.saleId, bucket }));
+        return Promise.all(
+          keys.flatMap(({ pending, redrives }) => [pending, redrives].map((key) => redis.zrem(key, batch.batchId))),
+        );
       });
     },
+
+    heldElsewhere: (batch) => asOperationalError('read requests', () => heldElsewhere(redis, batch)),
 
     async unpark(batch): Promise<Unparked> {
       const word = await unparkInAllBuckets(connection, batch);
@@ -151,6 +184,22 @@ async function reacquireIn(
   const keys = [stock, sale, buyers, requests, tx + batch.batchId, pending];
   const args = [batch.body, epoch, JSON.stringify([...skipped])];
   return parseReacquired(asList(await asOperationalError('reacquire', () => run('reacquire', keys, args))));
+}
+
+async function heldElsewhere(redis: RedisClient, batch: Batch): Promise<Set<string>> {
+  const { saleId, batchId, purchases } = batch;
+  const { buckets } = await readEpochAndBuckets(redis, batch);
+  const homeOf = ({ userId }: Purchase): number => (buckets > 1 ? homeBucket(userId, buckets) : batch.bucket);
+  const held = new Set<string>();
+  for (const bucket of new Set(purchases.map(homeOf))) {
+    const keys = purchases.filter((purchase) => homeOf(purchase) === bucket).map(purchaseKey);
+    const entries = await redis.hmget(bucketKeys({ saleId, bucket }).requests, ...keys);
+    keys.forEach((key, index) => {
+      const entry = parseRequestEntry(entries[index] ?? '');
+      if (entry?.state === 'held' && entry.batchId !== batchId) held.add(key);
+    });
+  }
+  return held;
 }
 
 /** @returns the word of the batch's own bucket, which always has its marker */
@@ -233,26 +282,32 @@ function parseReacquired([word, lost, elsewhere]: readonly unknown[]): Reacquire
   }
 }
 
-async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<BucketRef[]> {
+async function withPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<PendingBuckets> {
   const found: BucketRef[] = [];
+  const faults: OperationalError[] = [];
   for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
     const slice = refs.slice(start, start + REFS_PER_PIPELINE);
-    const counts = await countPending(redis, slice);
-    found.push(...slice.filter((_, index) => (counts[index] ?? 0) > 0));
+    for (const [index, count] of (await countPending(redis, slice)).entries()) {
+      if (count instanceof OperationalError) faults.push(count);
+      else if (count > 0) found.push(slice[index] as BucketRef);
+    }
   }
-  return found;
+  return { refs: found, faults };
 }
 
 /** In a pipeline: one command each would cost the keeper and Redis a system call per sale. */
-async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<number[]> {
+async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Promise<(number | OperationalError)[]> {
+  const what = 'find buckets with pending batches';
   const keys = refs.map((ref) => bucketKeys(ref).pending);
   // a pipeline goes to one server, and these keys are on several
-  if (redis instanceof Cluster) return Promise.all(keys.map((key) => redis.zcard(key)));
-  const replies = await redis.pipeline(keys.map((key) => ['zcard', key])).exec();
+  if (redis instanceof Cluster) return eachOrFault(what, keys, (key) => redis.zcard(key));
+  const replies = await redis
+    .pipeline(keys.map((key) => ['zcard', key]))
+    .exec()
+    .catch((cause: unknown) => keys.map(() => [cause, null] as const));
   return keys.map((_, index) => {
     const [error, count] = replies?.[index] ?? [new Error('the pipeline was cut off')];
-    if (error) throw error;
-    return Number(count);
+    return error ? redisFault(what, error) : Number(count);
   });
 }
 
@@ -269,6 +324,30 @@ async function stalePending(
   for (let i = 0; i < found.length; i += 2) {
     stale.push({ batchId: found[i] as string, ageMs: nowMs - Number(found[i + 1]) });
   }
+  return withBodies(redis, keys, stale);
+}
+
+async function takeDue(
+  { redis, run }: RedisConnection,
+  ref: BucketRef,
+  { olderThanMs, leaseMs, max, fromMs }: Parameters<BatchStore['takeDue']>[1],
+): Promise<DueBatches> {
+  const keys = bucketKeys(ref);
+  const args = [olderThanMs, leaseMs, max, LOOKED_AT_PER_CALL, fromMs];
+  const [nowMs, nextFromMs, more, ...taken] = asList(await run('take-due', [keys.pending, keys.redrives], args));
+  const due: { batchId: string; ageMs: number }[] = [];
+  for (let i = 0; i < taken.length; i += 2) {
+    due.push({ batchId: String(taken[i]), ageMs: Number(nowMs) - Number(taken[i + 1]) });
+  }
+  return { batches: await withBodies(redis, keys, due), nextFromMs: Number(nextFromMs), more: more === 1 };
+}
+
+/** Reads what a re-drive sends. One that is recorded by now is left out. */
+async function withBodies(
+  redis: RedisClient,
+  keys: BucketKeys,
+  stale: readonly { batchId: string; ageMs: number }[],
+): Promise<PendingBatch[]> {
   if (stale.length === 0) return [];
   const markers = await redis.mget(stale.map(({ batchId }) => keys.tx + batchId));
   const batches = stale.map((batch, index) => ({ ...batch, body: markerBody(markers[index] ?? null) }));

@@ -95,7 +95,7 @@ async function welcome(server: Redis, load: (server: Redis) => Promise<void>): P
 }
 
 /** Turns what the driver threw into our error, once. */
-function redisFault(what: string, cause: unknown): OperationalError {
+export function redisFault(what: string, cause: unknown): OperationalError {
   return new OperationalError('redis', `${what}: ${reasonOf(cause)}`, { retryable: true, cause });
 }
 
@@ -122,6 +122,16 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
   } catch (cause) {
     throw redisFault(what, cause);
   }
+}
+
+/** Asks for one thing of each of many buckets, in order. They are on several servers, so each fails alone. */
+export async function eachOrFault<R, T>(
+  what: string,
+  refs: readonly R[],
+  ask: (ref: R) => Promise<T>,
+): Promise<(T | OperationalError)[]> {
+  const asked = await Promise.allSettled(refs.map(ask));
+  return asked.map((one) => (one.status === 'fulfilled' ? one.value : redisFault(what, one.reason)));
 }
 
 /** Resolves when every server answers. @throws OperationalError redis */

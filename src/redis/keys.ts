@@ -10,6 +10,8 @@ export interface BucketKeys {
   readonly buyers: string;
   readonly requests: string;
   readonly pending: string;
+  /** Until when the re-drive leaves batches alone; expires by itself. */
+  readonly redrives: string;
   /** Transfers to other buckets, and the last transfer that came from each. */
   readonly moves: string;
   /** The marker of one batch is `tx` + batchId. */
@@ -27,6 +29,7 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
     buyers: `${tag}buyers`,
     requests: `${tag}requests`,
     pending: `${tag}pending`,
+    redrives: `${tag}redrives`,
     moves: `${tag}moves`,
     tx: `${tag}tx:`,
     stagedRequests: `${tag}staged:requests`,

@@ -1,16 +1,16 @@
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
 import type { BucketRef } from '../core/bucket.js';
-import { type RedisConnection, asOperationalError } from './connection.js';
+import { type RedisConnection, asOperationalError, eachOrFault } from './connection.js';
 import { bucketKeys } from './keys.js';
 import { asList, markerBody } from './replies.js';
-import { Bug } from '../core/errors.js';
+import { Bug, OperationalError } from '../core/errors.js';
 import { formatRequestEntry } from '../core/outcome.js';
 import type { StoredRequest } from '../core/ports/reconcile-store.js';
 import { createRepairAsks } from './repair-asks.js';
 import { requestPages } from './scan-hash.js';
 
-/** Buckets per pipeline: a bounded reply, far below any reply time-out. */
-const REFS_PER_PIPELINE = 500;
+/** Buckets asked at once: far below any reply time-out. */
+const REFS_AT_ONCE = 500;
 /** Requests staged by one script call, which takes about 2 ms: other buckets go on selling in between. */
 const ENTRIES_PER_CALL = 1000;
 
@@ -23,16 +23,13 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
     ...createRepairAsks({ redis }),
 
     async statusOf(refs): Promise<BucketStatus[]> {
-      const statuses: BucketStatus[] = [];
-      for (let start = 0; start < refs.length; start += REFS_PER_PIPELINE) {
-        const slice = refs.slice(start, start + REFS_PER_PIPELINE);
-        const found = await asOperationalError('read the status of buckets', () =>
-          Promise.all(slice.map((ref) => readBucketStatus(run, ref))),
-        );
-        statuses.push(...found);
-      }
-      return statuses;
+      return (await statusOrFault(run, refs)).map((status) => {
+        if (status instanceof OperationalError) throw status;
+        return status;
+      });
     },
+
+    statusOrFault: (refs) => statusOrFault(run, refs),
 
     async lock(ref, token, leaseMs, seenEpoch): Promise<'locked' | 'busy' | 'moved'> {
       const { sale, stagedRequests, stagedBuyers } = bucketKeys(ref);
@@ -98,6 +95,18 @@ function oneOf<const Word extends string>(words: readonly Word[], script: string
   const word = words.find((known) => known === reply);
   if (word === undefined) throw new Bug(`${script} answered the word ${String(reply)}`);
   return word;
+}
+
+async function statusOrFault(
+  run: RedisConnection['run'],
+  refs: readonly BucketRef[],
+): Promise<(BucketStatus | OperationalError)[]> {
+  const statuses: (BucketStatus | OperationalError)[] = [];
+  for (let start = 0; start < refs.length; start += REFS_AT_ONCE) {
+    const slice = refs.slice(start, start + REFS_AT_ONCE);
+    statuses.push(...(await eachOrFault('read the status of buckets', slice, (ref) => readBucketStatus(run, ref))));
+  }
+  return statuses;
 }
 
 /** State and epoch of one bucket, and whether it was written on this server. @throws what the driver throws */

@@ -1,5 +1,6 @@
 import { type Sale } from '../core/sale.js';
 import { unitsOfBucket } from '../core/bucket.js';
+import { BucketFaults } from '../core/bucket-faults.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
@@ -25,12 +26,16 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
     },
 
     async setState(sale, state): Promise<SetStateOutcome> {
+      const faults = new BucketFaults(); // a bucket that does not answer must not keep the others open
       for (let bucket = 0; bucket < sale.buckets; bucket++) {
         const keys = bucketKeys({ saleId: sale.saleId, bucket });
-        const word = await asOperationalError('set-state', () => run('set-state', [keys.sale], [state]));
+        const set = asOperationalError('set-state', () => run('set-state', [keys.sale], [state]));
+        const word = await set.catch((error: unknown) => faults.add(error));
+        if (word === undefined) continue;
         if (word === 'not_warmed' || word === 'repairing' || word === 'closed') return word;
         if (word !== 'set') throw new Bug(`set-state answered the word ${String(word)}`);
       }
+      faults.throwIfAny();
       return 'set';
     },
 

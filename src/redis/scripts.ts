@@ -12,6 +12,8 @@ export const SCRIPT_NAMES = [
   'release',
   'reacquire',
   'unpark',
+  'take-due',
+  'leave-alone',
   'warm',
   'set-state',
   'adjust',

@@ -290,16 +290,23 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(answers).to.deep.equal([null]);
       });
 
-      it('does nothing for another order, another batch, or a request that was never accepted', async () => {
+      it('an order of the request goes back whatever its id: its row may have been lost and written again', async () => {
+        const batch = await deducted('u1');
+        await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
+        expect(await world.batches.release([releaseOf('u1', '999')])).to.deep.equal(['released']);
+        expect(await entryOf('u1')).to.deep.equal({ state: 'released', orderId: '999', quantity: 1 });
+        expect(await unitsLeft()).to.equal(10);
+      });
+
+      it('does nothing for another batch, or a request that was never accepted', async () => {
         const batch = await deducted('u1', 'u2');
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
         const releases = [
-          releaseOf('u1', '999'),
           releaseOf('u2', '102', { batchId: 'another-batch' }),
           releaseOf('u3', '103'),
           releaseOf('u1', '101', { requestId: 'k2' }),
         ];
-        expect(await world.batches.release(releases)).to.deep.equal(['nothing', 'nothing', 'nothing', 'nothing']);
+        expect(await world.batches.release(releases)).to.deep.equal(['nothing', 'nothing', 'nothing']);
         expect(await unitsLeft()).to.equal(8);
       });
 
@@ -333,12 +340,16 @@ for (const [name, createWorld] of STORE_WORLDS) {
           ...Array.from({ length: 1000 }, (_, bucket) => ({ saleId: other.saleId, bucket })),
           { saleId: sale.saleId, bucket: 0 },
         ];
-        expect(await world.batches.withPending(refs)).to.deep.equal([]);
-        expect(await world.batches.withPending([])).to.deep.equal([]);
+        const none = { refs: [], faults: [] };
+        expect(await world.batches.withPending(refs)).to.deep.equal(none);
+        expect(await world.batches.withPending([])).to.deep.equal(none);
         const batch = await deducted('u1');
-        expect(await world.batches.withPending(refs)).to.deep.equal([{ saleId: sale.saleId, bucket: 0 }]);
+        expect(await world.batches.withPending(refs)).to.deep.equal({
+          refs: [{ saleId: sale.saleId, bucket: 0 }],
+          faults: [],
+        });
         await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
-        expect(await world.batches.withPending(refs)).to.deep.equal([]);
+        expect(await world.batches.withPending(refs)).to.deep.equal(none);
       });
 
       it('says how many there are and how long the oldest has waited', async () => {
@@ -374,6 +385,98 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await unitsLeft()).to.equal(8);
         expect(await world.stock.resolve(batch)).to.equal('deducted');
       });
+    });
+
+    describe('takeDue and leaveAlone', () => {
+      const LEASE_MS = 300;
+      const takeAll = (max = 10, fromMs = 0, olderThanMs = 0) =>
+        world.batches.takeDue(firstBucket(sale), { olderThanMs, leaseMs: LEASE_MS, max, fromMs });
+      const taken = async (...args: Parameters<typeof takeAll>): Promise<string[]> =>
+        (await takeAll(...args)).batches.map(({ batchId }) => batchId);
+      const three = async (): Promise<string[]> => {
+        const batchIds: string[] = [];
+        for (const user of ['u1', 'u2', 'u3']) {
+          batchIds.push((await deducted(user)).batchId);
+          await world.elapse(5);
+        }
+        return batchIds;
+      };
+
+      it('takes the oldest, with age and body, and none of them again before its lease is over', async () => {
+        const batch = await deducted('u1');
+        await world.elapse(5);
+        const second = await deducted('u2');
+        const { batches, more } = await takeAll(1);
+        expect(batches.map(({ batchId, body }) => [batchId, body])).to.deep.equal([[batch.batchId, batch.body]]);
+        expect(batches[0]?.ageMs).to.be.within(4, 60_000);
+        expect(more).to.equal(true);
+        expect(await taken()).to.deep.equal([second.batchId]);
+        expect(await taken()).to.deep.equal([]);
+        await world.elapse(LEASE_MS + 20);
+        expect(await taken()).to.have.members([batch.batchId, second.batchId]);
+      });
+
+      it('young, recorded and parked batches are not taken', async () => {
+        const [recorded, parked] = [await deducted('u1'), await deducted('u2')];
+        await world.batches.markRecorded([{ batch: recorded, orders: [order('u1', '101')] }]);
+        await world.batches.park(parked);
+        await deducted('u3');
+        expect(await taken(10, 0, 3_600_000)).to.deep.equal([]);
+        expect(await taken()).to.have.length(1);
+      });
+
+      it('a taken batch that is recorded meanwhile is forgotten', async () => {
+        const batch = await deducted('u1');
+        await takeAll();
+        await world.batches.markRecorded([{ batch, orders: [order('u1', '101')] }]);
+        await world.elapse(LEASE_MS + 20);
+        expect(await taken()).to.deep.equal([]);
+      });
+
+      it('two who take at once get no batch both, and all of them together', async () => {
+        const batchIds = await three();
+        const both = await Promise.all([taken(2), taken(2)]);
+        expect(both.flat()).to.have.length(3);
+        expect(both.flat()).to.have.members(batchIds);
+      });
+
+      it('those who begin where the last look ended see what came since, and miss nothing that was not taken', async () => {
+        const batchIds = await three();
+        const first = await takeAll(2);
+        expect(first.batches.map(({ batchId }) => batchId)).to.deep.equal(batchIds.slice(0, 2));
+        const second = await takeAll(2, first.nextFromMs);
+        expect(second.batches.map(({ batchId }) => batchId)).to.deep.equal(batchIds.slice(2));
+        const { batchId } = await deducted('u4');
+        expect(await taken(2, second.nextFromMs)).to.deep.equal([batchId]);
+      });
+
+      it('left alone for a time, before it was ever taken and after; the longest time counts', async () => {
+        const { batchId } = await deducted('u1');
+        await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 600 }]);
+        await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 1 }]);
+        await world.elapse(50);
+        expect(await taken()).to.deep.equal([]);
+        await world.elapse(600);
+        expect(await taken()).to.deep.equal([batchId]);
+        await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_600_000 }]);
+        await world.elapse(LEASE_MS + 20);
+        expect(await taken()).to.deep.equal([]);
+      });
+
+      it('one that was parked and is put back counts anew, whatever was said of it before', async () => {
+        const batch = await deducted('u1');
+        await world.batches.leaveAlone(firstBucket(sale), [{ batchId: batch.batchId, forMs: 3_600_000 }]);
+        await world.batches.park(batch);
+        await world.batches.unpark(batch);
+        expect(await taken()).to.deep.equal([batch.batchId]);
+      });
+    });
+
+    it('heldElsewhere: purchases that another batch holds; not its own, not orders, not unknown ones', async () => {
+      const [own, other] = [await deducted('u1', 'u2'), await deducted('u3', 'u4')];
+      await world.batches.markRecorded([{ batch: other, orders: [order('u4', '104')] }]);
+      const asked = batchOf(sale, [...own.purchases, ...other.purchases, ...purchasesOf('u5')], own.batchId);
+      expect([...(await world.batches.heldElsewhere(asked))]).to.deep.equal(['u3/k1']);
     });
 
     describe('unpark', () => {

@@ -49,6 +49,40 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.park({ ...deadLetter, group: 'seckill-order-writer-redrive' })).to.equal('parked');
     });
 
+    it('park: once per batch, however many of its messages died; anew when that one is closed', async () => {
+      const { batchId, body } = batchOf({ saleId }, purchasesOf('u1'));
+      const letter = (): DeadLetter => deadLetterOf({ batchId, body, isBatch: true });
+      expect(await world.deadLetters.park(letter())).to.equal('parked');
+      expect(await world.deadLetters.park(letter())).to.equal('already_parked');
+      const other = { ...letter(), isBatch: false, group: 'seckill-order-expirer' };
+      expect(await world.deadLetters.park(other), 'a deadline of the same batch').to.equal('parked');
+      const [first] = await idsOf({});
+      await world.deadLetters.close(first ?? '', 'ann', 'replayed', 'recorded');
+      expect(await world.deadLetters.park(letter())).to.equal('parked');
+      expect(await idsOf({ state: 'parked', batchId })).to.have.length(2);
+    });
+
+    it('parkedBatches: each parked batch with its body, in the order of their ids, behind one of them', async () => {
+      const batches = ['u1', 'u2', 'u3'].map((user) => batchOf({ saleId }, purchasesOf(user)));
+      batches.sort((a, b) => (a.batchId < b.batchId ? -1 : 1));
+      for (const { batchId, body } of [...batches].reverse()) {
+        await world.deadLetters.park(deadLetterOf({ batchId, body, isBatch: true }));
+      }
+      await world.deadLetters.park(deadLetterOf({ batchId: batches[0]?.batchId ?? '', isBatch: false }));
+      const own = async (after: string) =>
+        (await world.deadLetters.parkedBatches(after, 10_000)).filter(({ batchId }) =>
+          batches.some((batch) => batch.batchId === batchId),
+        );
+      const all = await own('');
+      expect(all.map(({ batchId, body }) => [batchId, body])).to.deep.equal(
+        batches.map(({ batchId, body }) => [batchId, body]),
+      );
+      expect(await own(batches[1]?.batchId ?? '')).to.deep.equal(all.slice(2));
+      expect(await world.deadLetters.parkedBatches(batches[0]?.batchId ?? '', 1)).to.have.length(1);
+      await world.deadLetters.close(all[0]?.deadLetterId ?? '', 'ann', 'discarded', 'given up');
+      expect(await own('')).to.deep.equal(all.slice(1));
+    });
+
     it('park: whatever a message contains, or it would be delivered for ever [M7]', async () => {
       const odd = `\u0000\ud800'"\\🎉${'x'.repeat(20_000)}`;
       const deadLetter = deadLetterOf({ body: odd, detail: odd, saleId: odd, batchId: odd, originTopic: odd });

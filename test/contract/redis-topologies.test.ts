@@ -167,6 +167,33 @@ describe('contract: a Redis cluster', function () {
     expect((await store.readSale(at(sale)))?.unitsLeft).to.equal(STOCK - 1);
   });
 
+  it('a server that hangs fails only its own buckets when many are asked for [R8]', async () => {
+    const batches = createBatchStore(connection);
+    const repairs = createRepairStore(connection);
+    const sales: Sale[] = [];
+    for (let i = 0; i < 12; i++) sales.push(await openSale(connection));
+    for (const sale of sales) await store.deduct(batchOf(sale, purchasesOf('u1')));
+    const owners = await Promise.all(sales.map((sale) => cluster.ownerOf(bucketKeys(at(sale)).stock)));
+    const [hung] = owners as [number];
+    const reached = sales.filter((_, index) => owners[index] !== hung).map(at);
+    expect(reached.length, 'they are on several servers').to.be.within(1, 11);
+    cluster.servers[hung]?.signal('SIGSTOP');
+    try {
+      const [pending, statuses] = await Promise.all([
+        batches.withPending(sales.map(at)),
+        repairs.statusOrFault(sales.map(at)),
+      ]);
+      expect(pending.refs).to.deep.equal(reached);
+      expect(pending.faults).to.have.length(12 - reached.length);
+      for (const fault of pending.faults) expect(fault).to.include({ dependency: 'redis', retryable: true });
+      const known = statuses.map((status) => !(status instanceof OperationalError));
+      expect(known).to.deep.equal(owners.map((owner) => owner !== hung));
+    } finally {
+      cluster.servers[hung]?.signal('SIGCONT');
+    }
+    await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0, 30_000);
+  });
+
   it('while one server is away its sales are unavailable at once; the others go on when the cluster may [R8]', async () => {
     for (const server of cluster.admin) await server.config('SET', 'cluster-require-full-coverage', 'no');
     const sales = [await openSale(connection), await openSale(connection), await openSale(connection)];

@@ -43,7 +43,7 @@ for (const [name, open] of STORE_WORLDS) {
     });
     const entryOf = (userId: string) => world.stock.findRequest(home(userId), userId, 'k1');
     const pendingIn = async (): Promise<number[]> =>
-      (await world.batches.withPending(bucketRefsOf(sale))).map(({ bucket }) => bucket);
+      (await world.batches.withPending(bucketRefsOf(sale))).refs.map(({ bucket }) => bucket);
     const unitsLeft = async (): Promise<number> => {
       const states = await Promise.all(bucketRefsOf(sale).map((ref) => world.stock.readSale(ref)));
       return states.reduce((sum, state) => sum + (state?.unitsLeft ?? 0), 0);

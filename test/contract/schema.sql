@@ -58,8 +58,10 @@ CREATE TABLE dead_letters (
   replays int unsigned NOT NULL DEFAULT 0
   replay_started_at datetime(3)
   note varchar(1000) COLLATE utf8mb4_bin
+  parked_batch varchar(64) COLLATE ascii_bin
   KEY batch (batch_id)
   UNIQUE KEY message (message_id,consumer_group)
+  UNIQUE KEY parked_batch (parked_batch)
   PRIMARY KEY (id)
   KEY state (state,created_at)
 );

@@ -169,6 +169,8 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   'bucket-status': [], // as it is stored
   'report-breakers': [], // votes
   'read-transfers': [], // numbers
+  'take-due': [], // batches
+  'leave-alone': [], // a number
   'transfer-out': TRANSFER_OUT,
   'transfer-in': TRANSFER_IN,
   'transfer-end': TRANSFER_END,

@@ -15,7 +15,13 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 /** The keeper polls often, and waits briefly: no worker is there that it could wait for. */
-const TIMES = { REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400', KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
+const TIMES = {
+  REPAIR_EVERY_MS: '100',
+  REPAIR_QUIET_MS: '400',
+  REPAIR_WAIT_MAX_MS: '1500',
+  KEEPER_EVERY_MS: '200',
+  OUTBOX_EVERY_MS: '100',
+};
 
 describe('repair of a sale that Redis has lost', () => {
   let api: Program;

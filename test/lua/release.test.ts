@@ -60,16 +60,21 @@ describe('lua/release-4.lua', () => {
     expect(await sale.snapshot()).to.deep.equal(before);
   });
 
-  it('nothing: never accepted, held by another batch, ordered as another order', async () => {
+  it('released: an order of the request, whatever its id: its row may have been lost and written again', async () => {
+    const { batchId } = await deducted('u1*3');
+    await sale.markRecorded(batchId, [liveOrderOf('u1', '101')]);
+    expect(await wordOf(sale.release('u1', '999', { batchId }))).to.equal('released');
+    const { requests, unitsLeft } = await sale.snapshot();
+    expect([requests, unitsLeft]).to.deep.equal([{ 'u1/k1': 'released:999:3' }, 10]);
+  });
+
+  it('nothing: never accepted, held by another batch', async () => {
     const { batchId } = await deducted('u1', 'u2', 'u3');
-    await sale.markRecorded(batchId, [liveOrderOf('u2', '102')]);
     const before = await sale.snapshot([batchId]);
     for (const release of [
       sale.release('unknown', '1'),
       sale.release('u1', '1', { requestId: 'k2' }),
       sale.release('u1', '1', { batchId: `${batchId}x` }),
-      sale.release('u2', '999'),
-      sale.release('u2', '1020', { batchId }),
     ]) {
       expect(((await release) as unknown[]).slice(0, 2)).to.deep.equal(['nothing', 7]);
     }

@@ -308,8 +308,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'lua/release-4.lua',
-        find: "(state == 'ordered' and id == ARGV[4])",
-        replace: '(id == ARGV[4])',
+        find: "local ours = state == 'ordered' or",
+        replace: "local ours = state ~= 'held' or",
       },
       {
         file: 'test/helpers/memory/memory-redis.ts',
@@ -468,7 +468,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/recovery/redrive.ts',
-        find: '          await channel.publish(decoded.batch);\n',
+        find: '      await channel.publish(decoded.batch);\n',
         replace: '',
       },
     ],

@@ -1,6 +1,7 @@
 import type { Batch } from '../batch.js';
 import type { Order } from '../order.js';
 import type { BucketRef } from '../bucket.js';
+import type { OperationalError } from '../errors.js';
 
 /** A purchase of a batch and the live order that it became. */
 export type LiveOrder = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state'>;
@@ -34,6 +35,21 @@ export interface PendingBatch {
  */
 export const UNPARK_WORDS = ['unknown', 'aborted', 'recorded', 'already_pending', 'unparked'] as const;
 export type Unparked = (typeof UNPARK_WORDS)[number];
+
+/** Batches that were taken to be published again. */
+export interface DueBatches {
+  readonly batches: readonly PendingBatch[];
+  /** Where the next call is to begin. */
+  readonly nextFromMs: number;
+  /** Whether there may be more now. */
+  readonly more: boolean;
+}
+
+/** Buckets with a batch in `pending`, and one fault for each bucket that did not answer. */
+export interface PendingBuckets {
+  readonly refs: readonly BucketRef[];
+  readonly faults: readonly OperationalError[];
+}
 
 /**
  * - `claimed`: every purchase without a row is held in the present epoch, except the keys that are `lost`, and those that
@@ -88,10 +104,31 @@ export interface BatchStore {
   stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
 
   /**
-   * Those of the buckets that have a batch deducted and not marked as recorded, in order.
-   * @throws OperationalError redis
+   * Takes batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first, unless they are left
+   * alone: nobody else gets them for `leaseMs`.
+   * @param fromMs batches that were never taken are looked for from this time of deduct on, some hundred in one call
+   * @throws OperationalError redis; they may be taken
+   * Source: lua/take-due-2.lua
    */
-  withPending(refs: readonly BucketRef[]): Promise<BucketRef[]>;
+  takeDue(
+    ref: BucketRef,
+    terms: {
+      readonly olderThanMs: number;
+      readonly leaseMs: number;
+      readonly max: number;
+      readonly fromMs: number;
+    },
+  ): Promise<DueBatches>;
+
+  /**
+   * `takeDue` leaves these batches alone for so long: they were published, or a consumer goes on trying them.
+   * @throws OperationalError redis
+   * Source: lua/leave-alone-1.lua
+   */
+  leaveAlone(ref: BucketRef, pauses: readonly { readonly batchId: string; readonly forMs: number }[]): Promise<void>;
+
+  /** Those of the buckets that have a batch deducted and not marked as recorded, in order. Never rejects with a fault. */
+  withPending(refs: readonly BucketRef[]): Promise<PendingBuckets>;
 
   /**
    * How many batches are deducted and not marked as recorded, and how long the oldest has waited.
@@ -106,7 +143,14 @@ export interface BatchStore {
   overduePending(ref: BucketRef, afterMs: number): Promise<{ readonly batches: number; readonly oldestMs: number }>;
 
   /**
-   * Takes a parked batch out of `pending`; its units stay held.
+   * Keys (`userId/requestId`) of those purchases of the batch that another batch holds, and will record. Read as they
+   * stand, also where the bucket may have lost what came after.
+   * @throws OperationalError redis
+   */
+  heldElsewhere(batch: Batch): Promise<ReadonlySet<string>>;
+
+  /**
+   * Takes a parked batch out of `pending`; its units stay held. Back there, it counts anew for the re-drive.
    * @throws OperationalError redis
    */
   park(batch: Batch): Promise<void>;

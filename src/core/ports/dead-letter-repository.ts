@@ -15,6 +15,8 @@ export interface DeadLetter {
   readonly saleId: string | null;
   readonly batchId: string | null;
   readonly body: string;
+  /** Whether the body is the batch of that id. A batch has one parked dead letter at a time, however many messages died. */
+  readonly isBatch?: boolean;
   /** Why: `retries_exhausted`, `undecodable`, `unknown_version`, `unknown_sale`. */
   readonly reason: DeadLetterReason;
   /** What was wrong, for a person. */
@@ -22,8 +24,15 @@ export interface DeadLetter {
   readonly attempts: number;
 }
 
+/** The one parked dead letter of a batch. */
+export interface ParkedBatch {
+  readonly deadLetterId: string;
+  readonly batchId: string;
+  readonly body: string;
+}
+
 /** A dead letter in a list, without its body, which may be long. Times in Unix ms. */
-export interface DeadLetterSummary extends Omit<DeadLetter, 'body'> {
+export interface DeadLetterSummary extends Omit<DeadLetter, 'body' | 'isBatch'> {
   /** Number of its row, in decimal; grows with time. */
   readonly deadLetterId: string;
   readonly state: DeadLetterState;
@@ -73,10 +82,16 @@ export type DeadLetterMove = 'done' | 'not_parked' | 'not_found';
  */
 export interface DeadLetterRepository {
   /**
-   * Writes one as `parked`; the same message again changes nothing.
+   * Writes one as `parked`; the same message again, or another one of the same batch, changes nothing.
    * @throws OperationalError mysql
    */
   park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'>;
+
+  /**
+   * The parked batches, in the order of their ids, behind `afterBatchId`.
+   * @throws OperationalError mysql
+   */
+  parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]>;
 
   /** @throws OperationalError mysql */
   list(filter: DeadLetterFilter, page: DeadLetterPage): Promise<DeadLetterSummary[]>;

@@ -2,6 +2,7 @@ import type { Batch } from '../batch.js';
 import type { Sale, StoredSaleState } from '../sale.js';
 import type { StoredRequest } from './reconcile-store.js';
 import type { BucketRef } from '../bucket.js';
+import type { OperationalError } from '../errors.js';
 
 /** From how many buckets into how many. */
 export interface Reshard {
@@ -81,11 +82,14 @@ export interface RepairAsks {
  */
 export interface RepairStore extends RepairAsks {
   /**
-   * In order.
+   * Of the buckets of one sale, in order.
    * @throws OperationalError redis
    * Source: lua/bucket-status-1.lua
    */
   statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]>;
+
+  /** The same of many sales, with a fault in the place of each bucket that did not answer. Never rejects with a fault. */
+  statusOrFault(refs: readonly BucketRef[]): Promise<(BucketStatus | OperationalError)[]>;
 
   /**
    * Locks the bucket: nothing is sold, recorded or released, and what an earlier repair staged is removed.

@@ -98,8 +98,11 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
       saleId: read?.saleId ?? delivery.properties.get('saleId') ?? null,
       batchId: read?.batchId ?? delivery.properties.get('batchId') ?? null,
       body: delivery.body,
+      isBatch: (read?.batch ?? null) !== null,
       reason: body.outcome === 'decoded' ? 'retries_exhausted' : body.outcome,
-      detail: body.outcome === 'decoded' ? 'the consumer group gave up on it' : body.detail,
+      // a worker that was there at the end has parked it itself, with its error
+      detail:
+        body.outcome === 'decoded' ? 'the broker gave up on it: its consumer died, or kept it too long' : body.detail,
       attempts: delivery.attempt,
     });
     if (read?.batch) await store.park(read.batch);

@@ -1,11 +1,12 @@
 import { decodeBatch } from '../../core/batch.js';
 import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
-import { failPurchases, type FailPorts } from '../../orders/fail-purchases.js';
+import { purchaseKey } from '../../core/purchase.js';
+import { failPurchases, type FailedPurchases, type FailPorts } from '../../orders/fail-purchases.js';
 
 export interface DiscardPorts extends FailPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
-  readonly store: Pick<BatchStore, 'markRecorded'>;
+  readonly store: Pick<BatchStore, 'markRecorded' | 'heldElsewhere'>;
 }
 
 export interface DiscardOptions {
@@ -25,9 +26,12 @@ export type DiscardAnswer =
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
   | { readonly outcome: 'not_found' };
 
+const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
+
 /**
  * Gives a parked batch up: each purchase without a row gets one that is `failed/discarded`, with the outbox row of its
- * release in the same transaction (protocol rule 7). A purchase that has a row keeps it. A worker that records the
+ * release in the same transaction (protocol rule 7). A purchase that has a row keeps it; one that another batch holds by
+ * now is left to that batch, whose buyer has a 202 too. A worker that records the
  * batch at the same moment does no harm: the unique key of the row decides for each purchase. Rows are written even
  * where Redis knows of no units: the message was committed, so a buyer may have got a 202, and must be able to see what
  * became of it. Safe to repeat.
@@ -51,10 +55,13 @@ export async function discardDeadLetter(
   const decoded = decodeBatch(deadLetter.body);
   if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
   const { batch } = decoded;
-  const written = await failPurchases(batch, 'discarded', ports);
+  const elsewhere = await ports.store.heldElsewhere(batch);
+  const purchases = batch.purchases.filter((purchase) => !elsewhere.has(purchaseKey(purchase)));
+  const written = purchases.length === 0 ? NOTHING : await failPurchases({ ...batch, purchases }, 'discarded', ports);
   if (written === 'contended') return { outcome: written };
   if (written === 'unknown_sale') return close(`there is no sale ${batch.saleId}: no rows were written`);
   // Out of `pending`, where an unfinished replay may have put it; live rows found before keep their units.
   await ports.store.markRecorded([{ batch, orders: written.live }]);
-  return close(`${written.failed} failed, ${written.kept} had a row before`);
+  const left = elsewhere.size === 0 ? '' : `, ${elsewhere.size} left to another batch, which holds them`;
+  return close(`${written.failed} failed, ${written.kept} had a row before${left}`);
 }

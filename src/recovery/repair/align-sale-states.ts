@@ -1,19 +1,23 @@
+import { BucketFaults } from '../../core/bucket-faults.js';
+import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale, SaleState } from '../../core/sale.js';
-import type { RepairStore } from '../../core/ports/repair-stores.js';
+import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import { bucketRefsOf } from './repair-sale.js';
 
 export interface AlignPorts {
-  readonly store: Pick<RepairStore, 'statusOf'> & Pick<SaleStore, 'setState'>;
-  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly store: Pick<RepairStore, 'statusOrFault'> & Pick<SaleStore, 'setState'>;
+  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
 /** The sales that closed last; older ones sell nothing anyway, since their window is over. */
 const CLOSED_MAX = 100;
 const LIVE_MAX = 10_000;
+/** After so many moves of one sale in a row the next run goes on. */
+const MOVES_MAX = 3;
 
 /**
  * Sets buckets to the state that MySQL has, where a process died between the two writes of a move: a closed sale must
@@ -24,24 +28,50 @@ export function alignSaleStates({ store, sales }: AlignPorts): Job {
   return {
     name: 'align-sale-states',
     async runOnce(): Promise<void> {
+      const faults = new BucketFaults();
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
       const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
-      const differing = await salesThatDiffer([...live, ...closed], store);
+      const differing = await salesThatDiffer([...live, ...closed], store, faults);
       const before = seen;
       seen = new Map(differing.map(({ saleId, state }) => [saleId, state]));
-      for (const sale of differing) {
-        if (sale.state !== 'draft' && before.get(sale.saleId) === sale.state) await store.setState(sale, sale.state);
-      }
+      const twice = differing.filter(({ saleId, state }) => before.get(saleId) === state);
+      await faults.forEach(twice, (sale) => align(sale, { store, sales }));
+      faults.throwIfAny();
     },
   };
 }
 
+/**
+ * The list may be old by now: an owner who paused the sale meanwhile must not find it open. So the row is read again, and
+ * once more after the write: a move in between may have been overwritten in Redis, and is written again.
+ */
+async function align(listed: Sale, { store, sales }: AlignPorts): Promise<void> {
+  let sale = await sales.find(listed.saleId);
+  if (sale?.state !== listed.state || sale.epoch !== listed.epoch) return;
+  for (let moves = 0; moves < MOVES_MAX; moves++) {
+    if (sale.state === 'draft') return;
+    await store.setState(sale, sale.state);
+    const now = await sales.find(sale.saleId);
+    if (now === null || now.state === sale.state) return;
+    sale = now;
+  }
+}
+
 /** Sales whose buckets are in another state. Those that need a repair are left out: the repair sets their state. */
-async function salesThatDiffer(sales: readonly Sale[], store: AlignPorts['store']): Promise<Sale[]> {
-  const statuses = await store.statusOf(sales.flatMap(bucketRefsOf));
+async function salesThatDiffer(
+  sales: readonly Sale[],
+  store: AlignPorts['store'],
+  faults: BucketFaults,
+): Promise<Sale[]> {
+  const statuses = await store.statusOrFault(sales.flatMap(bucketRefsOf));
   let at = 0;
   return sales.filter((sale) => {
-    const buckets = statuses.slice(at, (at += sale.buckets));
+    const buckets: BucketStatus[] = [];
+    for (const status of statuses.slice(at, (at += sale.buckets))) {
+      if (status instanceof OperationalError) faults.add(status);
+      else buckets.push(status);
+    }
+    // what a bucket that does not answer has is not known; the others are set all the same
     return repairNeedOf(sale, buckets) === null && buckets.some(({ state }) => state !== sale.state);
   });
 }

@@ -1,6 +1,7 @@
+import { BucketFaults } from '../../core/bucket-faults.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import type { RepairStore } from '../../core/ports/repair-stores.js';
+import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
@@ -15,7 +16,7 @@ import {
 } from './repair-sale.js';
 
 interface NeedPorts {
-  readonly store: Pick<RepairStore, 'statusOf' | 'asked' | 'answered'>;
+  readonly store: Pick<RepairStore, 'statusOrFault' | 'asked' | 'answered'>;
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
 }
 
@@ -31,10 +32,11 @@ const SALES_MAX = 10_000;
 
 /**
  * Warm, open and paused sales that need a repair.
+ * @param faults gets those of buckets that did not answer; whether their sales need one is not known
  * @throws OperationalError
  */
-async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
-  return inNeed(await ports.sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX }), ports);
+async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
+  return inNeed(await ports.sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX }), ports, faults);
 }
 
 /**
@@ -42,46 +44,59 @@ async function liveInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
  * What Redis may have lost of any other closed sale is in MySQL, so that one waits until somebody asks for it.
  * @throws OperationalError
  */
-async function closedInNeed(ports: NeedPorts): Promise<SaleInNeed[]> {
+async function closedInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
   const closed = await ports.sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
-  return (await inNeed(closed, ports)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
+  return (await inNeed(closed, ports, faults)).filter(({ need }) => need === 'in_repair' || need === 'old_epoch');
 }
 
 /**
  * Closed sales that somebody asked for and that need a repair.
  * @throws OperationalError
  */
-async function askedInNeed({ sales, store }: NeedPorts, max: number): Promise<SaleInNeed[]> {
+async function askedInNeed({ sales, store }: NeedPorts, max: number, faults: BucketFaults): Promise<SaleInNeed[]> {
   const found: SaleInNeed[] = [];
   for (const saleId of await store.asked(max)) {
     const sale = await sales.find(saleId);
-    const [need] = sale?.state === 'closed' ? await inNeed([sale], { store }) : [];
-    if (need === undefined) await store.answered(saleId);
-    else found.push(need);
+    const ofSale = new BucketFaults();
+    const [need] = sale?.state === 'closed' ? await inNeed([sale], { store }, ofSale) : [];
+    if (need !== undefined) found.push(need);
+    else if (ofSale.isEmpty) await store.answered(saleId);
+    else faults.addAll(ofSale);
   }
   return found;
 }
 
 /** @throws OperationalError */
-async function isInNeed(saleId: string, ports: NeedPorts): Promise<boolean> {
+async function isInNeed(saleId: string, ports: NeedPorts, faults: BucketFaults): Promise<boolean> {
   const sale = await ports.sales.find(saleId);
-  return sale !== null && (await inNeed([sale], ports)).length > 0;
+  return sale !== null && (await inNeed([sale], ports, faults)).length > 0;
 }
 
 /**
  * The sales are read before their buckets: an epoch only grows, so a sale that was rebuilt in between is not found in
  * need.
  */
-async function inNeed(sales: readonly Sale[], { store }: Pick<NeedPorts, 'store'>): Promise<SaleInNeed[]> {
-  const statuses = await store.statusOf(sales.flatMap(bucketRefsOf));
+async function inNeed(
+  sales: readonly Sale[],
+  { store }: Pick<NeedPorts, 'store'>,
+  faults: BucketFaults,
+): Promise<SaleInNeed[]> {
+  const statuses = await store.statusOrFault(sales.flatMap(bucketRefsOf));
   const found: SaleInNeed[] = [];
   let at = 0;
   for (const sale of sales) {
-    const buckets = statuses.slice(at, (at += sale.buckets));
+    const buckets = statuses.slice(at, (at += sale.buckets)).filter((status) => isKnown(status, faults));
+    if (buckets.length < sale.buckets) continue;
     const need = repairNeedOf(sale, buckets);
     if (need !== null) found.push({ sale, need, seenEpochs: buckets.map(({ epoch }) => epoch) });
   }
   return found;
+}
+
+function isKnown(status: BucketStatus | OperationalError, faults: BucketFaults): status is BucketStatus {
+  if (!(status instanceof OperationalError)) return true;
+  faults.add(status);
+  return false;
 }
 
 /** `not_needed`: every bucket can be trusted and `force` was not set; nothing was changed. */
@@ -128,7 +143,8 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
   return {
     name: 'repair-sales',
     async runOnce(): Promise<void> {
-      const found = await liveInNeed(ports);
+      const faults = new BucketFaults();
+      const found = await liveInNeed(ports, faults);
       const before = missed;
       missed = new Set(found.filter(({ need }) => need === 'not_loaded').map(({ sale }) => sale.saleId));
       const due = found.filter(({ sale, need }) => need !== 'not_loaded' || before.has(sale.saleId));
@@ -136,6 +152,7 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
       const errors = await Promise.all(some.map((one) => tryRepair(one, ports, options)));
       const failure = errors.find((error) => error !== null);
       if (failure) throw failure;
+      faults.throwIfAny();
     },
   };
 }
@@ -151,19 +168,21 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
     name: 'repair-closed-sales',
     async runOnce(): Promise<void> {
       const nowMs = ports.clock.monotonicMs();
+      const faults = new BucketFaults();
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
-        waiting = await closedInNeed(ports);
+        waiting = await closedInNeed(ports, faults);
         checkedAtMs = nowMs;
       }
-      const due = await askedInNeed(ports, REPAIRS_AT_ONCE);
+      const due = await askedInNeed(ports, REPAIRS_AT_ONCE, faults);
       const next = waiting.shift();
       // else another keeper was faster, or it was asked for
       if (next !== undefined && !due.some(({ sale }) => sale.saleId === next.sale.saleId)) {
-        if (await isInNeed(next.sale.saleId, ports)) due.push(next);
+        if (await isInNeed(next.sale.saleId, ports, faults)) due.push(next);
       }
       const errors = await Promise.all(due.map((one) => tryRepair(one, ports, options)));
       const failure = errors.find((error) => error !== null);
       if (failure) throw failure;
+      faults.throwIfAny();
     },
   };
 }
@@ -222,15 +241,17 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
     async runOnce(): Promise<void> {
       const { clock, metrics } = ports;
       const nowMs = clock.nowMs();
-      const live = await liveInNeed(ports);
+      const faults = new BucketFaults();
+      const live = await liveInNeed(ports, faults);
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));
       const late = [...since.values()].map((atMs) => nowMs - atMs - afterMs).filter((lateMs) => lateMs > 0);
       metrics.overdue('sale_shut', late.length, Math.max(0, ...late));
       if (nowMs - checkedAtMs >= CLOSED_CHECK_EVERY_MS) {
-        closed = (await closedInNeed(ports)).length;
+        closed = (await closedInNeed(ports, faults)).length;
         checkedAtMs = nowMs;
       }
       metrics.salesInRepair(live.length, closed);
+      faults.throwIfAny();
     },
   };
 }

@@ -202,11 +202,15 @@ async function stageRequests(
   const { store, repository } = ports;
   const rebuilt = new RebuiltRequests(raised);
   const stage = (): Promise<void> => stageAll(store, refs, token, rebuilt.takeUnstaged());
+  let staging = Promise.resolve();
   for await (const rows of rowsOfSale(raised, ports)) {
     rebuilt.addRows(rows);
     await leases.check();
-    await stage();
+    await staging;
+    staging = stage(); // Redis stages these rows while MySQL sends the next ones
+    staging.catch(() => undefined); // it is awaited, if nothing else fails before
   }
+  await staging;
   // Last bucket first: after an unfinished reshard the last buckets have the newer data.
   for (const ref of refs.toReversed()) {
     for await (const requests of store.requestsWithUnits(ref)) {

@@ -89,13 +89,13 @@ function withoutRow(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimi
 }
 
 function parkedSentence(
-  { deadLetterId, replayStartedAtMs, parkedAtMs }: DeadLetterSummary,
+  { deadLetterId, replayStartedAtMs, parkedAtMs, detail }: DeadLetterSummary,
   units: 'held' | 'refused',
 ): string {
   const begun = replayStartedAtMs === null ? '' : ' A replay was begun and did not end.';
   const rest = units === 'held' ? 'its units stay held' : 'it got no units';
   const where = `Parked as dead letter ${deadLetterId} at ${iso(parkedAtMs)}, ${rest}.${begun}`;
-  return `${where} Nothing happens until an operator runs \`seckill dlq replay ${deadLetterId}\` or \`discard\`.`;
+  return `${where} The last error: ${detail}. Nothing happens until an operator runs \`seckill dlq replay ${deadLetterId}\` or \`discard\`.`;
 }
 
 function withRow(evidence: PurchaseEvidence, order: NonNullable<OrderTrace['order']>): Standing {

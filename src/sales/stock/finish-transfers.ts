@@ -1,5 +1,6 @@
 import type { Sale } from '../../core/sale.js';
 import { openTransfers } from '../../core/bucket.js';
+import { BucketFaults } from '../../core/bucket-faults.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import { finishTransfer, readStock } from './read-stock.js';
@@ -33,21 +34,19 @@ export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts,
       const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
       const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
       const overdueMs: number[] = [];
-      const failures: unknown[] = [];
-      for (const sale of [...live, ...closed]) {
-        if (sale.buckets === 1) continue;
-        // a bucket that does not answer must not keep the units of other sales in transit
-        await finishOf(sale).catch((error: unknown) => failures.push(error));
-      }
+      const faults = new BucketFaults();
+      const inBuckets = [...live, ...closed].filter(({ buckets }) => buckets > 1);
+      // a bucket that does not answer must not keep the units of other sales in transit, nor make them wait in line
+      await faults.forEach(inBuckets, finishOf);
       metrics.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
-      if (failures.length > 0) throw failures[0];
+      faults.throwIfAny();
 
       async function finishOf(sale: Sale): Promise<void> {
         const reading = await readStock(sale, store);
         for (const transfer of openTransfers(reading?.buckets ?? [])) {
           if (transfer.ageMs < options.afterMs) continue;
           const finishing = finishTransfer(sale.saleId, transfer, reading?.epoch ?? 0, store);
-          const finished = await finishing.catch((error: unknown) => (failures.push(error), null));
+          const finished = await finishing.catch((error: unknown) => (faults.add(error), null));
           const lateMs = transfer.ageMs - options.overdueMs;
           if (finished === null && lateMs > 0) overdueMs.push(lateMs);
         }

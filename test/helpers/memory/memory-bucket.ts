@@ -61,6 +61,8 @@ export class MemoryBucket {
   markers = new Map<string, Marker>();
   /** batchId → Unix ms of its deduct. */
   pending = new Map<string, number>();
+  /** batchId → until when the re-drive leaves it alone, Unix ms. */
+  redrives = new Map<string, number>();
   repair: BucketRepair | null = null;
   /** By the bucket that receives the units. */
   outgoing = new Map<number, OutgoingTransfer>();
@@ -92,6 +94,7 @@ export class MemoryBucket {
     copy.requests = new Map(this.requests);
     copy.markers = new Map(this.markers);
     copy.pending = new Map(this.pending);
+    copy.redrives = new Map(this.redrives);
     copy.outgoing = new Map(this.outgoing);
     copy.incoming = new Map(this.incoming);
     copy.repair = this.repair && { ...this.repair, staged: new Map(this.repair.staged) };
@@ -99,8 +102,9 @@ export class MemoryBucket {
   }
 
   /** Takes over everything that the other bucket holds; the other one must not be used any more. */
-  replaceBy({ sale, unitsLeft, requests, markers, pending, repair, outgoing, incoming }: MemoryBucket): void {
-    Object.assign(this, { sale, unitsLeft, requests, markers, pending, repair, outgoing, incoming });
+  replaceBy({ sale, unitsLeft, requests, markers, pending, redrives, ...rest }: MemoryBucket): void {
+    const { repair, outgoing, incoming } = rest;
+    Object.assign(this, { sale, unitsLeft, requests, markers, pending, redrives, repair, outgoing, incoming });
   }
 
   pendingOldestFirst(): [string, number][] {

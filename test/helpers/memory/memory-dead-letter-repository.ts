@@ -9,6 +9,7 @@ import type {
   DeadLetterPage,
   DeadLetterSummary,
   DeadLetterMove,
+  ParkedBatch,
   StoredDeadLetter,
 } from '../../../src/core/ports/dead-letter-repository.js';
 import { ManualClock } from './manual-clock.js';
@@ -21,6 +22,8 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
   deadLetters: StoredDeadLetter[] = [];
   readonly audited: Audited[] = [];
   readonly #clock: Clock;
+  /** batchId → its one parked dead letter. */
+  readonly #parkedBatches = new Map<string, string>();
   #failures = 0;
 
   constructor(clock: Clock = new ManualClock()) {
@@ -33,14 +36,28 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
   }
 
   async park(deadLetter: DeadLetter): Promise<'parked' | 'already_parked'> {
+    const { isBatch, ...letter } = deadLetter;
     const same = this.deadLetters.some(
       ({ messageId, group }) => messageId === deadLetter.messageId && group === deadLetter.group,
     );
-    if (same) return 'already_parked';
+    const batchId = isBatch === true ? deadLetter.batchId : null;
+    if (same || (batchId !== null && this.#parkedBatches.has(batchId))) return 'already_parked';
     const fresh = { state: 'parked', replays: 0, replayStartedAtMs: null, note: null } as const;
     const deadLetterId = String(this.deadLetters.length + 1);
-    this.deadLetters.push({ ...deadLetter, deadLetterId, parkedAtMs: this.#clock.nowMs(), ...fresh });
+    if (batchId !== null) this.#parkedBatches.set(batchId, deadLetterId);
+    this.deadLetters.push({ ...letter, deadLetterId, parkedAtMs: this.#clock.nowMs(), ...fresh });
     return 'parked';
+  }
+
+  async parkedBatches(afterBatchId: string, max: number): Promise<ParkedBatch[]> {
+    const page = [...this.#parkedBatches]
+      .filter(([batchId]) => batchId > afterBatchId)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, max);
+    return page.map(([batchId, deadLetterId]) => {
+      const { body } = this.deadLetters.find((one) => one.deadLetterId === deadLetterId) as StoredDeadLetter;
+      return { deadLetterId, batchId, body };
+    });
   }
 
   async list(filter: DeadLetterFilter, { afterId = '0', max }: DeadLetterPage): Promise<DeadLetterSummary[]> {
@@ -101,6 +118,10 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
     const { change, after } = move(deadLetter);
     const { state, replays, note } = deadLetter;
     this.deadLetters[index] = { ...deadLetter, ...change };
+    const isClosed = change.state !== undefined && change.state !== 'parked';
+    if (isClosed && this.#parkedBatches.get(deadLetter.batchId ?? '') === deadLetterId) {
+      this.#parkedBatches.delete(deadLetter.batchId ?? '');
+    }
     const subject = `dead_letter:${deadLetterId}`;
     this.audited.push({ actor, action, subject, before: { state, replays, note }, after });
     return 'done';

@@ -21,6 +21,7 @@ export type RedisFault =
   | 'unpark_fails'
   | 'edit_fails'
   | 'edit_reply_lost'
+  | 'leave_alone_fails'
   | 'repair_fails'
   | 'repair_reply_lost';
 
@@ -71,6 +72,19 @@ export class MemoryRedisServer {
 
   failOn(kind: RedisFault): void {
     if (this.isBroken(kind)) throw new OperationalError('redis', kind, { retryable: true });
+  }
+
+  /** Sales whose server does not answer. */
+  readonly cutOff = new Set<string>();
+
+  /** @throws OperationalError while the server of the bucket does not answer */
+  reach({ saleId }: BucketRef): void {
+    const fault = this.faultOf({ saleId, bucket: 0 });
+    if (fault !== null) throw fault;
+  }
+
+  faultOf({ saleId }: BucketRef): OperationalError | null {
+    return this.cutOff.has(saleId) ? new OperationalError('redis', `${saleId} is cut off`, { retryable: true }) : null;
   }
 
   /** For tests too: to read what is stored, and to store what only a disaster would leave. */

@@ -5,14 +5,17 @@ import { lostIn } from '../sales.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
 import { homeBucket, type BucketRef } from '../../../src/core/bucket.js';
 import type {
+  DueBatches,
   Reacquired,
   PendingBatch,
+  PendingBuckets,
   Release,
   LiveOrder,
   BatchStore,
   Unparked,
 } from '../../../src/core/ports/batch-store.js';
 import type { OrderNotification } from '../../../src/core/order-notifications.js';
+import type { MemoryBucket } from './memory-bucket.js';
 import { MemoryPurchaseNotifications } from './memory-purchase-notifications.js';
 import { MARKER_LIFE_MS, MemoryStockStore } from './memory-stock-store.js';
 
@@ -141,8 +144,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     const key = purchaseKey({ userId, requestId });
     const entry = bucket.requests.get(key);
     if (!entry || entry.state === 'released') return 'nothing';
-    const isNamed = entry.state === 'held' ? batchId === '' || entry.batchId === batchId : entry.orderId === orderId;
-    if (!isNamed) return 'nothing';
+    if (entry.state === 'held' && batchId !== '' && entry.batchId !== batchId) return 'nothing';
     this.aboutToWrite(bucket);
     bucket.requests.set(key, { state: 'released', orderId, quantity: entry.quantity });
     if (withUnits) bucket.unitsLeft += entry.quantity;
@@ -151,11 +153,15 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
 
   async stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {
     this.failOn('read_fails');
+    this.reach(ref);
     const bucket = this.bucket(ref);
+    return this.#stale(bucket, olderThanMs).slice(0, max);
+  }
+
+  #stale(bucket: MemoryBucket, olderThanMs: number): PendingBatch[] {
     return bucket
       .pendingOldestFirst()
       .filter(([, sinceMs]) => sinceMs <= this.nowMs - olderThanMs)
-      .slice(0, max)
       .map(([batchId, sinceMs]) => {
         const marker = bucket.marker(batchId, this.nowMs);
         const body = marker && marker.kind !== 'aborted' ? marker.body : null;
@@ -163,13 +169,46 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       });
   }
 
-  async withPending(refs: readonly BucketRef[]): Promise<BucketRef[]> {
+  /** Looks at all of them in one call. */
+  async takeDue(
+    ref: BucketRef,
+    { olderThanMs, leaseMs, max, fromMs }: Parameters<BatchStore['takeDue']>[1],
+  ): Promise<DueBatches> {
     this.failOn('read_fails');
-    return refs.filter((ref) => this.bucket(ref).pending.size > 0);
+    this.reach(ref);
+    const bucket = this.bucket(ref);
+    const { redrives } = bucket;
+    const stale = this.#stale(bucket, olderThanMs);
+    const isOver = ({ batchId }: PendingBatch): boolean => (redrives.get(batchId) ?? Infinity) <= this.nowMs;
+    const isNew = ({ batchId, ageMs }: PendingBatch): boolean => !redrives.has(batchId) && this.nowMs - ageMs >= fromMs;
+    const due = [...stale.filter(isOver), ...stale.filter(isNew)];
+    const batches = due.slice(0, max);
+    for (const { batchId } of batches) redrives.set(batchId, this.nowMs + leaseMs);
+    for (const [batchId, untilMs] of redrives) if (untilMs <= this.nowMs) redrives.delete(batchId);
+    return { batches, nextFromMs: fromMs, more: due.length > max };
+  }
+
+  async leaveAlone(ref: BucketRef, pauses: Parameters<BatchStore['leaveAlone']>[1]): Promise<void> {
+    this.failOn('leave_alone_fails');
+    this.reach(ref);
+    const { redrives } = this.bucket(ref);
+    for (const { batchId, forMs } of pauses) {
+      redrives.set(batchId, Math.max(redrives.get(batchId) ?? 0, this.nowMs + forMs));
+    }
+  }
+
+  async withPending(refs: readonly BucketRef[]): Promise<PendingBuckets> {
+    if (this.isBroken('read_fails'))
+      return { refs: [], faults: [new OperationalError('redis', 'read_fails', { retryable: true })] };
+    return {
+      refs: refs.filter((ref) => this.faultOf(ref) === null && this.bucket(ref).pending.size > 0),
+      faults: refs.map((ref) => this.faultOf(ref)).filter((fault) => fault !== null),
+    };
   }
 
   async pendingSummary(ref: BucketRef): Promise<{ batches: number; oldestMs: number }> {
     this.failOn('read_fails');
+    this.reach(ref);
     const pending = this.bucket(ref).pendingOldestFirst();
     const [oldest] = pending;
     return { batches: pending.length, oldestMs: oldest ? this.nowMs - oldest[1] : 0 };
@@ -177,6 +216,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
 
   async overduePending(ref: BucketRef, afterMs: number): Promise<{ batches: number; oldestMs: number }> {
     this.failOn('read_fails');
+    this.reach(ref);
     const late = this.bucket(ref)
       .pendingOldestFirst()
       .map(([, sinceMs]) => this.nowMs - sinceMs - afterMs)
@@ -189,7 +229,19 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       const bucket = this.bucket(ref);
       this.aboutToWrite(bucket);
       bucket.pending.delete(batch.batchId);
+      bucket.redrives.delete(batch.batchId);
     }
+  }
+
+  async heldElsewhere(batch: Batch): Promise<Set<string>> {
+    this.failOn('read_fails');
+    const { buckets = 1 } = this.bucket(batch).sale ?? {};
+    const others = batch.purchases.filter(({ userId, requestId }) => {
+      const bucket = buckets > 1 ? homeBucket(userId, buckets) : batch.bucket;
+      const entry = this.bucket({ saleId: batch.saleId, bucket }).requests.get(purchaseKey({ userId, requestId }));
+      return entry?.state === 'held' && entry.batchId !== batch.batchId;
+    });
+    return new Set(others.map(purchaseKey));
   }
 
   async unpark(batch: Batch): Promise<Unparked> {

@@ -1,4 +1,5 @@
 import type { Batch } from '../../../src/core/batch.js';
+import type { OperationalError } from '../../../src/core/errors.js';
 import type { StoredRequest } from '../../../src/core/ports/reconcile-store.js';
 import type { BucketStatus, RebuiltBucket, RepairStore } from '../../../src/core/ports/repair-stores.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
@@ -16,10 +17,19 @@ export class MemoryRepairStore implements RepairStore {
   async statusOf(refs: readonly BucketRef[]): Promise<BucketStatus[]> {
     this.#server.failOn('read_fails');
     return refs.map((ref) => {
-      const { sale } = this.#server.bucket(ref);
-      const sameServer = sale?.stamp === this.#server.runId;
-      return { state: sale?.state ?? null, epoch: sale?.epoch ?? 0, sameServer };
+      this.#server.reach(ref);
+      return this.#statusOf(ref);
     });
+  }
+
+  async statusOrFault(refs: readonly BucketRef[]): Promise<(BucketStatus | OperationalError)[]> {
+    return refs.map((ref) => this.#server.faultOf(ref) ?? this.#statusOf(ref));
+  }
+
+  #statusOf(ref: BucketRef): BucketStatus {
+    const { sale } = this.#server.bucket(ref);
+    const sameServer = sale?.stamp === this.#server.runId;
+    return { state: sale?.state ?? null, epoch: sale?.epoch ?? 0, sameServer };
   }
 
   async askForRepair(saleId: string): Promise<void> {

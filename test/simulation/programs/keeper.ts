@@ -1,4 +1,5 @@
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../../src/core/topics.js';
+import { closeRecorded } from '../../../src/recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../../../src/recovery/dead-letters/collect-dead-letters.js';
 import { consumeMessages } from '../../../src/orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../../../src/orders/expire-orders.js';
@@ -78,7 +79,13 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
   const repository = withFaults(proc, 'mysql', repositories, ['findByPurchases']);
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue', 'pay']);
-  const store = withFaults(proc, 'redis', system.servers.batches, ['withPending', 'stalePending', 'markRecorded']);
+  const store = withFaults(proc, 'redis', system.servers.batches, [
+    'withPending',
+    'stalePending',
+    'takeDue',
+    'leaveAlone',
+    'markRecorded',
+  ]);
   const transfers = withFaults(proc, 'redis', system.servers.transfers, [
     'read',
     'transferOut',
@@ -107,13 +114,14 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
 function deadLetterCollectors(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
   const { shape, log } = system;
   const repository = withFaults(proc, 'mysql', system.repositories, ['findByPurchases']);
-  const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['park']);
+  const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['park', 'parkedBatches', 'list', 'close']);
   const store = withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'park']);
-  return ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
+  const collectors = ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
     const { topic, collector } = DEAD_LETTERS[group];
     const source = sourceOf(proc, system, { topic, group: collector, invisibleMs: shape.invisibleMs });
     return collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
   });
+  return [...collectors, closeRecorded({ deadLetters, store, repository })];
 }
 
 /** The consumers of payment deadlines and order events. */

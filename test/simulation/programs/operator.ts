@@ -79,7 +79,7 @@ async function workOnDeadLetters(proc: SimulatedProcess, system: SimulatedSystem
   const { clock } = proc;
   const slots = withFaults(proc, 'mysql', system.slots, ['acquire', 'free']);
   const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['find', 'beginReplay', 'close', 'keepParked']);
-  const store = withFaults(proc, 'redis', system.servers.batches, ['unpark', 'markRecorded']);
+  const store = withFaults(proc, 'redis', system.servers.batches, ['unpark', 'markRecorded', 'heldElsewhere']);
   const repository = withFaults(proc, 'mysql', system.repositories, ['termsOf', 'findByPurchases', 'write']);
   const channel = withFaults(proc, 'rocketmq', system.broker.redriveChannel(), ['publish']);
   const minter = createOrderIdMinter({ slots, clock, log }, { owner, leaseMs: shape.slotLeaseMs });

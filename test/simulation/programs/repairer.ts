@@ -41,7 +41,15 @@ function portsOf(proc: SimulatedProcess, system: SimulatedSystem): RepairJobPort
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     store: {
-      ...withFaults(proc, 'redis', repair, ['statusOf', 'lock', 'stage', 'pendingBodies', 'restoreMarker', 'swap']),
+      ...withFaults(proc, 'redis', repair, [
+        'statusOf',
+        'statusOrFault',
+        'lock',
+        'stage',
+        'pendingBodies',
+        'restoreMarker',
+        'swap',
+      ]),
       askForRepair: (saleId) => repair.askForRepair(saleId),
       asked: (max) => repair.asked(max),
       answered: (saleId) => repair.answered(saleId),

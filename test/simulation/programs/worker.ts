@@ -68,7 +68,7 @@ async function run(proc: SimulatedProcess, system: SimulatedSystem, owner: strin
   const shared = {
     repository: orderRepositoryOf(proc, system),
     deadLetters: withFaults(proc, 'mysql', system.deadLetters, ['park']),
-    store: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'reacquire', 'park']),
+    store: withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'reacquire', 'park', 'leaveAlone']),
     minter,
     outage,
     clock,

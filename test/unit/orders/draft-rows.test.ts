@@ -93,6 +93,12 @@ describe('draft-rows', () => {
     ]);
   });
 
+  it('a row of another batch that the guard refused: what an older batch has reacquired since goes back', () => {
+    const known = knowing([knownRow(batch, 2, { batchId: 'other', state: 'failed', reason: 'oversold_guard' })]);
+    const draft = draftRows([batch], termsOf({ ...sale, epoch: sale.epoch + 1 }), known);
+    expect(draft.releases.map(({ orderId, withUnits }) => [orderId, withUnits])).to.deep.equal([['102', true]]);
+  });
+
   it('limit one: a buyer who has a live order, or gets one in this plan, gets a failed row [D7]', () => {
     const one = saleOf({ limitPerBuyer: 1 });
     const [first, second] = [

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
 import { sealBatch } from '../../../src/core/batch.js';
-import { Bug } from '../../../src/core/errors.js';
+import { Bug, OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
@@ -258,7 +258,12 @@ describe('worker-loop', () => {
     const poison = sealBatch({ batchId: 'poison', saleId, bucket: 0, epoch, createdAtMs: 0, trace: '', purchases });
     const write = world.repository.write.bind(world.repository);
     sinon.stub(world.repository, 'write').callsFake(async (plan) => {
-      if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) throw mysqlDown('bad value', false);
+      if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) {
+        throw new OperationalError('mysql', 'ER_BAD_FIELD', {
+          retryable: false,
+          said: 'ER_BAD_FIELD: the whole message',
+        });
+      }
       return write(plan);
     });
     await world.place(poison);
@@ -267,7 +272,52 @@ describe('worker-loop', () => {
     expect(world.mysql.allOrders.map(({ userId }) => userId)).to.deep.equal(['bob']);
     await timers.tickAsync(10 * MINUTE_MS);
     expect(world.attempts.filter((attempt) => attempt > 1)).to.deep.equal([2, 3, 4, 5, 6]);
-    expect(world.deadLetterBodies).to.deep.equal([poison.body]);
+    expect(world.deadLetterBodies, 'the worker parks it itself').to.deep.equal([]);
+    expect(world.deadLetters.deadLetters).to.have.length(1);
+    expect(world.deadLetters.deadLetters[0]).to.include({
+      body: poison.body,
+      reason: 'retries_exhausted',
+      detail: 'poison: ER_BAD_FIELD: the whole message',
+      attempts: 6,
+    });
+    expect(world.store.bucket(poison).pending.size, 'out of pending').to.equal(0);
+  });
+
+  it('from its first retry to its last the re-drive leaves a refused batch alone, and one dead letter comes of it', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann'));
+    world.writeFails = mysqlDown('bad value', false);
+    await world.place(batch);
+    const terms = { olderThanMs: MINUTE_MS, leaseMs: 20_000, max: 10, fromMs: 0 };
+    await run(0);
+    for (let seconds = 0; seconds < 600; seconds++) {
+      await timers.tickAsync(1_000);
+      const { batches } = await world.store.takeDue(batch, terms);
+      for (const { body } of batches) world.broker.publishRaw('seckill-purchase', body ?? '');
+    }
+    expect(world.deadLetters.deadLetters).to.have.length(1);
+    expect(world.attempts, 'only the first message was delivered').to.deep.equal([1, 2, 3, 4, 5, 6]);
+  });
+
+  it('a second message of a parked batch makes no second dead letter', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann'));
+    world.writeFails = mysqlDown('bad value', false);
+    await world.place(batch);
+    world.broker.publishRaw('seckill-purchase', batch.body);
+    await run(10 * MINUTE_MS);
+    expect(world.deadLetters.deadLetters).to.have.length(1);
+    expect(world.unfinished).to.equal(0);
+  });
+
+  it('a Redis that does not take the note costs no retry', async () => {
+    const sale = await world.openSale();
+    world.writeFails = mysqlDown('bad value', false);
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    world.store.breakNext('leave_alone_fails');
+    await run(10 * MINUTE_MS);
+    expect(world.attempts).to.deep.equal([1, 2, 3, 4, 5, 6]);
+    expect(world.bugs).to.deep.equal([]);
   });
 
   it('Redis down at the mark: the rows stay, the message is delivered again and marked', async () => {

@@ -3,6 +3,9 @@ import type { SaleState } from '../../../src/core/sale.js';
 import { keepRunning, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
+import { BucketFaults } from '../../../src/core/bucket-faults.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
@@ -80,11 +83,11 @@ describe('keeper: the buckets it reads', () => {
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
     for (const sale of sales) world.mysql.putSale(sale);
     const asked: BucketRef[] = [];
-    const withPending = async (refs: readonly BucketRef[]): Promise<BucketRef[]> => {
+    const withPending = async (refs: readonly BucketRef[]): Promise<PendingBuckets> => {
       asked.push(...refs);
-      return refs.filter(({ bucket }) => bucket === 1);
+      return { refs: refs.filter(({ bucket }) => bucket === 1), faults: [] };
     };
-    const found = await pendingBuckets({ sales: world.mysql, store: { withPending } });
+    const found = await pendingBuckets({ sales: world.mysql, store: { withPending } }, new BucketFaults());
     const expected = [0, 1].map((bucket) => sales.slice(1).map(({ saleId }) => ({ saleId, bucket })));
     expect(asked).to.have.deep.members(expected.flat());
     expect(found).to.have.deep.members(expected[1] ?? []);
@@ -98,8 +101,9 @@ describe('keeper: the buckets it reads', () => {
     for (let id = 2; id <= 10_001; id++) {
       world.mysql.putSale(saleOf({ saleId: String(id), state, closesAtMs: nowMs - id }));
     }
-    const store = { withPending: async (refs: readonly BucketRef[]) => [...refs] };
-    const saleIds = (await pendingBuckets({ sales: world.mysql, store })).map(({ saleId }) => saleId);
+    const store = { withPending: async (refs: readonly BucketRef[]) => ({ refs, faults: [] }) };
+    const found = await pendingBuckets({ sales: world.mysql, store }, new BucketFaults());
+    const saleIds = found.map(({ saleId }) => saleId);
     expect(saleIds).to.include('1').and.not.include('10001');
   });
 });
@@ -122,5 +126,55 @@ describe('keeper: watch-pending', () => {
     await world.store.markRecorded([{ batch: recorded, orders: [] }]);
     await job.runOnce();
     expect(world.pending).to.deep.equal([2, 500]);
+  });
+
+  it('a Redis server that does not answer hides only its own batches, and the run fails', async () => {
+    const world = new KeeperWorld();
+    const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
+    const [one, two] = [await world.openSale(), await world.openSale()];
+    for (const sale of [one, two]) await world.deducted(sale, ['u1']);
+    world.clock.advance(500);
+    world.store.cutOff.add(two.saleId); // the newest comes first
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.pending).to.deep.equal([1, 500]);
+  });
+});
+
+describe('keeper: faults of single buckets', () => {
+  const fault = (dependency: 'redis' | 'mysql', message = 'away') =>
+    new OperationalError(dependency, message, { retryable: true });
+
+  it('the others are worked on; the run fails at its end, with the first fault and their number', async () => {
+    const faults = new BucketFaults();
+    const done: number[] = [];
+    await faults.forEach([1, 2, 3, 4], async (item) => {
+      if (item % 2 === 1) throw fault('redis', `${item} is away`);
+      done.push(item);
+    });
+    expect(done).to.have.members([2, 4]);
+    expect(() => faults.throwIfAny()).to.throw(OperationalError, /1 is away.*2 such faults/);
+    new BucketFaults().throwIfAny();
+  });
+
+  it("any other fault is everybody's: what was begun ends, nothing more is begun", async () => {
+    const begun: number[] = [];
+    const work = async (item: number): Promise<void> => {
+      begun.push(item);
+      if (item === 2) throw fault('mysql');
+    };
+    const error = await new BucketFaults().forEach([1, 2, 3, 4], work, 1).catch((caught: unknown) => caught);
+    expect(error).to.include({ dependency: 'mysql' });
+    expect(begun).to.deep.equal([1, 2]);
+  });
+
+  it('so many at the same time', async () => {
+    let [now, most] = [0, 0];
+    const work = async (): Promise<void> => {
+      most = Math.max(most, ++now);
+      await new Promise((resolve) => setImmediate(resolve));
+      now--;
+    };
+    await new BucketFaults().forEach([1, 2, 3, 4, 5, 6, 7], work, 3);
+    expect(most).to.equal(3);
   });
 });

@@ -108,4 +108,13 @@ describe('keeper: mark-recorded', () => {
     await job.runOnce();
     expect(await pending()).to.equal(0);
   });
+
+  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+    const other = await world.openSale();
+    for (const each of [sale, other]) await world.recorded(await world.deducted(each, ['u1']));
+    world.clock.advance(AFTER_MS);
+    world.store.cutOff.add(other.saleId); // the newest comes first
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect([await pending(), world.counts.markedLate]).to.deep.equal([0, 1]);
+  });
 });

@@ -7,6 +7,7 @@ import { KeeperWorld } from '../orders/keeper-world.js';
 
 const AFTER_MS = 60_000;
 const MAX = 5;
+const LEASE_MS = 20_000;
 
 describe('keeper: redrive', () => {
   let world: KeeperWorld;
@@ -20,10 +21,10 @@ describe('keeper: redrive', () => {
   });
 
   /** A keeper that has just started. */
-  const create = (): Job => {
-    const { mysql, store, broker, clock, log, metrics } = world;
-    const ports = { sales: mysql, store, channel: broker.redriveChannel(), clock, log, metrics };
-    return redrive(ports, { afterMs: AFTER_MS, max: MAX });
+  const create = (channel = world.broker.redriveChannel(), max = MAX): Job => {
+    const { mysql, store, clock, log, metrics } = world;
+    const ports = { sales: mysql, store, channel, clock, log, metrics };
+    return redrive(ports, { afterMs: AFTER_MS, max });
   };
   const published = (): readonly string[] => world.broker.published(TOPICS.redrive);
 
@@ -96,62 +97,109 @@ describe('keeper: redrive', () => {
     expect(published()).to.deep.equal([batch.body]);
   });
 
-  it('when publishing fails, what was published keeps its pause and the rest comes in the next run', async () => {
-    const [one, two, three] = [
-      await world.deducted(sale, ['u1']),
-      await world.deducted(sale, ['u2']),
-      await world.deducted(sale, ['u3']),
-    ];
+  it('what could not be published is due again when its lease is over; the others keep their pause', async () => {
+    const batches = [];
+    for (const user of ['u1', 'u2', 'u3']) {
+      batches.push((await world.deducted(sale, [user])).body);
+      world.clock.advance(1);
+    }
+    const [first, second, third] = batches;
     world.clock.advance(AFTER_MS);
-    const [first, second, third] = (await world.store.stalePending({ ...sale, bucket: 0 }, 0, 9)).map(
-      ({ body }) => body,
-    );
     let sent = 0;
-    const { mysql, store, broker, clock, log, metrics } = world;
-    const inner = broker.redriveChannel();
-    const channel: typeof inner = {
-      ...inner,
-      publish: async (batch) => {
-        if (++sent === 2) broker.breakNext('publish_fails');
-        return inner.publish(batch);
+    const inner = world.broker.redriveChannel();
+    const failing = create(
+      {
+        ...inner,
+        publish: async (batch) => {
+          if (++sent === 2) world.broker.breakNext('publish_fails');
+          return inner.publish(batch);
+        },
       },
-    };
-    job = redrive({ sales: mysql, store, channel, clock, log, metrics }, { afterMs: AFTER_MS, max: MAX });
-    const failed = await job.runOnce().catch((error: Error) => error.name);
-    expect(failed).to.equal('OperationalError');
-    expect(published()).to.deep.equal([first]);
+      100,
+    );
+    expect(await failing.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(published()).to.deep.equal([first, third]);
+    world.clock.advance(LEASE_MS - 1);
     await job.runOnce();
-    expect(published(), 'the first one not again').to.deep.equal([first, second, third]);
-    expect([one, two, three].map(({ body }) => body)).to.have.members(published());
+    expect(published()).to.have.length(2);
+    world.clock.advance(1);
+    await job.runOnce();
+    expect(published()).to.deep.equal([first, third, second]);
     expect(world.counts.redriven).to.equal(3);
   });
 
-  it('tries of a batch that left pending are forgotten, also when the same id is pending again', async () => {
-    const batch = await world.deducted(sale, ['u1']);
+  it('two keepers share the batches: what one has taken or published the other leaves alone', async () => {
+    const bodies = [];
+    for (let i = 0; i < 2 * MAX; i++) bodies.push((await world.deducted(sale, [`u${i}`])).body);
     world.clock.advance(AFTER_MS);
-    for (let i = 0; i < 3; i++) {
-      await job.runOnce();
-      world.clock.advance(AFTER_MS * 16);
-    }
-    await world.store.markRecorded([{ batch, orders: [] }]);
+    const [one, two] = [create(), create()];
+    await Promise.all([one.runOnce(), two.runOnce()]);
+    await one.runOnce();
+    await two.runOnce();
+    expect(published()).to.have.length(2 * MAX);
+    expect(published()).to.have.members(bodies);
+  });
+
+  it('what a keeper that died had taken is published by another one', async () => {
+    const { body } = await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS);
+    const terms = { olderThanMs: AFTER_MS, leaseMs: LEASE_MS, max: 5, fromMs: 0 };
+    expect((await world.store.takeDue({ ...sale, bucket: 0 }, terms)).batches).to.have.length(1);
     await job.runOnce();
-    const bucket = world.store.bucket({ ...sale, bucket: 0 });
-    bucket.markers.set(batch.batchId, { kind: 'deducted', body: batch.body }); // a replay puts it back
-    bucket.pending.set(batch.batchId, world.clock.nowMs());
+    expect(published()).to.deep.equal([]);
+    world.clock.advance(LEASE_MS);
+    await job.runOnce();
+    expect(published()).to.deep.equal([body]);
+  });
+
+  it('a batch that a consumer goes on trying is left alone', async () => {
+    const { batchId } = await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS);
+    await world.store.leaveAlone({ ...sale, bucket: 0 }, [{ batchId, forMs: 90_000 }]);
+    world.clock.advance(90_000 - 1);
+    await job.runOnce();
+    expect(published()).to.deep.equal([]);
+    world.clock.advance(1);
+    await job.runOnce();
+    expect(published()).to.have.length(1);
+  });
+
+  it('a sale with very many batches does not keep those of the others waiting', async () => {
+    for (let i = 0; i < 20 * MAX; i++) await world.deducted(sale, [`u${i}`]);
+    const others = [await world.openSale(), await world.openSale(), await world.openSale()];
+    const bodies = [];
+    for (const other of others) bodies.push((await world.deducted(other, ['u1'])).body);
+    world.clock.advance(AFTER_MS);
+    for (let runs = 0; runs < 4; runs++) await job.runOnce();
+    expect(published()).to.include.members(bodies);
+  });
+
+  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+    const other = await world.openSale();
+    await world.deducted(sale, ['u1']);
+    const { body } = await world.deducted(other, ['u1']);
+    world.clock.advance(AFTER_MS);
+    for (const cut of [sale, other]) {
+      world.store.cutOff.clear();
+      world.store.cutOff.add(cut.saleId);
+      expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    }
+    expect(published()).to.have.length(2);
+    expect(published()[0]).to.equal(body);
+  });
+
+  it('a batch that was parked and is replayed counts anew', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS * 16);
+    await job.runOnce();
+    await world.store.park(batch);
+    await world.store.unpark(batch);
     world.clock.advance(AFTER_MS);
     const before = published().length;
     await job.runOnce();
     world.clock.advance(AFTER_MS);
     await job.runOnce();
     expect(published().length - before, 'the first pause is the short one').to.equal(2);
-  });
-
-  it('a new keeper begins with short pauses: a duplicate, nothing else', async () => {
-    const batch = await world.deducted(sale, ['u1']);
-    world.clock.advance(AFTER_MS);
-    await job.runOnce();
-    await create().runOnce();
-    expect(published()).to.deep.equal([batch.body, batch.body]);
   });
 
   it('a pending batch without a readable body is logged, and does not stop the others [C7]', async () => {

@@ -76,4 +76,14 @@ describe('keeper: watch-overdue', () => {
     expect(error).to.equal('OperationalError');
     expect(Object.keys(world.overdue)).to.have.members(STATES.filter((state) => state !== 'pending_payment'));
   });
+
+  it('a Redis server that does not answer hides only its own batches, and the run fails', async () => {
+    const [one, two] = [await world.openSale(), await world.openSale()];
+    for (const sale of [one, two]) await world.deducted(sale, ['u1']);
+    world.clock.advance(DEADLINES.batch_pending + 1_000);
+    world.store.cutOff.add(two.saleId);
+    expect(await run().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.overdue.batch_pending).to.deep.equal([1, 1_000]);
+    expect(Object.keys(world.overdue)).to.have.members(STATES);
+  });
 });

@@ -13,9 +13,9 @@ export const keeper = {
   }),
   redriveMax: integer({
     env: 'REDRIVE_MAX',
-    doc: 'Batches published again in one run, so that a slow worker is not overloaded.',
+    doc: 'Batches that one keeper publishes again in one run, so that a slow worker is not overloaded.',
     unit: 'batches',
-    fallback: 100,
+    fallback: 2000,
     min: 1,
     max: 10000,
   }),

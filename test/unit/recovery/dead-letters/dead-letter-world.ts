@@ -64,6 +64,7 @@ export class DeadLetterWorld extends KeeperWorld {
       saleId,
       batchId,
       body,
+      isBatch: body !== '{' && parts.body === undefined,
       reason: 'retries_exhausted',
       detail: 'given up',
       attempts: 8,

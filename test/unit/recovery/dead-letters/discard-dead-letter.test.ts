@@ -139,4 +139,18 @@ describe('discard-dead-letter', () => {
     });
     expect(await world.admin.discard('999', 'ann')).to.deep.equal({ outcome: 'not_found' });
   });
+
+  it('a purchase that another batch holds by now is left to that batch', async () => {
+    const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
+    const { requests } = bucket();
+    requests.delete('u1/k1'); // Redis lost it, and its buyer came again with the same key
+    const again = await world.deducted(sale, ['u1']);
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.deep.equal({
+      outcome: 'discarded',
+      note: '1 failed, 0 had a row before, 1 left to another batch, which holds them',
+    });
+    expect(world.rowsOf(batch).map(({ userId }) => userId)).to.deep.equal(['u2']);
+    await world.work(again);
+    expect(world.mysql.allOrders.find(({ userId }) => userId === 'u1')).to.include({ state: 'pending_payment' });
+  });
 });

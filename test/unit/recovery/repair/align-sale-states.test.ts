@@ -43,4 +43,48 @@ describe('align-sale-states', () => {
     await align.runOnce();
     expect(stateOf(sale)).to.equal('open');
   });
+
+  it('a Redis server that does not answer stops only its own sales, and the run fails at its end', async () => {
+    const [lost, sale] = [await world.openSale(), await world.openSale()];
+    for (const each of [lost, sale]) world.mysql.putSale({ ...each, state: 'paused' });
+    world.store.cutOff.add(lost.saleId);
+    const align = job();
+    for (let runs = 0; runs < 2; runs++) {
+      expect(await align.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    }
+    expect([stateOf(lost), stateOf(sale)]).to.deep.equal(['open', 'paused']);
+  });
+
+  /** Runs `move` when the job is about to set a state in Redis. */
+  const whileAligned = (move: (sale: Sale) => Promise<void>, when: 'listed' | 'read') => {
+    const { store } = world.ports();
+    let lists = 0;
+    const list: typeof world.mysql.list = async (filter) => {
+      const sales = await world.mysql.list(filter);
+      const [sale] = sales;
+      if (when === 'listed' && sale && filter.states?.includes('open') && ++lists === 2) await move(sale);
+      return sales;
+    };
+    const setState: typeof store.setState = async (sale, state) => {
+      if (when === 'read') await move(sale as Sale);
+      return store.setState(sale, state);
+    };
+    const sales = { list, find: world.mysql.find.bind(world.mysql) };
+    return alignSaleStates({ store: { ...store, setState }, sales });
+  };
+  const paused = async (sale: Sale): Promise<void> => {
+    world.mysql.putSale({ ...sale, state: 'paused' });
+    await world.store.setState(sale, 'paused');
+  };
+
+  for (const when of ['listed', 'read'] as const) {
+    it(`a sale that its owner pauses after its row was ${when} is not left open`, async () => {
+      const sale = await world.openSale();
+      await world.store.setState(sale, 'paused'); // its owner died before he opened it in Redis
+      const align = whileAligned(paused, when);
+      await align.runOnce();
+      await align.runOnce();
+      expect(stateOf(sale)).to.equal('paused');
+    });
+  }
 });

@@ -164,4 +164,17 @@ describe('repair-jobs', () => {
       [0, 0],
     ]);
   });
+
+  it('a Redis server that does not answer stops only its own sales, and the runs fail at their end', async () => {
+    const [live, cut] = [await world.openSale(), await world.openSale()];
+    world.store.restart();
+    world.store.cutOff.add(cut.saleId);
+    const metrics = { ...world.metrics, ...world.repairMetrics };
+    const watch = watchSalesInRepair({ ...ports(), metrics }, { afterMs: 60_000 });
+    expect(await watch.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(world.locked).to.deep.equal([1, 0]);
+    const job = repairSales(ports(), OPTIONS);
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(epochs(live, cut)).to.deep.equal([2, 1]);
+  });
 });

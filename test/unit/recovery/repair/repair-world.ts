@@ -37,6 +37,7 @@ export class RepairWorld extends DeadLetterWorld {
     return {
       store: {
         statusOf: (...args) => store.statusOf(...args),
+        statusOrFault: (...args) => store.statusOrFault(...args),
         askForRepair: (...args) => store.askForRepair(...args),
         asked: (...args) => store.asked(...args),
         answered: (...args) => store.answered(...args),

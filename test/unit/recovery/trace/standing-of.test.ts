@@ -29,7 +29,7 @@ describe('trace: state of a purchase', () => {
       stand(pendingEvidence({ store: { batch }, deadLetters: [deadLetterOf({ replayStartedAtMs })] }));
     expect(parked(null)).to.deep.equal([
       'parked',
-      'Parked as dead letter 17 at 2030-01-01T00:00:08.000Z, its units stay held. ' +
+      'Parked as dead letter 17 at 2030-01-01T00:00:08.000Z, its units stay held. The last error: given up. ' +
         'Nothing happens until an operator runs `seckill dlq replay 17` or `discard`.',
     ]);
     expect(parked(START_MS + 9000)[1]).to.contain('A replay was begun and did not end.');

@@ -1,0 +1,62 @@
+import { OperationalError } from './errors.js';
+
+/** Buckets that one run works on at the same time. */
+const AT_ONCE = 8;
+
+/**
+ * Faults of single buckets in one run of a job. Buckets live on several Redis servers: one that does not answer must not
+ * stop the work on the others, and makes the run fail when that is done. Any other fault is everybody's, and ends the
+ * run at once.
+ */
+export class BucketFaults {
+  #first: OperationalError | null = null;
+  #count = 0;
+
+  /** @throws what is no fault of Redis */
+  add(error: unknown): void {
+    if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
+    this.#first ??= error;
+    this.#count++;
+  }
+
+  addAll(others: BucketFaults): void {
+    this.#first ??= others.#first;
+    this.#count += others.#count;
+  }
+
+  get isEmpty(): boolean {
+    return this.#first === null;
+  }
+
+  /**
+   * Works on every item, some at the same time, however many fail.
+   * @throws the first error that is no fault of Redis, when the items that were begun have ended
+   */
+  async forEach<T>(items: readonly T[], work: (item: T) => Promise<void>, atOnce = AT_ONCE): Promise<void> {
+    let next = 0;
+    let error: unknown = null;
+    const worker = async (): Promise<void> => {
+      while (next < items.length && error === null) {
+        const item = items[next++] as T;
+        try {
+          await work(item).catch((fault: unknown) => this.add(fault));
+        } catch (other) {
+          error ??= other;
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+    if (error !== null) throw error;
+  }
+
+  /** @throws OperationalError redis, if a bucket failed */
+  throwIfAny(): void {
+    if (this.#first === null) return;
+    if (this.#count === 1) throw this.#first;
+    const { message, retryable } = this.#first;
+    throw new OperationalError('redis', `${message}; in all ${this.#count} such faults, the others went on`, {
+      retryable,
+      cause: this.#first,
+    });
+  }
+}

@@ -1,0 +1,58 @@
+import { decodeBatch } from '../../core/batch.js';
+import { BucketFaults } from '../../core/bucket-faults.js';
+import type { Job } from '../../core/job.js';
+import { isLive } from '../../core/order.js';
+import type { BatchStore } from '../../core/ports/batch-store.js';
+import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-letter-repository.js';
+import type { OrderRepository } from '../../core/ports/order-repository.js';
+import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
+import { GROUPS } from '../../core/topics.js';
+
+export interface CloseRecordedPorts {
+  readonly deadLetters: Pick<DeadLetterRepository, 'parkedBatches' | 'list' | 'close'>;
+  readonly store: Pick<BatchStore, 'markRecorded'>;
+  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+}
+
+/** Parked batches looked at in one run. */
+const PER_RUN = 100;
+/** Messages of one batch that died before a batch had one dead letter. */
+const PER_BATCH_MAX = 10;
+const WRITERS: readonly string[] = [GROUPS.writer, GROUPS.redriveWriter];
+
+/**
+ * Closes the dead letter of a batch that another message of it has recorded meanwhile: nobody has to decide any more.
+ * Goes round the parked batches, some in each run.
+ */
+export function closeRecorded(ports: CloseRecordedPorts): Job {
+  let after = '';
+  return {
+    name: 'close-recorded-dead-letters',
+    async runOnce(): Promise<void> {
+      const faults = new BucketFaults();
+      const page = await ports.deadLetters.parkedBatches(after, PER_RUN);
+      after = page.length < PER_RUN ? '' : (page.at(-1)?.batchId ?? '');
+      await faults.forEach(page, (parked) => closeIfRecorded(parked, ports), 1);
+      faults.throwIfAny();
+    },
+  };
+}
+
+/** Rows that another batch wrote do not count: this one may hold units besides, and a replay finds out. */
+async function closeIfRecorded(
+  { batchId, body }: ParkedBatch,
+  { deadLetters, store, repository }: CloseRecordedPorts,
+): Promise<void> {
+  const decoded = decodeBatch(body);
+  if (decoded.outcome !== 'decoded') return;
+  const { batch } = decoded;
+  const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
+  const own = rows.filter((row) => row.batchId === batchId);
+  if (own.length < batch.purchases.length) return;
+  const live = own.filter((row) => isLive(row.state));
+  await store.markRecorded([{ batch, orders: live }]);
+  const note = `recorded by another message of its batch: ${live.length} live, ${own.length - live.length} ended`;
+  for (const { deadLetterId, group } of await deadLetters.list({ batchId, state: 'parked' }, { max: PER_BATCH_MAX })) {
+    if (WRITERS.includes(group)) await deadLetters.close(deadLetterId, SYSTEM_ACTOR, 'replayed', note);
+  }
+}

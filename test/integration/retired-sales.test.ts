@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+const KEEPER_TIMES = { KEEPER_EVERY_MS: '100', OUTBOX_EVERY_MS: '100', RECONCILE_EVERY_MS: '0' };
+
+describe('retired sales', () => {
+  let api: Program;
+  const system = useSystem(async ({ programs }) => {
+    [api] = await Promise.all([
+      programs.start('api'),
+      programs.start('keeper', { env: KEEPER_TIMES }),
+      programs.start('worker'),
+    ]);
+  });
+
+  const sql = (text: string, ...values: string[]) => system.stack.mysql.execute(text, values);
+  const keysOf = (saleId: string): Promise<string[]> => system.stack.redis.redis.keys(`sk:{${saleId}:*`);
+  const stateOf = async (saleId: string): Promise<string> => {
+    const rows = await system.stack.mysql.query<{ retirement: string }>('SELECT retirement FROM sales WHERE id = ?', [
+      saleId,
+    ]);
+    return rows[0]?.retirement ?? '';
+  };
+
+  it('a sale that is long over leaves Redis, and MySQL answers for it as Redis did', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 100, buckets: 2 });
+    const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+    const users = Array.from({ length: 20 }, (_, index) => `r${index + 1}`);
+    for (const answer of await buyers.rush(users, 10)) expect(answer?.status).to.equal(202);
+    for (const user of users)
+      await until('it is ordered', async () => (await buyers.status(user)).json.status === 'ordered');
+    const before = (await buyers.status('r1')).json;
+    const token = buyers.token('root', ['admin']);
+    expect((await ask(`${api.url}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status).to.equal(200);
+
+    await sql('UPDATE sales SET closed_at = closed_at - INTERVAL 8 DAY WHERE id = ?', saleId);
+    await until('it is retired', async () => (await stateOf(saleId)) === 'begun', 30_000);
+    expect(await keysOf(saleId), 'an api may still ask').not.to.deep.equal([]);
+    await sql('UPDATE sales SET retired_at = retired_at - INTERVAL 1 HOUR WHERE id = ?', saleId);
+    await until('Redis has forgotten it', async () => (await stateOf(saleId)) === 'done', 30_000);
+    const rest = (await keysOf(saleId)).filter((key) => !key.includes(':tx:'));
+    expect(rest, 'markers end by themselves').to.deep.equal([]);
+
+    await until('the api knows', async () => (await buyers.buy('late'))?.json.code === 'closed', 30_000);
+    expect((await buyers.status('r1')).json).to.deep.equal(before);
+    const again = await buyers.buy('r1');
+    expect([again?.status, again?.json.orderId]).to.deep.equal([200, before.orderId]);
+    expect((await buyers.status('late')).status).to.equal(404);
+    expect((await buyers.order('r1', String(before.orderId))).status).to.equal(200);
+    const page = await ask(`${api.url}/v1/sales/${saleId}`, { token: buyers.token('r1') });
+    expect([page.status, page.json.state]).to.deep.equal([200, 'closed']);
+    const shown = await ask(`${api.url}/admin/v1/sales/${saleId}`, { token });
+    expect(shown.json.retiredAt).to.be.a('string');
+    const closed = await ask(`${api.url}/admin/v1/sales/${saleId}/close`, { method: 'POST', token });
+    expect(closed.status, 'again').to.equal(200);
+
+    // A buyer who cancels now changes MySQL alone.
+    expect((await buyers.move('cancel', 'r2', String((await buyers.status('r2')).json.orderId)))?.status).to.equal(200);
+    await until('its release is done', async () => {
+      const pattern = `%"saleId":"${saleId}"%`;
+      const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
+      return (await system.stack.mysql.query(undone, [pattern])).length === 0;
+    });
+    expect((await keysOf(saleId)).filter((key) => !key.includes(':tx:'))).to.deep.equal([]);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+});
