@@ -215,6 +215,21 @@ describe('mysql adapters under faults', () => {
     expect(await failureOf(loneWriter(url.href).probe())).to.include({ kind: 'connection_lost', retryable: true });
   });
 
+  it('a server that refuses writes for want of space still answers: what it refused is known for a while [L3]', async () => {
+    const pool = loneWriter();
+    expect(pool.writeRefusal()).to.equal(null);
+    await pool.execute('SET SESSION max_heap_table_size = 16384');
+    await pool.execute('CREATE TEMPORARY TABLE small (text VARCHAR(1000)) ENGINE = MEMORY');
+    const fill = async (): Promise<void> => {
+      for (let rows = 0; rows < 1_000; rows++) await pool.execute("INSERT INTO small VALUES (REPEAT('x', 1000))");
+    };
+    expect(await failureOf(fill())).to.include({ kind: 'disk_full', retryable: true });
+    await pool.probe();
+    expect(pool.writeRefusal()).to.match(
+      /^MySQL refuses writes for want of space: is its disk full\? \(mysql: disk_full/,
+    );
+  });
+
   it('every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only [D7]', async () => {
     const { saleId } = await world.sales.create(newSale());
     const [session] = await world.pool.query<{ mode: string; zone: string }>(

@@ -207,16 +207,16 @@ async function tryRepair(
 ): Promise<OperationalError | null> {
   const { metrics, clock, log } = ports;
   const { saleId } = sale;
-  const startedMs = clock.nowMs();
+  const startedMs = clock.monotonicMs();
   try {
     const { outcome } = await repairSale(sale, ports, options, { actor: ACTOR, seenEpochs });
     if (outcome === 'repaired' || outcome === 'busy' || outcome === 'superseded') {
-      metrics.repairTried(outcome, clock.nowMs() - startedMs);
+      metrics.repairTried(outcome, clock.monotonicMs() - startedMs);
     }
     return null;
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    metrics.repairTried('failed', clock.nowMs() - startedMs);
+    metrics.repairTried('failed', clock.monotonicMs() - startedMs);
     log.warn({ saleId, error: error.message }, 'a sale was not repaired, a part of the system failed; it stays locked');
     return error;
   }
@@ -240,7 +240,7 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
     name: 'watch-sales-in-repair',
     async runOnce(): Promise<void> {
       const { clock, metrics } = ports;
-      const nowMs = clock.nowMs();
+      const nowMs = clock.monotonicMs();
       const faults = new BucketFaults();
       const live = await liveInNeed(ports, faults);
       since = new Map(live.map(({ sale: { saleId } }) => [saleId, since.get(saleId) ?? nowMs]));

@@ -48,12 +48,12 @@ export function createWorkerProgress(
   };
   let last: { readonly atMs: number; readonly stats: Promise<QueueStats[]> } | null = null;
   const now = (): Promise<QueueStats[]> => {
-    last = { atMs: Date.now(), stats: ask() };
+    last = { atMs: performance.now(), stats: ask() };
     return last.stats;
   };
   // After a restart of Redis many sales wait at once; what was received only grows.
   const lately = (): Promise<QueueStats[]> =>
-    last !== null && Date.now() - last.atMs < LATELY_MS ? last.stats : now();
+    last !== null && performance.now() - last.atMs < LATELY_MS ? last.stats : now();
   return {
     ends: async () => new Map((await now()).map(({ queue, end }) => [queue, end])),
     async haveReceived(ends: QueueEnds): Promise<boolean> {

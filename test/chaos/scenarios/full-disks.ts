@@ -224,7 +224,8 @@ const REDIS_FULL: Scenario = {
 
 const MYSQL_FULL: Scenario = {
   name: 'L3/mysql',
-  title: 'the disk under MariaDB is full: 202, orders wait; with space again each is written, no dead letter',
+  title:
+    'the disk under MariaDB is full: 202, orders wait, /readyz says why; with space again each is written, no dead letter',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
@@ -236,6 +237,8 @@ const MYSQL_FULL: Scenario = {
     fillVolume(dir, 1);
     const hasFailed = (): boolean => /mysql: disk_full/.test(worker.log);
     await context.observed('a worker could not write: the disk is full', hasFailed, FULL_WITHIN_MS);
+    const isReported = async (): Promise<boolean> => /disk full/.test((await complaintOf(worker, 'mysql')) ?? '');
+    await context.until('/readyz of the worker says so', isReported);
     await buyers.untilAccepted(100, 'purchases are accepted all the same');
     const pids = pidsOf(context);
     const server = stack.servers.server('mariadb').pid();

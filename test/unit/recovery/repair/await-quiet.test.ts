@@ -33,6 +33,19 @@ describe('await-quiet', () => {
     expect(renewals).to.be.at.least(tookMs / 1000);
   });
 
+  it('a clock that is set back by an hour does not keep the sale locked for an hour [R3, T12]', async () => {
+    const clock = new ManualClock();
+    const sale = saleOf({}, clock.nowMs());
+    let reads = 0;
+    const find = async (): Promise<Sale> => {
+      if (++reads === 2) clock.step(-3_600_000);
+      return sale;
+    };
+    const startedMs = clock.monotonicMs();
+    await awaitQuiet(sale, { sales: { find }, progress: null, clock, log: silentLog }, OPTIONS, async () => undefined);
+    expect(clock.monotonicMs() - startedMs).to.equal(1500);
+  });
+
   describe('with a broker that says how far the workers have received', () => {
     const ENDS = new Map([['q', 7]]);
     /** @returns how long it took, ms, where nothing is written at all */

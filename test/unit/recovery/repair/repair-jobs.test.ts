@@ -165,6 +165,20 @@ describe('repair-jobs', () => {
     ]);
   });
 
+  it('a clock that is set back by an hour hides no sale that waits for its repair [T12]', async () => {
+    await world.openSale();
+    const watch = watchSalesInRepair(
+      { ...ports(), metrics: { ...world.metrics, ...world.repairMetrics } },
+      { afterMs: 60_000 },
+    );
+    world.store.restart();
+    await watch.runOnce();
+    world.clock.step(-3_600_000);
+    world.clock.advance(61_000);
+    await watch.runOnce();
+    expect(world.overdue.sale_shut).to.deep.equal([1, 1000]);
+  });
+
   it('a Redis server that does not answer stops only its own sales, and the runs fail at their end', async () => {
     const [live, cut] = [await world.openSale(), await world.openSale()];
     world.store.restart();

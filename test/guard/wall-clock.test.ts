@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+
+/** Where programs wait, lease and measure. */
+const FOLDERS = ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq'];
+
+/**
+ * Files that read the wall clock all the same, each with the instant that it reads: one that is stored, shown, or compared
+ * with another machine. How long something takes or waits is `monotonicMs()`: the wall clock jumps when somebody sets it.
+ */
+const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
+  'admission/queue/room.ts': 'when a sale opens, and times in passes and tickets, which other processes read',
+  'admission/queue/waiting-rooms.ts': 'times in passes and tickets, which other processes read',
+  'admission/sign/purchase-tokens.ts': 'the end of a token, which another process may have given',
+  'admission/sign/request-signatures.ts': 'the time that a client has signed',
+  'core/ports/clock.ts': 'the clock itself',
+  'orders/order-id-minter.ts': 'the time in an order id',
+  'purchase/place-batch.ts': 'the time of creation of a batch',
+  'purchase/read-purchase.ts': 'how long ago a sale closed',
+  'recovery/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
+  'recovery/redrive.ts': 'from when on a bucket is looked through',
+  'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
+  'redis/probe.ts': 'compared with the clock of Redis',
+};
+
+const src = new URL('../../src/', import.meta.url);
+const readsIt = (path: string): boolean => {
+  const text = readFileSync(new URL(path, src), 'utf8').replaceAll('deadline: Date.now()', ''); // as gRPC wants it
+  return /\bnowMs\(\)|\bDate\.now\b|new Date\(\)/.test(text);
+};
+
+describe('guard: the wall clock', () => {
+  it('measures no duration: it is read for an instant, by files that say for which', () => {
+    const files = FOLDERS.flatMap((folder) =>
+      readdirSync(new URL(folder, src), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
+    );
+    const found = files.filter((name) => name.endsWith('.ts') && readsIt(name));
+    expect(found.filter((name) => !Object.hasOwn(READS_WALL_CLOCK, name))).to.deep.equal([]);
+  });
+});
