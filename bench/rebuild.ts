@@ -58,7 +58,15 @@ async function fill(mysql: MysqlPool): Promise<string> {
   const sales = createSaleRepository(mysql);
   const nowMs = clock.nowMs();
   const times = { opensAtMs: nowMs - 86_400_000, closesAtMs: nowMs + 3_600_000 };
-  const terms = { title: 'A thing', priceCents: 1999, limitPerBuyer: 1, buckets: 1, ...times };
+  const terms = {
+    title: 'A thing',
+    priceCents: 1999,
+    currency: 'EUR',
+    warmBeforeMs: null,
+    limitPerBuyer: 1,
+    buckets: 1,
+    ...times,
+  };
   const { saleId: id } = await sales.create({ sku: 'rebuilt', stock: ORDERS + 1000, ...terms });
   await mysql.execute("UPDATE sales SET state = 'open', sold = ? WHERE id = ?", [ORDERS, id]);
   // No rebuild reads them, and they would take most of the time here.

@@ -101,6 +101,8 @@ async function deductLimit({ stores }: Session, size: number, options: Throughpu
     sku: 'bench-deduct',
     title: 'deduct',
     priceCents: 1,
+    currency: 'EUR',
+    warmBeforeMs: null,
     stock: UNITS,
     sold: 0,
     limitPerBuyer: 1,

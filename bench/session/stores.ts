@@ -47,6 +47,8 @@ export class Stores {
       sku: `bench-${title.replaceAll(' ', '-')}`,
       title,
       priceCents: 1999,
+      currency: 'EUR',
+      warmBeforeMs: null,
       stock,
       limitPerBuyer: 1,
       buckets,
@@ -54,7 +56,9 @@ export class Stores {
     };
     return withOperator(config, createLog('bench', 'error'), async (operator) => {
       const admin = await operator.sales();
-      const { saleId } = await admin.create(sale, 'bench');
+      const made = await admin.create(sale, 'bench');
+      if (made.outcome !== 'created') throw new BenchError(`the sale ${made.outcome}`);
+      const { saleId } = made.sale;
       await admin.warm(saleId, 'bench');
       const opened = await admin.open(saleId, 'bench');
       if (opened.outcome !== 'done') throw new BenchError(`sale ${saleId} could not be opened: ${opened.outcome}`);

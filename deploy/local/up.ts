@@ -140,13 +140,15 @@ async function prepare(env: Environment): Promise<Sale> {
 /** The open demo sale that still has units, or a new one. */
 async function demoSale(admin: SaleAdmin): Promise<Sale> {
   const nowMs = Date.now();
-  const known = (await admin.list(100)).find(
-    (sale) => sale.sku === DEMO.sku && sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
+  const known = (await admin.list({ sku: DEMO.sku, max: 100 })).find(
+    (sale) => sale.state === 'open' && sale.sold < sale.stock && sale.closesAtMs > nowMs,
   );
   if (known) return known;
   const actor = operatorName();
   const window = { opensAtMs: nowMs - 1000, closesAtMs: nowMs + DEMO_OPEN_DAYS * DAY_MS };
-  const { saleId } = await admin.create({ ...DEMO, ...window, buckets: 1 }, actor);
+  const made = await admin.create({ ...DEMO, ...window, currency: 'EUR', buckets: 1, warmBeforeMs: null }, actor);
+  if (made.outcome !== 'created') throw new CliError(`the demo sale ${made.outcome}.`);
+  const { saleId } = made.sale;
   await admin.warm(saleId, actor);
   const opened = await admin.open(saleId, actor);
   if (opened.outcome !== 'done') throw new CliError(`the demo sale ${saleId} could not be opened: ${opened.outcome}.`);

@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   worker: async () => (await import('./programs.js')).workerCommand(),
   keeper: async () => (await import('./programs.js')).keeperCommand(),
   sale: async () => (await import('./sale.js')).saleCommand(),
+  orders: async () => (await import('./orders.js')).ordersCommand(),
   dlq: async () => (await import('./dlq.js')).dlqCommand(),
   reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
   refunds: async () => (await import('./refunds.js')).refundsCommand(),

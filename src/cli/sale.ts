@@ -1,15 +1,16 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
-import { saleBody } from '../http/routes/admin-sales.js';
-import type { NewSale, Sale } from '../core/sale.js';
-import { withOperator } from '../programs/operator.js';
-import { createLog } from '../programs/telemetry.js';
+import { SALE_STATES, type NewSale, type Sale, type SaleState } from '../core/sale.js';
+import type { SaleFilter } from '../core/ports/sale-repository.js';
 import { readNewSale } from '../sales/new-sale.js';
-import type { SaleAdmin, SaleAdminAnswer } from '../sales/sale-admin.js';
-import { CliError, UsageError } from './cli-error.js';
-import { operatorName, parseSaleId, parseWhole, readTime } from './options.js';
-import { isoTime, printable, tableLine } from './print.js';
+import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
+import { CliError } from './cli-error.js';
+import { operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
+import { isoTime, tableLine } from './print.js';
+import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
+import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
+import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
 
 /** As they were typed; `readNewSale` checks them. */
@@ -17,11 +18,13 @@ interface CreateFlags {
   readonly sku?: string;
   readonly title?: string;
   readonly priceCents?: string;
+  readonly currency?: string;
   readonly stock?: string;
   readonly limitPerBuyer: string;
   readonly buckets: string;
   readonly opensAt: string;
   readonly closesAt?: string;
+  readonly warmBefore?: string;
   readonly json?: boolean;
 }
 
@@ -30,12 +33,13 @@ const LIST_DEFAULT = 50;
 const LIST_MAX = 10_000;
 
 const EXAMPLES = `
-A sale goes draft → warm → open ⇄ paused → closed; closed is final.
+A sale goes draft → warm → open ⇄ paused → closed; closed is final. With --warm-before the keeper moves it.
 
 Examples:
   seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100
   seckill sale warm 7                     its stock is in Redis now
   seckill sale open 7                     buyers may buy, within its window
+  seckill sale plan                       the coming week, and what each sale still lacks
   seckill sale list --json
 
 Exit codes: 0 done, 1 not done (the sale is in another state, or a server is away), 2 used wrongly.`;
@@ -45,12 +49,15 @@ Examples:
   seckill sale create --sku pen --title 'A pen' --price-cents 250 --stock 100 --opens-at +10m --closes-at +2h
   seckill sale create --sku tv --title 'A TV' --price-cents 49900 --stock 5000 --buckets 4 --limit-per-buyer 2 --json
 
-It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. --json prints its saleId.
+  seckill sale create --sku mug --title 'A mug' --price-cents 900 --stock 100 --opens-at +1h --warm-before 10m
+
+It is a draft: go on with \`seckill sale warm <saleId>\`, then \`open\`. With --warm-before the keeper does that, and
+closes it; such a sale must not overlap another one of its sku. --json prints its saleId.
 Exit codes: 0 created, 1 a server is away, 2 used wrongly: every wrong value is named.`;
 
 export function saleCommand(): Command {
   const sale = new Command('sale')
-    .description('create, warm, open, pause, close, show, list, repair and reshard sales')
+    .description('create, import, plan, edit, warm, open, pause, close, cancel, show, list, repair and reshard sales')
     .addHelpText('after', EXAMPLES);
   sale
     .command('create')
@@ -58,16 +65,18 @@ export function saleCommand(): Command {
     .option('--sku <sku>', 'what is sold: 1 to 64 of A-Z a-z 0-9 . _ - (required)')
     .option('--title <title>', 'what buyers read: 1 to 200 characters (required)')
     .option('--price-cents <cents>', 'price of one unit in cents, 0 to 1000000000 (required)')
+    .option('--currency <letters>', 'of the price, such as EUR (default: SALE_CURRENCY)')
     .option('--stock <units>', 'units offered, 1 to 10000000 (required)')
     .option('--limit-per-buyer <units>', 'units that one buyer may have, 1 to 1000', '1')
     .option('--buckets <n>', 'parts of its stock in Redis; several let a cluster share the work', '1')
     .option('--opens-at <time>', 'ISO 8601, now, or +10m', 'now')
     .option('--closes-at <time>', 'ISO 8601 or +1d (default: a day after it opens)')
+    .option('--warm-before <duration>', 'the keeper runs it: warms it so long before it opens, 1s to 7d, such as 10m')
     .option('--json', 'print one JSON line')
     .addHelpText('after', CREATE_EXAMPLES)
     .action((flags: CreateFlags) => {
-      const newSale = newSaleOf(flags, Date.now());
-      return run(flags.json, (admin) => admin.create(newSale, operatorName()));
+      const newSale = newSaleOf(flags, Date.now(), loadConfig(['sale'], process.env).sale.currency);
+      return run(flags.json, async (admin) => createdSale(await admin.create(newSale, operatorName())));
     });
 
   const moves = {
@@ -101,16 +110,19 @@ export function saleCommand(): Command {
   sale
     .command('list')
     .description('one line per sale, newest first')
+    .addOption(new Option('--state <state>', 'only those in this state').choices(SALE_STATES))
+    .option('--sku <sku>', 'only those of this sku')
+    .option('--opens-from <time>', 'that open at this time or later: ISO 8601, now, -7d or +1d', parseTime)
+    .option('--opens-to <time>', 'that open before this time', parseTime)
+    .option('--before <saleId>', 'older than this sale: the next page', parseSaleId)
     .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
     .option('--json', 'one JSON line per sale')
-    .action(({ limit, json }: { limit: number; json?: boolean }) => list(limit, json));
-  return sale.addCommand(saleRepairCommand()).addCommand(saleReshardCommand());
+    .action(list);
+  sale.addCommand(saleEditCommand()).addCommand(saleCancelCommand('cancel')).addCommand(saleCancelCommand('delete'));
+  for (const make of [saleImportCommand, salePlanCommand, saleRepairCommand, saleReshardCommand])
+    sale.addCommand(make());
+  return sale;
 }
-
-const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
-  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
-};
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const sale = await withSales(work);
@@ -118,11 +130,8 @@ async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promis
   else printSale(sale);
 }
 
-/** The same fields and forms as over HTTP. */
-export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
-
 /** @throws UsageError with a line for everything that is wrong */
-export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
+export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string): NewSale {
   const opensAt = timeOf(flags.opensAt);
   const dayLater = Date.parse(opensAt) + DAY_MS;
   const read = readNewSale(
@@ -130,6 +139,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
       sku: flags.sku,
       title: flags.title,
       priceCents: numberOf(flags.priceCents),
+      ...(flags.currency === undefined ? {} : { currency: flags.currency }),
       stock: numberOf(flags.stock),
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
@@ -139,27 +149,19 @@ export function newSaleOf(flags: CreateFlags, nowMs: number): NewSale {
         flags.closesAt === undefined
           ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
           : timeOf(flags.closesAt),
+      ...(flags.warmBefore === undefined ? {} : { warmBefore: flags.warmBefore }),
     },
     nowMs,
+    currency,
   );
   if ('sale' in read) return read.sale;
-  const lines = read.errors.map(({ field, message }) => {
-    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
-    return `  ${flagOf(field)}${predicate}`;
-  });
-  throw new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
+  throw refused(read.errors);
 }
 
-/** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
-const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
-
-function timeOf(text: string): string {
-  const atMs = readTime(text);
-  return atMs === null || Math.abs(atMs) > 8.64e15 ? text : isoTime(atMs);
+function createdSale(made: SaleCreated): Sale {
+  if (made.outcome === 'created') return made.sale;
+  throw refused(made.errors);
 }
-
-/** `priceCents` → `--price-cents` */
-const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
 function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
   switch (answer.outcome) {
@@ -193,32 +195,33 @@ export function wrongStateSentence(verb: string, { saleId, state }: Pick<Sale, '
   }
 }
 
-function printSale(sale: Sale): void {
-  const rows = {
-    sale: sale.saleId,
-    state: sale.state,
-    sku: sale.sku,
-    title: sale.title,
-    price: `${(sale.priceCents / 100).toFixed(2)}`,
-    sold: `${sale.sold} of ${sale.stock}`,
-    'per buyer': `${sale.limitPerBuyer}`,
-    buckets: `${sale.buckets}`,
-    opens: isoTime(sale.opensAtMs),
-    closes: isoTime(sale.closesAtMs),
-    ...(sale.retiredAtMs === null ? {} : { retired: isoTime(sale.retiredAtMs) }),
-  };
-  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
-}
-
 const listLine = tableLine(8, 7, 20, 20, 24, 24);
 
-async function list(limit: number, json: boolean | undefined): Promise<void> {
-  const sales = await withSales((admin) => admin.list(limit));
+interface ListFlags {
+  readonly state?: SaleState;
+  readonly sku?: string;
+  readonly opensFrom?: number;
+  readonly opensTo?: number;
+  readonly before?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+async function list({ state, sku, opensFrom, opensTo, before, limit, json }: ListFlags): Promise<void> {
+  const filter: SaleFilter = {
+    max: limit,
+    ...(state === undefined ? {} : { states: [state] }),
+    ...(sku === undefined ? {} : { sku }),
+    ...(opensFrom === undefined ? {} : { opensFromMs: opensFrom }),
+    ...(opensTo === undefined ? {} : { opensToMs: opensTo }),
+    ...(before === undefined ? {} : { beforeId: before }),
+  };
+  const sales = await withSales((admin) => admin.list(filter));
   if (!json) console.log(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
   for (const sale of sales) {
-    const { saleId, state, sku, title, sold, stock, opensAtMs, closesAtMs } = sale;
-    if (json) console.log(saleLine(sale));
-    else
-      console.log(listLine(saleId, state, sku, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title));
+    const { saleId, state: stands, sku: item, title, sold, stock, opensAtMs, closesAtMs } = sale;
+    const cells = [saleId, stands, item, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title];
+    console.log(json ? saleLine(sale) : listLine(...cells));
   }
+  if (!json && sales.length === limit) console.error(`There may be more: add --before ${sales.at(-1)?.saleId}.`);
 }

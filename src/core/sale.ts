@@ -33,6 +33,8 @@ export interface Sale {
   readonly sku: string;
   readonly title: string;
   readonly priceCents: number;
+  /** Of the price and of all orders, three letters of ISO 4217. */
+  readonly currency: string;
   /** Units offered in all. */
   readonly stock: number;
   /** Units of live orders, as MySQL counts them. */
@@ -41,12 +43,24 @@ export interface Sale {
   readonly buckets: number;
   readonly opensAtMs: number;
   readonly closesAtMs: number;
+  /** The keeper runs this sale, and warms it so long before it opens; null: a person moves it. */
+  readonly warmBeforeMs: number | null;
   readonly state: SaleState;
   /** Raised by one whenever the Redis side of the sale is rebuilt; starts at 1. */
   readonly epoch: number;
   /** Since then a closed sale is in MySQL alone, and Redis forgets it; null: not yet. */
   readonly retiredAtMs: number | null;
 }
+
+/** What an automatic step has seen of a sale; it is not made if any of it has changed since. */
+export type SeenSale = Pick<Sale, 'state' | 'epoch' | 'opensAtMs' | 'closesAtMs' | 'warmBeforeMs'>;
+
+export const isAsSeen = (sale: Sale, seen: SeenSale): boolean =>
+  sale.state === seen.state &&
+  sale.epoch === seen.epoch &&
+  sale.opensAtMs === seen.opensAtMs &&
+  sale.closesAtMs === seen.closesAtMs &&
+  sale.warmBeforeMs === seen.warmBeforeMs;
 
 export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retiredAtMs'>;
 

@@ -107,7 +107,8 @@ export const WAITING_STATES = {
   sale_over: {
     waits: 'a sale whose window has ended and that is not closed',
     deadline: 'OVERDUE_SALE_MS',
-    endedBy: 'a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
+    endedBy:
+      'the keeper, where it runs the sale, else a person: `seckill sale close`; Redis has refused buyers since `closes_at`',
     watchedAs: 'sale_over',
   },
   sale_kept: {

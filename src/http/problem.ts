@@ -18,6 +18,8 @@ type HttpCode =
   | 'method_not_allowed'
   | 'request_timeout'
   | 'wrong_state'
+  | 'sale_overlaps'
+  | 'units_not_free'
   | 'not_warmed'
   | 'not_replayable'
   | 'reconcile_running'
@@ -92,6 +94,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   method_not_allowed: row(405, 'Method not allowed', 'This address does not serve this method; see Allow.'),
   request_timeout: row(408, 'Request too slow', 'The request did not arrive in time.'),
   wrong_state: row(409, 'Wrong state', 'This cannot be done from the state it is in.'),
+  sale_overlaps: row(409, 'Sales overlap', 'The same sku is offered by another sale at that time.'),
+  units_not_free: row(409, 'Units not free', 'So many units are not free: they are sold, or on their way to a buyer.'),
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
   not_replayable: row(409, 'Not replayable', 'Nothing that could become orders is in this dead letter.'),
   reconcile_running: row(409, 'Already running', 'Somebody else reconciles this sale right now.', 5000),

@@ -98,7 +98,7 @@ type CommonCode = (typeof ALWAYS)[number];
 type CodeOf<A extends Access> = (typeof ACCESS)[A]['codes'][number];
 
 interface RouteSpec<P, Q, B, S extends number, C extends ProblemCode, A extends Access> {
-  readonly method: 'get' | 'post' | 'put';
+  readonly method: 'get' | 'post' | 'put' | 'patch' | 'delete';
   /** Parameters as `{name}`, the way OpenAPI writes them. */
   readonly path: string;
   /** What its answers are counted under. */

@@ -86,6 +86,7 @@ const saleFields = {
   sku: text,
   title: text,
   priceCents: count,
+  currency: text.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
   limitPerBuyer: count,
   opensAt: time,
   closesAt: time,
@@ -103,6 +104,7 @@ export const salePage = z
 export const saleSchema = z
   .object({
     ...saleFields,
+    warmBefore: text.nullable().meta({ description: 'null: a person warms, opens and closes it' }),
     stock: count,
     sold: count,
     buckets: count,

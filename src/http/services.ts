@@ -14,6 +14,7 @@ import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
+import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { PurchaseGate } from '../purchase/gate.js';
@@ -22,7 +23,9 @@ import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
+import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
+import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { Authenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
@@ -66,6 +69,8 @@ export interface HttpServices {
    * @throws OperationalError mysql
    */
   readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  /** @throws OperationalError mysql */
+  readonly orderSearch: OrderSearch;
   /** The refunds of an order, done or not. @throws OperationalError mysql */
   readonly refundsOf: RefundRepository['refundsOf'];
   /** @throws OperationalError mysql */
@@ -74,7 +79,12 @@ export interface HttpServices {
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
+  /** Of a new sale that names none. */
+  readonly currency: string;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;
+  readonly editor: Pick<SaleEditor, 'edit' | 'cancel' | 'remove'>;
+  /** The sales that open within this time, or have opened, with what they lack. @throws OperationalError */
+  readonly plan: (withinMs: number) => Promise<readonly PlannedSale[]>;
   /**
    * Splits a sale into more buckets while it sells. @throws OperationalError; the sale may stay locked until the keeper
    * has repaired it

@@ -280,6 +280,47 @@ const RETIREMENT_COLUMNS = `ALTER TABLE sales
  */
 const OUTBOX_DUE_AT = 'ALTER TABLE outbox ADD KEY due_at (kind, done_at, available_at), DROP KEY due';
 
+/**
+ * When the keeper runs a sale. `due_at` says from when on it has something to do: to warm a draft or open a warm sale, to
+ * close an open or paused one, to compare a closed one; NULL for a sale that a person runs, or that was compared.
+ */
+const SCHEDULE_COLUMNS = `ALTER TABLE sales
+  ADD COLUMN warms_at DATETIME(3) NULL,
+  ADD COLUMN compared_at DATETIME(3) NULL,
+  ADD COLUMN compare_after DATETIME(3) NULL,
+  ADD COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (
+    CASE
+      WHEN warms_at IS NULL OR compared_at IS NOT NULL THEN NULL
+      WHEN state IN ('draft', 'warm') THEN warms_at
+      WHEN state = 'closed' THEN COALESCE(compare_after, closes_at)
+      ELSE closes_at
+    END) VIRTUAL,
+  ADD KEY due (due_at),
+  ADD KEY opens (opens_at),
+  ADD KEY sku (sku)`;
+
+/** One row. Whoever adds to the calendar locks it, so that two who come at once do not overlap. */
+const SALE_CALENDAR = `CREATE TABLE IF NOT EXISTS sale_calendar (
+  id TINYINT UNSIGNED NOT NULL PRIMARY KEY
+) ${TABLE}`;
+
+/** What was sold before sales had a currency was sold in the one that is the default. */
+const CURRENCY_COLUMN = `ALTER TABLE sales
+  ADD COLUMN currency CHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'EUR'`;
+
+/** Changes of loaded sales that Redis has to follow. `state` begins the index that finds those that have not ended. */
+const SALE_EDITS = `CREATE TABLE IF NOT EXISTS sale_edits (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  sale_id BIGINT UNSIGNED NOT NULL,
+  units INT NOT NULL,
+  epoch INT UNSIGNED NOT NULL,
+  state ENUM('begun', 'done', 'refused') NOT NULL DEFAULT 'begun',
+  actor ${NAME} NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW},
+  KEY state (state, id),
+  KEY sale (sale_id, state)
+) ${TABLE}`;
+
 /** For lists that people page through: each begins where its filter does, and ends in the order of the page. */
 const AUDIT_INDEXES = `ALTER TABLE audit_log ADD KEY actor (actor, id), ADD KEY action (action, id),
   ADD KEY created (created_at)`;
@@ -327,6 +368,17 @@ async function firstTables(knex: Knex): Promise<void> {
   await knex.raw(`INSERT INTO worker_slots (slot) VALUES ${slots} ON DUPLICATE KEY UPDATE slot = worker_slots.slot`);
 }
 
+async function saleSchedule(knex: Knex): Promise<void> {
+  await addColumns(knex, 'sales', 'due_at', SCHEDULE_COLUMNS);
+  await create(knex, SALE_CALENDAR);
+  await knex.raw('INSERT INTO sale_calendar (id) VALUES (1) ON DUPLICATE KEY UPDATE id = 1');
+}
+
+async function saleEdits(knex: Knex): Promise<void> {
+  await addColumns(knex, 'sales', 'currency', CURRENCY_COLUMN);
+  await create(knex, SALE_EDITS);
+}
+
 async function parkedBatches(knex: Knex): Promise<void> {
   await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
   await knex.raw(MARK_PARKED_BATCHES);
@@ -365,5 +417,7 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0010-outbox-due', up: (knex) => changeIndexes(knex, 'outbox', 'due_at', OUTBOX_DUE_AT) },
   { name: '0011-payment-attempts', up: paymentAttempts },
   { name: '0012-retired-sales', up: (knex) => addColumns(knex, 'sales', 'retired_at', RETIREMENT_COLUMNS) },
+  { name: '0013-sale-schedule', up: saleSchedule },
+  { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
 ];

@@ -61,6 +61,7 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
   return {
     findSale: (saleId) => findSale(pool, saleId),
     undoneReleases: (saleId) => undoneReleases(pool, saleId),
+    isRestocked: (sale) => isRestocked(pool, sale),
     rowsOf: (saleId, purchases) => rowsOf(pool, saleId, purchases),
     orderPage: (saleId, from) => orderPage(pool, saleId, from, windowRows),
     unlistedOrders: (sale) => unlistedOf(pool, sale, windowRows),
@@ -141,6 +142,11 @@ async function undoneReleases(pool: MysqlPool, saleId: string): Promise<number> 
     .where('payload', 'like', ofSale(saleId));
   const [row] = await select(pool, undone.count<{ undone: string }[]>({ undone: '*' }));
   return Number(row?.undone ?? 0);
+}
+
+async function isRestocked(pool: MysqlPool, { saleId, stock }: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean> {
+  const begun = await select(pool, knex('sale_edits').select('id').where({ sale_id: saleId, state: 'begun' }).limit(1));
+  return begun.length > 0 || (await findSale(pool, saleId))?.stock !== stock; // in this order: an edit ends with its stock
 }
 
 /**

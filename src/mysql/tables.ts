@@ -6,6 +6,7 @@ import type { DeadLetterReason, DeadLetterState } from '../core/ports/dead-lette
 import type { OutboxKind } from '../core/ports/outbox.js';
 import type { AttemptEnd } from '../core/ports/payment-attempts.js';
 import type { RunOutcome } from '../core/ports/reconcile-runs.js';
+import type { EditState } from '../core/ports/sale-edits.js';
 import type { RefundState } from '../core/ports/refund-repository.js';
 
 /**
@@ -28,6 +29,8 @@ declare module 'knex/types/tables.js' {
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
     refunds: RefundRow;
+    sale_edits: SaleEditRow;
+    sale_calendar: { readonly id: number };
     sales: SaleRow;
     worker_slots: WorkerSlotRow;
   }
@@ -38,18 +41,33 @@ export interface SaleRow {
   readonly sku: string;
   readonly title: string;
   readonly price_cents: number;
+  readonly currency: string;
   readonly stock: number;
   readonly sold: number;
   readonly limit_per_buyer: number;
   readonly buckets: number;
   readonly opens_at: Date;
   readonly closes_at: Date;
+  readonly warms_at: Date | null;
   readonly state: SaleState;
   readonly epoch: number;
+  readonly due_at: Date | null;
+  readonly compared_at: Date | null;
+  readonly compare_after: Date | null;
   readonly closed_at: Date | null;
   readonly retired_at: Date | null;
   /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
   readonly retirement: 'none' | 'begun' | 'done';
+}
+
+export interface SaleEditRow {
+  readonly id: string;
+  readonly sale_id: string;
+  readonly units: number;
+  readonly epoch: number;
+  readonly state: EditState;
+  readonly actor: string;
+  readonly created_at: Date;
 }
 
 export const SALE_COLUMNS = [
@@ -57,12 +75,14 @@ export const SALE_COLUMNS = [
   'sku',
   'title',
   'price_cents',
+  'currency',
   'stock',
   'sold',
   'limit_per_buyer',
   'buckets',
   'opens_at',
   'closes_at',
+  'warms_at',
   'state',
   'epoch',
   'retired_at',
@@ -74,12 +94,14 @@ export function saleOf(row: Pick<SaleRow, (typeof SALE_COLUMNS)[number]>): Sale 
     sku: row.sku,
     title: row.title,
     priceCents: row.price_cents,
+    currency: row.currency,
     stock: row.stock,
     sold: row.sold,
     limitPerBuyer: row.limit_per_buyer,
     buckets: row.buckets,
     opensAtMs: row.opens_at.getTime(),
     closesAtMs: row.closes_at.getTime(),
+    warmBeforeMs: row.warms_at === null ? null : row.opens_at.getTime() - row.warms_at.getTime(),
     state: row.state,
     epoch: row.epoch,
     retiredAtMs: row.retired_at?.getTime() ?? null,

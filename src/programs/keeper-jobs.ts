@@ -2,6 +2,7 @@ import type { Config } from '../core/config/schema.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -15,6 +16,8 @@ import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createSaleEdits } from '../mysql/sale-edits.js';
+import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { consumeMessages } from '../orders/consume-messages.js';
 import { expireByMessage, expireBySweep } from '../orders/expire-orders.js';
 import { issueCoupons } from '../orders/issue-coupons.js';
@@ -44,10 +47,15 @@ import { createPurchaseNotificationsSender } from '../redis/purchase-notificatio
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleStore } from '../redis/sale-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
+import { finishEdits } from '../sales/edit-sale.js';
+import { compareEnded } from '../sales/schedule/compare-ended.js';
+import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
+import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
-import { rebuildStores, workerProgressOf } from './operator.js';
+import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
+import { openReadiness } from './sale-schedule.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */
@@ -84,7 +92,7 @@ const NEVER_MS = 100 * 365 * 86_400_000;
 
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
 export function planJobs(
-  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile'>,
+  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq'>,
   {
     redis,
     mysql,
@@ -102,7 +110,7 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
-    readonly metrics: OrderJobMetrics & RecoveryMetrics;
+    readonly metrics: OrderJobMetrics & RecoveryMetrics & ScheduleMetrics;
     readonly log: Log;
   },
 ): PlannedJob[] {
@@ -122,6 +130,20 @@ export function planJobs(
   const rebuild = rebuildStores(redis, mysql, points);
   const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
+  const schedule = createSaleSchedule(mysql);
+  const { snapshotCacheMs } = config.gate;
+  const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
+  const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
+  const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
+  const compare = async (saleId: string): Promise<RunOutcome> => {
+    let whole = false;
+    const { outcome, counts } = await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
+      whole = result.outcome === 'compared' && !result.report.more;
+    });
+    // markers that nobody asks for any more are no difference: they go by themselves
+    const differs = Object.entries(counts).some(([kind, count]) => kind !== 'stale_marker' && count > 0);
+    return outcome === 'findings' && whole && !differs ? 'match' : outcome;
+  };
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
@@ -144,6 +166,13 @@ export function planJobs(
       return [RECEIVE_EVERY_MS, collect];
     }),
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
+
+    // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
+    [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],
+    [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
+
+    // Changes of sales that Redis has not followed yet are finished.
+    [everyMs, finishEdits({ edits: createSaleEdits(mysql), editor })],
 
     // Units that stopped between two buckets arrive.
     [

@@ -6,6 +6,7 @@ import { startProbeServer } from '../http/probe-server.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
+import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
@@ -34,6 +35,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
     ...createRecoveryMetrics(registry),
+    ...createScheduleMetrics(registry),
   };
   const jobs = planJobs(config, {
     redis,

@@ -6,6 +6,7 @@ import type { AuditLog } from '../core/ports/audit-log.js';
 import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { OrderSearch } from '../core/ports/order-search.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { Resharded } from '../core/sale-repair.js';
@@ -14,6 +15,7 @@ import { createCompensationRepository } from '../mysql/compensation-repository.j
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
+import { createOrderSearch } from '../mysql/order-search.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { openMysqlPool, type MysqlPool } from '../mysql/pool.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
@@ -22,6 +24,8 @@ import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
+import { createSaleEdits } from '../mysql/sale-edits.js';
+import { createSaleSchedule } from '../mysql/sale-schedule.js';
 import { createTraceRepository } from '../mysql/trace-repository.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-minter.js';
@@ -36,12 +40,16 @@ import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
-import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
+import { createTransferStore } from '../redis/transfer-store.js';
 import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
+import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
+import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { RebuildFailPoints } from './fail-points.js';
+import { openReadiness } from './sale-schedule.js';
 import { brokerConnection, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 
@@ -86,6 +94,10 @@ export class Operator<S extends SectionName> {
     return createRefundRepository(this.#openMysql());
   }
 
+  orderSearch(this: Operator<'mysql'>): OrderSearch {
+    return createOrderSearch(this.#openMysql());
+  }
+
   /** Rules are in MySQL. They can be changed while Redis is away, which is when it may matter most. */
   async rules(this: Operator<'mysql' | 'redis'>): Promise<RuleAdmin> {
     const redis = await this.#openRedis().catch((error: unknown) => {
@@ -99,12 +111,21 @@ export class Operator<S extends SectionName> {
 
   /** @throws OperationalError redis, as does every method below */
   async sales(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleAdmin> {
-    const redis = await this.#openRedis();
-    return new SaleAdmin({
-      repository: createSaleRepository(this.#openMysql()),
-      store: createSaleStore(redis),
-      cache: createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs }),
-    });
+    return openSaleAdmin(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs);
+  }
+
+  /** Changes, cancels and deletes sales. */
+  async saleEditor(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleEditor> {
+    return openSaleEditor(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs, this.#log);
+  }
+
+  /** The sales that open within this time, or have opened, with what they lack. */
+  async plan(this: Operator<'mysql' | 'redis' | 'gate' | 'rocketmq'>, withinMs: number): Promise<PlannedSale[]> {
+    const { gate, rocketmq } = this.#config;
+    const { endpoint } = rocketmq;
+    const readiness = openReadiness(await this.#openRedis(), { ...gate, endpoint }, this.#log);
+    const schedule = createSaleSchedule(this.#openMysql());
+    return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
   }
 
   async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq'>): Promise<DeadLetterAdmin> {
@@ -245,6 +266,28 @@ export async function withOperator<S extends SectionName, T>(
   } finally {
     await operator.close();
   }
+}
+
+/** @param cacheMs how long apis may believe the snapshot of a sale that they share */
+export function openSaleAdmin(redis: RedisConnection, mysql: MysqlPool, cacheMs: number): SaleAdmin {
+  return new SaleAdmin({
+    repository: createSaleRepository(mysql),
+    store: createSaleStore(redis),
+    cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
+  });
+}
+
+export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs: number, log: Log): SaleEditor {
+  return new SaleEditor({
+    edits: createSaleEdits(mysql),
+    sales: createSaleRepository(mysql),
+    admin: openSaleAdmin(redis, mysql, cacheMs),
+    store: createSaleEditStore(redis),
+    stock: createStockStore(redis, log),
+    transfers: createTransferStore(redis),
+    cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
+    nowMs: () => clock.nowMs(),
+  });
 }
 
 /** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */

@@ -4,7 +4,9 @@ import { BucketFaults } from '../core/bucket-faults.js';
 import type { CachedSnapshot, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
+import { asList } from './replies.js';
 import { Bug } from '../core/errors.js';
+import { BUCKET_EDITED, type SaleEditStore } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
 /** Loads a sale into its buckets and sets their state. */
@@ -42,6 +44,27 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
         const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
         // A hash of a million fields is taken out at once, and a thread of the server frees it (docs/decisions/0024).
         await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
+      }
+    },
+  };
+}
+
+/** Changes loaded sales. */
+export function createSaleEditStore({ redis, run }: RedisConnection): SaleEditStore {
+  return {
+    async edit(ref, { editId, epoch, units, closesAtMs, isLast }) {
+      const { stock, sale } = bucketKeys(ref);
+      const args = [editId, epoch, units, closesAtMs, isLast ? 1 : 0];
+      const [reply] = asList(await asOperationalError('edit', () => run('edit', [stock, sale], args)));
+      const word = BUCKET_EDITED.find((known) => known === reply);
+      if (word === undefined) throw new Bug(`edit answered the word ${String(reply)}`);
+      return word;
+    },
+
+    async unload({ saleId, buckets }): Promise<void> {
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        const { stock, sale } = bucketKeys({ saleId, bucket });
+        await asOperationalError('unload', () => redis.unlink(stock, sale));
       }
     },
   };

@@ -17,6 +17,7 @@ export const SCRIPT_NAMES = [
   'warm',
   'set-state',
   'adjust',
+  'edit',
   'bucket-status',
   'lock',
   'stage',

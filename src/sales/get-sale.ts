@@ -14,6 +14,7 @@ export interface SaleView {
   readonly sku: string;
   readonly title: string;
   readonly priceCents: number;
+  readonly currency: string;
   readonly limitPerBuyer: number;
   /** `not_open` and `closed` follow the window on Redis time, not only the switch of the operator. */
   readonly state: 'not_open' | 'open' | 'paused' | 'closed' | 'loading';
@@ -89,11 +90,12 @@ export class GetSale {
   }
 }
 
-const itemOf = ({ saleId, sku, title, priceCents, limitPerBuyer }: Sale) => ({
+const itemOf = ({ saleId, sku, title, priceCents, currency, limitPerBuyer }: Sale) => ({
   saleId,
   sku,
   title,
   priceCents,
+  currency,
   limitPerBuyer,
 });
 

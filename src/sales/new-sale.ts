@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { fieldError, fieldErrors, must, plainError, type FieldError } from '../core/field-errors.js';
 import type { NewSale } from '../core/sale.js';
+import type { CalendarEntry } from '../core/ports/sale-repository.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
+import { readDuration } from '../core/duration.js';
 
 /** More units than any flash sale offers, and far below what a Redis counter or an INT column holds. */
 const STOCK_MAX = 10_000_000;
@@ -27,6 +29,9 @@ const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 
 const time = z.iso.datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') });
 
+const WARM_BEFORE_MS_MAX = 7 * 86_400_000;
+const warmBeforeError = must('a duration from 1s to 7d, such as 10m');
+
 /** The body that creates a sale: times are ISO 8601. */
 export const newSale = z.strictObject({
   sku: text('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
@@ -37,12 +42,23 @@ export const newSale = z.strictObject({
     .max(TITLE_LENGTH_MAX, { error: titleError })
     .regex(NO_CONTROLS, 'must not hold control characters'),
   priceCents: whole(0, PRICE_CENTS_MAX),
+  currency: text('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
   stock: whole(1, STOCK_MAX),
   limitPerBuyer: whole(1, LIMIT_PER_BUYER_MAX),
   buckets: whole(1, BUCKETS_MAX).default(1),
   opensAt: time,
   closesAt: time,
+  warmBefore: z
+    .string({ error: warmBeforeError })
+    .refine((text) => isWarmBefore(readDuration(text)), { error: warmBeforeError })
+    .optional()
+    .meta({
+      description: 'the keeper runs this sale: warms it so long before it opens, opens, closes and compares it',
+      override: { type: 'string', pattern: '^[0-9]{1,6}[smhd]$' },
+    }),
 });
+
+const isWarmBefore = (ms: number | null): boolean => ms !== null && ms > 0 && ms <= WARM_BEFORE_MS_MAX;
 
 /** DATETIME and ISO 8601 agree on far more years; a sale outside of these is a slip of the keyboard. */
 const EARLIEST_MS = Date.UTC(2000, 0);
@@ -51,16 +67,19 @@ const LATEST_MS = Date.UTC(2100, 0);
 /**
  * Checks a sale before it is created, for HTTP and the command line alike.
  * @param input as `newSale` describes it, unchecked
+ * @param currency of a sale that names none: SALE_CURRENCY
  * @returns the sale, or everything that is wrong with it; rules between fields are checked once each field is right
  */
 export function readNewSale(
   input: unknown,
   nowMs: number,
+  currency = 'EUR',
 ): { readonly sale: NewSale } | { readonly errors: readonly FieldError[] } {
   const read = newSale.safeParse(input, { error: plainError });
   if (!read.success) return { errors: fieldErrors(read.error) };
-  const { opensAt, closesAt, ...rest } = read.data;
-  const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt) };
+  const { opensAt, closesAt, warmBefore, ...rest } = { currency, ...read.data };
+  const warmBeforeMs = warmBefore === undefined ? null : readDuration(warmBefore);
+  const sale = { ...rest, opensAtMs: Date.parse(opensAt), closesAtMs: Date.parse(closesAt), warmBeforeMs };
   const errors: FieldError[] = [];
   for (const [field, atMs] of [
     ['opensAt', sale.opensAtMs],
@@ -73,4 +92,56 @@ export function readNewSale(
   if (sale.closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
   else if (sale.closesAtMs <= nowMs) errors.push(fieldError('closesAt', 'must be in the future'));
   return errors.length > 0 ? { errors } : { sale };
+}
+
+/** A new sale whose window shares some time with another sale of its sku. */
+export interface Overlap {
+  /** The place of the new sale among those that are to be created. */
+  readonly index: number;
+  readonly error: FieldError;
+}
+
+interface Window extends Omit<CalendarEntry, 'saleId'> {
+  readonly name: string;
+  /** Null: it is in the calendar already. */
+  readonly index: number | null;
+}
+
+/**
+ * The new sales that overlap another one of their sku, among themselves or in the calendar; each is named once. One may
+ * begin when another ends.
+ * @param nameOf what a new sale is called where it is the other one
+ */
+export function overlapsOf(
+  sales: readonly NewSale[],
+  calendar: readonly CalendarEntry[],
+  nameOf: (index: number) => string = (index) => `sale ${index + 1} of the list`,
+): Overlap[] {
+  const windows: Window[] = [
+    ...calendar.map(({ saleId, ...window }) => ({ ...window, name: `sale ${saleId}`, index: null })),
+    ...sales.map(({ sku, opensAtMs, closesAtMs }, index) => ({
+      sku,
+      opensAtMs,
+      closesAtMs,
+      name: nameOf(index),
+      index,
+    })),
+  ];
+  windows.sort((a, b) => a.opensAtMs - b.opensAtMs || (a.index ?? -1) - (b.index ?? -1));
+  const endsLast = new Map<string, Window>(); // by sku, of those that have begun
+  const overlaps = new Map<number, Overlap>();
+  for (const window of windows) {
+    const last = endsLast.get(window.sku);
+    if (last !== undefined && last.closesAtMs > window.opensAtMs) {
+      const [index, other] = window.index === null ? [last.index, window] : [window.index, last];
+      if (index !== null && !overlaps.has(index)) overlaps.set(index, { index, error: overlapError(other) });
+    }
+    if (last === undefined || window.closesAtMs > last.closesAtMs) endsLast.set(window.sku, window);
+  }
+  return [...overlaps.values()].sort((a, b) => a.index - b.index);
+}
+
+function overlapError({ name, sku, opensAtMs, closesAtMs }: Window): FieldError {
+  const [from, to] = [opensAtMs, closesAtMs].map((atMs) => new Date(atMs).toISOString());
+  return fieldError('opensAt', `overlaps: ${name} offers ${sku} from ${from} to ${to}`);
 }

@@ -1,13 +1,24 @@
 import { assertNever } from '../core/errors.js';
-import type { NewSale, Sale } from '../core/sale.js';
-import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
+import type { FieldError } from '../core/field-errors.js';
+import { isAsSeen, type NewSale, type Sale, type SeenSale } from '../core/sale.js';
+import type { SaleFilter, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { SaleStore } from '../core/ports/stock-store.js';
+import { overlapsOf, type Overlap } from './new-sale.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
   readonly store: Pick<SaleStore, 'warm' | 'setState'>;
   readonly cache: SaleSnapshotCache;
 }
+
+/** `overlaps`: another sale of the same sku is open at that time, or will be. */
+export type SaleCreated =
+  | { readonly outcome: 'created'; readonly sale: Sale }
+  | { readonly outcome: 'overlaps'; readonly errors: readonly FieldError[] };
+
+export type SalesImported =
+  | { readonly outcome: 'created'; readonly sales: readonly Sale[] }
+  | { readonly outcome: 'overlaps'; readonly overlaps: readonly Overlap[] };
 
 /**
  * - `done`: the sale is as asked, whether this call moved it or an earlier one
@@ -34,9 +45,36 @@ export class SaleAdmin {
     this.#ports = ports;
   }
 
-  /** @throws OperationalError mysql */
-  async create(sale: NewSale, actor: string): Promise<Sale> {
-    return this.#ports.repository.create(sale, actor);
+  /**
+   * A sale that the keeper runs must not overlap another one of its sku; sales that people run may.
+   * @throws OperationalError mysql
+   */
+  async create(sale: NewSale, actor: string): Promise<SaleCreated> {
+    const { repository } = this.#ports;
+    if (sale.warmBeforeMs === null) return { outcome: 'created', sale: await repository.create(sale, actor) };
+    const made = await repository.createAll([sale], actor, (calendar) => overlapsOf([sale], calendar));
+    if ('wrong' in made) return { outcome: 'overlaps', errors: made.wrong.map(({ error }) => error) };
+    return { outcome: 'created', sale: made.created[0] as Sale };
+  }
+
+  /**
+   * Creates all of these sales, or none if one of them overlaps another one of its sku, whoever runs it.
+   * @param nameOf what a sale of the list is called in an error
+   * @throws OperationalError mysql; none was created
+   */
+  async import(sales: readonly NewSale[], actor: string, nameOf: (index: number) => string): Promise<SalesImported> {
+    const made = await this.#ports.repository.createAll(sales, actor, (calendar) =>
+      overlapsOf(sales, calendar, nameOf),
+    );
+    return 'wrong' in made
+      ? { outcome: 'overlaps', overlaps: made.wrong }
+      : { outcome: 'created', sales: made.created };
+  }
+
+  /** What an import of these sales would refuse now; creates nothing. @throws OperationalError mysql */
+  async overlaps(sales: readonly NewSale[], nameOf: (index: number) => string): Promise<Overlap[]> {
+    const skus = [...new Set(sales.map(({ sku }) => sku))];
+    return overlapsOf(sales, await this.#ports.repository.calendar(skus), nameOf);
   }
 
   /** @throws OperationalError mysql */
@@ -45,42 +83,49 @@ export class SaleAdmin {
   }
 
   /** @throws OperationalError mysql */
-  async list(max: number): Promise<Sale[]> {
-    return this.#ports.repository.list({ max });
+  async list(filter: SaleFilter): Promise<Sale[]> {
+    return this.#ports.repository.list(filter);
   }
 
   /**
    * Loads the stock into Redis. Redis goes first: a sale that reads `warm` in MySQL has its units loaded.
    * A sale that has sold is never loaded again.
+   * @param seen as in every move below: a sale that has changed since then is left alone, `wrong_state`
    * @throws OperationalError
    */
-  async warm(saleId: string, actor: string): Promise<SaleAdminAnswer> {
+  async warm(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {
     const sale = await this.#ports.repository.find(saleId);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft' && sale.state !== 'warm') return { outcome: 'wrong_state', sale };
+    if (seen !== undefined && !isAsSeen(sale, seen)) return { outcome: 'wrong_state', sale };
     await this.#ports.store.warm(sale);
-    return this.#moved(saleId, 'warm', actor);
+    return this.#moved(saleId, 'warm', actor, seen);
   }
 
-  async open(saleId: string, actor: string): Promise<SaleAdminAnswer> {
-    return this.#moveAndGate(saleId, 'open', actor);
+  async open(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {
+    return this.#moveAndGate(saleId, 'open', actor, seen);
   }
 
   async pause(saleId: string, actor: string): Promise<SaleAdminAnswer> {
     return this.#moveAndGate(saleId, 'paused', actor);
   }
 
-  async close(saleId: string, actor: string): Promise<SaleAdminAnswer> {
-    return this.#moveAndGate(saleId, 'closed', actor);
+  async close(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {
+    return this.#moveAndGate(saleId, 'closed', actor, seen);
   }
 
-  async #moveAndGate(saleId: string, state: 'open' | 'paused' | 'closed', actor: string): Promise<SaleAdminAnswer> {
-    const answer = await this.#moved(saleId, state, actor);
+  async #moveAndGate(
+    saleId: string,
+    state: 'open' | 'paused' | 'closed',
+    actor: string,
+    seen?: SeenSale,
+  ): Promise<SaleAdminAnswer> {
+    const answer = await this.#moved(saleId, state, actor, seen);
     if (answer.outcome !== 'done' || answer.sale.retiredAtMs !== null) return answer;
     const gated = await this.#ports.store.setState(answer.sale, state);
     switch (gated) {
       case 'set':
-        return answer;
+        return this.#followed(answer.sale);
       case 'not_warmed':
       case 'repairing':
         return { outcome: gated, sale: answer.sale };
@@ -91,8 +136,22 @@ export class SaleAdmin {
     }
   }
 
-  async #moved(saleId: string, state: 'warm' | 'open' | 'paused' | 'closed', actor: string): Promise<SaleAdminAnswer> {
-    const result = await this.#ports.repository.move(saleId, state, actor);
+  /** Between our two writes somebody may have moved the sale on, in MySQL and in Redis: then Redis is behind again. */
+  async #followed(sale: Sale): Promise<SaleAdminAnswer> {
+    const { repository, store } = this.#ports;
+    const now = await repository.find(sale.saleId);
+    if (now === null || now.state === sale.state || now.state === 'draft') return { outcome: 'done', sale };
+    await store.setState(now, now.state);
+    return { outcome: 'wrong_state', sale: now };
+  }
+
+  async #moved(
+    saleId: string,
+    state: 'warm' | 'open' | 'paused' | 'closed',
+    actor: string,
+    seen?: SeenSale,
+  ): Promise<SaleAdminAnswer> {
+    const result = await this.#ports.repository.move(saleId, state, actor, seen);
     if (result === null) return { outcome: 'not_found' };
     await this.#ports.cache.forget(saleId);
     return result.moved ? { outcome: 'done', sale: result.sale } : { outcome: 'wrong_state', sale: result.sale };

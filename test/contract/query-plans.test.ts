@@ -5,6 +5,7 @@ import { createCompensationRepository } from '../../src/mysql/compensation-repos
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
 import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
+import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { createOverdueRepository } from '../../src/mysql/overdue-repository.js';
@@ -17,6 +18,8 @@ import { createRepairRepository } from '../../src/mysql/repair-repository.js';
 import { createRetirementRepository } from '../../src/mysql/retirement-repository.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import { createSaleRepository } from '../../src/mysql/sale-repository.js';
+import { createSaleEdits } from '../../src/mysql/sale-edits.js';
+import { createSaleSchedule } from '../../src/mysql/sale-schedule.js';
 import { createTraceRepository } from '../../src/mysql/trace-repository.js';
 import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { lowestOrderIdAt } from '../../src/core/order-id.js';
@@ -46,6 +49,7 @@ const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; re
     rowsMax: 25_000,
     why: 'a window of a walk over a sale',
   },
+  { from: /^search\.page$/, rowsMax: 10_005, why: 'a bounded stretch of a search by sale or time' },
   { from: /^trace\.walkForRequest$/, rowsMax: 25_000, why: 'a window of a bounded walk, by a person' },
   {
     from: /^outbox\.backlog$|\.undoneReleases$|\.stuckRows$/,
@@ -92,14 +96,44 @@ describe('statements on large tables', function () {
       buckets: 1,
       opensAtMs: Date.now() - 60_000,
       closesAtMs: Date.now() + DAY_MS,
+      warmBeforeMs: null,
+      currency: 'EUR',
     };
     const { saleId } = await sales.create(draft);
+    await sales.createAll([{ ...draft, warmBeforeMs: 60_000 }], 'plans', () => []);
+    await sales.calendar(['s7', 's8']);
     await sales.find(saleId);
     await sales.move(saleId, 'warm', 'plans');
     await sales.move(saleId, 'open', 'plans');
     await sales.list({ max: 100 });
     await sales.list({ states: ['warm', 'open', 'paused'], max: 1000 });
     await sales.list({ states: ['closed'], max: 1000, order: 'closed_last' });
+    await sales.list({ sku: 's7', max: 100 });
+    await sales.list({ retired: false, max: 100, beforeId: '1000' });
+    await sales.list({ opensFromMs: Date.now() - DAY_MS, opensToMs: Date.now(), max: 100 });
+    const schedule = repository('schedule', createSaleSchedule(pool));
+    await schedule.due(100);
+    await schedule.toCompare(60_000, 100);
+    await schedule.compareLater('7', 60_000);
+    await schedule.compared('7', 'plans');
+    await schedule.coming(7 * DAY_MS, 100);
+    const edits = repository('edits', createSaleEdits(pool));
+    const begin = (stock: number) => edits.begin(saleId, { title: 'edited', stock }, 'plans', () => []);
+    const [more, less] = [await begin(1010), await begin(1005)];
+    const begun = [more, less].flatMap((one) => ('edit' in one && one.edit !== null ? [one.edit] : []));
+    await edits.unfinished(0, 100);
+    for (const edit of begun) {
+      await edits.takeUp(edit);
+      await edits.finish(edit);
+      await edits.refuse(edit);
+    }
+    await edits.remove(saleId, 'plans');
+    const search = repository('search', createOrderSearch(pool));
+    await search.page({ userId: 'u7' }, null, 100);
+    await search.page({ userId: 'u7' }, '1000.r7', 100);
+    await search.page({ saleId: '7' }, null, 100);
+    await search.page({ saleId: '7', state: 'paid' }, null, 100);
+    await search.page({ fromMs: Date.now() - DAY_MS, toMs: Date.now() }, null, 100);
 
     const retirement = repository('retirement', createRetirementRepository(pool));
     const [retired] = await retirement.due(7 * DAY_MS, 100);
@@ -174,6 +208,7 @@ describe('statements on large tables', function () {
     await reconcile.parkedBatches(['b5', 'b6']);
     await reconcile.stuckRows(sale.saleId, { olderThanMs: 60_000, attemptsMin: 20 }, 100);
     await reconcile.isDone('1000');
+    await reconcile.isRestocked(sale);
 
     const jobs = repository('jobs', createCompensationRepository(pool));
     const job = {
@@ -298,7 +333,9 @@ describe('statements on large tables', function () {
   it('are those of every repository, and of every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
-      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions)\.ts$/.test(name),
+      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
+        name,
+      ),
     );
     expect(Object.keys(all).length, `repositories in ${stems.join(', ')}`).to.be.at.least(stems.length);
     const methods = Object.entries(all).flatMap(([name, made]) =>

@@ -213,11 +213,13 @@ export function newSale(parts: Partial<NewSale> = {}): NewSale {
     sku: `sku-${randomBytes(4).toString('hex')}`,
     title: 'A thing',
     priceCents: 1999,
+    currency: 'EUR',
     stock: 10,
     limitPerBuyer: 2,
     buckets: 1,
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
+    warmBeforeMs: null,
     ...parts,
   };
 }

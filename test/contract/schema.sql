@@ -204,9 +204,36 @@ CREATE TABLE sales (
   closed_at datetime(3)
   retired_at datetime(3)
   retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
+  warms_at datetime(3)
+  compared_at datetime(3)
+  compare_after datetime(3)
+  due_at datetime(3) AS (casewhenwarms_atisnullorcompared_atisnotnullthennullwhenstatein'draft','warm'thenwarms_atwhenstate='closed'thencoalescecompare_after,closes_atelsecloses_atend) VIRTUAL
+  currency char(3) COLLATE ascii_bin NOT NULL DEFAULT eur
+  KEY due (due_at)
+  KEY opens (opens_at)
   PRIMARY KEY (id)
   KEY retirement (state,retirement,closes_at)
+  KEY sku (sku)
+  KEY state (state)
   KEY state_closes (state,closes_at)
+);
+
+CREATE TABLE sale_calendar (
+  id tinyint unsigned NOT NULL
+  PRIMARY KEY (id)
+);
+
+CREATE TABLE sale_edits (
+  id bigint unsigned NOT NULL AUTO_INCREMENT
+  sale_id bigint unsigned NOT NULL
+  units int NOT NULL
+  epoch int unsigned NOT NULL
+  state enum('begun','done','refused') COLLATE utf8mb4_bin NOT NULL DEFAULT begun
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (id)
+  KEY sale (sale_id,state)
+  KEY state (state,id)
 );
 
 CREATE TABLE worker_slots (

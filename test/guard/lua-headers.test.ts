@@ -8,6 +8,7 @@ import type { LimitVerdict } from '../../src/core/limits.js';
 import type { Issued, Redeemed } from '../../src/core/ports/admission-stores.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
+import type { SaleEditStore } from '../../src/core/ports/sale-edits.js';
 import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
 import type { ResolveVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
 import type { TransferredIn, TransferredOut, TransferStore } from '../../src/core/ports/transfer-store.js';
@@ -116,6 +117,8 @@ const SET_STATE = ['not_warmed', 'repairing', 'closed', 'set'] as const;
 const setStateIsThePort: Same<(typeof SET_STATE)[number], Awaited<ReturnType<SaleStore['setState']>>> = true;
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileStore['adjust']>>> = true;
+const EDIT = ['unavailable', 'moved', 'refused', 'done', 'not_enough'] as const;
+const editIsThePort: Same<(typeof EDIT)[number], Awaited<ReturnType<SaleEditStore['edit']>>> = true;
 const LOCK = ['busy', 'moved', 'locked'] as const;
 const lockIsThePort: Same<(typeof LOCK)[number], Awaited<ReturnType<RepairStore['lock']>>> = true;
 const STAGE = ['superseded', 'staged'] as const;
@@ -152,6 +155,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   warm: WARM,
   'set-state': SET_STATE,
   adjust: ADJUST,
+  edit: EDIT,
   reacquire: REACQUIRE,
   lock: LOCK,
   stage: STAGE,
@@ -199,6 +203,7 @@ describe('guard: the header of a script is its contract', () => {
       warmIsThePort,
       setStateIsThePort,
       adjustIsThePort,
+      editIsThePort,
       reacquireIsThePort,
       lockIsThePort,
       stageIsThePort,

@@ -34,13 +34,17 @@ import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
 import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/keys.js';
 import { GetSale } from '../../src/sales/get-sale.js';
 import { SaleSnapshots } from '../../src/sales/sale-snapshots.js';
+import { SaleEditor } from '../../src/sales/edit-sale.js';
 import { SaleAdmin } from '../../src/sales/sale-admin.js';
 import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
+import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
+import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
 
@@ -184,6 +188,21 @@ export class HostileWorld extends ReconcileWorld {
       degrade,
       reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
+      currency: 'EUR',
+      plan: () => Promise.resolve([]),
+      editor: this.#seen(
+        new SaleEditor({
+          edits: new MemorySaleEdits(this.mysql, clock),
+          sales: mysql,
+          admin: new SaleAdmin({ repository: mysql, store, cache }),
+          store,
+          stock: store,
+          transfers: new MemoryTransferStore(this.store),
+          cache,
+          nowMs: () => clock.nowMs(),
+        }),
+      ),
+      orderSearch: new MemoryOrderSearch(this.mysql),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#admission(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store }),

@@ -149,6 +149,8 @@ function drawSale(rng: Rng, chaosMs: number): Sale {
     sku: 'sku-1',
     title: 'A thing',
     priceCents: 1999,
+    currency: 'EUR',
+    warmBeforeMs: null,
     stock: rng.range(1, 5),
     sold: 0,
     limitPerBuyer: rng.range(1, 2),

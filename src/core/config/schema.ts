@@ -1,5 +1,5 @@
 import type { Key } from './key.js';
-import { http, auth, admission, gate, batch } from './sections/api.js';
+import { http, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { workerMetrics, keeperMetrics, failPoint, log } from './sections/process.js';
@@ -15,6 +15,7 @@ export const SCHEMA = {
   auth,
   admission,
   gate,
+  sale,
   batch,
   redis,
   rocketmq,
@@ -47,6 +48,7 @@ export const PROGRAM_SECTIONS = {
     'auth',
     'admission',
     'gate',
+    'sale',
     'batch',
     'redis',
     'rocketmq',
@@ -61,6 +63,7 @@ export const PROGRAM_SECTIONS = {
   ],
   worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'workerMetrics', 'failPoint', 'log'],
   keeper: [
+    'gate',
     'redis',
     'rocketmq',
     'keeper',

@@ -69,6 +69,13 @@ export interface ReconcileRepository {
   undoneReleases(saleId: string): Promise<number>;
 
   /**
+   * Whether the stock of the sale is being changed, or was since the sale was read: then Redis and MySQL differ for a
+   * moment, and nothing is wrong.
+   * @throws OperationalError mysql
+   */
+  isRestocked(sale: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean>;
+
+  /**
    * Which of these batches have a dead letter that is still parked.
    * @throws OperationalError mysql
    */

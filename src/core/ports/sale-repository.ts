@@ -1,10 +1,20 @@
-import type { Sale, NewSale, SaleState } from '../sale.js';
+import type { Sale, NewSale, SaleState, SeenSale } from '../sale.js';
+
+/** The window of a sale that is not closed. */
+export type CalendarEntry = Pick<Sale, 'saleId' | 'sku' | 'opensAtMs' | 'closesAtMs'>;
 
 /** The actor of a change that no person asked for. */
 export const SYSTEM_ACTOR = 'system';
 
 export interface SaleFilter {
   readonly states?: readonly SaleState[];
+  readonly sku?: string;
+  /** That open at this time or later, Unix ms. */
+  readonly opensFromMs?: number;
+  /** That open before this time, Unix ms. */
+  readonly opensToMs?: number;
+  /** Older than this one. */
+  readonly beforeId?: string;
   /** False: only those that may still be in Redis. */
   readonly retired?: false;
   readonly max: number;
@@ -22,6 +32,21 @@ export interface SaleRepository {
    */
   create(sale: NewSale, actor?: string): Promise<Sale>;
 
+  /**
+   * Creates all of these sales or none of them, and no other call of this kind in between.
+   * @param check gets the sales of the same skus that are not closed; what it returns is wrong, and nothing is created
+   * @returns the new sales in their order, or what `check` found
+   * @throws OperationalError mysql
+   */
+  createAll<W>(
+    sales: readonly NewSale[],
+    actor: string,
+    check: (calendar: readonly CalendarEntry[]) => readonly W[],
+  ): Promise<{ readonly created: readonly Sale[] } | { readonly wrong: readonly W[] }>;
+
+  /** The sales of these skus that are not closed. @throws OperationalError mysql */
+  calendar(skus: readonly string[]): Promise<CalendarEntry[]>;
+
   /** @throws OperationalError mysql */
   find(saleId: string): Promise<Sale | null>;
 
@@ -35,10 +60,48 @@ export interface SaleRepository {
    * Moves a sale to `to` if it is in a state that may go there (SALE_TRANSITIONS), or is there already.
    * A repeat is audited too, since its caller sets the state in Redis once more; a refused move is not.
    * @param actor who asked for it; `system` when no person did
+   * @param seen the sale is left as it is, and nothing is audited, unless it still is as it was seen
    * @returns the sale as it now is and whether it is in `to`; null when there is no such sale
    * @throws OperationalError mysql
    */
-  move(saleId: string, to: SaleState, actor?: string): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+  move(
+    saleId: string,
+    to: SaleState,
+    actor?: string,
+    seen?: SeenSale,
+  ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null>;
+}
+
+/** What the keeper needs to run sales by their times (docs/decisions/0025). Due by the time of MySQL. */
+export interface SaleSchedule {
+  /**
+   * Sales that the keeper runs and whose next step is due, those that wait longest first: drafts and warm sales from
+   * their warm time on, open and paused ones from the end of their window on. A draft whose window is over is left out.
+   * @throws OperationalError mysql
+   */
+  due(max: number): Promise<Sale[]>;
+
+  /**
+   * Sales of the keeper that are closed, whose window ended `afterMs` ago and that were not found equal in Redis and MySQL.
+   * @throws OperationalError mysql
+   */
+  toCompare(afterMs: number, max: number): Promise<Sale[]>;
+
+  /**
+   * Notes, with an audit entry, that a closed sale was equal in Redis and MySQL; a repeat changes nothing.
+   * @returns whether this call noted it
+   * @throws OperationalError mysql
+   */
+  compared(saleId: string, actor: string): Promise<boolean>;
+
+  /** The sale is compared again after so long. @throws OperationalError mysql */
+  compareLater(saleId: string, afterMs: number): Promise<void>;
+
+  /**
+   * Sales that are not closed and open within this time or have opened, whoever runs them; by the time they open.
+   * @throws OperationalError mysql
+   */
+  coming(withinMs: number, max: number): Promise<Sale[]>;
 }
 
 /**

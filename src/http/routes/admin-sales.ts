@@ -3,19 +3,29 @@ import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
 import { parseJson } from '../../core/parse-json.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
-import type { NewSale, Sale } from '../../core/sale.js';
+import { SALE_STATES, type NewSale, type Sale } from '../../core/sale.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
+import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX } from '../body.js';
 import { defineRoute, jsonBody, type BodyRead, type RouteServices } from '../route.js';
-import { count, isoTime, saleParams, saleSchema } from '../schemas.js';
+import {
+  count,
+  given,
+  isoTime,
+  limit,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  saleParams,
+  saleSchema,
+  text,
+} from '../schemas.js';
 
 /** What admins do with sales: create one and move it through its life. */
-
-/** The newest sales; older ones are asked for by id. */
-const LIST_MAX = 200;
 
 export const createSale = defineRoute({
   method: 'post',
@@ -29,10 +39,10 @@ export const createSale = defineRoute({
     schema: newSale.meta({ id: 'NewSale' }),
     required: true,
     bytesMax: BODY_BYTES_MAX,
-    read(text, { clock }): BodyRead<NewSale> {
+    read(text, { clock, currency }): BodyRead<NewSale> {
       const parsed = parseJson(text, 'The body');
       if ('error' in parsed) return { wrong: { detail: parsed.error } };
-      const read = readNewSale(parsed.value, clock.nowMs());
+      const read = readNewSale(parsed.value, clock.nowMs(), currency);
       if ('sale' in read) return { value: read.sale };
       return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
     },
@@ -44,9 +54,13 @@ export const createSale = defineRoute({
       headers: { Location: 'where the sale is read' },
     },
   },
-  problems: [],
+  problems: ['sale_overlaps'],
   async handle({ body, userId }, { sales }) {
-    const sale = await sales.create(body, userId);
+    const made = await sales.create(body, userId);
+    if (made.outcome === 'overlaps') {
+      return problem('sale_overlaps', { detail: fieldSentences(made.errors), errors: made.errors });
+    }
+    const { sale } = made;
     return json(201, 'created', saleBody(sale), ['Location', `/admin/v1/sales/${sale.saleId}`]);
   },
 });
@@ -56,14 +70,25 @@ export const listSales = defineRoute({
   path: '/admin/v1/sales',
   label: 'admin',
   operationId: 'listSales',
-  summary: `The newest ${LIST_MAX} sales, newest first.`,
+  summary: 'Sales, newest first; `next` goes into `before` for the next page.',
   access: 'admin',
   endpoint: null,
-  answers: { 200: { description: 'the sales', schema: z.object({ sales: z.array(saleSchema) }) } },
+  query: z.strictObject({
+    state: queryWord(SALE_STATES).optional(),
+    sku: queryText(64).optional(),
+    opensFrom: queryTime.optional(),
+    opensTo: queryTime.optional(),
+    before: saleId.optional(),
+    limit,
+  }),
+  answers: { 200: { description: 'a page', schema: z.object({ sales: z.array(saleSchema), next: text.nullable() }) } },
   problems: [],
-  async handle(_call, { sales }) {
-    const newest = await sales.list(LIST_MAX);
-    return json(200, 'found', { sales: newest.map(saleBody) });
+  async handle({ query }, { sales }) {
+    const { state, sku, opensFrom: opensFromMs, opensTo: opensToMs, before: beforeId, limit: max } = query;
+    const states = state === undefined ? undefined : [state];
+    const found = await sales.list({ max, ...given({ states, sku, opensFromMs, opensToMs, beforeId }) });
+    const next = found.length < max ? null : (found.at(-1)?.saleId ?? null);
+    return json(200, 'found', { sales: found.map(saleBody), next });
   },
 });
 
@@ -157,7 +182,8 @@ function moveAnswer(
 }
 
 /** A sale as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export function saleBody({ opensAtMs, closesAtMs, retiredAtMs, ...sale }: Sale): object {
+export function saleBody({ opensAtMs, closesAtMs, warmBeforeMs, retiredAtMs, ...sale }: Sale): object {
+  const warmBefore = warmBeforeMs === null ? null : durationText(warmBeforeMs);
   const retiredAt = retiredAtMs === null ? null : isoTime(retiredAtMs);
-  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), retiredAt };
+  return { ...sale, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), warmBefore, retiredAt };
 }

@@ -2,6 +2,7 @@ import type { Route } from '../route.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from './admin-sales.js';
 import { listAudit } from './audit.js';
 import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from './dead-letters.js';
+import { findOrders, listMyOrders } from './find-orders.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
 import { paymentWebhook } from './payment-webhook.js';
 import { healthz, metrics, openapi, readyz } from './probes.js';
@@ -13,6 +14,8 @@ import { listRefunds, takeOnRefund } from './refunds.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules } from './rules.js';
 import { readSalePage } from './sale-page.js';
 import { readSwitches, setSwitch } from './switches.js';
+import { cancelSale, deleteSale, editSale } from './edit-sale.js';
+import { readSalePlan } from './sale-plan.js';
 import { tracePurchase } from './traces.js';
 
 /** Every route, in the order of the document. */
@@ -24,15 +27,21 @@ export const ROUTES: readonly Route[] = [
   joinQueue,
   readTicket,
   readSalePage,
+  listMyOrders,
   readOrder,
   payOrder,
   cancelOrder,
   paymentWebhook,
   createSale,
   listSales,
+  readSalePlan,
   readSale,
+  editSale,
+  deleteSale,
+  cancelSale,
   ...saleMoves,
   reshardSale,
+  findOrders,
   listDeadLetters,
   readDeadLetter,
   replayDeadLetter,

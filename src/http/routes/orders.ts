@@ -132,7 +132,8 @@ export const cancelOrder = defineRoute({
 const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices): boolean =>
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 
-function orderBody(order: Order): object {
+/** An order as buyers read it. */
+export function orderBody(order: Order): object {
   const { orderId, saleId, requestId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } =
     order;
   return {

@@ -75,12 +75,12 @@ export interface SaleUnits {
 
 export interface DriftPorts {
   readonly store: Pick<ReconcileStore, 'units'>;
-  readonly repository: Pick<ReconcileRepository, 'undoneReleases'>;
+  readonly repository: Pick<ReconcileRepository, 'undoneReleases' | 'isRestocked'>;
 }
 
 /**
  * Adds up where the units of a sale are. A difference counts only if a second measure finds the same, the stock has not
- * changed in between, and nothing is under way: no young batch in `pending`, no release to be done.
+ * changed in between, and nothing is under way: no young batch in `pending`, no release to be done, no restock.
  * @returns null when a bucket is not loaded
  * @throws OperationalError
  */
@@ -98,7 +98,7 @@ export async function measureDrift(
     second.difference === first.difference &&
     second.transfersSeen === first.transfersSeen &&
     second.buckets.every((unitsLeft, bucket) => unitsLeft === first.buckets[bucket]);
-  return { ...second, moving: second.moving || !same };
+  return { ...second, moving: second.moving || !same || (await ports.repository.isRestocked(sale)) };
 }
 
 async function measure(sale: Sale, { store }: DriftPorts, safeAgeMs: number): Promise<SaleUnits | null> {

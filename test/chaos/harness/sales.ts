@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
 import { createTokenSigner } from '../../../src/http/token.js';
-import type { SaleAdmin } from '../../../src/sales/sale-admin.js';
+import type { SaleCreated } from '../../../src/sales/sale-admin.js';
 import { ask } from './http.js';
 import type { Program } from './programs.js';
 import type { StackControls } from './stack-controls.js';
@@ -13,8 +13,8 @@ export const ACTOR = 'a-test';
 export type SaleParts = Partial<NewSale>;
 
 /** A sale in MySQL, not warmed: ten units, one per buyer, open from a minute ago for an hour. */
-export function draftSale(
-  { admin }: { readonly admin: Pick<SaleAdmin, 'create'> },
+export async function draftSale(
+  { admin }: { readonly admin: { create(sale: NewSale, actor: string): Promise<Sale | SaleCreated> } },
   parts: SaleParts = {},
 ): Promise<Sale> {
   const nowMs = Date.now();
@@ -22,14 +22,19 @@ export function draftSale(
     sku: `test-${randomBytes(6).toString('hex')}`,
     title: 'A thing in a test',
     priceCents: 1999,
+    currency: 'EUR',
     stock: 10,
     limitPerBuyer: 1,
     buckets: 1,
     opensAtMs: nowMs - 60_000,
     closesAtMs: nowMs + 3_600_000,
+    warmBeforeMs: null,
     ...parts,
   };
-  return admin.create(sale, ACTOR);
+  const made = await admin.create(sale, ACTOR);
+  if (!('outcome' in made)) return made;
+  if (made.outcome !== 'created') throw new Error(`the sale ${made.outcome}`);
+  return made.sale;
 }
 
 /** The same, warmed and open. */

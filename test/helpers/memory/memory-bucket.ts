@@ -12,6 +12,8 @@ export interface LoadedSale {
   limitPerBuyer: number;
   /** Absent: Redis does not know. */
   buckets?: number;
+  /** The last edit. */
+  edit?: { readonly id: number; readonly epoch: number; readonly word: 'done' | 'refused' };
 }
 
 /** What became of a batch. The body is kept from deduct until the batch is marked recorded; then the marker has an end. */

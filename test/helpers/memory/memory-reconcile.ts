@@ -161,6 +161,10 @@ export class MemoryReconcileRepository implements ReconcileRepository {
     return undone.length;
   }
 
+  async isRestocked({ saleId, stock }: Pick<Sale, 'saleId' | 'stock'>): Promise<boolean> {
+    return this.#repositories.saleOf(saleId)?.stock !== stock;
+  }
+
   async parkedBatches(batchIds: readonly string[]): Promise<Set<string>> {
     const parked = this.#deadLetters.deadLetters
       .filter(({ state }) => state === 'parked')

@@ -19,6 +19,8 @@ export type RedisFault =
   | 'release_fails'
   | 'release_reply_lost'
   | 'unpark_fails'
+  | 'edit_fails'
+  | 'edit_reply_lost'
   | 'leave_alone_fails'
   | 'repair_fails'
   | 'repair_reply_lost';

@@ -1,7 +1,15 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
-import { SALE_TRANSITIONS, saleAction, type NewSale, type Sale, type SaleState } from '../../../src/core/sale.js';
+import {
+  isAsSeen,
+  SALE_TRANSITIONS,
+  saleAction,
+  type NewSale,
+  type Sale,
+  type SaleState,
+  type SeenSale,
+} from '../../../src/core/sale.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
@@ -12,10 +20,11 @@ import type {
   WritePlan,
 } from '../../../src/core/ports/order-repository.js';
 import {
+  type CalendarEntry,
   type RetirementRepository,
   SYSTEM_ACTOR,
-  type SaleRepository,
   type SaleFilter,
+  type SaleRepository,
 } from '../../../src/core/ports/sale-repository.js';
 import type { Release } from '../../../src/core/ports/batch-store.js';
 import { ManualClock } from './manual-clock.js';
@@ -65,6 +74,10 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   /** Inserts or replaces a sale. */
   putSale(sale: Sale): void {
     this.#sales.set(sale.saleId, sale);
+  }
+
+  removeSale(saleId: string): void {
+    this.#sales.delete(saleId);
   }
 
   saleOf(saleId: string): Sale | undefined {
@@ -172,17 +185,55 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return created;
   }
 
+  async createAll<W>(
+    sales: readonly NewSale[],
+    actor: string,
+    check: (calendar: readonly CalendarEntry[]) => readonly W[],
+  ): Promise<{ readonly created: readonly Sale[] } | { readonly wrong: readonly W[] }> {
+    const wrong = check(this.#calendar(sales.map(({ sku }) => sku)));
+    if (wrong.length > 0) return { wrong };
+    const created: Sale[] = [];
+    for (const sale of sales) created.push(await this.create(sale, actor));
+    return { created };
+  }
+
+  async calendar(skus: readonly string[]): Promise<CalendarEntry[]> {
+    return this.#calendar(skus);
+  }
+
+  #calendar(skus: readonly string[]): CalendarEntry[] {
+    return [...this.#sales.values()]
+      .filter(({ sku, state }) => skus.includes(sku) && state !== 'closed')
+      .map(({ saleId, sku, opensAtMs, closesAtMs }) => ({ saleId, sku, opensAtMs, closesAtMs }));
+  }
+
+  get allSales(): readonly Sale[] {
+    return [...this.#sales.values()];
+  }
+
   async find(saleId: string): Promise<Sale | null> {
     this.#failOn('read_fails');
     return this.#sales.get(saleId) ?? null;
   }
 
-  async list({ states, retired, max, order = 'newest' }: SaleFilter): Promise<Sale[]> {
+  async list(filter: SaleFilter): Promise<Sale[]> {
+    const {
+      states,
+      retired,
+      sku,
+      opensFromMs = -Infinity,
+      opensToMs = Infinity,
+      beforeId,
+      max,
+      order = 'newest',
+    } = filter;
     this.#failOn('read_fails');
-    const found = [...this.#sales.values()].filter(
-      ({ state, retiredAtMs }) =>
-        (states === undefined || states.includes(state)) && (retired === undefined || retiredAtMs === null),
-    );
+    const found = [...this.#sales.values()]
+      .filter(({ state }) => states === undefined || states.includes(state))
+      .filter(({ retiredAtMs }) => retired === undefined || retiredAtMs === null)
+      .filter((sale) => sku === undefined || sale.sku === sku)
+      .filter(({ opensAtMs }) => opensAtMs >= opensFromMs && opensAtMs < opensToMs)
+      .filter(({ saleId }) => beforeId === undefined || BigInt(saleId) < BigInt(beforeId));
     const newer = (a: Sale, b: Sale): number => Number(BigInt(b.saleId) - BigInt(a.saleId));
     const endsLater = (a: Sale, b: Sale): number => b.closesAtMs - a.closesAtMs || newer(a, b);
     return found.sort(order === 'newest' ? newer : endsLater).slice(0, max);
@@ -192,11 +243,13 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     saleId: string,
     to: SaleState,
     actor = SYSTEM_ACTOR,
+    seen?: SeenSale,
   ): Promise<{ readonly sale: Sale; readonly moved: boolean } | null> {
     const sale = this.#sales.get(saleId);
     if (sale === undefined) return null;
     const { state } = sale;
     if (!SALE_TRANSITIONS[state].includes(to) && state !== to) return { sale, moved: false };
+    if (seen !== undefined && !isAsSeen(sale, seen)) return { sale, moved: false };
     this.putSale({ ...sale, state: to });
     if (to === 'closed' && state !== to) this.#closedAtMs.set(saleId, this.clock.nowMs());
     const entry = { actor, action: saleAction(state, to), subject: `sale:${saleId}` };

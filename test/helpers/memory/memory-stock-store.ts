@@ -14,12 +14,13 @@ import type {
 import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { MemoryRedisServer } from './memory-redis-server.js';
+import type { BUCKET_EDITED, BucketEdit, SaleEditStore } from '../../../src/core/ports/sale-edits.js';
 
 /** A marker is kept this long after the end of its batch, as in Redis. */
 export const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
-export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore {
+export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore, SaleEditStore {
   /** How often each method ran, whether its reply arrived or not. */
   readonly calls = {
     precheck: 0,
@@ -160,6 +161,32 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
       bucket.sale.state = state;
     }
     return 'set';
+  }
+
+  async edit(ref: BucketRef, edit: BucketEdit): Promise<(typeof BUCKET_EDITED)[number]> {
+    this.failOn('edit_fails');
+    const word = this.#edit(this.bucket(ref), edit);
+    this.failOn('edit_reply_lost');
+    return word;
+  }
+
+  #edit(bucket: MemoryBucket, { editId, epoch, units, closesAtMs, isLast }: BucketEdit) {
+    const { sale } = bucket;
+    if (!this.isSure(sale) || sale.epoch < epoch) return 'unavailable';
+    if (sale.epoch > epoch) return 'moved';
+    const id = Number(editId);
+    if (sale.edit?.epoch === epoch && sale.edit.id >= id) return sale.edit.id === id ? sale.edit.word : 'done';
+    const isEnough = bucket.unitsLeft + units >= 0;
+    if (!isEnough && !isLast) return 'not_enough';
+    this.aboutToWrite(bucket);
+    const word = isEnough ? 'done' : 'refused';
+    bucket.sale = { ...sale, edit: { id, epoch, word }, ...(isEnough ? { closesAtMs } : {}) };
+    if (isEnough) bucket.unitsLeft += units;
+    return word;
+  }
+
+  async unload(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {
+    for (let bucket = 0; bucket < sale.buckets; bucket++) this.bucket({ saleId: sale.saleId, bucket }).sale = null;
   }
 
   async forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {

@@ -56,7 +56,14 @@ export class Operator {
     const proc = new SimulatedProcess(system, 'owner');
     const store = withFaults(proc, 'redis', system.redis, ['warm', 'setState']);
     const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
-    const repository = withFaults(proc, 'mysql', system.repositories, ['create', 'find', 'list', 'move']);
+    const repository = withFaults(proc, 'mysql', system.repositories, [
+      'create',
+      'createAll',
+      'calendar',
+      'find',
+      'list',
+      'move',
+    ]);
     const admin = new SaleAdmin({ repository, store, cache });
     await proc.clock.sleep(afterMs);
     for (const verb of verbs) {

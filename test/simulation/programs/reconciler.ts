@@ -87,7 +87,16 @@ function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: Sim
   const read = new MemoryReconcileRepository(repositories, deadLetters);
   return {
     ...withFaults(proc, 'mysql', read, [
-      ...(['findSale', 'rowsOf', 'orderPage', 'undoneReleases', 'parkedBatches', 'stuckRows', 'isDone'] as const),
+      ...([
+        'findSale',
+        'rowsOf',
+        'orderPage',
+        'undoneReleases',
+        'isRestocked',
+        'parkedBatches',
+        'stuckRows',
+        'isDone',
+      ] as const),
     ]),
     unlistedOrders: pagesWithFaults(proc, 'mysql', 'unlistedOrders', (sale) => read.unlistedOrders(sale)),
   };

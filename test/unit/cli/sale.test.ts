@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { UsageError } from '../../../src/cli/cli-error.js';
-import { newSaleOf, saleCommand, saleLine, wrongStateSentence } from '../../../src/cli/sale.js';
+import { newSaleOf, saleCommand, wrongStateSentence } from '../../../src/cli/sale.js';
+import { saleLine } from '../../../src/cli/sale-fields.js';
 import { saleOf } from '../../helpers/sales.js';
 
 const NOW_MS = Date.UTC(2030, 0, 1);
@@ -9,13 +10,15 @@ const DAY_MS = 86_400_000;
 describe('seckill sale --json', () => {
   it('prints a sale as HTTP answers it, times in ISO 8601', () => {
     const sale = saleOf({ saleId: '7' }, NOW_MS);
-    const { opensAtMs, closesAtMs, retiredAtMs: retiredAt, ...rest } = sale;
+    const { opensAtMs, closesAtMs, warmBeforeMs: _, retiredAtMs: retiredAt, ...rest } = sale;
     expect(JSON.parse(saleLine(sale))).to.deep.equal({
       ...rest,
       opensAt: new Date(opensAtMs).toISOString(),
       closesAt: new Date(closesAtMs).toISOString(),
+      warmBefore: null,
       retiredAt,
     });
+    expect(JSON.parse(saleLine({ ...sale, warmBeforeMs: 5_400_000 }))).to.include({ warmBefore: '90m' });
   });
 });
 
@@ -30,7 +33,7 @@ describe('seckill sale create', () => {
     opensAt: '2030-01-01T00:00:00Z',
   };
 
-  const refusal = (flags: Partial<typeof FLAGS> & { closesAt?: string }): string => {
+  const refusal = (flags: Partial<typeof FLAGS> & { closesAt?: string; warmBefore?: string }): string => {
     try {
       newSaleOf({ ...FLAGS, ...flags }, NOW_MS);
     } catch (error) {
@@ -41,10 +44,24 @@ describe('seckill sale create', () => {
   };
 
   it('a sale that is right closes a day after it opens, unless a time is given', () => {
-    const sale = { sku: 'pen', title: 'A pen', priceCents: 250, stock: 10, limitPerBuyer: 1, buckets: 1 };
+    const terms = {
+      sku: 'pen',
+      title: 'A pen',
+      priceCents: 250,
+      currency: 'EUR',
+      stock: 10,
+      limitPerBuyer: 1,
+      buckets: 1,
+    };
+    const sale = { ...terms, warmBeforeMs: null };
     const window = { opensAtMs: NOW_MS, closesAtMs: NOW_MS + DAY_MS };
     expect(newSaleOf(FLAGS, NOW_MS)).to.deep.equal({ ...sale, ...window });
     expect(newSaleOf({ ...FLAGS, closesAt: '2030-01-01T02:00:00Z' }, NOW_MS).closesAtMs).to.equal(NOW_MS + 7_200_000);
+  });
+
+  it('--warm-before hands it to the keeper', () => {
+    expect(newSaleOf({ ...FLAGS, warmBefore: '10m' }, NOW_MS).warmBeforeMs).to.equal(600_000);
+    expect(refusal({ warmBefore: 'soon' })).to.include('--warm-before must be a duration from 1s to 7d, such as 10m.');
   });
 
   it('everything that is wrong is named at once, each by its option', () => {

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { NewSale, Sale } from '../../../src/core/sale.js';
+import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import type { SaleAdminAnswer } from '../../../src/sales/sale-admin.js';
+import type { SaleAdminAnswer, SaleCreated } from '../../../src/sales/sale-admin.js';
 import { bearer, FakeServices, RawClient, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
@@ -11,12 +12,14 @@ const SALE: Sale = {
   sku: 'sku-1',
   title: 'Café',
   priceCents: 999,
+  currency: 'EUR',
   stock: 100,
   sold: 3,
   limitPerBuyer: 2,
   buckets: 1,
   opensAtMs: AT_MS,
   closesAtMs: AT_MS + 1000,
+  warmBeforeMs: null,
   state: 'draft',
   epoch: 1,
   retiredAtMs: null,
@@ -26,6 +29,7 @@ const SALE_BODY = {
   sku: 'sku-1',
   title: 'Café',
   priceCents: 999,
+  currency: 'EUR',
   stock: 100,
   sold: 3,
   limitPerBuyer: 2,
@@ -34,6 +38,7 @@ const SALE_BODY = {
   epoch: 1,
   opensAt: '2030-01-01T00:00:00.000Z',
   closesAt: '2030-01-01T00:00:01.000Z',
+  warmBefore: null,
   retiredAt: null,
 };
 const NEW = {
@@ -52,12 +57,16 @@ describe('admin sales', () => {
   let calls: string[];
   let created: NewSale[];
   let answer: SaleAdminAnswer;
+  let made: SaleCreated;
+  let filters: SaleFilter[];
   const admin = bearer('boss', ['viewer', 'admin']);
 
   beforeEach(async () => {
     calls = [];
     created = [];
+    filters = [];
     answer = { outcome: 'done', sale: SALE };
+    made = { outcome: 'created', sale: SALE };
     const move = (verb: string) => (saleId: string, actor: string) => {
       calls.push(`${actor}: ${verb} ${saleId}`);
       return Promise.resolve(answer);
@@ -66,10 +75,13 @@ describe('admin sales', () => {
       create: (sale, actor) => {
         calls.push(`${actor}: create`);
         created.push(sale);
-        return Promise.resolve(SALE);
+        return Promise.resolve(made);
       },
       show: (saleId) => Promise.resolve(saleId === '7' ? SALE : null),
-      list: (max) => Promise.resolve(Array<Sale>(Math.min(max, 2)).fill(SALE)),
+      list: (filter) => {
+        filters.push(filter);
+        return Promise.resolve(Array<Sale>(Math.min(filter.max, 2)).fill(SALE));
+      },
       warm: move('warm'),
       open: move('open'),
       pause: move('pause'),
@@ -94,13 +106,36 @@ describe('admin sales', () => {
         sku: 'sku-1',
         title: 'Café',
         priceCents: 999,
+        currency: 'EUR',
         stock: 100,
         limitPerBuyer: 2,
         buckets: 1,
         opensAtMs: AT_MS,
         closesAtMs: AT_MS + 1000,
+        warmBeforeMs: null,
       },
     ]);
+  });
+
+  it('a sale may be given to the keeper; one that overlaps is refused with the other one named', async () => {
+    const planned = { ...SALE, warmBeforeMs: 600_000 };
+    made = { outcome: 'created', sale: planned };
+    const { body } = await post('/admin/v1/sales')
+      .send({ ...NEW, warmBefore: '10m' })
+      .expect(201);
+    expect(body.warmBefore).to.equal('10m');
+    expect(created[0]?.warmBeforeMs).to.equal(600_000);
+    made = { outcome: 'overlaps', errors: [{ field: 'opensAt', message: 'opensAt overlaps: sale 3 offers sku-1.' }] };
+    const refused = await post('/admin/v1/sales')
+      .send({ ...NEW, warmBefore: '10m' })
+      .expect(409);
+    expect(refused.body).to.include({ code: 'sale_overlaps', detail: 'opensAt overlaps: sale 3 offers sku-1.' });
+
+    fake.plan = [{ sale: planned, status: 'not_ready', missing: ['stock: gone'], warmsAtMs: AT_MS - 600_000 }];
+    const plan = await request(server.url).get('/admin/v1/sale-plan').set('authorization', admin).expect(200);
+    const warmsAt = '2029-12-31T23:50:00.000Z';
+    const sale = { ...SALE_BODY, warmBefore: '10m' };
+    expect(plan.body).to.deep.equal({ sales: [{ sale, status: 'not_ready', missing: ['stock: gone'], warmsAt }] });
   });
 
   it('a sale may be split into several buckets [R12]', async () => {
@@ -174,7 +209,17 @@ describe('admin sales', () => {
 
   it('when sales are asked for, then all or one; an unknown one is 404', async () => {
     const get = (path: string): request.Test => request(server.url).get(path).set('authorization', admin);
-    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({ sales: [SALE_BODY, SALE_BODY] });
+    expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({
+      sales: [SALE_BODY, SALE_BODY],
+      next: null,
+    });
+    const asked =
+      '/admin/v1/sales?state=open&sku=pen&opensFrom=2030-01-01T00:00:00Z&opensTo=2030-01-02T00:00:00Z&before=9&limit=2';
+    expect((await get(asked).expect(200)).body).to.include({ next: '7' });
+    const times = { opensFromMs: AT_MS, opensToMs: AT_MS + 86_400_000 };
+    expect(filters).to.deep.equal([{ max: 50 }, { max: 2, states: ['open'], sku: 'pen', ...times, beforeId: '9' }]);
+    for (const wrong of ['state=sold', 'sku=', 'opensFrom=soon', 'before=x', 'limit=201', 'page=2'])
+      await get(`/admin/v1/sales?${wrong}`).expect(400);
     expect((await get('/admin/v1/sales/7').expect(200)).body).to.deep.equal(SALE_BODY);
     expect((await get('/admin/v1/sales/8').expect(404)).body.code).to.equal('not_found');
     await get('/admin/v1/sales/x').expect(400);

@@ -36,6 +36,7 @@ const VIEW: SaleView = {
   sku: 'S-1',
   title: 'A thing',
   priceCents: 990,
+  currency: 'EUR',
   limitPerBuyer: 1,
   state: 'open',
   stock: 'few',

@@ -6,6 +6,7 @@ import { createHttpServer, type HttpServerOptions } from '../../../src/http/serv
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
+import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
 import { checkAnswersOf } from './declared-answers.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
@@ -34,6 +35,7 @@ export class FakeServices {
   enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
   status: PurchaseStatus = { status: 'pending' };
   statusFault: Error | null = null;
+  plan: readonly PlannedSale[] = [];
   /** What memory has of the sale. */
   snapshot: SaleSnapshot | undefined;
   nowMs = (): number => Date.now();
@@ -70,10 +72,14 @@ export class FakeServices {
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
+      orderSearch: { page: refuse },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,
       cancelOrder: refuse,
       webhook: null,
+      currency: 'EUR',
+      editor: { edit: refuse, cancel: refuse, remove: refuse },
+      plan: () => Promise.resolve(this.plan),
       reshard: refuse,
       sales: { create: refuse, show: refuse, list: refuse, warm: refuse, open: refuse, pause: refuse, close: refuse },
       deadLetters: { list: refuse, find: refuse, replay: refuse, discard: refuse },

@@ -31,6 +31,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   method_not_allowed: [405, false],
   request_timeout: [408, false],
   wrong_state: [409, false],
+  sale_overlaps: [409, false],
+  units_not_free: [409, false],
   not_warmed: [409, false],
   not_replayable: [409, false],
   reconcile_running: [409, true],

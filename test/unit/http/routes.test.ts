@@ -120,7 +120,15 @@ describe('routes', () => {
   describe('GET sale', () => {
     it('when it is there, then 200 with times in ISO 8601, cacheable for a second, without a token', async () => {
       const view = {
-        ...({ saleId: '7', sku: 's', title: 'Café', priceCents: 999, limitPerBuyer: 1, state: 'open' } as const),
+        ...({
+          saleId: '7',
+          sku: 's',
+          title: 'Café',
+          priceCents: 999,
+          currency: 'EUR',
+          limitPerBuyer: 1,
+          state: 'open',
+        } as const),
         ...({ stock: 'few', opensAtMs: AT_MS, closesAtMs: AT_MS + 1000, nowMs: AT_MS + 1 } as const),
       };
       const url = await serve({ getSale: { get: () => Promise.resolve({ outcome: 'found', view }) } });
@@ -130,6 +138,7 @@ describe('routes', () => {
         sku: 's',
         title: 'Café',
         priceCents: 999,
+        currency: 'EUR',
         limitPerBuyer: 1,
         state: 'open',
         stock: 'few',

@@ -87,12 +87,13 @@ describe('get-sale', () => {
 
   it('shows the public view, with the time of Redis', async () => {
     const sale = await loaded();
-    const { saleId, sku, title, priceCents, limitPerBuyer, opensAtMs, closesAtMs } = sale;
+    const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = sale;
     expect(await viewOf(sale)).to.deep.equal({
       saleId,
       sku,
       title,
       priceCents,
+      currency,
       limitPerBuyer,
       opensAtMs,
       closesAtMs,

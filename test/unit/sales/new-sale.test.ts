@@ -25,11 +25,13 @@ describe('readNewSale', () => {
         sku: 'pen',
         title: 'A pen',
         priceCents: 250,
+        currency: 'EUR',
         stock: 10,
         limitPerBuyer: 2,
         buckets: 1,
         opensAtMs: Date.UTC(2030, 0, 1, 9),
         closesAtMs: Date.UTC(2030, 0, 2),
+        warmBeforeMs: null,
       },
     });
   });
@@ -70,6 +72,38 @@ describe('readNewSale', () => {
     expect(errorsOf({ closesAt: '2100-01-01T00:00:00Z' })).to.deep.equal({
       closesAt: 'closesAt must be in the years 2000 to 2099.',
     });
+  });
+
+  it('takes the currency of the configuration, unless it names one', () => {
+    const currencyOf = (input: object, currency?: string): unknown => {
+      const read = readNewSale({ ...SALE, ...input }, NOW_MS, currency);
+      return 'sale' in read && read.sale.currency;
+    };
+    expect([currencyOf({}), currencyOf({}, 'USD'), currencyOf({ currency: 'JPY' }, 'USD')]).to.deep.equal([
+      'EUR',
+      'USD',
+      'JPY',
+    ]);
+    for (const currency of ['', 'eur', 'EURO', '€', 978]) {
+      expect(errorsOf({ currency })).to.deep.equal({ currency: 'currency must be three capital letters such as EUR.' });
+    }
+  });
+
+  it('takes a warm time from a second to a week', () => {
+    for (const [warmBefore, ms] of [
+      ['1s', 1000],
+      ['10m', 600_000],
+      ['168h', 604_800_000],
+      ['7d', 604_800_000],
+    ] as const) {
+      const read = readNewSale({ ...SALE, warmBefore }, NOW_MS);
+      expect('sale' in read && read.sale.warmBeforeMs, warmBefore).to.equal(ms);
+    }
+    for (const warmBefore of ['', '0s', '8d', '10', '-1m', '1.5h', 10, null]) {
+      expect(errorsOf({ warmBefore }), String(warmBefore)).to.deep.equal({
+        warmBefore: 'warmBefore must be a duration from 1s to 7d, such as 10m.',
+      });
+    }
   });
 
   it('names every wrong field at once, and fields that it does not know', () => {

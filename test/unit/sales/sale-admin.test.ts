@@ -23,11 +23,13 @@ describe('SaleAdmin', () => {
   });
 
   const newSale = (parts: Partial<NewSale> = {}): NewSale => {
-    const { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs, closesAtMs } = saleOf(
-      parts,
-      clock.nowMs(),
-    );
-    return { sku, title, priceCents, stock, limitPerBuyer, buckets, opensAtMs, closesAtMs };
+    const { saleId: _id, sold: _sold, state: _state, epoch: _epoch, ...wanted } = saleOf(parts, clock.nowMs());
+    return wanted;
+  };
+  const create = async (sale: NewSale, actor: string): Promise<Sale> => {
+    const made = await admin.create(sale, actor);
+    if (made.outcome !== 'created') throw new Error(made.outcome);
+    return made.sale;
   };
   const inStore = async ({ saleId }: Sale) => {
     const found = await store.readSale({ saleId, bucket: 0 });
@@ -36,7 +38,7 @@ describe('SaleAdmin', () => {
   const inRepository = async ({ saleId }: Sale): Promise<SaleState | undefined> => (await admin.show(saleId))?.state;
 
   it('takes a sale through its life: draft → warm → open ⇄ paused → closed; Redis follows', async () => {
-    const sale = await admin.create(newSale({ stock: 5 }), 'ann');
+    const sale = await create(newSale({ stock: 5 }), 'ann');
     expect([sale.state, await inStore(sale)]).to.deep.equal(['draft', null]);
     for (const [move, state] of [
       ['warm', 'warm'],
@@ -53,7 +55,7 @@ describe('SaleAdmin', () => {
   });
 
   it('every move, a repeat too, is audited under the name of its actor; a refused one is not', async () => {
-    const sale = await admin.create(newSale(), 'ann');
+    const sale = await create(newSale(), 'ann');
     await admin.open(sale.saleId, 'eve'); // not warmed yet: refused
     await admin.warm(sale.saleId, 'ann');
     for (const move of ['open', 'pause', 'open', 'open', 'close'] as const) await admin[move](sale.saleId, 'bob');
@@ -71,7 +73,7 @@ describe('SaleAdmin', () => {
   });
 
   it('every move may be repeated', async () => {
-    const sale = await admin.create(newSale(), 'ann');
+    const sale = await create(newSale(), 'ann');
     for (const move of ['warm', 'warm', 'open', 'open', 'pause', 'pause', 'close', 'close'] as const) {
       expect((await admin[move](sale.saleId, 'ann')).outcome, move).to.equal('done');
     }
@@ -114,7 +116,7 @@ describe('SaleAdmin', () => {
   });
 
   it('warm writes to Redis first, and never changes stock that is loaded [R5]', async () => {
-    const sale = await admin.create(newSale({ stock: 5 }), 'ann');
+    const sale = await create(newSale({ stock: 5 }), 'ann');
     const order: string[] = [];
     const recording = new SaleAdmin({
       repository: Object.assign(Object.create(mysql) as MemoryRepositories, {
@@ -143,7 +145,7 @@ describe('SaleAdmin', () => {
   });
 
   it('an open that died before Redis followed is completed by a repeat', async () => {
-    const sale = await admin.create(newSale(), 'ann');
+    const sale = await create(newSale(), 'ann');
     await admin.warm(sale.saleId, 'ann');
     await mysql.move(sale.saleId, 'open'); // and then the process died
     expect((await inStore(sale))?.[0]).to.equal('warm');
@@ -165,7 +167,7 @@ describe('SaleAdmin', () => {
   });
 
   it('every move makes the gates read the sale again', async () => {
-    const sale = await admin.create(newSale(), 'ann');
+    const sale = await create(newSale(), 'ann');
     for (const move of ['warm', 'open', 'pause', 'close'] as const) {
       await cache.write(sale.saleId, sale);
       await admin[move](sale.saleId, 'ann');
@@ -173,11 +175,49 @@ describe('SaleAdmin', () => {
     }
   });
 
+  it('a sale of the keeper must not overlap another one of its sku; sales that people run may', async () => {
+    const first = await create(newSale({ sku: 'pen' }), 'ann');
+    await create(newSale({ sku: 'pen' }), 'ann');
+    const planned = newSale({ sku: 'pen', warmBeforeMs: 60_000 });
+    const refused = await admin.create(planned, 'ann');
+    expect(refused.outcome).to.equal('overlaps');
+    expect('errors' in refused && refused.errors[0]).to.deep.include({ field: 'opensAt' });
+    expect('errors' in refused && refused.errors[0]?.message).to.match(
+      /^opensAt overlaps: sale \d+ offers pen from 20/,
+    );
+    await create({ ...planned, sku: 'mug' }, 'ann');
+    await create({ ...planned, opensAtMs: first.closesAtMs, closesAtMs: first.closesAtMs + 1 }, 'ann');
+    expect(await admin.list({ max: 10 })).to.have.length(4);
+  });
+
+  it('an import creates all sales or none; a dry run creates none and says the same', async () => {
+    const nowMs = clock.nowMs();
+    const sale = (sku: string, fromMs: number): NewSale =>
+      newSale({ sku, opensAtMs: nowMs + fromMs, closesAtMs: nowMs + fromMs + 100 });
+    const nameOf = (index: number): string => `line ${index + 2}`;
+    await create(sale('pen', 0), 'ann');
+    const wrong = [sale('mug', 0), sale('pen', 50), sale('mug', 99), sale('tv', 0)];
+    const refused = await admin.import(wrong, 'ann', nameOf);
+    const overlaps = 'overlaps' in refused ? refused.overlaps : [];
+    expect(overlaps.map(({ index, error }) => [index, error.message.replace(/ from.*/, '')])).to.deep.equal([
+      [1, 'opensAt overlaps: sale 1 offers pen'],
+      [2, 'opensAt overlaps: line 2 offers mug'],
+    ]);
+    expect(await admin.overlaps(wrong, nameOf)).to.deep.equal(overlaps);
+    expect(await admin.list({ max: 10 })).to.have.length(1);
+
+    const right = [sale('mug', 0), sale('pen', 100), sale('mug', 100)];
+    expect(await admin.overlaps(right, nameOf)).to.deep.equal([]);
+    const made = await admin.import(right, 'ann', nameOf);
+    expect('sales' in made && made.sales.map(({ sku }) => sku)).to.deep.equal(['mug', 'pen', 'mug']);
+    expect(mysql.audited.filter(({ action }) => action === 'sale.created')).to.have.length(4);
+  });
+
   it('lists sales, newest first, so many at most', async () => {
     const made = [];
-    for (let i = 0; i < 3; i++) made.push(await admin.create(newSale(), 'ann'));
+    for (let i = 0; i < 3; i++) made.push(await create(newSale(), 'ann'));
     const [first, second, third] = made.map(({ saleId }) => saleId);
-    expect((await admin.list(10)).map(({ saleId }) => saleId)).to.deep.equal([third, second, first]);
-    expect(await admin.list(1)).to.have.length(1);
+    expect((await admin.list({ max: 10 })).map(({ saleId }) => saleId)).to.deep.equal([third, second, first]);
+    expect(await admin.list({ max: 1 })).to.have.length(1);
   });
 });

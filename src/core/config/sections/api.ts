@@ -195,3 +195,22 @@ export const batch = {
     max: 20,
   }),
 } as const satisfies Keys;
+
+const currencyText = text({
+  env: 'SALE_CURRENCY',
+  doc: 'Currency of a new sale that names none, as ISO 4217 has it.',
+  fallback: 'EUR',
+  minLength: 3,
+  range: 'three capital letters',
+});
+
+export const sale = {
+  currency: {
+    ...currencyText,
+    parse: (value: string): string => {
+      if (!/^[A-Z]{3}$/.test(value))
+        throw new Error(`must be three capital letters such as EUR, but is ${JSON.stringify(value.slice(0, 20))}`);
+      return value;
+    },
+  },
+} as const satisfies Keys;

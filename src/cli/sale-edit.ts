@@ -1,0 +1,119 @@
+import { Command } from 'commander';
+import { loadConfig } from '../core/config/load.js';
+import { assertNever } from '../core/errors.js';
+import type { Sale } from '../core/sale.js';
+import { notEnded } from '../http/routes/edit-sale.js';
+import { withOperator } from '../programs/operator.js';
+import { createLog } from '../programs/telemetry.js';
+import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } from '../sales/edit-sale.js';
+import { CliError } from './cli-error.js';
+import { operatorName, parseSaleId } from './options.js';
+import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
+
+interface EditFlags {
+  readonly title?: string;
+  readonly priceCents?: string;
+  readonly closesAt?: string;
+  readonly stock?: string;
+  readonly json?: boolean;
+}
+
+const EXAMPLES = `
+A stock is the number of units offered in all. More units are for sale at once. Fewer are taken out of what is free, all of
+them or none; what is sold, or on its way to a buyer, stays. All of it is safe while the sale sells, and safe to repeat.
+
+Examples:
+  seckill sale edit 7 --stock 150
+  seckill sale edit 7 --title 'A better pen' --closes-at +2h
+  seckill sale edit 7 --price-cents 200              only while it is a draft
+
+Exit codes: 0 done, 1 not done (its state, units that are not free, or a server is away), 2 used wrongly.`;
+
+export function saleEditCommand(): Command {
+  return new Command('edit')
+    .description('change title, closing time or stock of a sale, or the price of a draft')
+    .argument('<saleId>', 'number of the sale', parseSaleId)
+    .option('--title <title>', 'what buyers read: 1 to 200 characters')
+    .option('--price-cents <cents>', 'price of one unit in cents; of a draft only')
+    .option('--closes-at <time>', 'ISO 8601 or +2h')
+    .option('--stock <units>', 'units offered in all, 1 to 10000000')
+    .option('--json', 'print one JSON line')
+    .addHelpText('after', EXAMPLES)
+    .action(async (saleId: string, { json, ...flags }: EditFlags) => {
+      const read = readSaleChange({
+        ...(flags.title === undefined ? {} : { title: flags.title }),
+        ...(flags.priceCents === undefined ? {} : { priceCents: numberOf(flags.priceCents) }),
+        ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
+        ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),
+      });
+      if ('errors' in read) throw refused(read.errors);
+      const sale = await withEditor(async (editor) =>
+        editedSale(saleId, await editor.edit(saleId, read.change, operatorName())),
+      );
+      if (json) console.log(saleLine(sale));
+      else printSale(sale);
+    });
+}
+
+function editedSale(saleId: string, edited: SaleEdited): Sale {
+  switch (edited.outcome) {
+    case 'done':
+      return edited.sale;
+    case 'wrong':
+      throw refused(edited.errors);
+    case 'not_found':
+      throw new CliError(`there is no sale ${saleId}.`);
+    case 'wrong_state':
+      throw new CliError(`sale ${saleId} is ${edited.sale.state}, and nothing of it can be changed.`);
+    case 'not_enough':
+      throw new CliError(
+        `so many units of sale ${saleId} are not free; ${edited.sale.sold} are sold. Nothing was changed.`,
+      );
+    case 'repairing':
+      throw new CliError(
+        `sale ${saleId} is being rebuilt in Redis; the keeper goes on with this, or repeat it in a minute.`,
+      );
+    default:
+      return assertNever(edited);
+  }
+}
+
+export function saleCancelCommand(verb: 'cancel' | 'delete'): Command {
+  const does = {
+    cancel: 'end a sale that has not begun: a draft is deleted, another one closed',
+    delete: 'delete a draft',
+  };
+  return new Command(verb)
+    .description(does[verb])
+    .argument('<saleId>', 'number of the sale', parseSaleId)
+    .option('--json', 'print one JSON line')
+    .action(async (saleId: string, { json }: { json?: boolean }) => {
+      const outcome = await withEditor(async (editor) => {
+        const end = verb === 'cancel' ? editor.cancel : editor.remove;
+        return endedAs(verb, saleId, await end.call(editor, saleId, operatorName()));
+      });
+      console.log(json ? JSON.stringify({ saleId, outcome }) : `sale ${saleId} is ${outcome}.`);
+    });
+}
+
+function endedAs(verb: 'cancel' | 'delete', saleId: string, answer: SaleCancelled): 'deleted' | 'closed' {
+  switch (answer.outcome) {
+    case 'deleted':
+    case 'closed':
+      return answer.outcome;
+    case 'not_found':
+      throw new CliError(`there is no sale ${saleId}.`);
+    case 'wrong_state':
+      throw new CliError(notEnded(verb, answer.sale.state));
+    case 'not_warmed':
+    case 'repairing':
+      throw new CliError(`sale ${saleId} is closed, and Redis follows when its repair is done.`);
+    default:
+      return assertNever(answer);
+  }
+}
+
+const withEditor = <T>(work: (editor: SaleEditor) => Promise<T>): Promise<T> => {
+  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
+  return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.saleEditor()));
+};

@@ -1,0 +1,51 @@
+import { durationText } from '../core/duration.js';
+import type { FieldError } from '../core/field-errors.js';
+import type { Sale } from '../core/sale.js';
+import { saleBody } from '../http/routes/admin-sales.js';
+import { UsageError } from './cli-error.js';
+import { readTime } from './options.js';
+import { isoTime, printable } from './print.js';
+
+// How the commands about sales read what was typed, and print a sale.
+
+/** The same fields and forms as over HTTP. */
+export const saleLine = (sale: Sale): string => JSON.stringify(saleBody(sale));
+
+export function printSale(sale: Sale): void {
+  const rows = {
+    sale: sale.saleId,
+    state: sale.state,
+    sku: sale.sku,
+    title: sale.title,
+    price: `${(sale.priceCents / 100).toFixed(2)} ${sale.currency}`,
+    sold: `${sale.sold} of ${sale.stock}`,
+    'per buyer': `${sale.limitPerBuyer}`,
+    buckets: `${sale.buckets}`,
+    opens: isoTime(sale.opensAtMs),
+    closes: isoTime(sale.closesAtMs),
+    ...(sale.retiredAtMs === null ? {} : { retired: isoTime(sale.retiredAtMs) }),
+    'run by':
+      sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
+  };
+  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
+}
+
+/** What is wrong with a sale, a line each, by its option. */
+export function refused(errors: readonly FieldError[]): UsageError {
+  const lines = errors.map(({ field, message }) => {
+    const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
+    return `  ${flagOf(field)}${predicate}`;
+  });
+  return new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
+}
+
+/** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */
+export const numberOf = (text: string | undefined): unknown => (/^-?\d+$/.test(text ?? '') ? Number(text) : text);
+
+export function timeOf(text: string): string {
+  const atMs = readTime(text);
+  return atMs === null || Math.abs(atMs) > 8.64e15 ? text : isoTime(atMs);
+}
+
+/** `priceCents` → `--price-cents` */
+const flagOf = (field: string): string => `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { assertNever } from '../../core/errors.js';
+import { fieldSentences } from '../../core/field-errors.js';
+import { parseJson } from '../../core/parse-json.js';
+import type { SaleChange } from '../../core/ports/sale-edits.js';
+import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
+import { json, problem, type Answer } from '../answer.js';
+import { BODY_BYTES_MAX } from '../body.js';
+import { badFields, defineRoute, type BodyRead } from '../route.js';
+import { saleParams, saleSchema } from '../schemas.js';
+import { saleBody } from './admin-sales.js';
+
+/** Changing what may change of a sale, and ending one that has not begun. */
+
+export const editSale = defineRoute({
+  method: 'patch',
+  path: '/admin/v1/sales/{saleId}',
+  label: 'admin',
+  operationId: 'editSale',
+  summary:
+    'Change title, closing time or stock of a sale that is not closed; of a draft also its price. A lower stock takes units that are free, all or none. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  body: {
+    schema: saleChange.meta({ id: 'SaleChange' }),
+    required: true,
+    bytesMax: BODY_BYTES_MAX,
+    read(text): BodyRead<SaleChange> {
+      const parsed = parseJson(text, 'The body');
+      if ('error' in parsed) return { wrong: { detail: parsed.error } };
+      const read = readSaleChange(parsed.value);
+      if ('change' in read) return { value: read.change };
+      return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
+    },
+  },
+  answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
+  problems: ['not_found', 'wrong_state', 'units_not_free', 'repairing'],
+  async handle({ params: { saleId }, body, userId }, { editor }) {
+    const edited = await editor.edit(saleId, body, userId);
+    switch (edited.outcome) {
+      case 'done':
+        return json(200, 'edited', saleBody(edited.sale));
+      case 'wrong':
+        return badFields(edited.errors);
+      case 'wrong_state':
+        return problem('wrong_state', { detail: `Cannot change a sale that is ${edited.sale.state}.` });
+      case 'not_enough':
+        return problem('units_not_free');
+      case 'repairing':
+        return problem('repairing');
+      case 'not_found':
+        return problem('not_found');
+      default:
+        return assertNever(edited);
+    }
+  },
+});
+
+const ended = z.object({ outcome: z.enum(['deleted', 'closed']), sale: saleSchema });
+
+export const deleteSale = defineRoute({
+  method: 'delete',
+  path: '/admin/v1/sales/{saleId}',
+  label: 'admin',
+  operationId: 'deleteSale',
+  summary: 'Delete a draft.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  answers: { 200: { description: 'the draft as it was', schema: ended } },
+  problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+  handle: async ({ params, userId }, { editor }) => endAnswer('delete', await editor.remove(params.saleId, userId)),
+});
+
+export const cancelSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales/{saleId}/cancel',
+  label: 'admin',
+  operationId: 'cancelSale',
+  summary: 'End a sale that has not begun: a draft is deleted, another one closed.',
+  access: 'admin',
+  endpoint: null,
+  params: saleParams,
+  answers: { 200: { description: 'what became of it', schema: ended } },
+  problems: ['not_found', 'wrong_state', 'not_warmed', 'repairing'],
+  handle: async ({ params, userId }, { editor }) => endAnswer('cancel', await editor.cancel(params.saleId, userId)),
+});
+
+function endAnswer(
+  verb: 'delete' | 'cancel',
+  answer: SaleCancelled,
+): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
+  switch (answer.outcome) {
+    case 'deleted':
+    case 'closed':
+      return json(200, answer.outcome, { outcome: answer.outcome, sale: saleBody(answer.sale) });
+    case 'wrong_state':
+      return problem(answer.outcome, { detail: notEnded(verb, answer.sale.state) });
+    case 'not_found':
+    case 'not_warmed':
+    case 'repairing':
+      return problem(answer.outcome);
+    default:
+      return assertNever(answer);
+  }
+}
+
+/** Why a sale was neither deleted nor cancelled. */
+export const notEnded = (verb: 'delete' | 'cancel', state: string): string =>
+  verb === 'delete' || state === 'closed'
+    ? `Cannot ${verb} a sale that is ${state}.`
+    : `Cannot cancel a sale that has begun (${state}): close it.`;

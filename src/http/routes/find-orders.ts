@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { ORDER_STATES, type Order } from '../../core/order.js';
+import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
+import { json, problem } from '../answer.js';
+import { defineRoute } from '../route.js';
+import { given, id, limit, orderSchema, queryText, queryTime, queryWord, saleId, text } from '../schemas.js';
+import { orderBody } from './orders.js';
+
+/** Lists of orders: a buyer's own, and any for operators. */
+
+const after = queryText(140).optional();
+const NO_PLACE = 'after is no place of this list: take it from `next` of the page before.';
+
+export const listMyOrders = defineRoute({
+  method: 'get',
+  path: '/v1/me/orders',
+  label: 'order',
+  operationId: 'listMyOrders',
+  summary: 'The orders of the buyer, newest sale first; `next` goes into `after` for the next page.',
+  access: 'buyer',
+  endpoint: 'order',
+  query: z.strictObject({ after, limit }),
+  answers: {
+    200: { description: 'a page', schema: z.object({ orders: z.array(orderSchema), next: text.nullable() }) },
+  },
+  problems: [],
+  async handle({ userId, query }, { orderSearch }) {
+    const page = await orderSearch.page({ userId }, query.after ?? null, query.limit);
+    if (page === null) return problem('bad_request', { detail: NO_PLACE });
+    return json(200, 'found', { orders: page.orders.map(orderBody), next: page.next });
+  },
+});
+
+const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
+
+export const findOrders = defineRoute({
+  method: 'get',
+  path: '/admin/v1/orders',
+  label: 'admin',
+  operationId: 'findOrders',
+  summary:
+    'Orders by user, sale or time, and by state. A page may be short or empty: go on with `next` as `after` until it is null.',
+  access: 'admin',
+  endpoint: null,
+  query: z.strictObject({
+    user: id.optional(),
+    sale: saleId.optional(),
+    state: queryWord(ORDER_STATES).optional(),
+    from: queryTime.optional(),
+    to: queryTime.optional(),
+    after,
+    limit,
+  }),
+  answers: {
+    200: { description: 'a page', schema: z.object({ orders: z.array(foundOrder), next: text.nullable() }) },
+  },
+  problems: [],
+  async handle({ query }, { orderSearch }) {
+    const { user: userId, sale, state, from: fromMs, to: toMs, after: place = null, limit: max } = query;
+    const filter = given({ userId, saleId: sale, state, fromMs, toMs });
+    if (!isServed(filter)) return problem('bad_request', { detail: ORDER_FILTER_NEEDS });
+    const page = await orderSearch.page(filter, place, max);
+    if (page === null) return problem('bad_request', { detail: NO_PLACE });
+    return json(200, 'found', { orders: page.orders.map(foundOrderBody), next: page.next });
+  },
+});
+
+/** An order as operators read it, over HTTP and from the command line. */
+export const foundOrderBody = (order: Order): Record<string, unknown> => ({
+  ...orderBody(order),
+  userId: order.userId,
+  batchId: order.batchId,
+});

@@ -1,0 +1,65 @@
+import type { Sale } from '../core/sale.js';
+import type { SaleSchedule } from '../core/ports/sale-repository.js';
+import { insertAudit } from './audit-log.js';
+import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import type { MysqlPool } from './pool.js';
+import { SALE_COLUMNS, saleOf } from './tables.js';
+
+/** Live states; a closed sale is compared, and sells nothing. */
+const NOT_CLOSED = ['draft', 'warm', 'open', 'paused'] as const;
+
+/** What is due of the sales that the keeper runs, along the index `due`. */
+export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
+  const sales = () => knex('sales').select(...SALE_COLUMNS);
+  const read = async (found: ReturnType<typeof sales>): Promise<Sale[]> => (await select(pool, found)).map(saleOf);
+  return {
+    due: (max) =>
+      read(
+        sales()
+          .where('due_at', '<=', now())
+          .whereIn('state', NOT_CLOSED)
+          .where((still) => still.whereNot({ state: 'draft' }).orWhere('closes_at', '>', now()))
+          .orderBy('due_at')
+          .limit(max),
+      ),
+
+    toCompare: (afterMs, max) =>
+      read(
+        sales()
+          .where('due_at', '<=', now())
+          .where({ state: 'closed', retirement: 'none' })
+          .where('closes_at', '<=', msAgo(afterMs))
+          .orderBy('due_at')
+          .limit(max),
+      ),
+
+    compared: (saleId, actor) =>
+      pool.transaction(async (tx) => {
+        const equal = knex('sales').where({ id: saleId, state: 'closed' }).whereNull('compared_at');
+        const { affectedRows } = await execute(tx, equal.update({ compared_at: now() }));
+        if (affectedRows === 0) return false;
+        const change = { before: { state: 'closed' }, after: { state: 'closed', compared: 'match' } };
+        await insertAudit(tx, { actor, action: 'sale.compared', subject: `sale:${saleId}`, ...change });
+        return true;
+      }),
+
+    async compareLater(saleId, afterMs): Promise<void> {
+      await execute(
+        pool,
+        knex('sales')
+          .where({ id: saleId })
+          .update({ compare_after: inMs(afterMs) }),
+      );
+    },
+
+    coming: (withinMs, max) =>
+      read(
+        sales()
+          .whereIn('state', NOT_CLOSED)
+          .where('opens_at', '<=', inMs(withinMs))
+          .orderBy('opens_at')
+          .orderBy('id')
+          .limit(max),
+      ),
+  };
+}

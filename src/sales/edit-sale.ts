@@ -1,0 +1,246 @@
+import { z } from 'zod';
+import { assertNever } from '../core/errors.js';
+import { fieldError, fieldErrors, plainError, type FieldError } from '../core/field-errors.js';
+import type { Job } from '../core/job.js';
+import type { Sale } from '../core/sale.js';
+import type { SaleChange, SaleEdit, SaleEdits, SaleEditStore } from '../core/ports/sale-edits.js';
+import type { CalendarEntry, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+import type { TransferStore } from '../core/ports/transfer-store.js';
+import { newSale, overlapsOf } from './new-sale.js';
+import { gatherUnits } from './stock/gather-units.js';
+import type { SaleAdmin } from './sale-admin.js';
+
+/** What may be sent to change a sale; at least one field. */
+export const saleChange = z.strictObject({
+  title: newSale.shape.title.optional(),
+  priceCents: newSale.shape.priceCents.optional(),
+  closesAt: newSale.shape.closesAt.optional(),
+  stock: newSale.shape.stock.optional(),
+});
+
+/** Checks the shape of a change; what it means for the sale is checked when that is locked. */
+export function readSaleChange(
+  input: unknown,
+): { readonly change: SaleChange } | { readonly errors: readonly FieldError[] } {
+  const read = saleChange.safeParse(input, { error: plainError });
+  if (!read.success) return { errors: fieldErrors(read.error) };
+  const { closesAt, title, priceCents, stock } = read.data;
+  const change: SaleChange = {
+    ...(title === undefined ? {} : { title }),
+    ...(priceCents === undefined ? {} : { priceCents }),
+    ...(stock === undefined ? {} : { stock }),
+    ...(closesAt === undefined ? {} : { closesAtMs: Date.parse(closesAt) }),
+  };
+  if (Object.keys(change).length > 0) return { change };
+  return { errors: [fieldError('body', 'must name at least one of title, priceCents, closesAt, stock')] };
+}
+
+/** What of a change is not allowed for a sale that stands as it does. */
+export function checkChange(
+  sale: Sale,
+  { priceCents, closesAtMs, stock, title }: SaleChange,
+  calendar: readonly CalendarEntry[],
+  nowMs: number,
+): 'wrong_state' | FieldError[] {
+  if (sale.state === 'closed') return 'wrong_state';
+  const isDraft = sale.state === 'draft';
+  const errors: FieldError[] = [];
+  if (priceCents !== undefined && priceCents !== sale.priceCents && !isDraft) {
+    errors.push(fieldError('priceCents', 'can be changed only while the sale is a draft'));
+  }
+  if (closesAtMs !== undefined) {
+    if (closesAtMs <= sale.opensAtMs) errors.push(fieldError('closesAt', 'must be later than opensAt'));
+    else if (closesAtMs <= nowMs)
+      errors.push(fieldError('closesAt', 'must be in the future; to end the sale, close it'));
+    if (sale.warmBeforeMs !== null) {
+      const [overlap] = overlapsOf([{ ...sale, closesAtMs }], calendar);
+      if (overlap !== undefined)
+        errors.push({
+          ...overlap.error,
+          field: 'closesAt',
+          message: overlap.error.message.replace('opensAt', 'closesAt'),
+        });
+    }
+  }
+  if (stock !== undefined) {
+    if (stock < sale.sold)
+      errors.push(fieldError('stock', `must not be less than the ${sale.sold} units that are sold`));
+    if (isDraft && stock < sale.limitPerBuyer) errors.push(fieldError('stock', 'must not be less than limitPerBuyer'));
+    const others = [title, priceCents, closesAtMs].some((value) => value !== undefined);
+    if (!isDraft && stock < sale.stock && others) errors.push(fieldError('stock', 'can be lowered only by itself'));
+  }
+  return errors;
+}
+
+/**
+ * - `done`: in MySQL and in Redis
+ * - `not_enough`: the stock was to be lowered, and so many units are not free; nothing was changed
+ * - `repairing`: it is made in MySQL, and the keeper makes it in Redis as soon as the sale is not in repair any more; a
+ *   stock that was to be lowered is not lowered yet
+ */
+export type SaleEdited =
+  | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'wrong_state'; readonly sale: Sale }
+  | { readonly outcome: 'not_found' }
+  | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] };
+
+export type SaleCancelled =
+  | { readonly outcome: 'deleted' | 'closed' | 'wrong_state' | 'not_warmed' | 'repairing'; readonly sale: Sale }
+  | { readonly outcome: 'not_found' };
+
+export interface SaleEditorPorts {
+  readonly edits: SaleEdits;
+  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly admin: Pick<SaleAdmin, 'close'>;
+  readonly store: SaleEditStore;
+  readonly stock: Pick<StockStore, 'readSale'>;
+  readonly transfers: TransferStore;
+  readonly cache: Pick<SaleSnapshotCache, 'forget'>;
+  readonly nowMs: () => number;
+}
+
+/** Other edits, repairs and buyers may be faster each time; then the keeper goes on. */
+const TRIES_MAX = 5;
+
+/**
+ * Changes what may change of a sale. Units are added to MySQL first and to Redis then, and are taken the other way round, so that
+ * at no moment more are for sale than there are. What a death leaves half made is one row in MySQL, which a repeat or the
+ * keeper finishes (docs/decisions/0025).
+ */
+export class SaleEditor {
+  readonly #ports: SaleEditorPorts;
+
+  constructor(ports: SaleEditorPorts) {
+    this.#ports = ports;
+  }
+
+  /** Safe to repeat: a stock is the number that it is to be. @throws OperationalError */
+  async edit(saleId: string, change: SaleChange, actor: string): Promise<SaleEdited> {
+    const { edits, nowMs, cache } = this.#ports;
+    for (let tries = 0; tries < TRIES_MAX; tries++) {
+      const begun = await edits.begin(saleId, change, actor, (sale, calendar) =>
+        checkChange(sale, change, calendar, nowMs()),
+      );
+      switch (begun.outcome) {
+        case 'not_found':
+        case 'wrong':
+        case 'wrong_state':
+          return begun;
+        case 'busy':
+          if ((await this.finish(begun.edit)) === 'waits') return this.#answer(saleId, 'repairing');
+          continue;
+        case 'begun': {
+          await cache.forget(saleId);
+          if (begun.edit === null) return { outcome: 'done', sale: begun.sale };
+          const ended = await this.finish(begun.edit);
+          await cache.forget(saleId);
+          return this.#answer(saleId, ended === 'done' ? 'done' : ended === 'refused' ? 'not_enough' : 'repairing');
+        }
+        default:
+          assertNever(begun);
+      }
+    }
+    return this.#answer(saleId, 'repairing');
+  }
+
+  /**
+   * Makes an edit in Redis and ends it in MySQL; also one that another process began, or is making right now.
+   * @returns `waits` while the sale cannot be changed in Redis
+   * @throws OperationalError; repeat it
+   */
+  async finish(begun: SaleEdit): Promise<'done' | 'refused' | 'waits'> {
+    const { edits, sales } = this.#ports;
+    let edit = begun;
+    for (let tries = 0; tries < TRIES_MAX; tries++) {
+      const sale = await sales.find(edit.saleId);
+      if (sale === null) return 'refused';
+      const word = await this.#inRedis(sale, edit);
+      if (word === 'unavailable') return 'waits';
+      const ended =
+        word === 'moved' ? 'moved' : word === 'refused' ? await edits.refuse(edit) : await edits.finish(edit);
+      if (ended === 'done' || ended === 'refused') return ended;
+      edit = (await edits.takeUp(edit)) ?? edit; // one that another process has ended says how when it is finished
+    }
+    return 'waits';
+  }
+
+  /**
+   * Ends a sale that has not begun to sell: a draft is deleted, another one closed.
+   * @throws OperationalError
+   */
+  async cancel(saleId: string, actor: string): Promise<SaleCancelled> {
+    const { edits, store, stock, admin } = this.#ports;
+    const sale = await edits.remove(saleId, actor);
+    if (sale === null) return { outcome: 'not_found' };
+    if (sale.state === 'draft') {
+      await store.unload(sale); // a warm that died may have loaded it
+      return { outcome: 'deleted', sale };
+    }
+    const stored = await stock.readSale({ saleId, bucket: 0 });
+    const hasBegun = stored === null || (sale.state !== 'warm' && stored.nowMs >= sale.opensAtMs);
+    if (sale.state === 'closed' || hasBegun || sale.sold > 0) return { outcome: 'wrong_state', sale };
+    const closed = await admin.close(saleId, actor, sale);
+    return closed.outcome === 'done' ? { ...closed, outcome: 'closed' } : closed;
+  }
+
+  /** Deletes a draft; any other sale is left as it is. @throws OperationalError */
+  async remove(saleId: string, actor: string): Promise<SaleCancelled> {
+    const sale = await this.#ports.edits.remove(saleId, actor);
+    if (sale === null) return { outcome: 'not_found' };
+    if (sale.state !== 'draft') return { outcome: 'wrong_state', sale };
+    await this.#ports.store.unload(sale);
+    return { outcome: 'deleted', sale };
+  }
+
+  /** Bucket 0 is last: its answer is the answer, and all units come from it or go there. */
+  async #inRedis(sale: Sale, edit: SaleEdit): Promise<'unavailable' | 'moved' | 'refused' | 'done'> {
+    const { saleId, buckets, closesAtMs } = sale;
+    const { store } = this.#ports;
+    const others = edit.units < 0 ? 0 : buckets - 1; // units are taken by themselves: the window is as it was
+    for (let bucket = others; bucket > 0; bucket--) {
+      const word = await store.edit({ saleId, bucket }, { ...edit, units: 0, closesAtMs, isLast: false });
+      if (word === 'unavailable') return word;
+    }
+    const first = { saleId, bucket: 0 };
+    let isLast = buckets === 1;
+    for (let tries = 0; ; tries++) {
+      const word = await store.edit(first, { ...edit, closesAtMs, isLast });
+      // rebuilt since MySQL was changed, and so with the change in it; units to take were not in MySQL yet
+      if (word === 'moved') return edit.units < 0 ? 'moved' : 'done';
+      if (word !== 'not_enough') return word;
+      const wanted = { least: -edit.units, all: -edit.units };
+      const { outcome } = await gatherUnits({ ...first, buckets }, wanted, this.#ports.transfers);
+      if (outcome === 'unsure') return 'unavailable';
+      isLast = outcome === 'counted' || tries >= TRIES_MAX;
+    }
+  }
+
+  async #answer(saleId: string, outcome: 'done' | 'not_enough' | 'repairing'): Promise<SaleEdited> {
+    const sale = await this.#ports.sales.find(saleId);
+    return sale === null ? { outcome: 'not_found' } : { outcome, sale };
+  }
+}
+
+/** A process that makes an edit takes milliseconds; after this long it must have died. */
+const FINISH_AFTER_MS = 5000;
+const EDITS_PER_RUN = 100;
+
+/** Finishes edits that a dead process left half made, or that had to wait for a repair. */
+export function finishEdits({
+  edits,
+  editor,
+}: {
+  readonly edits: Pick<SaleEdits, 'unfinished'>;
+  readonly editor: Pick<SaleEditor, 'finish'>;
+}): Job {
+  return {
+    name: 'finish-edits',
+    async runOnce(): Promise<void> {
+      const failures: unknown[] = [];
+      for (const edit of await edits.unfinished(FINISH_AFTER_MS, EDITS_PER_RUN)) {
+        await editor.finish(edit).catch((error: unknown) => failures.push(error));
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}

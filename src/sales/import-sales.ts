@@ -1,0 +1,116 @@
+import type { FieldError } from '../core/field-errors.js';
+import { parseJson } from '../core/parse-json.js';
+import type { NewSale } from '../core/sale.js';
+import { newSale, readNewSale } from './new-sale.js';
+import { readCsv } from './read-csv.js';
+
+export const IMPORT_FORMATS = ['csv', 'json'] as const;
+export type ImportFormat = (typeof IMPORT_FORMATS)[number];
+
+/** A calendar is made of files of this size at most, each created whole or not at all. */
+const IMPORT_SALES_MAX = 5000;
+
+/** A sale and the line of the file where it begins. */
+interface ImportedSale {
+  readonly line: number;
+  readonly sale: NewSale;
+}
+
+export interface ImportError extends FieldError {
+  readonly line: number;
+}
+
+export interface ReadImport {
+  readonly sales: readonly ImportedSale[];
+  /** In the order of the file; while there are any, `sales` are only those that are right by themselves. */
+  readonly errors: readonly ImportError[];
+}
+
+/** Reads a file of new sales. Every sale is checked as when it is created alone. */
+export function readImport(text: string, format: ImportFormat, nowMs: number, currency?: string): ReadImport {
+  const items = format === 'csv' ? csvItems(text) : jsonItems(text);
+  if ('error' in items) return { sales: [], errors: [ofFile(items.error, items.line)] };
+  const sales: ImportedSale[] = [];
+  const errors: ImportError[] = [];
+  for (const { line, value } of items) {
+    const read = readNewSale(value, nowMs, currency);
+    if ('sale' in read) sales.push({ line, sale: read.sale });
+    else errors.push(...read.errors.map((error) => ({ ...error, line })));
+  }
+  if (items.length === 0) errors.push(ofFile('there is no sale in it'));
+  if (items.length > IMPORT_SALES_MAX) errors.push(ofFile(`there are more than ${IMPORT_SALES_MAX} sales in it`));
+  return { sales, errors };
+}
+
+const ofFile = (sentence: string, line = 1): ImportError => ({ line, field: 'file', message: `${sentence}.` });
+
+interface Item {
+  readonly line: number;
+  /** What stands there, unchecked. */
+  readonly value: unknown;
+}
+type Items = readonly Item[] | { readonly line: number; readonly error: string };
+
+const COLUMNS = Object.keys(newSale.shape);
+const NUMBERS = new Set(['priceCents', 'stock', 'limitPerBuyer', 'buckets']);
+
+/** The first row names the columns; an empty cell is a value that is not given. */
+function csvItems(text: string): Items {
+  const read = readCsv(text);
+  if ('error' in read) return read;
+  const [head, ...rows] = read.rows;
+  if (head === undefined) return [];
+  const unknown = head.cells.find((name, index) => !COLUMNS.includes(name) || head.cells.indexOf(name) !== index);
+  if (unknown !== undefined) {
+    return {
+      line: head.line,
+      error: `column ${JSON.stringify(unknown)} is not known or stands twice; columns are ${COLUMNS.join(', ')}`,
+    };
+  }
+  const items: Item[] = [];
+  for (const { line, cells } of rows) {
+    if (cells.length !== head.cells.length) {
+      return { line, error: `this line has ${cells.length} cells, the first line has ${head.cells.length}` };
+    }
+    const filled = head.cells
+      .map((name, index) => [name, cells[index] ?? ''] as const)
+      .filter(([, cell]) => cell !== '');
+    items.push({ line, value: Object.fromEntries(filled.map(([name, cell]) => [name, cellValue(name, cell)])) });
+  }
+  return items;
+}
+
+/** A cell that should hold a number and does not stays text: the check names its field. */
+const cellValue = (name: string, cell: string): unknown =>
+  NUMBERS.has(name) && /^-?\d{1,15}$/.test(cell) ? Number(cell) : cell;
+
+function jsonItems(text: string): Items {
+  const parsed = parseJson(text, 'The file');
+  if ('error' in parsed)
+    return { line: Number(/ at line (\d+)/.exec(parsed.error)?.[1] ?? 1), error: parsed.error.replace(/\.$/, '') };
+  if (!Array.isArray(parsed.value)) return { line: 1, error: 'the file must be a list of sales' };
+  const lines = linesOfItems(text);
+  return parsed.value.map((value: unknown, index) => ({ line: lines[index] ?? 1, value }));
+}
+
+/** Where each item of the outermost list begins. @param text is JSON, and a list */
+function linesOfItems(text: string): number[] {
+  const lines: number[] = [];
+  let depth = 0;
+  let line = 1;
+  let expectsItem = false;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},\n]|[^\s[\]{},"]+/g)) {
+    if (token === '\n') {
+      line++;
+      continue;
+    }
+    if (expectsItem && token !== ']') {
+      lines.push(line);
+      expectsItem = false;
+    }
+    if (token === '[' || token === '{') depth++;
+    else if (token === ']' || token === '}') depth--;
+    if (depth === 1 && (token === ',' || (token === '[' && lines.length === 0))) expectsItem = true;
+  }
+  return lines;
+}

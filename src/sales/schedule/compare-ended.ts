@@ -1,0 +1,48 @@
+import type { Job } from '../../core/job.js';
+import type { Log } from '../../core/ports/log.js';
+import type { RunOutcome } from '../../core/ports/reconcile-runs.js';
+import type { SaleSchedule } from '../../core/ports/sale-repository.js';
+
+const ACTOR = 'keeper';
+
+/** Sales of one run. A comparison reads the whole sale, and openings do not wait for it. */
+const SALES_PER_RUN = 10;
+/** A sale with findings is compared again after so long; the findings themselves are reported by reconcile. */
+const AGAIN_MS = 10 * 60_000;
+
+export interface CompareEndedPorts {
+  readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
+  /** Compares Redis and MySQL for one sale; `none` while somebody else does. @throws OperationalError */
+  readonly compare: (saleId: string) => Promise<RunOutcome>;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/**
+ * Compares each sale of the keeper after its end, until Redis and MySQL agree once: the last step of a sale before it
+ * may be put away.
+ * @param afterMs since the end of its window; by then nothing of it is too young to be judged
+ */
+export function compareEnded(
+  { schedule, compare, log }: CompareEndedPorts,
+  { afterMs }: { readonly afterMs: number },
+): Job {
+  return {
+    name: 'compare-ended',
+    async runOnce(): Promise<void> {
+      const failures: unknown[] = [];
+      for (const { saleId } of await schedule.toCompare(afterMs, SALES_PER_RUN)) {
+        try {
+          const outcome = await compare(saleId);
+          if (outcome === 'match') await schedule.compared(saleId, ACTOR);
+          else if (outcome !== 'none') {
+            log.warn({ saleId, outcome }, 'Redis and MySQL do not agree on a sale that is over');
+            await schedule.compareLater(saleId, AGAIN_MS);
+          }
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}

@@ -1,0 +1,67 @@
+import type { Sale } from '../../core/sale.js';
+import type { SaleSchedule } from '../../core/ports/sale-repository.js';
+import type { Readiness } from './readiness.js';
+
+/**
+ * - `waits`: the keeper warms it later
+ * - `ready`, `not_ready`: it starts soon, or should have started; `missing` says what it lacks
+ * - `by_hand`: a person has to warm or open it
+ * - `selling`, `paused`, `over`: as the words say; one that is over and not closed waits for the keeper or a person
+ * - `missed`: its window is over and it was never warmed
+ */
+type PlanStatus = 'waits' | 'ready' | 'not_ready' | 'by_hand' | 'selling' | 'paused' | 'over' | 'missed';
+
+export interface PlannedSale {
+  readonly sale: Sale;
+  readonly status: PlanStatus;
+  /** Sentences; empty unless something is missing. */
+  readonly missing: readonly string[];
+  /** When the keeper warms it, Unix ms; null: it does not. */
+  readonly warmsAtMs: number | null;
+}
+
+export interface PlanPorts {
+  readonly schedule: Pick<SaleSchedule, 'coming'>;
+  /** @throws OperationalError redis */
+  readonly readiness: (sale: Sale) => Promise<Readiness>;
+  readonly nowMs: () => number;
+}
+
+/** More in one week are not shown. */
+const SALES_MAX = 1000;
+
+/**
+ * The sales that open within this time or have opened and are not closed, with what they lack. It only reads, and reads
+ * Redis and the broker only for sales that start soon.
+ * @throws OperationalError
+ */
+export async function planSales({ schedule, readiness, nowMs }: PlanPorts, withinMs: number): Promise<PlannedSale[]> {
+  const planned: PlannedSale[] = [];
+  for (const sale of await schedule.coming(withinMs, SALES_MAX)) {
+    const status = statusOf(sale, nowMs());
+    const missing = status === 'ready' || (status === 'by_hand' && sale.state === 'warm') ? await lacks(sale) : [];
+    const warmsAtMs = sale.warmBeforeMs === null ? null : sale.opensAtMs - sale.warmBeforeMs;
+    const isMissing = status === 'ready' && missing.length > 0;
+    const late = status === 'not_ready' ? ['its time to be warmed has come, and it is a draft'] : [];
+    planned.push({ sale, status: isMissing ? 'not_ready' : status, missing: [...late, ...missing], warmsAtMs });
+  }
+  return planned;
+
+  async function lacks(sale: Sale): Promise<string[]> {
+    const { missing } = await readiness(sale);
+    return missing.map(({ need, detail }) => `${need}: ${detail}`);
+  }
+}
+
+/** As far as MySQL and the clock say it. */
+function statusOf({ state, opensAtMs, closesAtMs, warmBeforeMs }: Sale, nowMs: number): PlanStatus {
+  if (state === 'draft') {
+    if (closesAtMs <= nowMs) return 'missed';
+    if (warmBeforeMs === null) return 'by_hand';
+    return nowMs < opensAtMs - warmBeforeMs ? 'waits' : 'not_ready';
+  }
+  if (closesAtMs <= nowMs) return 'over';
+  if (state === 'paused') return 'paused';
+  if (state === 'open') return nowMs < opensAtMs ? 'ready' : 'selling';
+  return warmBeforeMs === null ? 'by_hand' : 'ready';
+}

@@ -1,0 +1,68 @@
+import type { Sale } from '../../../src/core/sale.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
+import type { SaleSchedule } from '../../../src/core/ports/sale-repository.js';
+import type { MemoryRepositories } from './memory-repositories.js';
+
+/** What is due of the sales in memory, on an injected clock. */
+export class MemorySaleSchedule implements SaleSchedule {
+  readonly #repositories: MemoryRepositories;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #compared = new Set<string>();
+  readonly #compareAfterMs = new Map<string, number>();
+
+  constructor(repositories: MemoryRepositories, clock: Pick<Clock, 'nowMs'>) {
+    this.#repositories = repositories;
+    this.#clock = clock;
+  }
+
+  async due(max: number): Promise<Sale[]> {
+    const nowMs = this.#clock.nowMs();
+    return this.#dueNow(
+      ({ state, closesAtMs }) => state !== 'closed' && (state !== 'draft' || closesAtMs > nowMs),
+      max,
+    );
+  }
+
+  async toCompare(afterMs: number, max: number): Promise<Sale[]> {
+    const nowMs = this.#clock.nowMs();
+    return this.#dueNow(
+      ({ state, closesAtMs, retiredAtMs }) =>
+        state === 'closed' && retiredAtMs === null && closesAtMs <= nowMs - afterMs,
+      max,
+    );
+  }
+
+  async compared(saleId: string, actor: string): Promise<boolean> {
+    if (this.#repositories.saleOf(saleId)?.state !== 'closed' || this.#compared.has(saleId)) return false;
+    this.#compared.add(saleId);
+    const change = { before: { state: 'closed' }, after: { state: 'closed', compared: 'match' } };
+    this.#repositories.audited.push({ actor, action: 'sale.compared', subject: `sale:${saleId}`, ...change });
+    return true;
+  }
+
+  async compareLater(saleId: string, afterMs: number): Promise<void> {
+    this.#compareAfterMs.set(saleId, this.#clock.nowMs() + afterMs);
+  }
+
+  async coming(withinMs: number, max: number): Promise<Sale[]> {
+    const untilMs = this.#clock.nowMs() + withinMs;
+    return this.#repositories.allSales
+      .filter(({ state, opensAtMs }) => state !== 'closed' && opensAtMs <= untilMs)
+      .sort((a, b) => a.opensAtMs - b.opensAtMs || Number(BigInt(a.saleId) - BigInt(b.saleId)))
+      .slice(0, max);
+  }
+
+  #dueNow(wanted: (sale: Sale) => boolean, max: number): Sale[] {
+    const dueMs = (sale: Sale): number => this.#dueMs(sale) ?? Infinity;
+    return this.#repositories.allSales
+      .filter((sale) => dueMs(sale) <= this.#clock.nowMs() && wanted(sale))
+      .sort((a, b) => dueMs(a) - dueMs(b))
+      .slice(0, max);
+  }
+
+  #dueMs({ saleId, state, opensAtMs, closesAtMs, warmBeforeMs }: Sale): number | null {
+    if (warmBeforeMs === null || this.#compared.has(saleId)) return null;
+    if (state === 'draft' || state === 'warm') return opensAtMs - warmBeforeMs;
+    return state === 'closed' ? (this.#compareAfterMs.get(saleId) ?? closesAtMs) : closesAtMs;
+  }
+}

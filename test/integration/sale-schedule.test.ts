@@ -1,0 +1,159 @@
+import { expect } from 'chai';
+import { Buyers, userIds } from '../chaos/harness/buyers.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openSale, RECONCILE_ENV } from '../chaos/harness/sales.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../chaos/harness/wait.js';
+
+describe('sales as people run them, and sales that run by themselves', () => {
+  let api: Program;
+  let keepers: Program[];
+  let admin: string;
+  const system = useSystem(async ({ programs }) => {
+    const env = { KEEPER_EVERY_MS: '200', ...RECONCILE_ENV };
+    [api, ...keepers] = (await Promise.all([
+      programs.start('api'),
+      programs.start('keeper', { env }),
+      programs.start('keeper', { env }),
+      programs.start('worker'),
+    ])) as [Program, Program, Program, Program];
+    keepers = keepers.slice(0, 2);
+    admin = buyersOf('1').token('root', ['admin']);
+  });
+
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> =>
+    ask(`${api.url}/admin/v1${path}`, { method, token: admin, body });
+  const iso = (fromNowMs: number): string => new Date(Date.now() + fromNowMs).toISOString();
+  const newSale = (sku: string, opensMs: number, closesMs: number) => ({
+    ...{ sku, title: 'A thing', priceCents: 500, currency: 'USD', stock: 5, limitPerBuyer: 1 },
+    ...{ opensAt: iso(opensMs), closesAt: iso(closesMs) },
+  });
+  const stateOf = async (saleId: string): Promise<unknown> => (await call('GET', `/sales/${saleId}`)).json.state;
+  const actions = async (saleId: string): Promise<string[]> => {
+    const { json } = await call('GET', `/audit?subject=sale:${saleId}`);
+    return (json.entries as { actor: string; action: string }[])
+      .map(({ actor, action }) => `${actor} ${action}`)
+      .reverse();
+  };
+
+  it('a sale with a warm time needs nobody: two keepers take it from draft to compared, each step once', async () => {
+    const sku = `by-itself-${Date.now()}`;
+    const sale = { ...newSale(sku, 6_000, 14_000), warmBefore: '4s' };
+    const created = await call('POST', '/sales', sale);
+    expect(created.json).to.include({ state: 'draft', warmBefore: '4s', currency: 'USD' });
+    const saleId = String(created.json.saleId);
+    const again = await call('POST', '/sales', { ...sale, closesAt: iso(20_000) });
+    expect([again.status, again.json.code]).to.deep.equal([409, 'sale_overlaps']);
+
+    const buyers = buyersOf(saleId);
+    await until('it is opened ahead', async () => (await stateOf(saleId)) === 'open', 15_000);
+    expect((await buyers.buy('early'))?.json.code, 'by the clock of Redis it is not open').to.equal('not_open');
+    const plan = await call('GET', '/sale-plan');
+    const planned = (plan.json.sales as { sale: { saleId: string }; status: string; missing: string[] }[]).find(
+      ({ sale }) => sale.saleId === saleId,
+    );
+    expect(planned).to.deep.include({ status: 'ready', missing: [] });
+    await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202, 15_000);
+    await until('it is closed', async () => (await stateOf(saleId)) === 'closed', 20_000);
+    await until('it is compared', async () => (await actions(saleId)).includes('keeper sale.compared'), 20_000);
+    expect(await actions(saleId)).to.deep.equal([
+      'root sale.created',
+      'keeper sale.warmed',
+      'keeper sale.opened',
+      'keeper sale.closed',
+      'keeper sale.compared',
+    ]);
+    const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+    expect(figures).to.include({ stock: 5, sold: 1, unitsLeft: 4 });
+  });
+
+  it('a sale whose stock is wrong is named by metric and plan, and opened when it is right', async () => {
+    const created = await call('POST', '/sales', {
+      ...newSale(`wrong-${Date.now()}`, 20_000, 90_000),
+      warmBefore: '1h',
+    });
+    const saleId = String(created.json.saleId);
+    await until('it is opened ahead', async () => (await stateOf(saleId)) === 'open', 15_000);
+    await system.stack.redis.redis.set(`sk:{${saleId}:0}:stock`, '4');
+    await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ?", [saleId]);
+    const metric = async (): Promise<string[]> =>
+      Promise.all(keepers.map(async ({ probeUrl }) => (await ask(`${probeUrl}/metrics`)).text));
+    const named = new RegExp(`^seckill_sale_not_ready\\{[^}]*sale="${saleId}"[^}]*\\} [12]$`, 'm');
+    await until('both keepers name it', async () => (await metric()).every((text) => named.test(text)), 15_000);
+    const plan = await call('GET', '/sale-plan');
+    const missing = (plan.json.sales as { sale: { saleId: string }; status: string; missing: string[] }[])
+      .filter(({ sale }) => sale.saleId === saleId)
+      .map(({ status, missing: things }) => [status, things.some((thing) => thing.startsWith('stock: '))]);
+    expect(missing).to.deep.equal([['not_ready', true]]);
+    await system.stack.redis.redis.set(`sk:{${saleId}:0}:stock`, '5');
+    await until('it opens', async () => (await stateOf(saleId)) === 'open', 15_000);
+    await until('nobody names it', async () => (await metric()).every((text) => !named.test(text)), 15_000);
+  });
+
+  it('stock rises and falls under load, and no unit is sold twice or stranded', async () => {
+    for (const buckets of [1, 3]) {
+      const { saleId } = await openSale(system.stack, { stock: 60, buckets });
+      const buyers = buyersOf(saleId);
+      const rush = buyers.rush(userIds(150), 12, { tries: 5 });
+      const stocks: unknown[] = [];
+      for (const stock of [80, 70, 90, 85, 100]) {
+        const answer = await call('PATCH', `/sales/${saleId}`, { stock });
+        stocks.push(answer.json.stock ?? answer.json.code);
+      }
+      await rush;
+      expect(stocks.filter((stock) => typeof stock !== 'number' && stock !== 'units_not_free')).to.deep.equal([]);
+      const { json } = await call('PATCH', `/sales/${saleId}`, { stock: 100 });
+      expect(json.stock).to.equal(100);
+      await buyers.rush(userIds(120), 12, { tries: 5 });
+      const figures = await expectInvariants(system.stack, saleId, buyers.opLog);
+      expect(figures).to.include({ stock: 100, sold: 100, unitsLeft: 0 });
+      const lower = await call('PATCH', `/sales/${saleId}`, { stock: 99 });
+      expect(lower.status, 'all are sold').to.be.oneOf([400, 409]);
+    }
+  });
+
+  it('a sale is found, changed, cancelled and deleted; its orders are found', async () => {
+    const sku = `desk-${Date.now()}`;
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++)
+      ids.push(String((await call('POST', '/sales', newSale(sku, -1000, 3_600_000))).json.saleId));
+    const [first, second, third] = ids as [string, string, string];
+    const page = await call('GET', `/sales?sku=${sku}&state=draft&limit=2`);
+    expect((page.json.sales as { saleId: string }[]).map(({ saleId }) => saleId)).to.deep.equal([third, second]);
+    const next = await call('GET', `/sales?sku=${sku}&limit=2&before=${String(page.json.next)}`);
+    expect([(next.json.sales as { saleId: string }[])[0]?.saleId, next.json.next]).to.deep.equal([first, null]);
+
+    expect((await call('PATCH', `/sales/${first}`, { priceCents: 700, stock: 3 })).json).to.include({
+      priceCents: 700,
+      stock: 3,
+    });
+    expect((await call('DELETE', `/sales/${third}`)).json.outcome).to.equal('deleted');
+    expect((await call('GET', `/sales/${third}`)).status).to.equal(404);
+    await call('POST', `/sales/${second}/warm`);
+    expect((await call('POST', `/sales/${second}/cancel`)).json.outcome).to.equal('closed');
+
+    await call('POST', `/sales/${first}/warm`);
+    await call('POST', `/sales/${first}/open`);
+    const buyers = buyersOf(first);
+    await until('it sells', async () => (await buyers.buy('ann'))?.status === 202, 5000);
+    expect((await call('POST', `/sales/${first}/cancel`)).json.code).to.equal('wrong_state');
+    const closesAt = iso(7_200_000);
+    const edited = await call('PATCH', `/sales/${first}`, { closesAt, title: 'Better' });
+    expect(edited.json).to.include({ closesAt, title: 'Better' });
+    await until(
+      'its page shows the new end',
+      async () => (await ask(`${api.url}/v1/sales/${first}`)).json.closesAt === closesAt,
+      10_000,
+    );
+    await expectInvariants(system.stack, first, buyers.opLog);
+
+    const mine = await ask(`${api.url}/v1/me/orders`, { token: buyers.token('ann') });
+    expect((mine.json.orders as object[])[0]).to.include({ saleId: first, quantity: 1, amountCents: 700 });
+    const found = await call('GET', `/orders?sale=${first}&state=pending_payment`);
+    expect((found.json.orders as object[])[0]).to.include({ saleId: first, userId: 'ann' });
+    expect((await call('GET', '/orders?state=paid')).json.detail).to.match(/^Name a user, a sale or a time/);
+  });
+});
