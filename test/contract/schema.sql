@@ -214,7 +214,6 @@ CREATE TABLE sales (
   PRIMARY KEY (id)
   KEY retirement (state,retirement,closes_at)
   KEY sku (sku)
-  KEY state (state)
   KEY state_closes (state,closes_at)
 );
 
