@@ -301,7 +301,10 @@ export async function readMetric(program: Program, name: string): Promise<number
 }
 
 /** What `/readyz` of a program says of a dependency that is not well; null while the program is ready. */
-export async function complaintOf({ probeUrl }: Program, dependency: 'redis' | 'rocketmq' | 'mysql'): Promise<string | null> {
+export async function complaintOf(
+  { probeUrl }: Program,
+  dependency: 'redis' | 'rocketmq' | 'mysql',
+): Promise<string | null> {
   const { status, json } = await ask(`${probeUrl}/readyz`);
   const parts = (json.dependencies ?? []) as { readonly name: string; readonly ok: boolean; readonly detail: string }[];
   const found = parts.find(({ name }) => name === dependency);
