@@ -192,7 +192,7 @@ describe('mysql adapters under faults', () => {
   });
 
   it('after an unknown error, or one of a read-only server, the connection is not used again [D1]', async () => {
-    const pool = loneWriter();
+    const pool = loneWriter(undefined, { poolWaitMs: 10_000 }); // a new connection takes its time on a busy machine
     const connectionId = async (): Promise<unknown> => (await pool.query('SELECT CONNECTION_ID() AS id'))[0];
     const first = await connectionId();
     expect(await connectionId()).to.deep.equal(first);

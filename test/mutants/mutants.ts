@@ -521,7 +521,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return true;',
       },
     ],
-    simulation: { fromSeed: 3332 },
+    simulation: { fromSeed: 4772 },
   },
   {
     name: 'deduct-trusts-any-server',
