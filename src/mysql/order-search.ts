@@ -3,13 +3,10 @@ import { lowestOrderIdAt } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
 import { bigint, given, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import { findSale } from './sale-repository.js';
 import { ORDER_COLUMNS, orderOf } from './tables.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
-/** How far the clock of a worker may be behind when it mints the id of an order. */
-const CLOCK_SKEW_MS = 3_600_000;
 /** Above every order id: they have 63 bits. */
 const ID_MAX = '9223372036854775807';
 
@@ -83,10 +80,13 @@ async function pageById(
   return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : (end?.id ?? null) };
 }
 
-/** Below the first order that can match: no order of a sale is older than its opening. */
-async function firstPlace(pool: MysqlPool, { saleId, fromMs }: OrderFilter): Promise<string> {
-  const sale = saleId === undefined ? null : await findSale(pool, saleId);
-  const opensMs = sale === null ? 0 : sale.opensAtMs - CLOCK_SKEW_MS;
-  const first = BigInt(lowestOrderIdAt(Math.max(opensMs, fromMs ?? 0)));
+/** Below the first order that can match: of a sale, where its ranges begin. */
+async function firstPlace(pool: MysqlPool, { saleId, fromMs = 0 }: OrderFilter): Promise<string> {
+  let first = BigInt(lowestOrderIdAt(fromMs));
+  if (saleId !== undefined) {
+    const ranges = knex('order_ranges').select('first_id').where({ sale_id: saleId }).orderBy('first_id').limit(1);
+    const [range] = await select(pool, ranges);
+    if (range !== undefined && BigInt(range.first_id) > first) first = BigInt(range.first_id);
+  }
   return String(first > 0n ? first - 1n : first);
 }

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
@@ -16,6 +16,8 @@ export interface Counts {
 // not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const PIPES_WAIT_MS = 5_000;
+/** All tests have ended: a process that lives on then has left something open. */
+const EXIT_WAIT_MS = 60_000;
 const REPORTER = join(REPO_DIR, 'test/helpers/counting-reporter.cjs');
 
 /**
@@ -43,14 +45,30 @@ export async function runMocha(
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => output.write(text));
   }
+  let isStuck = false;
+  let countedMs = 0;
+  const watch = setInterval(() => {
+    if (!existsSync(countFile)) return;
+    countedMs ||= Date.now();
+    if (Date.now() - countedMs < EXIT_WAIT_MS) return;
+    isStuck = true;
+    child.kill('SIGKILL');
+  }, 1_000);
   const code = await new Promise<number | null>((resolve) => {
     child.once('close', resolve);
     // a program that a test has left behind keeps the pipes open
     child.once('exit', (exitCode) => setTimeout(() => resolve(exitCode), PIPES_WAIT_MS).unref());
   });
+  clearInterval(watch);
   signal.removeEventListener('abort', stop);
   try {
-    return JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
+    const counts = JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
+    if (!isStuck) return counts;
+    const stuck = {
+      title: files.join(' '),
+      reason: 'all tests had ended, and the process did not: something is left open',
+    };
+    return { ...counts, failed: counts.failed + 1, failures: [...counts.failures, stuck] };
   } catch {
     const failures = [{ title: files.join(' '), reason: `mocha ended with ${code} before it could count` }];
     return { passed: 0, failed: 1, skipped: 0, failures };
