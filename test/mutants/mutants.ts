@@ -524,23 +524,6 @@ export const MUTANTS: readonly Mutant[] = [
     simulation: { fromSeed: 4772 },
   },
   {
-    name: 'deduct-trusts-any-server',
-    breaks: 'a server that was restarted sells nothing before the sale is rebuilt (rule 11)',
-    edits: [
-      {
-        file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'this.isSure(sale) && !isResharded(sale, ref) ? closedBy',
-        replace: "sale !== null && sale.state !== 'repair' && !isResharded(sale, ref) ? closedBy",
-      },
-      {
-        file: 'test/helpers/memory/memory-stock-store.ts',
-        find: 'if (!this.isSure(sale) || sale.epoch !== batch.epoch) return',
-        replace: "if (sale.state === 'repair' || sale.epoch !== batch.epoch) return",
-      },
-    ],
-    simulation: { fromSeed: 344 },
-  },
-  {
     name: 'check-back-rolls-back-what-is-outlived',
     breaks: 'a batch of an older epoch without a marker may have been deducted: it is committed (rule 13)',
     edits: [
