@@ -97,7 +97,9 @@ export interface OrderReading {
   /** Orders of the sale that one page is about. */
   readonly maxOrders: number;
   /** Only rows with these values. */
-  readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id'>>;
+  readonly where?: Partial<Pick<OrderRow, 'request_id' | 'user_id' | 'state'>>;
+  /** Rows of one page at the most. Absent: all of them. */
+  readonly limit?: number;
 }
 
 export interface PageOf<Row> {
@@ -111,22 +113,27 @@ export interface PageOf<Row> {
  * @returns `next`: where to go on; null when these were the last ones. A page may be empty all the same
  * @throws MysqlError
  */
-export async function nextOrders<Row>(
+export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
   pool: MysqlPool,
   saleId: string,
   from: OrderCursor | null,
-  { columns, maxOrders, where = {} }: OrderReading,
+  { columns, maxOrders, where = {}, limit }: OrderReading,
 ): Promise<PageOf<Row>> {
-  const { windows, next } = await nextWindows(pool, saleId, from ?? START, maxOrders);
+  const start = from ?? START;
+  const { windows, next } = await nextWindows(pool, saleId, start, maxOrders);
   if (windows.length === 0) return { rows: [], next };
   const inWindows = windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ');
-  const rows = knex
+  const found = knex
     .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
     .select<Row[]>(...columns)
     .where({ ...where, sale_id: saleId })
     .whereRaw(`(${inWindows})`)
     .orderBy('id');
-  return { rows: (await select(pool, rows)) as Row[], next };
+  if (limit !== undefined) void found.limit(limit);
+  const rows = (await select(pool, found)) as Row[];
+  const last = rows.at(-1);
+  if (last === undefined || rows.length !== limit) return { rows, next };
+  return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, behind what was read
 }
 
 /**

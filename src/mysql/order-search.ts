@@ -3,7 +3,8 @@ import { lowestOrderIdAt } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
 import { bigint, given, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import { ORDER_COLUMNS, orderOf } from './tables.js';
+import { nextOrders } from './order-ranges.js';
+import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
@@ -13,10 +14,12 @@ const ID_MAX = '9223372036854775807';
 /** Finds orders by user, sale, state and time. @param readMax rows that one page looks at; for tests */
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
   return {
-    page: (filter, after, max) =>
-      filter.userId === undefined
-        ? pageById(pool, filter, after, max, readMax)
-        : pageOfUser(pool, { ...filter, userId: filter.userId }, after, max),
+    page(filter, after, max) {
+      const { userId, saleId } = filter;
+      if (userId !== undefined) return pageOfUser(pool, { ...filter, userId }, after, max);
+      if (saleId !== undefined) return pageOfSale(pool, { ...filter, saleId }, after, max, readMax);
+      return pageById(pool, filter, after, max, readMax);
+    },
   };
 }
 
@@ -50,6 +53,37 @@ async function pageOfUser(
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
 }
 
+/** Ids of one transaction are minted within milliseconds, so a range that begins so long before a time ends before it. */
+const RANGE_MS = 60_000;
+
+/** By the ranges of the sale: orders of others are hardly read. The place is that of the ranges, `<first>-<read>`. */
+async function pageOfSale(
+  pool: MysqlPool,
+  { saleId, state, fromMs = 0, toMs }: OrderFilter & { readonly saleId: string },
+  place: string | null,
+  max: number,
+  readMax: number,
+): Promise<OrderPage | null> {
+  const [, afterFirst, readTo] = /^([0-9]{1,20})-([0-9]{1,20})$/.exec(place ?? '') ?? [];
+  if (place !== null && (afterFirst === undefined || readTo === undefined)) return null;
+  const from = {
+    afterFirst: afterFirst ?? before(lowestOrderIdAt(fromMs - RANGE_MS)),
+    readTo: readTo ?? before(lowestOrderIdAt(fromMs)),
+  };
+  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
+  const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
+  const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
+  const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);
+  const isEnd = next === null || found.length < rows.length || (end !== null && BigInt(next.readTo) >= end);
+  return { orders: found.map(orderOf), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
+}
+
+/** The id below. */
+function before(id: string): string {
+  const first = BigInt(id);
+  return String(first > 0n ? first - 1n : 0n);
+}
+
 /** Along the primary key, so many rows at a time, whether they match or not. The place is the last id that was read. */
 async function pageById(
   pool: MysqlPool,
@@ -59,12 +93,12 @@ async function pageById(
   readMax: number,
 ): Promise<OrderPage | null> {
   if (place !== null && !isOrderId(place)) return null;
-  const { toMs } = filter;
-  const before = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
-  const after = place ?? (await firstPlace(pool, filter));
-  const inRange = knex('orders').where('id', '>', bigint(after)).where('id', '<', bigint(before));
+  const { fromMs = 0, toMs } = filter;
+  const end = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
+  const after = place ?? before(lowestOrderIdAt(fromMs));
+  const inRange = knex('orders').where('id', '>', bigint(after)).where('id', '<', bigint(end));
   // the last row that this page looks at; none when fewer are left
-  const [end] = await select(
+  const [last] = await select(
     pool,
     inRange
       .clone()
@@ -74,19 +108,8 @@ async function pageById(
       .limit(1),
   );
   let found = matching(filter).where('id', '>', bigint(after));
-  found = end === undefined ? found.where('id', '<', bigint(before)) : found.where('id', '<=', bigint(end.id));
+  found = last === undefined ? found.where('id', '<', bigint(end)) : found.where('id', '<=', bigint(last.id));
   const orders = (await select(pool, found.orderBy('id').limit(max))).map(orderOf);
   const isFull = orders.length === max;
-  return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : (end?.id ?? null) };
-}
-
-/** Below the first order that can match: of a sale, where its ranges begin. */
-async function firstPlace(pool: MysqlPool, { saleId, fromMs = 0 }: OrderFilter): Promise<string> {
-  let first = BigInt(lowestOrderIdAt(fromMs));
-  if (saleId !== undefined) {
-    const ranges = knex('order_ranges').select('first_id').where({ sale_id: saleId }).orderBy('first_id').limit(1);
-    const [range] = await select(pool, ranges);
-    if (range !== undefined && BigInt(range.first_id) > first) first = BigInt(range.first_id);
-  }
-  return String(first > 0n ? first - 1n : first);
+  return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : (last?.id ?? null) };
 }

@@ -22,6 +22,7 @@ const ID_AFTER_ALL = '9223372036854775808';
 
 const REQUEST_COLUMNS = ['user_id', 'sale_id', 'request_id'] as const satisfies (keyof OrderRow)[];
 type RequestRow = Pick<OrderRow, (typeof REQUEST_COLUMNS)[number]>;
+type ListedRow = RequestRow & Pick<OrderRow, 'id'>;
 
 /** Reads everything MySQL has of one purchase. */
 export function createTraceRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): TraceRepository {
@@ -68,11 +69,11 @@ async function walkSale(
   max: number,
   maxOrders: number,
 ): Promise<RequestRef[]> {
-  let found: RequestRow[] = [];
+  let found: ListedRow[] = [];
   let from: OrderCursor | null = null;
   do {
-    const reading = { columns: REQUEST_COLUMNS, maxOrders, ...given({ where }) };
-    const page: PageOf<RequestRow> = await nextOrders<RequestRow>(pool, saleId, from, reading);
+    const reading = { columns: [...REQUEST_COLUMNS, 'id'] as const, maxOrders, ...given({ where }) };
+    const page: PageOf<ListedRow> = await nextOrders<ListedRow>(pool, saleId, from, reading);
     found = [...found, ...page.rows].slice(-max);
     from = page.next;
   } while (from !== null);

@@ -76,10 +76,13 @@ for (const [name, open] of WORLDS) {
         const failed = all.filter(({ state }) => state === 'failed').sort(byId);
         expect(await pages({ fromMs, state: 'failed' }, max)).to.deep.equal(failed);
         expect(await pages({ saleId, state: 'paid' }, max)).to.deep.equal([]);
+        expect(await pages({ saleId: '999999999' }, max), 'no such sale').to.deep.equal([]);
         const at = (order: Order): number => all.indexOf(order);
         const mintedAt = (order: Order): number => fromMs + 1000 * (3 * (at(order) % 5) + Math.floor(at(order) / 5));
         const inTime = all.filter((order) => mintedAt(order) >= half.fromMs && mintedAt(order) < half.toMs);
         expect(await pages(half, max)).to.deep.equal(inTime.sort(byId));
+        const ofSale = inTime.filter((order) => order.saleId === saleId);
+        expect(await pages({ saleId, ...half }, max), 'of a sale').to.deep.equal(ofSale.sort(byId));
       }
     });
 
@@ -102,8 +105,10 @@ for (const [name, open] of WORLDS) {
       for (const after of ['x', '7', '7.', '.k1', 'a.b', '7.a b']) {
         expect(await search.page({ userId: 'ann' }, after, 1), after).to.equal(null);
       }
-      for (const after of ['x', '7.k1', '-1', ''])
+      for (const after of ['x', '7.k1', '-1', '']) {
         expect(await search.page({ fromMs }, after, 1), after).to.equal(null);
+        expect(await search.page({ saleId: '7' }, after, 1), after).to.equal(null);
+      }
     });
   });
 }

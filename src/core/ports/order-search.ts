@@ -27,8 +27,8 @@ export const isServed = ({ userId, saleId, fromMs }: OrderFilter): boolean =>
   userId !== undefined || saleId !== undefined || fromMs !== undefined;
 
 /**
- * Finds orders without an index of its own: those of a user by the unique key of their requests, newest sale first; all others in
- * the order of their ids, which is that of time. Each page reads a bounded number of rows.
+ * Finds orders without an index of its own: those of a user by the unique key of their requests, newest sale first; those of
+ * a sale by its ranges; all others in the order of their ids, which is that of time. Each page reads a bounded number of rows.
  */
 export interface OrderSearch {
   /**
