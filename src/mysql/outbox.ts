@@ -77,7 +77,8 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
 /** We wrote it, so its shape is not checked; but a row that was damaged by hand must not stop the others. */
 function readPayload<K extends OutboxKind>(payload: string): OutboxPayloads[K] | null {
   try {
-    return JSON.parse(payload) as OutboxPayloads[K] | null;
+    const value: unknown = JSON.parse(payload);
+    return typeof value === 'object' ? (value as OutboxPayloads[K] | null) : null;
   } catch {
     return null;
   }
