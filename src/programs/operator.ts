@@ -282,7 +282,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
     edits: createSaleEdits(mysql),
     sales: createSaleRepository(mysql),
     admin: openSaleAdmin(redis, mysql, cacheMs),
-    store: createSaleEditStore(redis),
+    store: { ...createSaleEditStore(redis), ...createSaleStore(redis) },
     stock: createStockStore(redis, log),
     transfers: createTransferStore(redis),
     cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),

@@ -50,7 +50,7 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
 }
 
 /** Changes loaded sales. */
-export function createSaleEditStore({ redis, run }: RedisConnection): SaleEditStore {
+export function createSaleEditStore({ run }: RedisConnection): SaleEditStore {
   return {
     async edit(ref, { editId, epoch, units, closesAtMs, isLast }) {
       const { stock, sale } = bucketKeys(ref);
@@ -59,13 +59,6 @@ export function createSaleEditStore({ redis, run }: RedisConnection): SaleEditSt
       const word = BUCKET_EDITED.find((known) => known === reply);
       if (word === undefined) throw new Bug(`edit answered the word ${String(reply)}`);
       return word;
-    },
-
-    async unload({ saleId, buckets }): Promise<void> {
-      for (let bucket = 0; bucket < buckets; bucket++) {
-        const { stock, sale } = bucketKeys({ saleId, bucket });
-        await asOperationalError('unload', () => redis.unlink(stock, sale));
-      }
     },
   };
 }

@@ -5,11 +5,11 @@ import type { Job } from '../core/job.js';
 import type { Sale } from '../core/sale.js';
 import type { SaleChange, SaleEdit, SaleEdits, SaleEditStore } from '../core/ports/sale-edits.js';
 import type { CalendarEntry, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
-import type { StockStore } from '../core/ports/stock-store.js';
+import type { SaleStore, StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';
 import { newSale, overlapsOf } from './new-sale.js';
 import { gatherUnits } from './stock/gather-units.js';
-import type { SaleAdmin } from './sale-admin.js';
+import type { SaleAdmin, SaleAdminAnswer } from './sale-admin.js';
 
 /** What may be sent to change a sale; at least one field. */
 export const saleChange = z.strictObject({
@@ -85,14 +85,15 @@ export type SaleEdited =
   | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] };
 
 export type SaleCancelled =
-  | { readonly outcome: 'deleted' | 'closed' | 'wrong_state' | 'not_warmed' | 'repairing'; readonly sale: Sale }
-  | { readonly outcome: 'not_found' };
+  | { readonly outcome: 'deleted'; readonly sale: Sale }
+  | { readonly outcome: 'closed'; readonly sale: Sale }
+  | Exclude<SaleAdminAnswer, { readonly outcome: 'done' }>;
 
 export interface SaleEditorPorts {
   readonly edits: SaleEdits;
   readonly sales: Pick<SaleRepository, 'find'>;
   readonly admin: Pick<SaleAdmin, 'close'>;
-  readonly store: SaleEditStore;
+  readonly store: SaleEditStore & Pick<SaleStore, 'forget'>;
   readonly stock: Pick<StockStore, 'readSale'>;
   readonly transfers: TransferStore;
   readonly cache: Pick<SaleSnapshotCache, 'forget'>;
@@ -173,7 +174,7 @@ export class SaleEditor {
     const sale = await edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state === 'draft') {
-      await store.unload(sale); // a warm that died may have loaded it
+      await store.forget(sale); // a warm that died may have loaded it
       return { outcome: 'deleted', sale };
     }
     const stored = await stock.readSale({ saleId, bucket: 0 });
@@ -188,7 +189,7 @@ export class SaleEditor {
     const sale = await this.#ports.edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft') return { outcome: 'wrong_state', sale };
-    await this.#ports.store.unload(sale);
+    await this.#ports.store.forget(sale);
     return { outcome: 'deleted', sale };
   }
 

@@ -242,12 +242,5 @@ for (const [name, createWorld] of STORE_WORLDS) {
       await world.repair.lock({ saleId: locked.saleId, bucket: 0 }, 'token', 60_000);
       expect(await edit(locked, 1, 5)).to.equal('unavailable');
     });
-
-    it('unload removes a sale from Redis, whole or in part', async () => {
-      const sale = await openSale(world, { buckets: 2 });
-      for (let times = 0; times < 2; times++) await world.edits.unload(sale);
-      for (const bucket of [0, 1]) expect(await world.stock.readSale({ saleId: sale.saleId, bucket })).to.equal(null);
-      expect(await world.sales.warm(sale)).to.equal('warmed');
-    });
   });
 }

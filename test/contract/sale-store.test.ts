@@ -48,6 +48,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.acceptedCount({ saleId: sale.saleId, bucket: 0 })).to.equal(0);
         expect(await world.batches.pendingSummary({ saleId: sale.saleId, bucket: 0 })).to.include({ batches: 0 });
       }
+      expect(await world.sales.warm(sale), 'as if it had never been there').to.equal('warmed');
     });
 
     it('what comes late for a forgotten sale has its word, and brings nothing of it back [M9, C6, R10]', async () => {

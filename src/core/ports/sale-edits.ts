@@ -87,7 +87,4 @@ export interface SaleEditStore {
    * Source: lua/edit-2.lua
    */
   edit(ref: BucketRef, edit: BucketEdit): Promise<(typeof BUCKET_EDITED)[number]>;
-
-  /** Removes the buckets of a sale that MySQL does not have any more, or never sold. @throws OperationalError redis */
-  unload(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;
 }

@@ -136,7 +136,7 @@ export interface SaleStore {
   setState(sale: Sale, state: 'warm' | 'open' | 'paused' | 'closed'): Promise<SetStateOutcome>;
 
   /**
-   * Removes a retired sale, bucket by bucket. Its markers end by themselves. Safe to repeat.
+   * Removes a sale that is retired, or was deleted, bucket by bucket. Its markers end by themselves. Safe to repeat.
    * @throws OperationalError redis; some buckets may be gone
    */
   forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;

@@ -167,11 +167,18 @@ function moveAnswer(
   verb: string,
   answer: SaleAdminAnswer,
 ): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
+  if (answer.outcome === 'done') return json(200, answer.outcome, saleBody(answer.sale));
+  return notMoved(answer, (state) => `Cannot ${verb} a sale that is ${state}.`);
+}
+
+/** Why a sale did not move. @param sentence for one whose state forbids it */
+export function notMoved(
+  answer: Exclude<SaleAdminAnswer, { readonly outcome: 'done' }>,
+  sentence: (state: string) => string,
+): Answer<'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
   switch (answer.outcome) {
-    case 'done':
-      return json(200, answer.outcome, saleBody(answer.sale));
     case 'wrong_state':
-      return problem(answer.outcome, { detail: `Cannot ${verb} a sale that is ${answer.sale.state}.` });
+      return problem(answer.outcome, { detail: sentence(answer.sale.state) });
     case 'not_found':
     case 'not_warmed':
     case 'repairing':

@@ -8,7 +8,7 @@ import { json, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX } from '../body.js';
 import { badFields, defineRoute, type BodyRead } from '../route.js';
 import { saleParams, saleSchema } from '../schemas.js';
-import { saleBody } from './admin-sales.js';
+import { notMoved, saleBody } from './admin-sales.js';
 
 /** Changing what may change of a sale, and ending one that has not begun. */
 
@@ -91,19 +91,10 @@ function endAnswer(
   verb: 'delete' | 'cancel',
   answer: SaleCancelled,
 ): Answer<200 | 'wrong_state' | 'not_found' | 'not_warmed' | 'repairing'> {
-  switch (answer.outcome) {
-    case 'deleted':
-    case 'closed':
-      return json(200, answer.outcome, { outcome: answer.outcome, sale: saleBody(answer.sale) });
-    case 'wrong_state':
-      return problem(answer.outcome, { detail: notEnded(verb, answer.sale.state) });
-    case 'not_found':
-    case 'not_warmed':
-    case 'repairing':
-      return problem(answer.outcome);
-    default:
-      return assertNever(answer);
+  if (answer.outcome === 'deleted' || answer.outcome === 'closed') {
+    return json(200, answer.outcome, { outcome: answer.outcome, sale: saleBody(answer.sale) });
   }
+  return notMoved(answer, (state) => notEnded(verb, state));
 }
 
 /** Why a sale was neither deleted nor cancelled. */

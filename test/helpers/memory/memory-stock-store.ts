@@ -185,10 +185,6 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     return word;
   }
 
-  async unload(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {
-    for (let bucket = 0; bucket < sale.buckets; bucket++) this.bucket({ saleId: sale.saleId, bucket }).sale = null;
-  }
-
   async forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void> {
     for (const bucket of this.#bucketsOf(sale)) {
       this.aboutToWrite(bucket);
