@@ -1,5 +1,7 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import type { RedisConnection } from '../../src/redis/connection.js';
 import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 
@@ -105,5 +107,41 @@ describe('lua/release-4.lua', () => {
     const again = await sale.deduct(batchOf(sale.sale, purchasesOf('u1')));
     expect(again).to.deep.equal(['refused', 0, 'replayed', 'released:101:1']);
     expect((await sale.snapshot()).unitsLeft).to.equal(10);
+  });
+
+  it('many releases go in chunks, so that a mass expiry leaves the connection to others; each unit returns once', async () => {
+    const BUYERS = 300;
+    sale = await runner.sale({ stock: 500 });
+    const names = Array.from({ length: BUYERS }, (_, index) => `u${index}`);
+    const { batchId } = await deducted(...names);
+    let underWay = 0;
+    let most = 0;
+    const { connection } = runner;
+    const counted: RedisConnection = {
+      ...connection,
+      async run(name, keys, args) {
+        most = Math.max(most, ++underWay);
+        try {
+          return await connection.run(name, keys, args);
+        } finally {
+          underWay--;
+        }
+      },
+    };
+    const { saleId } = sale.sale;
+    const releases = names.map((userId, index) => ({
+      saleId,
+      bucket: 0,
+      userId,
+      requestId: 'k1',
+      orderId: String(index + 1),
+      batchId,
+      withUnits: true,
+    }));
+    const store = createBatchStore(counted);
+    expect(new Set(await store.release(releases))).to.deep.equal(new Set(['released']));
+    expect(new Set(await store.release(releases)), 'again').to.deep.equal(new Set(['nothing']));
+    expect(most).to.be.within(2, 64);
+    expect((await sale.snapshot()).unitsLeft).to.equal(500);
   });
 });

@@ -244,6 +244,15 @@ describe('get-purchase', () => {
   });
 
   describe('long poll', () => {
+    /** Sleeps until its signal aborts. */
+    const sleeping: Clock = {
+      nowMs: () => clock.nowMs(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (_, signal) =>
+        signal?.aborted
+          ? Promise.resolve()
+          : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
+    };
     it('answers at once when the status is not pending', async () => {
       const startedMs = clock.nowMs();
       expect((await create().get(query({ waitMs: 10_000 }))).status).to.equal('not_found');
@@ -349,11 +358,6 @@ describe('get-purchase', () => {
     it('ends when the caller disconnects [S7]', async () => {
       await hold();
       const leaving = new AbortController();
-      const sleeping: Clock = {
-        nowMs: () => clock.nowMs(),
-        monotonicMs: () => clock.monotonicMs(),
-        sleep: (_, signal) => new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
-      };
       const asked = create({ clock: sleeping }).get(query({ waitMs: 10_000, signal: leaving.signal }));
       await new Promise((resolve) => setImmediate(resolve));
       leaving.abort();
@@ -365,14 +369,6 @@ describe('get-purchase', () => {
       await hold();
       const WAITERS_MAX = 2000;
       const leaving = Array.from({ length: WAITERS_MAX }, () => new AbortController());
-      const sleeping: Clock = {
-        nowMs: () => clock.nowMs(),
-        monotonicMs: () => clock.monotonicMs(),
-        sleep: (_, signal) =>
-          signal?.aborted
-            ? Promise.resolve()
-            : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
-      };
       const get = create({ clock: sleeping });
       await get.get(query()); // loads the snapshot
       const { requests } = store.bucket({ saleId: sale.saleId, bucket: 0 });
@@ -402,14 +398,6 @@ describe('get-purchase', () => {
     it('one buyer takes ten places and no more: the polls of others go on waiting [S9]', async () => {
       await hold();
       const stop = new AbortController();
-      const sleeping: Clock = {
-        nowMs: () => clock.nowMs(),
-        monotonicMs: () => clock.monotonicMs(),
-        sleep: (_, signal) =>
-          signal?.aborted
-            ? Promise.resolve()
-            : new Promise((resolve) => signal?.addEventListener('abort', () => resolve())),
-      };
       const get = create({ clock: sleeping });
       await get.get(query());
       store
