@@ -9,6 +9,11 @@ const ACTOR = 'keeper';
 const SALES_PER_RUN = 10;
 /** A sale with findings is compared again after so long; the findings themselves are reported by reconcile. */
 const AGAIN_MS = 10 * 60_000;
+/**
+ * A sale that could only be compared in part, after so long. Mostly Redis may have lost data of it, which is no difference
+ * and stays so until somebody asks for the sale or it is retired: after a restart these are all sales that are over.
+ */
+const PARTLY_AGAIN_MS = 24 * 60 * 60_000;
 
 export interface CompareEndedPorts {
   readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
@@ -34,6 +39,7 @@ export function compareEnded(
         try {
           const outcome = await compare(saleId);
           if (outcome === 'match') await schedule.compared(saleId, ACTOR);
+          else if (outcome === 'partly') await schedule.compareLater(saleId, PARTLY_AGAIN_MS);
           else if (outcome !== 'none') {
             log.warn({ saleId, outcome }, 'Redis and MySQL do not agree on a sale that is over');
             await schedule.compareLater(saleId, AGAIN_MS);

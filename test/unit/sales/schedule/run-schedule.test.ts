@@ -225,6 +225,26 @@ describe('run-schedule', () => {
     expect(world.compared).to.have.length(2);
     expect(world.audit(sale).at(-1)).to.equal('keeper sale.compared');
   });
+
+  it('a sale that Redis may have lost data of is no difference: nobody is warned, and it is compared again in a day', async () => {
+    const sale = await world.create();
+    advance(59.9);
+    await world.run();
+    await world.redis.deduct(batchOf(sale, purchasesOf('u1')));
+    advance(70);
+    await world.run();
+    world.outcome = 'partly';
+    await world.compare();
+    advance(60);
+    await world.compare();
+    expect(world.compared, 'after an hour').to.have.length(1);
+    expect(world.warned).to.deep.equal([]);
+    advance(24 * 60);
+    world.outcome = 'findings';
+    await world.compare();
+    expect(world.compared, 'after a day').to.have.length(2);
+    expect(world.warned).to.deep.equal(['Redis and MySQL do not agree on a sale that is over']);
+  });
 });
 
 describe('sale plan', () => {

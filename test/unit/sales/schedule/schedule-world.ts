@@ -26,6 +26,8 @@ export class ScheduleWorld {
   notReady: readonly (readonly [string, number])[] = [];
   outcome: Awaited<ReturnType<CompareEndedPorts['compare']>> = 'match';
   compared: string[] = [];
+  /** By comparisons. */
+  readonly warned: string[] = [];
 
   readonly readiness = (sale: Sale): Promise<Readiness> =>
     readinessOf(sale, { store: this.redis, cache: this.cache, topics: async () => this.topics });
@@ -80,7 +82,7 @@ export class ScheduleWorld {
       return this.outcome;
     };
     return compareEnded(
-      { schedule: this.schedule, compare, log: { warn: () => undefined } },
+      { schedule: this.schedule, compare, log: { warn: (_fields, text) => void this.warned.push(text) } },
       { afterMs: 2 * MINUTE_MS },
     ).runOnce();
   }
