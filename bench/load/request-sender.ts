@@ -140,6 +140,7 @@ export interface ParsedAnswer {
   readonly status: number;
   /** The server closes the connection after it. */
   readonly closes: boolean;
+  readonly body: Buffer;
 }
 
 const HEADERS_END = Buffer.from('\r\n\r\n');
@@ -160,7 +161,11 @@ export class AnswerReader {
       const headers = bytes.toString('latin1', 0, headersEnd);
       const end = headersEnd + HEADERS_END.length + contentLength(headers);
       if (bytes.length < end) break;
-      answers.push({ status: Number(headers.slice(9, 12)), closes: /\r\nconnection: close/i.test(headers) });
+      answers.push({
+        status: Number(headers.slice(9, 12)),
+        closes: /\r\nconnection: close/i.test(headers),
+        body: bytes.subarray(headersEnd + HEADERS_END.length, end),
+      });
       bytes = bytes.subarray(end);
     }
     this.#pending = bytes.length === 0 ? null : bytes;

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { parseWhole } from '../../src/cli/options.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags } from './soak-command.js';
+import type { YearFlags } from './year-command.js';
 
 /** Each scenario starts programs of its own: more at a time start more slowly and end no sooner. */
 const JOBS_DEFAULT = 2;
@@ -12,6 +13,8 @@ const SOAK_MINUTES_DEFAULT = 15;
 /** Every answer is kept in memory, half a kB per purchase: half a GB after four hours. */
 const SOAK_MINUTES_MAX = 240;
 const FAULT_EVERY_S_DEFAULT = 20;
+/** What the year of a busy shop has. */
+const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 60 };
 
 const EXIT_USAGE = 2;
 
@@ -23,9 +26,10 @@ Examples:
   npm run chaos -- run T3 --seeds 20    with twenty seeds
   npm run chaos -- run T3 --seed 7      the same victim, moment and load again
   npm run chaos -- soak                 15 minutes of mixed load, a random fault every 20 s
+  npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
 
 It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
-Exit codes: 0 every scenario, or the soak, is green, 1 something is red, 2 wrong usage.`;
+Exit codes: 0 every scenario, the soak or the year, is green, 1 something is red, 2 wrong usage.`;
 
 /** Commands of `npm run chaos`: the fault matrix, and random faults. */
 export function chaosCommands(): Command[] {
@@ -57,7 +61,19 @@ export function chaosCommands(): Command[] {
     .option('--report <file>', 'write the figures as a page of Markdown')
     .option('--json', 'one JSON line per fault, and one for the soak')
     .action(soak);
-  return [listCommand, runCommand, soakCommand];
+  const yearCommand = new Command('year')
+    .description('thousands of sales through their whole life: nothing grows, and Redis and MySQL agree')
+    .option('--sales <count>', 'how many', parseWhole(1, 100_000), YEAR.sales)
+    .option('--orders <count>', 'of all sales together', parseWhole(1, 100_000_000), YEAR.orders)
+    .option('--large <count>', 'sales that share 40 % of the orders', parseWhole(0, 1_000), YEAR.large)
+    .option('--faults <count>', 'kills of programs and servers', parseWhole(0, 1_000), YEAR.faults)
+    .option('--seed <seed>', 'draws sizes and faults; default random', parseWhole(0, SEED_MAX))
+    .option('--minutes <count>', 'how long it may sell', parseWhole(1, 1_440), YEAR.minutes)
+    .option('--keep', 'keep the data of the servers, not only logs')
+    .option('--report <file>', 'write the figures as a page of Markdown')
+    .option('--json', 'one JSON line every five seconds, and one for the year')
+    .action(year);
+  return [listCommand, runCommand, soakCommand, yearCommand];
 }
 
 // Scenarios are imported on first use, so that `--help` starts without them.
@@ -92,4 +108,9 @@ async function run(ids: readonly string[], flags: ChaosFlags & { readonly seed?:
 async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
   const { runSoak } = await import('./soak-command.js');
   await runSoak({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
+}
+
+async function year(flags: Omit<YearFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
+  const { runYear } = await import('./year-command.js');
+  await runYear({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
 }

@@ -124,16 +124,19 @@ const PLACES: readonly ProgramName[] = ['api', 'api', 'worker', 'worker', 'keepe
 
 /** The programs of a soak. The first api and the first worker are never killed or stalled, so that they can be judged. */
 export class SoakPrograms {
-  readonly #context: ScenarioContext;
+  readonly #context: Pick<ScenarioContext, 'start'>;
   readonly #env: Readonly<Record<string, string>>;
   readonly #places: Place[] = [];
 
-  private constructor(context: ScenarioContext, env: Readonly<Record<string, string>>) {
+  private constructor(context: Pick<ScenarioContext, 'start'>, env: Readonly<Record<string, string>>) {
     this.#context = context;
     this.#env = env;
   }
 
-  static async start(context: ScenarioContext, env: Readonly<Record<string, string>>): Promise<SoakPrograms> {
+  static async start(
+    context: Pick<ScenarioContext, 'start'>,
+    env: Readonly<Record<string, string>>,
+  ): Promise<SoakPrograms> {
     const soak = new SoakPrograms(context, env);
     const programs = await Promise.all(PLACES.map((name) => context.start(name, { env, preload: [COLLECT_GARBAGE] })));
     for (const program of programs) {

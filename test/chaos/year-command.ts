@@ -1,0 +1,54 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { reportStackError } from '../../deploy/local/stack-command.js';
+import { buildIfOlder } from './harness/commands.js';
+import type { StackControls } from './harness/stack-controls.js';
+import { onOwnStacks } from './own-stacks.js';
+import { readFacts } from './report.js';
+import { Year } from './year/year.js';
+
+/** Options of `chaos year`. */
+export interface YearFlags {
+  readonly sales: number;
+  readonly orders: number;
+  readonly large: number;
+  readonly faults: number;
+  readonly seed: number;
+  readonly minutes: number;
+  readonly json?: boolean;
+  readonly keep?: boolean;
+  readonly report?: string;
+}
+
+const EXIT_RED = 1;
+
+/** Boots servers, runs the sales of a year on them, and prints what came of it. Sets the exit code. */
+export async function runYear(flags: YearFlags): Promise<void> {
+  const { json, keep } = flags;
+  const say = (line: string): void => void (json ? undefined : console.log(line));
+  say(`Seed: ${flags.seed}`);
+  await reportStackError(json, async (signal) => {
+    if (await buildIfOlder(signal)) say('The programs were built.');
+    const { result, facts } = await onOwnStacks({ count: 1, json, keep, say, signal }, async (stacks) => {
+      const stack = stacks[0] as StackControls;
+      const facts = await readFacts(stack);
+      const year = new Year({
+        ...flags,
+        stack,
+        env: { ...process.env, ...stack.env },
+        signal,
+        onProgress: (line, figures) => (json ? console.log(JSON.stringify(figures)) : say(line)),
+      });
+      return { facts, result: await year.run() };
+    });
+    if (json) console.log(JSON.stringify({ result: 'year', ...result }));
+    else say(JSON.stringify(result, null, 2));
+    if (result.problems.length > 0) process.exitCode = EXIT_RED;
+    if (flags.report === undefined) return;
+    const file = resolve(flags.report);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify({ ...result, facts }, null, 2));
+    say(`Written: ${file}`);
+  });
+  process.exit();
+}

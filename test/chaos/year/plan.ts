@@ -1,0 +1,103 @@
+import type { Random } from '../random.js';
+
+/** A sale of the year, before it exists. */
+export interface PlannedSale {
+  /** Its place in the year, from 0. */
+  readonly index: number;
+  readonly sku: string;
+  readonly stock: number;
+  /** Each asks for one unit; some more than there is stock. */
+  readonly buyers: number;
+  readonly buckets: number;
+  readonly large: boolean;
+}
+
+export interface YearSize {
+  /** In all. */
+  readonly sales: number;
+  /** Units of all sales together: as many orders at least. */
+  readonly orders: number;
+  /** Of the sales. */
+  readonly large: number;
+}
+
+/** Of the orders, if there are large sales. */
+const LARGE_SHARE = 0.4;
+/** Buyers who find nothing left, unless units come back in time. */
+const BUYERS_PER_UNIT = 1.03;
+/** A large sale in every second place has so many buckets. */
+const LARGE_BUCKETS = 2;
+/** The smallest and the largest of the small sales, against their mean. */
+const SMALL_SPREAD = [0.3, 1.7] as const;
+
+/** The sales of a year in the order in which they open: small ones of many sizes, large ones at equal distances. */
+export function planSales({ sales, orders, large }: YearSize, random: Random): PlannedSale[] {
+  const isLarge = (index: number): boolean =>
+    Math.floor(((index + 1) * large) / sales) > Math.floor((index * large) / sales);
+  const small = sales - large;
+  const largeStock = large === 0 ? 0 : Math.floor((orders * (small === 0 ? 1 : LARGE_SHARE)) / large);
+  let unitsLeft = orders - largeStock * large;
+  let smallLeft = small;
+  let largeMade = 0;
+  return Array.from({ length: sales }, (_, index) => {
+    const big = isLarge(index);
+    const stock = big ? largeStock : smallStock(unitsLeft, smallLeft, random);
+    if (!big) {
+      unitsLeft -= stock;
+      smallLeft--;
+    }
+    return {
+      index,
+      sku: `year-${String(index).padStart(5, '0')}`,
+      stock,
+      buyers: Math.ceil(stock * BUYERS_PER_UNIT),
+      buckets: big && largeMade++ % 2 === 1 ? LARGE_BUCKETS : 1,
+      large: big,
+    };
+  });
+}
+
+/** @param left units of the small sales that are still to be planned, this one among them */
+function smallStock(left: number, sales: number, random: Random): number {
+  if (sales === 1) return Math.max(1, left);
+  const mean = left / sales;
+  const [least, most] = SMALL_SPREAD.map((share) => Math.max(1, Math.round(mean * share))) as [number, number];
+  return random.whole(least, most);
+}
+
+/** What is killed, and started again. */
+export const YEAR_FAULTS = [
+  'api_killed',
+  'worker_killed',
+  'keeper_killed',
+  'redis_killed',
+  'mysql_killed',
+  'broker_killed',
+] as const;
+export type YearFaultKind = (typeof YEAR_FAULTS)[number];
+
+export interface PlannedFault {
+  readonly kind: YearFaultKind;
+  /** It comes when so many sales have been sold. */
+  readonly afterSales: number;
+}
+
+/** The keeper is killed no later than here, so that the memory of the last one can be judged. */
+const KEEPER_UNTIL = 0.4;
+
+/** So many faults at equal distances, none a second time before every other one had its turn. */
+export function planFaults(count: number, sales: number, random: Random): PlannedFault[] {
+  const faults: PlannedFault[] = [];
+  let left: YearFaultKind[] = [];
+  while (faults.length < count) {
+    const at = (faults.length + 1) / (count + 1);
+    if (left.length === 0) left = random.shuffled(YEAR_FAULTS);
+    // the keeper first while it may, and never later
+    if (at > KEEPER_UNTIL) left = left.filter((kind) => kind !== 'keeper_killed');
+    const next = at + 1 / (count + 1) > KEEPER_UNTIL && left.includes('keeper_killed') ? 'keeper_killed' : left[0];
+    if (next === undefined) continue;
+    left = left.filter((kind) => kind !== next);
+    faults.push({ kind: next, afterSales: Math.max(1, Math.round(at * sales)) });
+  }
+  return faults;
+}
