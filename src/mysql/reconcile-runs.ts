@@ -13,7 +13,7 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
     lease: (saleId, owner, leaseMs) => lease(pool, saleId, owner.slice(0, NAME_MAX), leaseMs),
     async free(saleId, owner): Promise<void> {
       const own = knex('reconcile_leases').where({ sale_id: saleId, owner: owner.slice(0, NAME_MAX) });
-      await execute(pool, own.update({ leased_until: now() }));
+      await execute(pool, own.delete());
     },
     async begin({ saleId, applied, actor }): Promise<string> {
       const row = { sale_id: saleId, applied: applied ? 1 : 0, actor: actor.slice(0, NAME_MAX) };
@@ -55,10 +55,18 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
   };
 }
 
-/** The row is made first, free, so that there is always one to lock. */
+/** The row is made first, free, so that there is one to lock. Its owner may remove it before it is locked: then again. */
 async function lease(pool: MysqlPool, saleId: string, owner: string, leaseMs: number): Promise<SaleLease> {
   const free = { sale_id: saleId, owner: '', leased_until: knex.raw("'2000-01-01'") };
-  await execute(pool, knex('reconcile_leases').insert(free).onConflict().merge(['sale_id']));
+  for (;;) {
+    await execute(pool, knex('reconcile_leases').insert(free).onConflict().merge(['sale_id']));
+    const answer = await takeLease(pool, saleId, owner, leaseMs);
+    if (answer !== null) return answer;
+  }
+}
+
+/** @returns null when there is no row */
+function takeLease(pool: MysqlPool, saleId: string, owner: string, leaseMs: number): Promise<SaleLease | null> {
   return pool.transaction(async (tx) => {
     const [row] = await select(
       tx,
@@ -71,7 +79,8 @@ async function lease(pool: MysqlPool, saleId: string, owner: string, leaseMs: nu
         .where({ sale_id: saleId })
         .forUpdate(),
     );
-    if (row !== undefined && row.owner !== owner && Number(row.is_free) === 0) {
+    if (row === undefined) return null;
+    if (row.owner !== owner && Number(row.is_free) === 0) {
       return { outcome: 'taken', owner: row.owner, untilMs: row.leased_until.getTime() };
     }
     const held = { owner, leased_until: inMs(leaseMs) };

@@ -14,7 +14,7 @@ import type { SaleStore } from '../core/ports/stock-store.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { removeStaleMarkers } from './reconcile/count-units.js';
 import type { RowPorts } from './rows-of-sale.js';
-import type { ReconcileAdmin } from './reconcile/reconcile-admin.js';
+import type { ReconcileAdmin, ReconcileResult } from './reconcile/reconcile-admin.js';
 import { bucketRefsOf } from './repair/repair-sale.js';
 
 export interface RetirePorts {
@@ -79,6 +79,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
         const { saleId } = sale;
         try {
           const why = await whyKept(sale, ports, options);
+          if (why === 'being_compared') continue; // by another run: tried again in the next one
           if (why === null) {
             // False: another keeper was faster, or the sale was rebuilt since it was read
             if (await sales.retire(sale, ACTOR)) metrics.saleRetired();
@@ -98,7 +99,11 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
 
 const isKnown = <T>(entry: readonly [string, T | undefined]): entry is readonly [string, T] => entry[1] !== undefined;
 
-async function whyKept(sale: Sale, ports: RetirePorts, { markerAgeMs }: RetireOptions): Promise<Kept | null> {
+async function whyKept(
+  sale: Sale,
+  ports: RetirePorts,
+  { markerAgeMs }: RetireOptions,
+): Promise<Kept | 'being_compared' | null> {
   const { store, repository, reconcile } = ports;
   const { saleId } = sale;
   const refs = bucketRefsOf(sale);
@@ -124,13 +129,18 @@ async function whyKept(sale: Sale, ports: RetirePorts, { markerAgeMs }: RetireOp
       return null;
     case null: {
       const request = { saleId, apply: false, waitMs: 0, actor: ACTOR };
-      const { outcome, counts } = await reconcile.run(request);
-      if (outcome === 'match') return null;
-      if (counts.stale_marker === undefined) return 'differs';
+      const first = await reconcile.run(request);
+      if (first.counts.stale_marker === undefined) return judgeRun(first);
       await removeStaleMarkers(sale, ports, { markerAgeMs });
-      return (await reconcile.run(request)).outcome === 'match' ? null : 'differs';
+      return judgeRun(await reconcile.run(request));
     }
   }
+}
+
+/** Another comparison of a sale ends within seconds: it says nothing of the sale. */
+function judgeRun({ outcome, salesTaken }: ReconcileResult): 'differs' | 'being_compared' | null {
+  if (outcome === 'match') return null;
+  return salesTaken > 0 ? 'being_compared' : 'differs';
 }
 
 /** Whether Redis has a request of the sale that MySQL has no row of. */

@@ -5,6 +5,8 @@ import { buildIfOlder } from './harness/commands.js';
 import type { StackControls } from './harness/stack-controls.js';
 import { onOwnStacks } from './own-stacks.js';
 import { readFacts } from './report.js';
+import { renderTable } from '../helpers/render-table.js';
+import { YEAR_HEADER, yearLines, yearPage, yearSentence } from './year/year-report.js';
 import { Year } from './year/year.js';
 
 /** Options of `chaos year`. */
@@ -42,12 +44,17 @@ export async function runYear(flags: YearFlags): Promise<void> {
       return { facts, result: await year.run() };
     });
     if (json) console.log(JSON.stringify({ result: 'year', ...result }));
-    else say(JSON.stringify(result, null, 2));
+    say(`\n${renderTable(YEAR_HEADER, yearLines(result))}`);
+    for (const [message, times] of Object.entries(result.logged)) say(`logged ${times} times: ${message}`);
+    say(`\n${yearSentence(result)}`);
     if (result.problems.length > 0) process.exitCode = EXIT_RED;
     if (flags.report === undefined) return;
     const file = resolve(flags.report);
+    const date = new Date().toISOString().slice(0, 16).replace('T', ' ') + ' UTC';
+    const { sales, orders, large, faults, seed } = flags;
+    const again = `npm run chaos -- year --sales ${sales} --orders ${orders} --large ${large} --faults ${faults} --seed ${seed}`;
     mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, JSON.stringify({ ...result, facts }, null, 2));
+    writeFileSync(file, yearPage({ year: result, facts, date, again }));
     say(`Written: ${file}`);
   });
   process.exit();

@@ -20,6 +20,8 @@ interface World {
   readonly jobs: CompensationRepository;
   readonly runs: ReconcileRuns;
   auditOf(subject: string): Promise<Audited[]>;
+  /** Leases that are kept of a sale, held or not. */
+  leasesOf(saleId: string): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -28,9 +30,11 @@ const WORLDS: [string, () => Promise<World>][] = [
     'memory',
     async () => {
       const jobs = new MemoryCompensationRepository(systemClock);
+      const runs = new MemoryReconcileRuns(systemClock);
       return {
         jobs,
-        runs: new MemoryReconcileRuns(systemClock),
+        runs,
+        leasesOf: async (saleId) => runs.leasesOf(saleId),
         auditOf: async (subject) => jobs.audited.filter((entry) => entry.subject === subject),
         close: async () => undefined,
       };
@@ -40,7 +44,9 @@ const WORLDS: [string, () => Promise<World>][] = [
     'mysql',
     async () => {
       const { pool, auditOf, close } = await mysqlWorld();
-      return { jobs: createCompensationRepository(pool), runs: createReconcileRuns(pool), auditOf, close };
+      const leasesOf = async (saleId: string): Promise<number> =>
+        (await pool.query('SELECT owner FROM reconcile_leases WHERE sale_id = ?', [saleId])).length;
+      return { jobs: createCompensationRepository(pool), runs: createReconcileRuns(pool), auditOf, leasesOf, close };
     },
   ],
 ];
@@ -249,6 +255,36 @@ for (const [name, createWorld] of WORLDS) {
       await world.runs.free(saleId, second);
       expect((await world.runs.lease(saleId, third, LONG_MS)).outcome).to.equal('held');
       expect((await world.runs.lease(freshSaleId(), third, LONG_MS)).outcome, 'another sale').to.equal('held');
+    });
+
+    it('a lease that was given back leaves nothing, so that a sale costs no row for ever', async () => {
+      const saleId = freshSaleId();
+      const [first, second] = [owner(), owner()];
+      await world.runs.lease(saleId, first, LONG_MS);
+      await world.runs.free(saleId, second);
+      expect(await world.leasesOf(saleId)).to.equal(1);
+      await world.runs.free(saleId, first);
+      expect(await world.leasesOf(saleId)).to.equal(0);
+    });
+
+    it('has one owner at a time, also while others give it back [C1]', async () => {
+      const saleId = freshSaleId();
+      let holding = 0;
+      let held = 0;
+      const takeTurns = async (): Promise<void> => {
+        const self = owner();
+        for (let turn = 0; turn < 20; turn++) {
+          if ((await world.runs.lease(saleId, self, LONG_MS)).outcome !== 'held') continue;
+          expect(++holding, 'owners at once').to.equal(1);
+          held++;
+          await new Promise((resolve) => setImmediate(resolve));
+          holding--;
+          await world.runs.free(saleId, self);
+        }
+      };
+      await Promise.all([takeTurns(), takeTurns(), takeTurns(), takeTurns()]);
+      expect(held).to.be.at.least(20);
+      expect(await world.leasesOf(saleId)).to.equal(0);
     });
 
     it('keeps what a run found, newest first', async () => {

@@ -94,6 +94,8 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run chaos -- run --seeds 3 --stacks 3',
     'npm run chaos -- soak',
     'npm run chaos -- soak …',
+    'npm run chaos -- year',
+    'npm run chaos -- year …',
   ],
   'takes minutes; test/simulation runs 5,000 seeds, and some planted bugs': [
     'npm run simulate -- …',

@@ -13,7 +13,7 @@ import { found, until } from '../harness/wait.js';
 import { createRandom, type Random } from '../random.js';
 import { judgePrograms, type ProgramSample, type Verdict } from '../soak/flatness.js';
 import { SoakPrograms, samplePrograms } from '../soak/samples.js';
-import { checkSold, countOutcomes, expiredUntilMs, isAtRest, opLogOf } from './books.js';
+import { checkSold, expiredUntilMs, isAtRest, opLogOf } from './books.js';
 import { breakOnce, useApis, type YearFault } from './faults.js';
 import { YearLoad } from './load.js';
 import { OUTCOME, type SoldSale } from './load-process.js';
@@ -26,8 +26,6 @@ const PAYMENT_WINDOW_MS = 20_000;
 const SETTLED_AFTER_MS = PAYMENT_WINDOW_MS + 10_000;
 const RETIRE_AFTER_MS = 75_000;
 const MARKER_LIFE_MS = 120_000;
-/** `FORGET_AFTER_MS` of src/recovery/retire-sales.ts, which nobody configures. */
-const FORGET_AFTER_MS = 60_000;
 
 /** A year in minutes: what takes minutes and days in production takes seconds here. Clocks are what they are. */
 const YEAR_ENV = {
@@ -116,6 +114,7 @@ export interface YearResult {
   readonly paid: number;
   readonly cancelled: number;
   readonly failed: Readonly<Record<string, number>>;
+  readonly checked: number;
   readonly checkedWithRedis: number;
   readonly retired: number;
   readonly sellingMs: number;
@@ -156,7 +155,6 @@ export class Year {
   #checked = 0;
   #checkedWithRedis = 0;
   #secondLooks = 0;
-  #orders = 0;
   #importing = false;
   #breaking = false;
   #lastRetired = 0;
@@ -194,7 +192,7 @@ export class Year {
   }
 
   async #live(): Promise<YearResult> {
-    const { stack, sales, large } = this.#options;
+    const { stack, sales } = this.#options;
     const lasting = await this.#openLasting();
     const start = await sampleStores(stack);
     this.#stores.push(start);
@@ -233,14 +231,19 @@ export class Year {
       await until('every sale is closed', () => this.#areClosed(), TAIL_MAX_MS, 1_000);
       restart = await this.#restart(lasting);
       await this.#endLasting(lasting);
-      await until('every sale is checked', () => this.#checked === this.#all.length, TAIL_MAX_MS, 1_000);
+      await until(
+        'every sale is checked',
+        () => this.#checked + this.#missed.size === this.#all.length,
+        TAIL_MAX_MS,
+        1_000,
+      );
       await until('every sale is retired and forgotten', () => this.#areForgotten(), TAIL_MAX_MS, 2_000).catch(
         (error: Error) => this.#note(error.message),
       );
       await sleep(MARKER_LIFE_MS); // what is left of the last ones ends by itself
       await this.#spotCheck();
       for (const timer of timers) await timer.stop();
-      return await this.#conclude({ start, sellingMs, restart, verdicts: judgePrograms(judged), large });
+      return await this.#conclude({ start, sellingMs, restart, verdicts: judgePrograms(judged) });
     } finally {
       await Promise.all(timers.map((timer) => timer.stop()));
     }
@@ -251,7 +254,11 @@ export class Year {
   }
 
   #note(problem: string): void {
-    if (this.#problems.length < PROBLEMS_MAX) this.#problems.push(problem);
+    if (this.#problems.length >= PROBLEMS_MAX || this.#problems.includes(problem)) return;
+    this.#problems.push(problem);
+    const atMs = this.#elapsedMs();
+    const at = String(Math.round(atMs / 1000)).padStart(5);
+    this.#options.onProgress(`${at} s  PROBLEM: ${problem}`, { result: 'problem', atMs, problem });
   }
 
   /** Imports the next sales while few wait, with the command that people use. */
@@ -328,18 +335,20 @@ export class Year {
     const due = this.#waiting.filter(({ opensAtMs }) => opensAtMs <= nowMs);
     if (due.length === 0) return;
     const rows = await this.#options.stack.mysql.query<{ id: string; state: string }>(
-      "SELECT id, state FROM sales WHERE state IN ('open', 'closed') AND id IN (?)",
+      'SELECT id, state FROM sales WHERE id IN (?)',
       [due.map(({ saleId }) => saleId)],
     );
     const stateOf = new Map(rows.map(({ id, state }) => [String(id), state]));
     for (const sale of due) {
       const state = stateOf.get(sale.saleId);
-      if (state === 'closed') {
-        this.#note(`sale ${sale.saleId} was closed before any buyer came`);
+      const missed = state !== 'open' && nowMs > sale.closesAtMs; // no keeper ran in its window
+      if (state === 'closed' || missed) {
+        this.#note(`sale ${sale.saleId} was ${missed ? 'missed' : 'closed before any buyer came'}`);
         sale.sold = { kind: 'sold', saleId: sale.saleId, outcomes: new Uint8Array(0), moves: [] };
         this.#remove(sale);
         this.#soldCount++;
-        this.#sold.push(sale);
+        if (missed) this.#missed.add(sale.saleId);
+        else this.#sold.push(sale);
       } else if (state === 'open') {
         this.#remove(sale);
         void this.#sell(sale);
@@ -359,7 +368,6 @@ export class Year {
     sale.sold = await this.#load.sell({ saleId, buyers, closesAtMs });
     this.#selling.delete(sale);
     this.#soldCount++;
-    this.#orders += countOutcomes(sale.sold.outcomes).ok;
     this.#sold.push(sale);
   }
 
@@ -393,6 +401,8 @@ export class Year {
     await Promise.all(lanes);
   }
 
+  /** Drafts whose window is over. */
+  readonly #missed = new Set<string>();
   readonly #suspects = new Map<string, number>();
 
   async #checkOne(sale: LivingSale): Promise<void> {
@@ -419,14 +429,14 @@ export class Year {
 
   async #areClosed(): Promise<boolean> {
     const [row] = await this.#options.stack.mysql.query<{ open: string }>(
-      "SELECT COUNT(*) AS open FROM sales WHERE state <> 'closed'",
+      "SELECT COUNT(*) AS open FROM sales WHERE state IN ('warm', 'open', 'paused')",
     );
     return Number(row?.open) <= 1; // the lasting one
   }
 
   async #areForgotten(): Promise<boolean> {
     const [row] = await this.#options.stack.mysql.query<{ left_over: string }>(
-      "SELECT COUNT(*) AS left_over FROM sales WHERE retirement <> 'done'",
+      "SELECT COUNT(*) AS left_over FROM sales WHERE state <> 'draft' AND retirement <> 'done'",
     );
     return Number(row?.left_over) === 0;
   }
@@ -571,7 +581,7 @@ export class Year {
       problems: this.#problems.length,
       secondLooks: this.#secondLooks,
     };
-    for (const sentence of wrong) if (!this.#problems.includes(sentence)) this.#note(sentence);
+    for (const sentence of wrong) this.#note(sentence);
     this.#options.onProgress(progressLine(atMs, this.#plan.length, figures), { result: 'progress', atMs, ...figures });
     await Promise.resolve();
   }
@@ -581,7 +591,6 @@ export class Year {
     readonly sellingMs: number;
     readonly restart: Restart | null;
     readonly verdicts: readonly Verdict[];
-    readonly large: number;
   }): Promise<YearResult> {
     const { stack } = this.#options;
     const { start, restart, verdicts } = parts;
@@ -626,6 +635,7 @@ export class Year {
       paid,
       cancelled,
       failed,
+      checked: this.#checked,
       checkedWithRedis: this.#checkedWithRedis,
       retired: this.#lastRetired,
       sellingMs: parts.sellingMs,
@@ -697,5 +707,3 @@ function progressLine(atMs: number, sales: number, figures: Record<string, unkno
     `${problems === 0 ? '' : `; ${problems} PROBLEMS`}`
   );
 }
-
-export { FORGET_AFTER_MS };

@@ -24,6 +24,11 @@ export class MemoryReconcileRuns implements ReconcileRuns {
     if (this.#leases.get(saleId)?.owner === owner) this.#leases.delete(saleId);
   }
 
+  /** For tests. */
+  leasesOf(saleId: string): number {
+    return this.#leases.has(saleId) ? 1 : 0;
+  }
+
   async begin(run: { saleId: string | null; applied: boolean; actor: string }): Promise<string> {
     const runId = String(this.runs.length + 1);
     const fresh = { finishedAtMs: null, outcome: null, figures: {}, findings: [] };

@@ -113,6 +113,18 @@ describe('keeper: retire-sales', () => {
     });
   }
 
+  it('a sale that another run compares at that moment is not kept for it: the next run retires it', async () => {
+    const { sale } = await closedSale('u1');
+    world.clock.advance(9 * DAY_MS);
+    await world.runsRepository.lease(sale.saleId, 'another run', 60_000);
+    const job = retireSales(ports(), OPTIONS);
+    await job.runOnce();
+    expect([retired, why]).to.deep.equal([0, []]);
+    await world.runsRepository.free(sale.saleId, 'another run');
+    await job.runOnce();
+    expect([retired, why]).to.deep.equal([1, []]);
+  });
+
   it('a sale is kept while a compensation of it is to be done, and tried again later', async () => {
     const { sale } = await closedSale('u1');
     const { saleId } = sale;

@@ -1,0 +1,55 @@
+import { expect } from 'chai';
+import { createRandom } from '../../chaos/random.js';
+import { countOutcomes } from '../../chaos/year/books.js';
+import { planFaults, planSales, YEAR_FAULTS } from '../../chaos/year/plan.js';
+
+describe('year: the plan', () => {
+  const SIZES = [
+    { sales: 3_000, orders: 5_000_000, large: 16 },
+    { sales: 100, orders: 100_000, large: 2 },
+    { sales: 40, orders: 4_000, large: 0 },
+    { sales: 3, orders: 30, large: 3 },
+    { sales: 1, orders: 1, large: 0 },
+  ];
+  for (const size of SIZES) {
+    it(`${size.sales} sales, ${size.large} of them large, have ${size.orders} units together`, () => {
+      const plan = planSales(size, createRandom('a year'));
+      expect(plan).to.have.length(size.sales);
+      expect(plan.filter(({ large }) => large)).to.have.length(size.large);
+      const units = plan.reduce((sum, { stock }) => sum + stock, 0);
+      expect(units).to.be.within(size.orders - size.large, size.orders);
+      for (const { stock, buyers } of plan) {
+        expect(stock).to.be.at.least(1);
+        expect(buyers).to.be.at.least(stock);
+      }
+      expect(new Set(plan.map(({ sku }) => sku)).size).to.equal(size.sales);
+    });
+  }
+
+  it('large sales stand apart, and have more buyers than any small one', () => {
+    const plan = planSales({ sales: 3_000, orders: 5_000_000, large: 16 }, createRandom('a year'));
+    const places = plan.filter(({ large }) => large).map(({ index }) => index);
+    for (const [nth, place] of places.entries()) {
+      if (nth > 0) expect(place - (places[nth - 1] ?? 0)).to.be.within(187, 188);
+      expect(plan[place]?.stock).to.equal(125_000);
+    }
+    expect(Math.max(...plan.filter(({ large }) => !large).map(({ stock }) => stock))).to.be.below(5_000);
+  });
+
+  it('has every fault once before any comes again, and kills the keeper in the first part only', () => {
+    for (let seed = 0; seed < 20; seed++) {
+      const faults = planFaults(12, 3_000, createRandom(`${seed} a year`));
+      const kinds = faults.map(({ kind }) => kind);
+      expect(kinds.slice(0, YEAR_FAULTS.length)).to.have.members([...YEAR_FAULTS]);
+      for (const { kind, afterSales } of faults) if (kind === 'keeper_killed') expect(afterSales).to.be.at.most(1_200);
+      expect(faults.map(({ afterSales }) => afterSales)).to.deep.equal(
+        [...faults.map((f) => f.afterSales)].sort((a, b) => a - b),
+      );
+    }
+    expect(planFaults(1, 40, createRandom('one'))).to.have.length(1);
+  });
+
+  it('counts what buyers know in the end', () => {
+    expect(countOutcomes(Uint8Array.from([0, 1, 1, 2, 3]))).to.deep.equal({ none: 1, ok: 2, fail: 1, unknown: 1 });
+  });
+});
