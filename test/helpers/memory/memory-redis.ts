@@ -151,11 +151,19 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     return 'released';
   }
 
-  async stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {
+  async stalePending(
+    ref: BucketRef,
+    olderThanMs: number,
+    max: number,
+    wanted?: Parameters<BatchStore['stalePending']>[3],
+  ): Promise<PendingBatch[]> {
     this.failOn('read_fails');
     this.reach(ref);
-    const bucket = this.bucket(ref);
-    return this.#stale(bucket, olderThanMs).slice(0, max);
+    const stale = this.#stale(this.bucket(ref), olderThanMs).slice(0, max);
+    if (wanted === undefined || stale.length === 0) return stale;
+    const those = await wanted(stale.map(({ batchId }) => batchId));
+    this.reach(ref);
+    return this.#stale(this.bucket(ref), olderThanMs).filter(({ batchId }) => those.has(batchId));
   }
 
   #stale(bucket: MemoryBucket, olderThanMs: number): PendingBatch[] {
