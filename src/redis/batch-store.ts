@@ -74,8 +74,16 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
     },
 
-    stalePending: (ref, olderThanMs, max) =>
-      asOperationalError('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
+    async stalePending(ref, olderThanMs, max, wanted): Promise<PendingBatch[]> {
+      const what = 'read pending batches';
+      const keys = bucketKeys(ref);
+      let stale = await asOperationalError(what, () => staleIn(redis, keys, olderThanMs, max));
+      if (wanted !== undefined && stale.length > 0) {
+        const those = await wanted(stale.map(({ batchId }) => batchId));
+        stale = stale.filter(({ batchId }) => those.has(batchId));
+      }
+      return asOperationalError(what, () => withBodies(redis, keys, stale));
+    },
 
     takeDue: (ref, terms) => asOperationalError('take batches', () => takeDue(connection, ref, terms)),
 
@@ -311,20 +319,19 @@ async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Pro
   });
 }
 
-async function stalePending(
+async function staleIn(
   redis: RedisClient,
-  ref: BucketRef,
+  keys: BucketKeys,
   olderThanMs: number,
   max: number,
-): Promise<PendingBatch[]> {
-  const keys = bucketKeys(ref);
+): Promise<{ batchId: string; ageMs: number }[]> {
   const nowMs = await serverNowMs(redis, keys.pending);
   const found = await redis.zrangebyscore(keys.pending, 0, nowMs - olderThanMs, 'WITHSCORES', 'LIMIT', 0, max);
   const stale: { batchId: string; ageMs: number }[] = [];
   for (let i = 0; i < found.length; i += 2) {
     stale.push({ batchId: found[i] as string, ageMs: nowMs - Number(found[i + 1]) });
   }
-  return withBodies(redis, keys, stale);
+  return stale;
 }
 
 async function takeDue(
