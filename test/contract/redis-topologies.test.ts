@@ -8,7 +8,8 @@ import { silentLog } from '../helpers/silent-log.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { readRedisMemory } from '../../src/redis/memory.js';
+import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createReconcileStore } from '../../src/redis/reconcile-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
@@ -188,6 +189,16 @@ describe('contract: a Redis cluster', function () {
       for (const fault of pending.faults) expect(fault).to.include({ dependency: 'redis', retryable: true });
       const known = statuses.map((status) => !(status instanceof OperationalError));
       expect(known).to.deep.equal(owners.map((owner) => owner !== hung));
+      const { port } = cluster.servers[hung] as { port: number };
+      const startedMs = performance.now();
+      const ready = await probeRedisWrites(connection);
+      expect(ready, 'a program sells what the others have').to.deep.include({ ok: true });
+      expect(ready.detail).to.include(`127.0.0.1:${port}`);
+      expect(performance.now() - startedMs, 'whoever asks for readiness does not wait long').to.be.lessThan(1000);
+      expect((await probeRedis(connection)).ok, 'none starts').to.equal(false);
+      const memory = await readRedisMemory(connection);
+      expect(memory.filter((one) => one instanceof OperationalError).length).to.equal(1);
+      expect(memory.filter((one) => 'server' in one).length).to.equal(2);
     } finally {
       cluster.servers[hung]?.signal('SIGCONT');
     }

@@ -40,7 +40,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
         else this.#markRecorded(ref, batch, orders);
       }
     }
-    if (refused > 0) throw rebuilding('mark batches as recorded');
+    if (refused > 0) throw new SaleInRepair('mark batches as recorded');
     this.failOn('mark_recorded_reply_lost');
   }
 
@@ -134,7 +134,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);
     });
     const done = words.filter((word) => word !== null);
-    if (done.length < words.length) throw rebuilding('release');
+    if (done.length < words.length) throw new SaleInRepair('release');
     this.failOn('release_reply_lost');
     return done;
   }
@@ -275,9 +275,6 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     return this.bucket(ref).sale?.state === 'repair';
   }
 }
-
-const rebuilding = (what: string): OperationalError =>
-  new OperationalError('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
 
 /** A batch store in which every older batch finds its units, for tests that are about MySQL. */
 export const reacquiringStore: Pick<BatchStore, 'reacquire'> = {
