@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import { bucketsOfBatch, type Batch } from '../core/batch.js';
-import { Bug, OperationalError } from '../core/errors.js';
+import { Bug, OperationalError, SaleInRepair } from '../core/errors.js';
 import { encodeOrderNotifications } from '../core/order-notifications.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { purchaseKey, type Purchase } from '../core/purchase.js';
@@ -273,7 +273,7 @@ async function releaseOne(run: RedisConnection['run'], release: Release, bucket:
 /** A repair takes seconds, and everything after it is safe to repeat. */
 function throwIfInRepair(what: string, words: readonly unknown[]): void {
   if (!words.includes('repairing')) return;
-  throw new OperationalError('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
+  throw new SaleInRepair(what);
 }
 
 const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
