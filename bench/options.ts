@@ -107,7 +107,11 @@ function benchCommand(): Command {
     .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option('--rate <n>', 'requests per second of flash (10000), of attack (2000) and neighbours (600) in all', whole(10, 50_000))
+    .option(
+      '--rate <n>',
+      'requests per second of flash (10000), of attack (2000) and neighbours (600) in all',
+      whole(10, 50_000),
+    )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
     .addOption(
       new Option('--admission <state>', 'all admission layers in front of sold-out')

@@ -74,7 +74,8 @@ export const runManySales = inChildProcess<ManySalesPlan, ManySalesResult>(impor
     }, TICK_MS);
   });
   sender.end();
-  const base64 = ({ buffer }: Float32Array | Uint8Array): string => Buffer.from(buffer as ArrayBuffer).toString('base64');
+  const base64 = ({ buffer }: Float32Array | Uint8Array): string =>
+    Buffer.from(buffer as ArrayBuffer).toString('base64');
   return {
     startedAtMs,
     sent: sender.sent,

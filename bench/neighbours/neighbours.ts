@@ -111,7 +111,8 @@ async function besideFrozenMaster(context: Context): Promise<Case> {
 }
 
 async function openSales(context: Context, stores: Stores, count: number): Promise<Sale[]> {
-  const stock = ORDERS + Math.ceil((dueRateOf(context, 'neighbours') / count) * PARTS * secondsOf(context, 'neighbours'));
+  const stock =
+    ORDERS + Math.ceil((dueRateOf(context, 'neighbours') / count) * PARTS * secondsOf(context, 'neighbours'));
   const sales: Sale[] = [];
   for (let index = 0; index < count; index++) sales.push(await stores.openSale(`neighbour-${index}`, stock + 1000));
   return sales;

@@ -172,9 +172,10 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
   } finally {
     waiting.abort();
   }
-  for (const sale of sales) if (sale.waitsForRedis) beside(sale.ended);
+  const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
+  for (const { ended: marked } of late) beside(marked);
   // An ack is always waited for: a broker that is slow must not be asked for more.
-  await Promise.all(sales.map((sale) => (sale.waitsForRedis ? undefined : sale.ended)));
+  await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
 }
 
 /** Nearly always it is one sale. */

@@ -157,9 +157,7 @@ export class WorkerLoop {
 
   /** Work that the loops do not wait for, but `stop` does. */
   #leaveBeside(work: Promise<void>): void {
-    const ended = work
-      .catch((error: unknown) => this.#ports.onBug(error))
-      .finally(() => this.#aside.delete(ended));
+    const ended = work.catch((error: unknown) => this.#ports.onBug(error)).finally(() => this.#aside.delete(ended));
     this.#aside.add(ended);
   }
 

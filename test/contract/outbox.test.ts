@@ -206,7 +206,15 @@ for (const [name, createWorld] of [
 
     it('every payload that we write can be read', async () => {
       const recorded = { batchId: 'b1', saleId: '7', orders: ['11'], failed: [], paymentWindowMs: 1000 };
-      const release = { saleId: '7', bucket: 0, userId: 'u', requestId: 'k', orderId: '1', batchId: '', withUnits: true };
+      const release = {
+        saleId: '7',
+        bucket: 0,
+        userId: 'u',
+        requestId: 'k',
+        orderId: '1',
+        batchId: '',
+        withUnits: true,
+      };
       await world.add('batch_recorded', recorded);
       await world.add('release', [release, release]);
       const [first] = await world.outbox.lease('batch_recorded', 10, LEASE_MS);

@@ -1,5 +1,5 @@
 import { bucketsOfBatch, type Batch } from '../../../src/core/batch.js';
-import { OperationalError } from '../../../src/core/errors.js';
+import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import { batchOfEntry } from '../../../src/core/outcome.js';
 import { lostIn } from '../sales.js';
 import { purchaseKey } from '../../../src/core/purchase.js';

@@ -30,7 +30,13 @@ describe('neighbours: phases of a load', () => {
       { atMs: START_MS, sold: 100 },
       { atMs: START_MS + 2000, sold: 110 },
     ];
-    const phases = phasesOf(load([...before, ...during]), { rate: RATE, sales: 2 }, (sale) => sale === 0, stretches, sold);
+    const phases = phasesOf(
+      load([...before, ...during]),
+      { rate: RATE, sales: 2 },
+      (sale) => sale === 0,
+      stretches,
+      sold,
+    );
     expect(phases[0]).to.include({ name: 'before', perSecond: 5, landedPerSecond: 5, refused: 0, p50: 20, p99: 20 });
     expect(phases[1]).to.include({ name: 'during', perSecond: 4, landedPerSecond: 5, refused: 1, p99: Infinity });
   });

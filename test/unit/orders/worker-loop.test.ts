@@ -378,7 +378,7 @@ describe('worker-loop', () => {
     expect([left(), world.unfinished], 'of the same transaction').to.deep.equal([0, 1]);
     await timers.tickAsync(350);
     await world.place(batchOf(well, purchasesOf('bob')));
-    await timers.tickAsync(50);
+    await timers.tickAsync(600);
     expect([left(), world.unfinished], 'of the next one').to.deep.equal([0, 1]);
     expect(world.verdicts).to.deep.equal(['recorded', 'recorded', 'recorded']);
     await timers.tickAsync(1500);

@@ -48,7 +48,7 @@ describe('keeper: watch-redis-memory', () => {
   });
 
   it('a server that does not answer hides neither the others nor what is known of their growth, and the run fails', async () => {
-    await grow(6, 10);
+    await grow(7, 10);
     const [known] = servers;
     const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });
     servers = [known as ServerMemory, noAnswer];
