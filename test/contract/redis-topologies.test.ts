@@ -181,7 +181,10 @@ describe('contract: a Redis cluster', function () {
     cluster.servers[hung]?.signal('SIGSTOP');
     try {
       const startedMs = performance.now();
-      const readying = probeRedisWrites(connection).then((probe) => ({ ...probe, tookMs: performance.now() - startedMs }));
+      const readying = probeRedisWrites(connection).then((probe) => ({
+        ...probe,
+        tookMs: performance.now() - startedMs,
+      }));
       const [pending, statuses, ready, memory] = await Promise.all([
         batches.withPending(sales.map(at)),
         repairs.statusOrFault(sales.map(at)),
