@@ -114,17 +114,26 @@ describe('reshard-sale', () => {
     expect(batch, 'its body').to.be.a('string');
   });
 
-  it('a late reshard locks nothing while another one runs', async () => {
-    await busySale();
-    const ports = portsOf();
-    let others = 0;
-    const late = withStatus(ports.store, async (seen) => {
-      if (others++ === 0) await reshard(8);
-      return seen;
-    });
-    expect(await reshard(4, { ...ports, store: late })).to.deep.equal({ outcome: 'superseded' });
-    expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(8).fill('open'));
-  });
+  for (const other of [4, 8]) {
+    for (const moment of ['its sale was', 'its buckets were'] as const) {
+      it(`a reshard into ${other} buckets, just when ${moment} read for another one, is not locked by that`, async () => {
+        await busySale();
+        const ports = portsOf();
+        let seen = 0;
+        const onFirst = async <T>(read: T): Promise<T> => {
+          if (seen++ === 0) await reshard(other);
+          return read;
+        };
+        const { sales, store } = ports;
+        const late: ReshardPorts =
+          moment === 'its sale was'
+            ? { ...ports, sales: { find: async (saleId) => onFirst(await sales.find(saleId)) } }
+            : { ...ports, store: withStatus(store, onFirst) };
+        expect((await reshard(4, late)).outcome).not.to.equal('resharded');
+        expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(other).fill('open'));
+      });
+    }
+  }
 
   it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
     await busySale();
