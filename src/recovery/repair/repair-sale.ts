@@ -17,7 +17,7 @@ import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
-  readonly repository: RepairRepository & RowPorts['repository'];
+  readonly repository: Pick<RepairRepository, 'raiseEpoch' | 'parkedBatchesOf'> & RowPorts['repository'];
   readonly sales: Pick<SaleRepository, 'find'>;
   /** Null: the broker cannot be asked. */
   readonly progress: WorkerProgress | null;
@@ -71,7 +71,7 @@ export type SaleRepair =
 /** The bucket is locked by another repair, so this one must stop. */
 class Superseded extends Error {}
 
-export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
+export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /**
