@@ -103,6 +103,32 @@ describe('reshard-sale', () => {
     expect(forgotten).to.deep.equal([sale.saleId]);
   });
 
+  it('takes few rounds through Redis, though many batches are on their way: the sale is locked meanwhile', async () => {
+    sale = await world.openSale({ stock: 1000, limitPerBuyer: 1 });
+    for (let batch = 0; batch < 64; batch++) {
+      await world.deducted(
+        sale,
+        Array.from({ length: 8 }, (_, buyer) => `u${batch}-${buyer}`),
+      );
+    }
+    let [rounds, underWay] = [0, 0];
+    const counting = new Proxy(portsOf().store, {
+      get(target, name: keyof Store): unknown {
+        const act = target[name] as (...args: unknown[]) => unknown;
+        if (name === 'requestsWithUnits') return act.bind(target);
+        return async (...args: unknown[]) => {
+          if (underWay++ === 0) rounds++;
+          await new Promise((resolve) => setImmediate(resolve));
+          underWay--;
+          return act.apply(target, args);
+        };
+      },
+    });
+    const end = await reshard(8, { ...portsOf(), store: counting });
+    expect(end).to.include({ outcome: 'resharded', unitsLeft: 488 });
+    expect(rounds).to.be.below(40);
+  });
+
   it('resharded twice, a batch from before is marked recorded in the buckets that it is in by then', async () => {
     const heldId = await busySale();
     await reshard(2);
