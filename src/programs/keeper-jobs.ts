@@ -175,7 +175,7 @@ export function planJobs(
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
 
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
-    [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],
+    [everyMs, runSchedule({ schedule, sales: admin, readiness, clock, metrics, log }, { everyMs })],
     [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
 
     // Changes of sales that Redis has not followed yet are finished.
@@ -312,7 +312,8 @@ export function planJobs(
     // What is younger than `safeAgeMs` is not compared.
     const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
     jobs.push([everyMs, retireSales(ports, limits)]);
-    jobs.push([everyMs, forgetRetiredSales({ sales: ports.sales, store: createSaleStore(redis) })]);
+    const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
+    jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: snapshotCacheMs })]);
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };

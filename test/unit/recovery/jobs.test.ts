@@ -77,11 +77,12 @@ describe('keeper: the loop of a job', () => {
 });
 
 describe('keeper: the buckets it reads', () => {
-  it('every bucket with a batch pending, of every sale that may hold units; a draft has none', async () => {
+  it('every bucket with a batch pending, of every sale that may hold units; a draft has none, nor has a retired sale', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
     for (const sale of sales) world.mysql.putSale(sale);
+    world.mysql.putSale(saleOf({ state: 'closed', retiredAtMs: world.clock.nowMs() }));
     const asked: BucketRef[] = [];
     const withPending = async (refs: readonly BucketRef[]): Promise<PendingBuckets> => {
       asked.push(...refs);
