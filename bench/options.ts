@@ -13,6 +13,7 @@ const SCENARIOS = [
   'paired',
   'buckets',
   'reshard',
+  'neighbours',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -25,7 +26,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, `reshard`, and of `attack`, honest ones and others together; null: each has its own. */
+  /** Requests per second of `flash`, `reshard` and `neighbours`, and of `attack`, honest ones and others together; null: each has its own. */
   readonly rate: number | null;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
@@ -67,6 +68,7 @@ const ABOUT: Record<ScenarioName, string> = {
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
   reshard: 'a sale is split into --buckets buckets under --rate requests/s: how long buyers get 503',
+  neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
 
@@ -109,7 +111,7 @@ function benchCommand(): Command {
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option(
       '--rate <n>',
-      'requests per second of flash (10000), reshard (5000), and of attack in all (2000)',
+      'requests per second of flash (10000), reshard (5000), of attack (2000) and neighbours (600) in all',
       whole(10, 50_000),
     )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])

@@ -44,7 +44,7 @@ import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
-import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
@@ -133,7 +133,7 @@ export function planJobs(
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
-  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
+  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql, points);
   const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);

@@ -158,6 +158,8 @@ describe('statements on large tables', function () {
     expect(await orders.write(plan as unknown as WritePlan)).to.include({ outcome: 'written' });
     await orders.findByPurchases(saleId, purchases as never);
     await orders.findByPurchases(saleId, purchases.slice(0, 1) as never);
+    await orders.writtenBatches(Array.from({ length: 100 }, (_, n) => `${n}`));
+    await orders.writtenBatches(['planned']);
     await orders.liveBuyers(
       saleId,
       purchases.map(({ userId }) => userId),

@@ -294,9 +294,10 @@ async function stageAll(
   token: string,
   entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
-  const stage = (some: readonly StoredRequest[], index: number) =>
-    some.length === 0 ? 'staged' : store.stage(refs[index] as BucketRef, token, some);
-  if ((await Promise.all(entries.map(stage))).includes('superseded')) throw new Superseded();
+  const staging = entries.flatMap((some, index) =>
+    some.length === 0 ? [] : [store.stage(refs[index] as BucketRef, token, some)],
+  );
+  if ((await Promise.all(staging)).includes('superseded')) throw new Superseded();
 }
 
 /**

@@ -4,7 +4,7 @@ import { keepRunning, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
-import { OperationalError } from '../../../src/core/errors.js';
+import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
@@ -57,6 +57,21 @@ describe('keeper: the loop of a job', () => {
     });
     expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(12);
     expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
+  });
+
+  it('a sale that is being rebuilt is no failure of the keeper: one line without a stack, not a warning', async () => {
+    const infos: [Record<string, unknown>, string][] = [];
+    world.log.info = (fields, message) => void infos.push([fields as Record<string, unknown>, message]);
+    await run(4, async (number) => {
+      if (number < 4) throw new SaleInRepair('release');
+    });
+    expect(world.warnings).to.deep.equal([]);
+    expect(infos.map(([, message]) => message)).to.deep.equal([
+      'a keeper job waits for a sale that is being rebuilt',
+      'a keeper job runs again',
+    ]);
+    expect(infos[0]?.[0]).to.have.all.keys('job', 'error');
+    expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(3);
   });
 
   it('ends after the run that is under way, and not before [T13]', async () => {
