@@ -13,7 +13,7 @@ describe('retired sales', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
     [api] = await Promise.all([
-      programs.start('api'),
+      programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
       programs.start('keeper', { env: KEEPER_TIMES }),
       programs.start('worker'),
     ]);
