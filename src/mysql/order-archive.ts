@@ -1,6 +1,6 @@
 import type { Knex } from 'knex';
 import { assert } from '../core/errors.js';
-import { ORDER_STATES, ORDER_TRANSITIONS } from '../core/order.js';
+import { ORDER_TRANSITIONS, type OrderState } from '../core/order.js';
 import type { ArchiveStep, OrderArchive } from '../core/ports/order-archive.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { insertAudit } from './audit-log.js';
@@ -19,9 +19,6 @@ export const ARCHIVED = [
   { table: 'payments', orderId: 'order_id', columns: ['payment_id', 'order_id', 'amount_cents', 'created_at'] },
   { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
 ] as const;
-
-/** States that no order leaves. */
-const ENDED = ORDER_STATES.filter((state) => ORDER_TRANSITIONS[state].length === 0);
 
 /**
  * The archive of orders, in MySQL.
@@ -76,8 +73,7 @@ async function move(
 ): Promise<ArchiveStep> {
   const taken = await rangesAfter(tx, saleId, start.afterFirst, max);
   const ids = await idsIn(tx, saleId, windowsOf(taken, start.readTo), max);
-  const moved = await moveSome(tx, ids, youngMs);
-  const step = { moved, kept: ids.length - moved };
+  const step = await moveSome(tx, ids, youngMs);
   const last = ids.at(-1);
   if (ids.length === max && last !== undefined) {
     return { ...step, next: { afterFirst: start.afterFirst, readTo: last } }; // the same ranges may hold more
@@ -93,19 +89,35 @@ async function move(
   return { ...step, next: behind(taken, start) };
 }
 
+interface LockedRow {
+  readonly id: string;
+  readonly state: OrderState;
+  readonly is_old: number;
+}
+
 /**
- * Copies rows and deletes them, locked from here to the COMMIT. No IGNORE: an order that is in the archive already would be
- * a second one, and must stop the move rather than vanish.
- * @returns how many orders
+ * Copies rows and deletes them, locked from here to the COMMIT. Those that another keeper, or a buyer, has locked are left
+ * to a later pass. No IGNORE: an order that is in the archive already would be a second one, and must stop the move
+ * rather than vanish.
  */
-async function moveSome(tx: Transaction, ids: readonly string[], youngMs: number): Promise<number> {
-  if (ids.length === 0) return 0;
-  const ended = knex('orders').select('id').whereRaw(idIn(ids)).whereIn('state', ENDED);
-  const old = ended.where('created_at', '<=', msAgo(youngMs));
-  const locked = (await select(tx, old.orderBy('id').forUpdate())).map(({ id }) => id);
-  const open = await withOpenMoney(tx, locked);
-  const moved = locked.filter((id) => !open.has(id));
-  if (moved.length === 0) return 0;
+async function moveSome(
+  tx: Transaction,
+  ids: readonly string[],
+  youngMs: number,
+): Promise<Pick<ArchiveStep, 'moved' | 'kept'>> {
+  if (ids.length === 0) return { moved: 0, kept: 0 };
+  const rows = knex('orders')
+    .select<LockedRow[]>('id', 'state', knex.raw('created_at <= ? AS is_old', [msAgo(youngMs)]))
+    .whereRaw(idIn(ids));
+  const locked = await select(tx, rows.orderBy('id').forUpdate().skipLocked());
+  const ended = locked.filter((row) => ORDER_TRANSITIONS[row.state].length === 0 && row.is_old === 1);
+  const open = await withOpenMoney(
+    tx,
+    ended.map(({ id }) => id),
+  );
+  const moved = ended.map(({ id }) => id).filter((id) => !open.has(id));
+  const counts = { moved: moved.length, kept: locked.length - moved.length };
+  if (moved.length === 0) return counts;
   for (const { table, orderId, columns } of ARCHIVED) {
     const list = columns.map((column) => `\`${column}\``).join(', ');
     const ofOrders = idIn(moved, orderId);
@@ -116,7 +128,7 @@ async function moveSome(tx: Transaction, ids: readonly string[], youngMs: number
   }
   // All have ended. What one of them has led to is a payment, or a refund, which stays.
   await tx.execute(`DELETE FROM payment_attempts WHERE ${idIn(moved, 'order_id')}`);
-  return moved.length;
+  return counts;
 }
 
 /** Orders with a charge that may have taken money, or with money that is owed back. */

@@ -77,6 +77,8 @@ export function archiveOrders({ archive, clock, log, metrics }: ArchivePorts, op
     if (sale.kept === 0 && (await archive.finish(sale.saleId))) {
       log.info({ saleId: sale.saleId }, 'the orders of a sale are in the archive');
       current = null;
+    } else if (sale.kept === 0) {
+      leave(sale.saleId, FAILED_AGAIN_MS); // another keeper is at it
     } else {
       log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot go to the archive yet');
       leave(sale.saleId, KEPT_AGAIN_MS);

@@ -76,8 +76,8 @@ describe('retired sales', () => {
     for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
     const mine = async (): Promise<unknown> =>
       (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;
-    const [status, order, list] = [(await buyers.status('r1')).json, await orderIdOf('r1'), await mine()];
     await sql('UPDATE orders SET created_at = created_at - INTERVAL 2 HOUR WHERE sale_id = ?', saleId);
+    const [status, order, list] = [(await buyers.status('r1')).json, await orderIdOf('r1'), await mine()];
     await sql('UPDATE sales SET retired_at = retired_at - INTERVAL 8 DAY WHERE id = ?', saleId);
     const left = async (): Promise<string[]> =>
       (
