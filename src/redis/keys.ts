@@ -37,8 +37,9 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-export const snapshotKey = (saleId: string): string => `sk:card:${saleId}`;
-export const snapshotLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
+// In the slot of the first bucket: a server that is away takes the snapshots of its own sales with it, and no others.
+export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
+export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
 /** Closed sales that somebody needs and that cannot be trusted: the keeper rebuilds these. */
 export const REPAIR_ASKS_KEY = 'sk:asked';
@@ -67,6 +68,10 @@ export const limitKeys = {
 /** The state of the breakers of each process, and until when it counts. */
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
+
+/** Which sales buyers want: the report of each api, and the processes that have one. */
+export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
+export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
 /** The one-time purchase tokens of a sale. */

@@ -14,6 +14,8 @@ const AGAIN_MS = 10 * 60_000;
  * and stays so until somebody asks for the sale or it is retired: after a restart these are all sales that are over.
  */
 const PARTLY_AGAIN_MS = 24 * 60 * 60_000;
+/** One that could not be compared, after so long: those behind it come first. */
+const FAILED_AGAIN_MS = 60_000;
 
 export interface CompareEndedPorts {
   readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
@@ -46,6 +48,7 @@ export function compareEnded(
           }
         } catch (error) {
           failures.push(error);
+          await schedule.compareLater(saleId, FAILED_AGAIN_MS).catch((other: unknown) => failures.push(other));
         }
       }
       if (failures.length > 0) throw failures[0];

@@ -13,7 +13,6 @@ export const HOT_TABLES = [
   'sale_edits',
   'worker_slots',
 ] as const;
-export type HotTable = (typeof HOT_TABLES)[number];
 
 /** What the servers hold at one moment. */
 export interface StoreSample {
@@ -55,7 +54,7 @@ export async function sampleStores({ redis: { redis }, mysql }: StackControls): 
   };
 }
 
-export async function countRows(mysql: Pick<StackControls['mysql'], 'query'>, table: string): Promise<number> {
+async function countRows(mysql: Pick<StackControls['mysql'], 'query'>, table: string): Promise<number> {
   const [row] = await mysql.query<{ count: string }>(`SELECT COUNT(*) AS count FROM ${table}`);
   return Number(row?.count);
 }

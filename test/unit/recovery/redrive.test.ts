@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
@@ -165,8 +166,9 @@ describe('keeper: redrive', () => {
   });
 
   it('a sale with very many batches does not keep those of the others waiting', async () => {
-    for (let i = 0; i < 20 * MAX; i++) await world.deducted(sale, [`u${i}`]);
-    const others = [await world.openSale(), await world.openSale(), await world.openSale()];
+    const others = [sale, await world.openSale(), await world.openSale()];
+    const busy = await world.openSale(); // the newest comes first
+    for (let i = 0; i < 20 * MAX; i++) await world.deducted(busy, [`u${i}`]);
     const bodies = [];
     for (const other of others) bodies.push((await world.deducted(other, ['u1'])).body);
     world.clock.advance(AFTER_MS);
@@ -186,6 +188,20 @@ describe('keeper: redrive', () => {
     }
     expect(published()).to.have.length(2);
     expect(published()[0]).to.equal(body);
+  });
+
+  it('buckets of a server that stops answering in the middle use up nothing of what a run may publish', async () => {
+    const many = await world.openSale({ buckets: 8 });
+    for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);
+    const { body } = await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS);
+    const takeDue = world.store.takeDue.bind(world.store);
+    world.store.takeDue = async (ref, terms) => {
+      if (ref.saleId === many.saleId) throw new OperationalError('redis', 'away', { retryable: true });
+      return takeDue(ref, terms);
+    };
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(published()).to.deep.equal([body]);
   });
 
   it('a batch that was parked and is replayed counts anew', async () => {

@@ -68,6 +68,7 @@ export class ScheduleWorld {
         schedule: this.schedule,
         sales: this.admin,
         readiness: this.readiness,
+        clock: this.clock,
         metrics: { notReady: (sales) => void (this.notReady = sales) },
         log: { info: note, warn: note },
         ...parts,
@@ -76,11 +77,13 @@ export class ScheduleWorld {
     );
   }
 
-  compare(): Promise<void> {
-    const compare: CompareEndedPorts['compare'] = async (saleId) => {
+  /** @param compare absent: notes the sale, and says `outcome` */
+  compare(
+    compare: CompareEndedPorts['compare'] = async (saleId) => {
       this.compared.push(saleId);
       return this.outcome;
-    };
+    },
+  ): Promise<void> {
     return compareEnded(
       { schedule: this.schedule, compare, log: { warn: (_fields, text) => void this.warned.push(text) } },
       { afterMs: 2 * MINUTE_MS },
