@@ -331,6 +331,17 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 /** For a trace: what was promised in the minute in which an order was made or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
+/**
+ * Where orders of retired sales go, with their payments and coupons. Made of the tables themselves, so that they have the
+ * same columns: orders are copied as they are. What only a live order needs an index for is dropped; in place of
+ * `order_ranges` there is an index by sale, since no insert is in a hurry here.
+ */
+const ARCHIVES = ['orders', 'payments', 'coupons'];
+const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
+/** `archiving`: its orders are on their way; `archived`: they are there. */
+const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
+  ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
+
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 async function listIndexes(knex: Knex): Promise<void> {
@@ -379,6 +390,12 @@ async function saleEdits(knex: Knex): Promise<void> {
   await create(knex, SALE_EDITS);
 }
 
+async function orderArchive(knex: Knex): Promise<void> {
+  for (const table of ARCHIVES) await knex.raw(`CREATE TABLE IF NOT EXISTS ${table}_archive LIKE ${table}`);
+  await changeIndexes(knex, 'orders_archive', 'sale', ORDERS_ARCHIVE_INDEXES);
+  await knex.raw(ARCHIVE_STATES);
+}
+
 async function parkedBatches(knex: Knex): Promise<void> {
   await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
   await knex.raw(MARK_PARKED_BATCHES);
@@ -420,4 +437,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
+  { name: '0017-order-archive', up: orderArchive },
 ];

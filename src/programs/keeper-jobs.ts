@@ -6,6 +6,7 @@ import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
@@ -27,6 +28,7 @@ import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits 
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
 import { resolvePayments } from '../orders/resolve-payments.js';
+import { archiveOrders } from '../recovery/archive-orders.js';
 import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
@@ -87,6 +89,8 @@ const TIDY_EVERY_MS = 60_000;
 const MEMORY_EVERY_MS = 10_000;
 /** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
 const KEPT_OVERDUE_MS = 86_400_000;
+/** Longer than any transaction of a worker: whatever could write the same order has ended. */
+const YOUNG_ORDER_MS = 3_600_000;
 /** A century: no sale is kept for so long. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
@@ -114,7 +118,8 @@ export function planJobs(
     readonly log: Log;
   },
 ): PlannedJob[] {
-  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs, retireAfterMs } = config.keeper;
+  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
+  const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
   const sales = createSaleRepository(mysql);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
@@ -260,6 +265,7 @@ export function planJobs(
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
+          sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
         },
       ),
     ],
@@ -284,6 +290,11 @@ export function planJobs(
     jobs.push([everyMs, retireSales(ports, limits)]);
     const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
     jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: snapshotCacheMs })]);
+  }
+  if (archiveAfterMs > 0) {
+    const archive = createOrderArchive(mysql, Math.min(YOUNG_ORDER_MS, archiveAfterMs));
+    const archived = { archive, clock, log, metrics };
+    jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };

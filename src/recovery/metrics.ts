@@ -101,7 +101,21 @@ function retirementMetrics(registry: Registry) {
     help: 'Sales that are in MySQL alone from now on.',
     registers: [registry],
   });
-  return { saleRetired: (): void => retired.inc() };
+  const archived = new Counter({
+    name: 'seckill_archived_orders_total',
+    help: 'Orders that went to the archive.',
+    registers: [registry],
+  });
+  const toArchive = new Gauge({
+    name: 'seckill_sales_to_archive',
+    help: 'Retired sales whose orders are due to go to the archive, up to 1000.',
+    registers: [registry],
+  });
+  return {
+    saleRetired: (): void => retired.inc(),
+    ordersArchived: (orders: number): void => archived.inc(orders),
+    salesToArchive: (sales: number): void => toArchive.set(sales),
+  };
 }
 
 function memoryMetric(registry: Registry) {

@@ -67,6 +67,22 @@ export const keeper = {
     min: 0,
     max: 31536000000,
   }),
+  archiveAfterMs: integer({
+    env: 'ARCHIVE_AFTER_MS',
+    doc: 'The orders of a sale move to the archive so long after it was retired; there they are found as before. 0: never.',
+    unit: 'ms',
+    fallback: 604800000,
+    min: 0,
+    max: 31536000000,
+  }),
+  archivePerSecond: integer({
+    env: 'ARCHIVE_PER_SECOND',
+    doc: 'Orders that one keeper moves to the archive in a second, at most: what is for sale comes first.',
+    unit: 'orders',
+    fallback: 1000,
+    min: 1,
+    max: 100000,
+  }),
 } as const satisfies Keys;
 
 export const overdue = {
