@@ -331,6 +331,7 @@ describe('statements on large tables', function () {
 
     const repair = repository('repair', createRepairRepository(pool));
     await repair.raiseEpoch(saleId, 2, 'plans');
+    await repair.claimReshard(saleId, { from: 1, to: 4 }, 'plans', 9000);
     await repair.parkedBatchesOf('7');
 
     const trace = repository('trace', createTraceRepository(pool));
