@@ -331,6 +331,13 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 /** For a trace: what was promised in the minute in which an order was made or moved. A batch has one row. */
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
+/**
+ * JSON of at most METADATA_BYTES_MAX bytes; NULL for an order without. Added without a rebuild of the table, and a row without
+ * metadata has not one byte more: its bit of NULL is in a byte that the other columns have anyway.
+ */
+const METADATA_COLUMN =
+  'ALTER TABLE orders ADD COLUMN metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL';
+
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 async function listIndexes(knex: Knex): Promise<void> {
@@ -420,4 +427,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
+  { name: '0016-order-metadata', up: (knex) => addColumns(knex, 'orders', 'metadata', METADATA_COLUMN) },
 ];

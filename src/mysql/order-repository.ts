@@ -1,4 +1,4 @@
-import type { Order, OrderState } from '../core/order.js';
+import type { Order, OrderState, ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
@@ -6,6 +6,7 @@ import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+import { SHOWN_COLUMNS, shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
@@ -19,14 +20,12 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     write: (plan) => writeOrders(pool, plan),
     findByPurchases: (saleId, purchases) => findByPurchases(pool, saleId, purchases),
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
-    async findOrder(orderId): Promise<Order | null> {
-      const [row] = await select(
-        pool,
-        knex('orders')
-          .select(...ORDER_COLUMNS)
-          .where({ id: orderId }),
-      );
-      return row === undefined ? null : orderOf(row);
+    async findOrder(orderId): Promise<ShownOrder | null> {
+      const found = knex('orders')
+        .select(...SHOWN_COLUMNS)
+        .where({ id: orderId });
+      const [order] = await shownOrders(pool, await select(pool, found));
+      return order ?? null;
     },
   };
 }

@@ -4,7 +4,8 @@ import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-se
 import { bigint, given, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+import { SHOWN_COLUMNS, shownOrders } from './shown-orders.js';
+import type { OrderRow } from './tables.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
@@ -25,7 +26,7 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
 
 const matching = ({ userId, saleId, state }: OrderFilter) =>
   knex('orders')
-    .select(...ORDER_COLUMNS)
+    .select(...SHOWN_COLUMNS)
     .where(given({ user_id: userId, sale_id: saleId, state }));
 
 /** Along the unique key (user, sale, request): a user has few orders. The place is `<sale>.<request>`. */
@@ -48,7 +49,7 @@ async function pageOfUser(
   if (filter.fromMs !== undefined) found = found.where('id', '>=', bigint(lowestOrderIdAt(filter.fromMs)));
   if (filter.toMs !== undefined) found = found.where('id', '<', bigint(lowestOrderIdAt(filter.toMs)));
   const rows = await select(pool, found.orderBy('sale_id', 'desc').orderBy('request_id', 'desc').limit(max));
-  const orders = rows.map(orderOf);
+  const orders = await shownOrders(pool, rows);
   const last = orders.at(-1);
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
 }
@@ -70,12 +71,12 @@ async function pageOfSale(
     afterFirst: afterFirst ?? before(lowestOrderIdAt(fromMs - RANGE_MS)),
     readTo: readTo ?? before(lowestOrderIdAt(fromMs)),
   };
-  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
+  const reading = { columns: SHOWN_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);
   const isEnd = next === null || found.length < rows.length || (end !== null && BigInt(next.readTo) >= end);
-  return { orders: found.map(orderOf), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
+  return { orders: await shownOrders(pool, found), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
 }
 
 /** The id below. */
@@ -109,7 +110,7 @@ async function pageById(
   );
   let found = matching(filter).where('id', '>', bigint(after));
   found = last === undefined ? found.where('id', '<', bigint(end)) : found.where('id', '<=', bigint(last.id));
-  const orders = (await select(pool, found.orderBy('id').limit(max))).map(orderOf);
+  const orders = await shownOrders(pool, await select(pool, found.orderBy('id').limit(max)));
   const isFull = orders.length === max;
   return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : (last?.id ?? null) };
 }

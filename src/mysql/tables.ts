@@ -1,3 +1,4 @@
+import type { Metadata } from '../core/metadata.js';
 import type { FailureReason, Order, OrderState } from '../core/order.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
@@ -122,8 +123,11 @@ export interface OrderRow {
   readonly updated_at: Date;
   readonly expires_at: Date | null;
   readonly paid_at: Date | null;
+  /** JSON. */
+  readonly metadata: string | null;
 }
 
+/** All but the metadata, which only those who show an order read. */
 export const ORDER_COLUMNS = [
   'id',
   'sale_id',
@@ -155,6 +159,10 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     paidAtMs: row.paid_at?.getTime() ?? null,
   };
 }
+
+/** We wrote it. */
+export const metadataOf = ({ metadata }: Pick<OrderRow, 'metadata'>): Metadata | null =>
+  metadata === null ? null : (JSON.parse(metadata) as Metadata);
 
 /** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
 interface OrderRangeRow {

@@ -153,16 +153,23 @@ async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus):
   if (rows.length > 0) await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
 }
 
+interface RecordedDraft extends BatchRecorded {
+  readonly orders: string[];
+  readonly failed: string[];
+  metadata?: Record<string, string>;
+}
+
 function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
-  const batches = new Map<string, BatchRecorded & { orders: string[]; failed: string[] }>();
-  let recorded: (BatchRecorded & { orders: string[]; failed: string[] }) | undefined;
-  for (const { orderId, batch, failure } of orders) {
+  const batches = new Map<string, RecordedDraft>();
+  let recorded: RecordedDraft | undefined;
+  for (const { orderId, batch, purchase, failure } of orders) {
     if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch stand together
     if (recorded === undefined) {
       recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
       batches.set(batch.batchId, recorded);
     }
     (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);
+    if (purchase.metadata !== undefined) (recorded.metadata ??= {})[orderId] = JSON.stringify(purchase.metadata);
   }
   return batches.values();
 }

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import {
   Degrade,
   DegradeLayer,
@@ -17,7 +17,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: Order = {
+const ORDER: ShownOrder = {
   orderId: '99',
   userId: 'u1',
   saleId: '7',
@@ -25,6 +25,8 @@ const ORDER: Order = {
   batchId: 'b1',
   quantity: 2,
   amountCents: 1998,
+  currency: 'EUR',
+  metadata: null,
   state: 'pending_payment',
   reason: null,
   createdAtMs: AT_MS,
@@ -54,7 +56,7 @@ class World {
   sources = 0;
   out: Dependency | null = null;
   sale: GetSaleAnswer = { outcome: 'found', view: VIEW };
-  order: Order | null = ORDER;
+  order: ShownOrder | null = ORDER;
   readonly clock = new ManualClock(AT_MS);
   readonly fake: FakeServices;
 
@@ -179,7 +181,7 @@ describe('the degradation in front of the routes', () => {
   it('level 2 has the essential fields, level 3 the ids and nothing known', async () => {
     world.switch('order', 'L2');
     const { body } = await get('order').expect(200);
-    expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'expiresAt', 'degraded');
+    expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt', 'degraded');
     world.switch('order', 'L3');
     expect((await get('order').expect(200)).body).to.deep.equal({ orderId: '99', state: 'unknown', degraded: 'L3' });
     world.switch('status', 'L3');

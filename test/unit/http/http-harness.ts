@@ -72,6 +72,7 @@ export class FakeServices {
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
+      findOrder: refuse,
       orderSearch: { page: refuse },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
@@ -11,7 +11,7 @@ import type { Payment, PayOutcome } from '../../../src/core/ports/order-transiti
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: Order = {
+const ORDER: ShownOrder = {
   orderId: '99',
   userId: 'u1',
   saleId: '7',
@@ -19,6 +19,8 @@ const ORDER: Order = {
   batchId: 'b1',
   quantity: 2,
   amountCents: 1998,
+  currency: 'EUR',
+  metadata: null,
   state: 'paid',
   reason: null,
   createdAtMs: AT_MS,
