@@ -16,6 +16,7 @@ const START_MAX_MS = 20_000;
 const PAUSE_MS = 1_000;
 /** After a failure a message rests for 1, 2, 4 … 60 s. */
 const RETRY_MAX_MS = 60_000;
+const ADVICE = `\n  Create it: seckill topics --group ${GROUP}`;
 
 /**
  * Ids of events that are done. Yours belong into your database: a unique key, written in the transaction of what follows
@@ -80,9 +81,9 @@ const started = consumer.startup().then(
   () => null,
   (error) => error.message,
 );
-const problem = await Promise.race([started, sleep(START_MAX_MS).then(() => 'no answer')]); // a missing group hangs it
+const problem = await Promise.race([started, sleep(START_MAX_MS).then(() => 'no answer')]);
 if (problem !== null) {
-  console.error(`${ROCKETMQ_ENDPOINT}: ${problem}. Does the group exist? seckill topics --group ${GROUP}`);
+  console.error(`${ROCKETMQ_ENDPOINT}: ${problem}. Does the group exist?${ADVICE}`);
   process.exit(1);
 }
 console.error(`Group ${GROUP} waits for messages of ${TOPIC}.`);
@@ -91,7 +92,7 @@ while (!stopping) {
     const messages = await consumer.receive(16, INVISIBLE_MS);
     await Promise.all(messages.map((message) => work(consumer, message)));
   } catch (error) {
-    console.error(`receive: ${error.message}`);
+    console.error(`receive: ${error.message}${/group .* does not exist/.test(error.message) ? ADVICE : ''}`);
     await sleep(PAUSE_MS);
   }
 }

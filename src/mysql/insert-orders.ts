@@ -4,15 +4,15 @@ import type { NewOrder, SaleTerms, WritePlan } from '../core/ports/order-reposit
 import { MysqlError } from './errors.js';
 import type { Transaction } from './pool.js';
 
-/** Rows of one INSERT. About 150 bytes each, 1,200 with metadata: far below the smallest `max_allowed_packet` in use (16 MiB). */
+/** Rows of one INSERT. About 150 bytes each, so far below the smallest `max_allowed_packet` in use (16 MiB). */
 const ROWS_PER_INSERT = 4000;
 /** If more are refused in one transaction, the table is wrong and not some purchases. */
 const REFUSED_MAX = 16;
 
 const COLUMNS = 'id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer';
 /** The state is the default of its column and the deadline a variable, so that a row is little more than its ids. */
-const LIVE_COLUMNS = `${COLUMNS}, expires_at`;
-const FAILED_COLUMNS = `${COLUMNS}, state, reason`;
+const INSERT_LIVE = `INSERT INTO orders (${COLUMNS}, expires_at) VALUES `;
+const INSERT_FAILED = `INSERT INTO orders (${COLUMNS}, state, reason) VALUES `;
 
 /** Inserts rows, the failed ones behind the live ones. @throws MysqlError */
 export async function insertOrders(tx: Transaction, orders: readonly NewOrder[], plan: WritePlan): Promise<void> {
@@ -22,27 +22,23 @@ export async function insertOrders(tx: Transaction, orders: readonly NewOrder[],
     await tx.execute('SET @expires_at = UTC_TIMESTAMP(3) + INTERVAL ? MICROSECOND', [plan.paymentWindowMs * 1000]);
   }
   for (let from = 0; from < live.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(LIVE_COLUMNS, live.slice(from, from + ROWS_PER_INSERT), plan));
+    await tx.execute(insertSql(INSERT_LIVE, live.slice(from, from + ROWS_PER_INSERT), plan));
   }
   for (let from = 0; from < failed.length; from += ROWS_PER_INSERT) {
-    await tx.execute(insertSql(FAILED_COLUMNS, failed.slice(from, from + ROWS_PER_INSERT), plan));
+    await tx.execute(insertSql(INSERT_FAILED, failed.slice(from, from + ROWS_PER_INSERT), plan));
   }
 }
 
 /** Put together by hand, since this runs for every row: the driver's placeholders cost several times as much. */
-function insertSql(columns: string, orders: readonly NewOrder[], plan: WritePlan): string {
-  // Only a statement with metadata in it names the column, and all its rows then do.
-  const isNoted = orders.some(({ purchase }) => purchase.metadata !== undefined);
-  let sql = `INSERT INTO orders (${columns}${isNoted ? ', metadata' : ''}) VALUES `;
+function insertSql(insert: string, orders: readonly NewOrder[], plan: WritePlan): string {
+  let sql = insert;
   let separator = '(';
   for (const { orderId, batch, purchase, failure } of orders) {
     const { priceCents, limitPerBuyer } = termsFor(plan, batch.saleId);
-    const { userId, requestId, quantity, metadata } = purchase;
+    const { userId, requestId, quantity } = purchase;
     const ids = `${numeric(orderId)},${numeric(batch.saleId)},${quoted(userId)},${quoted(requestId)}`;
     const rest = `${quoted(batch.batchId)},${quantity},${quantity * priceCents},${limitPerBuyer === 1 ? 1 : 0}`;
-    sql += `${separator}${ids},${rest},${failure === null ? '@expires_at' : `'failed',${quoted(failure)}`}`;
-    if (isNoted) sql += metadata === undefined ? ',NULL' : `,${escape(JSON.stringify(metadata))}`;
-    sql += ')';
+    sql += `${separator}${ids},${rest},${failure === null ? '@expires_at' : `'failed',${quoted(failure)}`})`;
     separator = ',(';
   }
   return sql;
@@ -85,11 +81,7 @@ export async function insertAround(
   return refused;
 }
 
-/** Without its metadata, which may be what is refused. */
-export function refusedByDatabase({ orderId, batch, purchase }: NewOrder): NewOrder {
-  const { userId, requestId, quantity } = purchase;
-  return { orderId, batch, purchase: { userId, requestId, quantity }, failure: 'refused_by_database' };
-}
+export const refusedByDatabase = (order: NewOrder): NewOrder => ({ ...order, failure: 'refused_by_database' });
 
 /** @throws Bug where the plan lacks the terms of one of its sales */
 export function termsFor({ terms }: WritePlan, saleId: string): SaleTerms {

@@ -332,11 +332,13 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
 /**
- * JSON of at most METADATA_BYTES_MAX bytes; NULL for an order without. Added without a rebuild of the table, and a row without
- * metadata has not one byte more: its bit of NULL is in a byte that the other columns have anyway.
+ * What callers noted on purchases: JSON of at most METADATA_BYTES_MAX bytes, a row only for orders that have some. No column of
+ * `orders`: MariaDB rebuilds a table with an indexed virtual column for it, and stops its writers (docs/decisions/0031).
  */
-const METADATA_COLUMN =
-  'ALTER TABLE orders ADD COLUMN metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL';
+const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
+  order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+) ${TABLE}`;
 
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
@@ -427,5 +429,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
-  { name: '0016-order-metadata', up: (knex) => addColumns(knex, 'orders', 'metadata', METADATA_COLUMN) },
+  { name: '0016-order-metadata', up: (knex) => create(knex, ORDER_METADATA) },
 ];

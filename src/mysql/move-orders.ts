@@ -16,9 +16,12 @@ export const LOCKED_COLUMNS = [
   'quantity',
   'amount_cents',
   'state',
-  'metadata',
 ] as const satisfies (keyof OrderRow)[];
-export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]>;
+/** With its metadata as JSON, for the events that follow; the statement locks no row of that table. */
+export const LOCKED_METADATA = knex.raw<string>(
+  '(SELECT order_metadata.metadata FROM order_metadata WHERE order_metadata.order_id = orders.id) AS metadata',
+);
+export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
 
 /** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
 export class SaleOutOfStep extends OperationalError {

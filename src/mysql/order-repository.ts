@@ -6,7 +6,7 @@ import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
-import { SHOWN_COLUMNS, shownOrders } from './shown-orders.js';
+import { shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
@@ -22,7 +22,7 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
     async findOrder(orderId): Promise<ShownOrder | null> {
       const found = knex('orders')
-        .select(...SHOWN_COLUMNS)
+        .select(...ORDER_COLUMNS)
         .where({ id: orderId });
       const [order] = await shownOrders(pool, await select(pool, found));
       return order ?? null;

@@ -4,8 +4,8 @@ import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-se
 import { bigint, given, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
-import { SHOWN_COLUMNS, shownOrders } from './shown-orders.js';
-import type { OrderRow } from './tables.js';
+import { shownOrders } from './shown-orders.js';
+import { ORDER_COLUMNS, type OrderRow } from './tables.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
@@ -26,7 +26,7 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
 
 const matching = ({ userId, saleId, state }: OrderFilter) =>
   knex('orders')
-    .select(...SHOWN_COLUMNS)
+    .select(...ORDER_COLUMNS)
     .where(given({ user_id: userId, sale_id: saleId, state }));
 
 /** Along the unique key (user, sale, request): a user has few orders. The place is `<sale>.<request>`. */
@@ -71,7 +71,7 @@ async function pageOfSale(
     afterFirst: afterFirst ?? before(lowestOrderIdAt(fromMs - RANGE_MS)),
     readTo: readTo ?? before(lowestOrderIdAt(fromMs)),
   };
-  const reading = { columns: SHOWN_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
+  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);

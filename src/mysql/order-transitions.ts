@@ -11,7 +11,7 @@ import type {
 } from '../core/ports/order-transitions.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
-import { idIn, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
+import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
@@ -111,7 +111,7 @@ async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder 
   const [order] = await select(
     tx,
     knex('orders')
-      .select(...LOCKED_COLUMNS)
+      .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
       .where({ id: orderId })
       .forUpdate(),
   );
@@ -195,7 +195,7 @@ function lockDue(tx: Transaction, max: number, exceptSales: readonly string[]): 
 const due = (index: 'PRIMARY' | 'expiry', exceptSales: readonly string[]) =>
   knex
     .from(knex.raw('orders FORCE INDEX (??)', [index]))
-    .select<LockedOrder[]>(...LOCKED_COLUMNS)
+    .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
     .whereIn('state', statesBefore('expired'))
     .where('expires_at', '<=', now())
     .whereNotIn('sale_id', exceptSales);

@@ -1,4 +1,3 @@
-import type { Metadata } from '../core/metadata.js';
 import type { FailureReason, Order, OrderState } from '../core/order.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
@@ -22,6 +21,7 @@ declare module 'knex/types/tables.js' {
     coupons: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
+    order_metadata: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     orders: OrderRow;
     outbox: OutboxTableRow;
@@ -123,11 +123,8 @@ export interface OrderRow {
   readonly updated_at: Date;
   readonly expires_at: Date | null;
   readonly paid_at: Date | null;
-  /** JSON. */
-  readonly metadata: string | null;
 }
 
-/** All but the metadata, which only those who show an order read. */
 export const ORDER_COLUMNS = [
   'id',
   'sale_id',
@@ -160,9 +157,12 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
   };
 }
 
-/** We wrote it. */
-export const metadataOf = ({ metadata }: Pick<OrderRow, 'metadata'>): Metadata | null =>
-  metadata === null ? null : (JSON.parse(metadata) as Metadata);
+/** Of an order whose purchase had metadata; other orders have no such row. */
+interface OrderMetadataRow {
+  readonly order_id: string;
+  /** JSON. */
+  readonly metadata: string;
+}
 
 /** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
 interface OrderRangeRow {

@@ -5,8 +5,8 @@ import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '
 import { bigint, given, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
-import { SHOWN_COLUMNS } from './shown-orders.js';
-import { metadataOf, orderOf, type OrderRow } from './tables.js';
+import { metadataOf } from './shown-orders.js';
+import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 /** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
@@ -125,12 +125,13 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   const [row] = await select(
     pool,
     knex('orders')
-      .select(...SHOWN_COLUMNS, 'updated_at')
+      .select(...ORDER_COLUMNS, 'updated_at')
       .where({ user_id: userId, sale_id: saleId, request_id: requestId }),
   );
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
+  const metadata = (await metadataOf(pool, [row.id])).get(row.id) ?? null;
   return {
-    order: { ...orderOf(row), metadata: metadataOf(row), updatedAtMs: row.updated_at.getTime() },
+    order: { ...orderOf(row), metadata, updatedAtMs: row.updated_at.getTime() },
     ...(await moneyOf(pool, row.id)),
     outboxRows: await outboxRowsOf(pool, row),
     nowMs,

@@ -101,21 +101,6 @@ describe('migrate', function () {
     ]);
   });
 
-  it('a column is added to the table of orders without a rebuild: its rows are neither copied nor locked', async () => {
-    await migrate({ url });
-    await server.query(`CREATE TABLE ${database}.probe LIKE ${database}.orders`);
-    await server.query(`ALTER TABLE ${database}.probe DROP COLUMN metadata`);
-    const [metadata] = (await server.query(
-      'SELECT column_type AS type, is_nullable AS nullable FROM information_schema.columns' +
-        ` WHERE table_schema = '${database}' AND table_name = 'orders' AND column_name = 'metadata'`,
-    )) as unknown as [{ type: string; nullable: string }[]];
-    expect(metadata).to.deep.equal([{ type: 'varchar(512)', nullable: 'YES' }]);
-    await server.query(
-      `ALTER TABLE ${database}.probe ADD COLUMN metadata VARCHAR(512)
-       CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, ALGORITHM=INSTANT`,
-    );
-  });
-
   it('waits for another migrator no longer than its time-out', async () => {
     await migrate({ url });
     const name = `CONCAT('seckill.migrate.', MD5('${database}'))`;

@@ -95,12 +95,17 @@ CREATE TABLE orders (
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
   expires_at datetime(3)
   paid_at datetime(3)
-  metadata varchar(512) COLLATE utf8mb4_bin
   UNIQUE KEY active (active_key,user_id)
   KEY batch (batch_id)
   KEY expiry (state,expires_at)
   PRIMARY KEY (id)
   UNIQUE KEY request (user_id,sale_id,request_id)
+);
+
+CREATE TABLE order_metadata (
+  order_id bigint unsigned NOT NULL
+  metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
+  PRIMARY KEY (order_id)
 );
 
 CREATE TABLE order_ranges (

@@ -126,9 +126,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     const refused = new Set(requested.orders.filter((order) => this.#isRefused(order)).map(({ orderId }) => orderId));
     if (refused.size > 0 && requested.singleOut !== true) return { outcome: 'value_refused' };
     const orders = requested.orders.map((order): NewOrder => {
-      if (!refused.has(order.orderId)) return order;
-      const { userId, requestId, quantity } = order.purchase;
-      return { ...order, purchase: { userId, requestId, quantity }, failure: 'refused_by_database' };
+      return refused.has(order.orderId) ? { ...order, failure: 'refused_by_database' } : order;
     });
     if (refused.size > 0 && (refused.size === orders.length || orders.some((order) => this.#isRefused(order)))) {
       throw new OperationalError('mysql', 'a value is refused', { retryable: false });
