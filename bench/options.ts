@@ -12,6 +12,7 @@ const SCENARIOS = [
   'layers',
   'paired',
   'buckets',
+  'neighbours',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -24,7 +25,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, and of `attack`, honest ones and others together; null: each has its own. */
+  /** Requests per second of `flash` and `neighbours`, and of `attack`, honest ones and others together; null: each has its own. */
   readonly rate: number | null;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
@@ -65,6 +66,7 @@ const ABOUT: Record<ScenarioName, string> = {
   layers: 'each admission layer alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
+  neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
 
@@ -105,7 +107,11 @@ function benchCommand(): Command {
     .option('--seconds <s>', 'length of each load (default: its own)', whole(1, 600))
     .option('--connections <n>', 'keep-alive connections', whole(1, 4096), 512)
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
-    .option('--rate <n>', 'requests per second of flash (10000), and of attack in all (2000)', whole(10, 50_000))
+    .option(
+      '--rate <n>',
+      'requests per second of flash (10000), of attack (2000) and neighbours (600) in all',
+      whole(10, 50_000),
+    )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
     .addOption(
       new Option('--admission <state>', 'all admission layers in front of sold-out')

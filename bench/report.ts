@@ -8,7 +8,8 @@ import {
 } from './attack/attack-figures.js';
 import type { LayerCost } from './layers/cost.js';
 import type { CpuUser } from './measure.js';
-import type { LoadFigures, ScenarioResult } from './results.js';
+import { sharesOf, type Case } from './neighbours/phases.js';
+import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
 import type { Comparison, Slice } from './scenarios/paired.js';
 import type { Machine } from './session/machine.js';
 
@@ -80,6 +81,7 @@ export function reportTable(results: readonly ScenarioResult[]): string {
 function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'layers') return [layersTable(result.costs)];
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
+  if (result.kind === 'neighbours') return result.cases.map(neighboursTable);
   return [];
 }
 
@@ -111,9 +113,14 @@ export function reportNotes(report: Report): string {
     'CPU µs each: per accepted purchase; sold-out, flash and attack: per answer',
   ];
   for (const result of results) {
-    if (result.kind !== 'load') continue;
-    lines.push(`${result.scenario}: ${result.about}${result.ranOutOfBuyers ? '; ended early: no buyer was left' : ''}`);
-    for (const problem of result.verdict.problems) lines.push(`${result.scenario}: FAILED: ${problem}`);
+    if (result.kind === 'load') {
+      const early = result.ranOutOfBuyers ? '; ended early: no buyer was left' : '';
+      lines.push(`${result.scenario}: ${result.about}${early}`);
+    }
+    if (result.kind === 'neighbours') {
+      lines.push(...result.cases.map(({ title, about }) => `${result.scenario}: ${title}: ${about}`));
+    }
+    for (const problem of problemsIn(result)) lines.push(`${result.scenario}: FAILED: ${problem}`);
   }
   for (const { goal, measured, met } of goals) {
     lines.push(`goal: ${goal}: ${met ? 'met' : 'NOT met'} (${formatNumber(measured)})`);
@@ -151,6 +158,19 @@ function pairedTable({ against, pairs, ratio }: Comparison): string {
   return renderTable(head, [...rows, ...summary]);
 }
 
+/** How the other sales sold before, during and after. */
+function neighboursTable({ title, phases }: Case): string {
+  const rows = phases.map((phase) => {
+    const { perSecond, landedPerSecond, refused, p50, p99, max, clientP99 } = phase;
+    return [
+      `${phase.name}, ${phase.seconds.toFixed(1)} s`,
+      ...[perSecond, landedPerSecond, refused, p50, p99, max, clientP99].map(formatNumber),
+    ];
+  });
+  const head = ['accepted/s', 'landed/s', 'not accepted', 'p50, ms', 'p99, ms', 'max, ms', 'p99 of the client'];
+  return renderTable([title, ...head], rows);
+}
+
 /** 12,345 for large figures, 12.3 and 0.71 for small ones. */
 export function formatNumber(value: number): string {
   const digits = Math.abs(value) >= 100 || Number.isInteger(value) ? 0 : Math.abs(value) >= 10 ? 1 : 2;
@@ -175,6 +195,9 @@ const HONEST_P99_MS = 100;
 const PAIRED_RATIO = 1.02;
 /** Of the heap, last third to first third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
+
+/** By so much one sale, or one server, may disturb the others. */
+const BESIDE = 0.1;
 
 /** The goals that the scenarios of this run speak about. They are shown, and fail nothing: machines differ. */
 export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
@@ -201,7 +224,7 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     const what = `sold-out${admissionIsOn ? ' with every layer on' : ''}, share of bare node:http`;
     goals.push(atLeast(what, share, admissionIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ADMISSION : SHARE_OF_BARE_HTTP));
   }
-  return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results)];
+  return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results), ...neighboursGoals(results)];
 }
 
 function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
@@ -224,6 +247,21 @@ function pairedGoals(results: readonly ScenarioResult[]): Goal[] {
     const measured = result.comparison.ratio.median;
     const goal = `paired, CPU per purchase of that of ${result.comparison.against} ≤ ${PAIRED_RATIO}`;
     return [{ goal, measured, met: measured <= PAIRED_RATIO }];
+  });
+}
+
+function neighboursGoals(results: readonly ScenarioResult[]): Goal[] {
+  return results.flatMap((result) => {
+    if (result.kind !== 'neighbours') return [];
+    return result.cases.flatMap((one) => {
+      const { rate, landed, p99 } = sharesOf(one);
+      const what = (figure: string): string => `neighbours while ${one.title}, ${figure} of that before`;
+      return [
+        atLeast(what('rate'), rate, 1 - BESIDE),
+        atLeast(what('landed/s'), landed, 1 - BESIDE),
+        { goal: `${what('p99')} ≤ ${1 + BESIDE}`, measured: p99, met: p99 <= 1 + BESIDE },
+      ];
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 import type { LayersFigures } from './layers/layers.js';
 import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
+import type { NeighboursFigures } from './neighbours/phases.js';
 import type { ScenarioName } from './options.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
@@ -33,7 +34,7 @@ export interface LoadFigures {
   readonly verdict: SaleVerdict;
 }
 
-export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | PairedFigures;
+export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | PairedFigures | NeighboursFigures;
 
 /** Turns what was measured into figures. `per` is what CPU is divided by. */
 export function loadFigures(
@@ -68,4 +69,11 @@ export function loadFigures(
 }
 
 /** Something in it makes the bench fail. */
-export const isBad = (result: ScenarioResult): boolean => result.kind === 'load' && result.verdict.problems.length > 0;
+export const isBad = (result: ScenarioResult): boolean => problemsIn(result).length > 0;
+
+/** What a check found; empty when all is right. */
+export function problemsIn(result: ScenarioResult): readonly string[] {
+  if (result.kind === 'load') return result.verdict.problems;
+  if (result.kind !== 'neighbours') return [];
+  return result.cases.flatMap(({ title, problems }) => problems.map((problem) => `${title}: ${problem}`));
+}

@@ -18,7 +18,7 @@ export interface Context {
   readonly generator: LoadGenerator;
 }
 
-/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers` and `paired` take so long for each part. */
+/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers`, `paired` and `neighbours` take so long for each part. */
 const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
@@ -29,6 +29,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   layers: 3,
   paired: 4,
   buckets: 15,
+  neighbours: 15,
   memory: 60,
 };
 
@@ -39,7 +40,7 @@ export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: Scena
  * Requests per second that are due in an open-loop load, unless --rate says otherwise. Of `attack` two cores carry so many
  * besides those who send them.
  */
-const DEFAULT_RATES = { flash: 10_000, attack: 2000 };
+const DEFAULT_RATES = { flash: 10_000, attack: 2000, neighbours: 600 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
   options.rate ?? DEFAULT_RATES[scenario];

@@ -1,4 +1,4 @@
-import { OperationalError } from './errors.js';
+import { OperationalError, SaleInRepair } from './errors.js';
 
 /** Buckets that one run works on at the same time. */
 const AT_ONCE = 8;
@@ -15,13 +15,20 @@ export class BucketFaults {
   /** @throws what is no fault of Redis */
   add(error: unknown): void {
     if (!(error instanceof OperationalError) || error.dependency !== 'redis') throw error;
-    this.#first ??= error;
+    this.#keep(error);
     this.#count++;
   }
 
   addAll(others: BucketFaults): void {
-    this.#first ??= others.#first;
+    if (others.#first !== null) this.#keep(others.#first);
     this.#count += others.#count;
+  }
+
+  /** The first one, but what is broken before what is being rebuilt. */
+  #keep(fault: OperationalError): void {
+    if (this.#first === null || (this.#first instanceof SaleInRepair && !(fault instanceof SaleInRepair))) {
+      this.#first = fault;
+    }
   }
 
   get isEmpty(): boolean {
@@ -52,7 +59,7 @@ export class BucketFaults {
   /** @throws OperationalError redis, if a bucket failed */
   throwIfAny(): void {
     if (this.#first === null) return;
-    if (this.#count === 1) throw this.#first;
+    if (this.#count === 1 || this.#first instanceof SaleInRepair) throw this.#first;
     const { message, retryable } = this.#first;
     throw new OperationalError('redis', `${message}; in all ${this.#count} such faults, the others went on`, {
       retryable,

@@ -30,6 +30,13 @@ export class OperationalError extends Error {
   }
 }
 
+/** Redis refused because the sale is being rebuilt: for some seconds, on purpose, and nothing is broken. */
+export class SaleInRepair extends OperationalError {
+  constructor(what: string) {
+    super('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
+  }
+}
+
 /**
  * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its other
  * jobs must go on (`core/job.ts`).

@@ -1,3 +1,4 @@
+import { SaleInRepair } from './errors.js';
 import type { Clock } from './ports/clock.js';
 import type { Log } from './ports/log.js';
 
@@ -34,7 +35,9 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
       failures++;
       if (failures === 1 || clock.monotonicMs() - loggedMs >= LOG_AGAIN_MS) {
         loggedMs = clock.monotonicMs();
-        log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
+        if (err instanceof SaleInRepair)
+          log.info({ job: job.name, error: err.message }, 'a keeper job waits for a sale that is being rebuilt');
+        else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     }
     await clock.sleep(everyMs, signal);

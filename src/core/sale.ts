@@ -52,6 +52,12 @@ export interface Sale {
   readonly retiredAtMs: number | null;
 }
 
+/** From when on the keeper has something to do for a sale that is not closed; null: a person moves it. */
+export function stepDueMs({ state, opensAtMs, closesAtMs, warmBeforeMs }: Sale): number | null {
+  if (warmBeforeMs === null) return null;
+  return state === 'draft' || state === 'warm' ? opensAtMs - warmBeforeMs : closesAtMs;
+}
+
 /** What an automatic step has seen of a sale; it is not made if any of it has changed since. */
 export type SeenSale = Pick<Sale, 'state' | 'epoch' | 'opensAtMs' | 'closesAtMs' | 'warmBeforeMs'>;
 

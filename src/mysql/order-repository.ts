@@ -19,6 +19,7 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     termsOf: (saleIds) => termsOf(pool, saleIds),
     write: (plan) => writeOrders(pool, plan),
     findByPurchases: (saleId, purchases) => findByPurchases(pool, saleId, purchases),
+    writtenBatches: (batchIds) => writtenBatches(pool, batchIds),
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
     async findOrder(orderId): Promise<ShownOrder | null> {
       const found = knex('orders')
@@ -69,6 +70,15 @@ async function findByPurchases(pool: MysqlPool, saleId: string, purchases: reado
         [...new Set(purchases.map(({ userId }) => userId))],
       ]);
   return rows.map(orderOf).filter((order) => wanted.has(purchaseKey(order)));
+}
+
+/** One entry of the index of each batch, however many rows it has. */
+async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
+  if (batchIds.length === 0) return new Set();
+  const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
+  const sql = batchIds.map(() => one).join(' UNION ALL ');
+  const rows = await pool.query<Pick<OrderRow, 'batch_id'>>(sql, [...batchIds]);
+  return new Set(rows.map((row) => row.batch_id));
 }
 
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {

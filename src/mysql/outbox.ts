@@ -69,20 +69,34 @@ function lease<K extends OutboxKind>(pool: MysqlPool, kind: K, max: number, leas
       kind,
       attempts: attempts + 1,
       createdAtMs: createdAt.getTime(),
-      payload: readPayload<K>(payload),
+      payload: readPayload(kind, payload),
     }));
   });
 }
 
-/** We wrote it, so its shape is not checked; but a row that was damaged by hand must not stop the others. */
-function readPayload<K extends OutboxKind>(payload: string): OutboxPayloads[K] | null {
+/** The lists of each kind of payload: what goes through them must not meet a row that lacks one. */
+const LISTS = {
+  batch_recorded: ['orders', 'failed'],
+  orders_moved: ['orders'],
+} as const;
+
+/** We wrote it, so little is checked; but a row that was damaged by hand must not stop the others. */
+function readPayload<K extends OutboxKind>(kind: K, payload: string): OutboxPayloads[K] | null {
   try {
     const value: unknown = JSON.parse(payload);
-    return typeof value === 'object' ? (value as OutboxPayloads[K] | null) : null;
+    return isPayload(kind, value) ? (value as OutboxPayloads[K]) : null;
   } catch {
     return null;
   }
 }
+
+function isPayload(kind: OutboxKind, value: unknown): boolean {
+  if (kind === 'release') return Array.isArray(value) && value.every(isOfSale);
+  return isOfSale(value) && LISTS[kind].every((name) => Array.isArray(value[name]));
+}
+
+const isOfSale = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && 'saleId' in value && typeof value.saleId === 'string';
 
 /** The index `due_at` alone answers the first statement, however many rows wait; the second reads one row per kind. */
 async function backlog(pool: MysqlPool): Promise<OutboxBacklog[]> {

@@ -1,7 +1,7 @@
-import type { Sale } from '../core/sale.js';
+import { stepDueMs, type Sale } from '../core/sale.js';
 import type { SaleSchedule } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
 
@@ -13,15 +13,21 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
   const sales = () => knex('sales').select(...SALE_COLUMNS);
   const read = async (found: ReturnType<typeof sales>): Promise<Sale[]> => (await select(pool, found)).map(saleOf);
   return {
-    due: (max) =>
-      read(
-        sales()
-          .where('due_at', '<=', now())
-          .whereIn('state', NOT_CLOSED)
-          .where((still) => still.whereNot({ state: 'draft' }).orWhere('closes_at', '>', now()))
-          .orderBy('due_at')
-          .limit(max),
-      ),
+    due(max, behind) {
+      let due = sales()
+        .where('due_at', '<=', now())
+        .whereIn('state', NOT_CLOSED)
+        .where((still) => still.whereNot({ state: 'draft' }).orWhere('closes_at', '>', now()));
+      const sinceMs = behind === undefined ? null : stepDueMs(behind);
+      if (behind !== undefined && sinceMs !== null) {
+        const since = new Date(sinceMs);
+        // The first condition is what the index can follow, and the second leaves out what this page has had.
+        due = due.where('due_at', '>=', since).whereNot((had) => {
+          void had.where({ due_at: since }).where('id', '<=', bigint(behind.saleId));
+        });
+      }
+      return read(due.orderBy(['due_at', 'id']).limit(max));
+    },
 
     toCompare: (afterMs, max) =>
       read(

@@ -121,13 +121,17 @@ async function closeAttempt(
 /** An order that has ended: whether money was taken for it. @throws OperationalError mysql */
 async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswer> {
   const { attempts, provider, refunds } = ports;
-  for (const attempt of await attempts.openOf(order.orderId)) {
+  const open = await attempts.openOf(order.orderId);
+  for (const attempt of open) {
     if (provider === null) return { outcome: 'outcome_unknown' };
     const resolved = await resolveAttempt(attempt, { ...ports, provider });
     if (resolved === 'open') return { outcome: 'outcome_unknown' };
   }
   const owed = await refunds.refundsOf(order.orderId);
-  return { outcome: owed.length > 0 ? 'refund_due' : 'wrong_state', order };
+  if (owed.length > 0) return { outcome: 'refund_due', order };
+  // A buyer may have opened more than are read at once: what became of those is not known yet.
+  const hasMore = open.length > 0 && (await attempts.openOf(order.orderId)).length > 0;
+  return hasMore ? { outcome: 'outcome_unknown' } : { outcome: 'wrong_state', order };
 }
 
 /**

@@ -14,6 +14,8 @@ export interface HandlePorts extends RecordPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
+  /** Takes over marks that Redis does not answer, with their acks. Absent: they are waited for. */
+  readonly beside?: (work: Promise<void>) => void;
 }
 
 export interface HandleOptions extends RecordOptions {
@@ -154,21 +156,60 @@ async function retryOrPark(
   await delivery.retryAfter(delayMs);
 }
 
-/** All in one go; if that fails, sale by sale, so that a sale in repair does not hold up the others. */
+/** A mark takes some ms. So long a loop waits for it, then it goes on with other sales. */
+const MARK_WAIT_MS = 250;
+
+/** Sale by sale: one that is in repair, or whose Redis server does not answer, does not hold up the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
-  const startedMs = ports.clock.monotonicMs();
+  const { clock, beside } = ports;
+  const sales = bySale(recorded).map((ofSale) => new Marking(ofSale, ports));
+  const ended = Promise.all(sales.map((sale) => sale.ended));
+  if (beside === undefined) return void (await ended);
+  const waiting = new AbortController();
   try {
-    await ports.store.markRecorded(recorded);
-    ports.metrics.markedRecorded(ports.clock.monotonicMs() - startedMs);
-    await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
-  } catch (error) {
-    if (!(error instanceof OperationalError)) throw error;
-    const saleIds = new Set(recorded.map(({ batch }) => batch.saleId));
-    if (saleIds.size > 1) {
-      const oneSale = (saleId: string) => recorded.filter(({ batch }) => batch.saleId === saleId);
-      await Promise.all([...saleIds].map((saleId) => markAndAck(oneSale(saleId), ports)));
-    } else await Promise.all(recorded.map((one) => notMarked(one, error, ports)));
+    await Promise.race([ended, clock.sleep(MARK_WAIT_MS, waiting.signal)]);
+  } finally {
+    waiting.abort();
+  }
+  const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
+  for (const { ended: marked } of late) beside(marked);
+  // An ack is always waited for: a broker that is slow must not be asked for more.
+  await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
+}
+
+/** Nearly always it is one sale. */
+function bySale(recorded: readonly Recorded[]): readonly (readonly Recorded[])[] {
+  const first = recorded[0]?.batch.saleId;
+  if (recorded.every(({ batch }) => batch.saleId === first)) return [recorded];
+  const sales = new Map<string, Recorded[]>();
+  for (const one of recorded) {
+    const ofSale = sales.get(one.batch.saleId);
+    if (ofSale === undefined) sales.set(one.batch.saleId, [one]);
+    else ofSale.push(one);
+  }
+  return [...sales.values()];
+}
+
+/** The marks of one sale, then the acks of their deliveries. */
+class Marking {
+  waitsForRedis = true;
+  readonly ended: Promise<void>;
+
+  constructor(recorded: readonly Recorded[], ports: HandlePorts) {
+    this.ended = this.#run(recorded, ports);
+  }
+
+  async #run(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
+    const startedMs = ports.clock.monotonicMs();
+    try {
+      await ports.store.markRecorded(recorded).finally(() => (this.waitsForRedis = false));
+      ports.metrics.markedRecorded(ports.clock.monotonicMs() - startedMs);
+      await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      await Promise.all(recorded.map((one) => notMarked(one, error, ports)));
+    }
   }
 }
 

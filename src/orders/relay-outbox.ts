@@ -1,5 +1,5 @@
 import { jittered } from '../core/back-off.js';
-import { OperationalError } from '../core/errors.js';
+import { OperationalError, SaleInRepair } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
@@ -57,17 +57,21 @@ export function relayOutbox<K extends OutboxKind>(
           if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));
           if (rows.length < max) break;
         }
-        if (errors.length > 0) throw errors[0];
+        throwWorst(errors);
       },
     },
     {
       name: `relay-outbox:${kind}:troubled`,
       async runOnce(): Promise<void> {
-        const [error] = await relay.tryTroubled();
-        if (error !== undefined) throw error;
+        throwWorst(await relay.tryTroubled());
       },
     },
   ];
+}
+
+/** The run has failed; a sale that is being rebuilt is the least reason for that. */
+function throwWorst(errors: readonly unknown[]): void {
+  if (errors.length > 0) throw errors.find((error) => !(error instanceof SaleInRepair)) ?? errors[0];
 }
 
 /** A sale in trouble. */

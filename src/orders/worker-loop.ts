@@ -88,7 +88,7 @@ export class WorkerLoop {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
-    this.#ports = ports;
+    this.#ports = { ...ports, beside: (work) => this.#leaveBeside(work) };
     this.#options = { ...DEFAULTS, ...options };
   }
 
@@ -151,11 +151,14 @@ export class WorkerLoop {
     const taken = inRepair.slice(0, Math.max(0, room));
     if (taken.length === 0) return inRepair;
     this.#countAside(taken.length);
-    const ended = this.#endAside(taken, sinceMs, tries)
-      .catch((error: unknown) => this.#ports.onBug(error))
-      .finally(() => this.#aside.delete(ended));
-    this.#aside.add(ended);
+    this.#leaveBeside(this.#endAside(taken, sinceMs, tries));
     return inRepair.slice(taken.length);
+  }
+
+  /** Work that the loops do not wait for, but `stop` does. */
+  #leaveBeside(work: Promise<void>): void {
+    const ended = work.catch((error: unknown) => this.#ports.onBug(error)).finally(() => this.#aside.delete(ended));
+    this.#aside.add(ended);
   }
 
   async #endAside(set: readonly BatchDelivery[], sinceMs: number, triesBefore: number): Promise<void> {

@@ -41,7 +41,7 @@ import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
-import { pingRedis, type RedisConnection } from '../redis/connection.js';
+import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
 import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
@@ -126,7 +126,7 @@ export function planJobs(
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
-  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingRedis(redis)]));
+  const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql, points);
   const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
@@ -168,7 +168,7 @@ export function planJobs(
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
 
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
-    [everyMs, runSchedule({ schedule, sales: admin, readiness, metrics, log }, { everyMs })],
+    [everyMs, runSchedule({ schedule, sales: admin, readiness, clock, metrics, log }, { everyMs })],
     [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
 
     // Changes of sales that Redis has not followed yet are finished.
@@ -282,7 +282,8 @@ export function planJobs(
     // What is younger than `safeAgeMs` is not compared.
     const limits = { afterMs: Math.max(retireAfterMs, safeAgeMs), markerAgeMs };
     jobs.push([everyMs, retireSales(ports, limits)]);
-    jobs.push([everyMs, forgetRetiredSales({ sales: ports.sales, store: createSaleStore(redis) })]);
+    const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
+    jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: snapshotCacheMs })]);
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };

@@ -10,7 +10,7 @@ import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 interface MarkRecordedPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'markRecorded'>;
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly repository: Pick<OrderRepository, 'writtenBatches' | 'findByPurchases'>;
   readonly metrics: Pick<RecoveryMetrics, 'markedLate'>;
 }
 
@@ -23,7 +23,7 @@ interface MarkRecordedOptions {
 
 /**
  * Marks batches as recorded that MySQL has and Redis still holds in `pending`: a worker died, or lost Redis, between
- * COMMIT and the mark.
+ * COMMIT and the mark. Most that wait there were never written; of these only the ids are read.
  */
 export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOptions): Job {
   return {
@@ -41,7 +41,8 @@ async function markBucket(
   { store, repository, metrics }: MarkRecordedPorts,
   { afterMs, maxPerBucket }: MarkRecordedOptions,
 ): Promise<void> {
-  for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket)) {
+  const written = (batchIds: readonly string[]): Promise<Set<string>> => repository.writtenBatches(batchIds);
+  for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
     const { batch } = decoded;

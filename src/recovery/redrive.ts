@@ -64,6 +64,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
         const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
         const due = await asked.catch((error: unknown) => {
           dry.add(nameOf(ref));
+          left += wanted; // nothing was taken, so far as we know: the other buckets have their share
           throw error;
         });
         windows.goOn(ref, due.nextFromMs);

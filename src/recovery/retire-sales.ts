@@ -1,3 +1,4 @@
+import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { purchaseKey } from '../core/purchase.js';
@@ -57,6 +58,8 @@ const DUE_MAX = 10_000;
 const TRIED_MAX = 50;
 /** A sale that was kept is looked at again after so long. */
 const TRY_AGAIN_MS = 10 * 60_000;
+/** One whose Redis did not answer, after so long: those of another server come first. */
+const UNREADABLE_AGAIN_MS = 60_000;
 /** Requests whose rows one statement looks up. */
 const REQUESTS_PER_READ = 500;
 
@@ -66,8 +69,8 @@ const REQUESTS_PER_READ = 500;
  */
 export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
   const { sales, clock, log, metrics } = ports;
-  /** saleId → why it was kept, and when it is tried again. */
-  let kept = new Map<string, { readonly why: Kept; readonly dueMs: number }>();
+  /** saleId → why it was kept (null: it could not be read), and when it is tried again. */
+  let kept = new Map<string, { readonly why: Kept | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
     async runOnce(): Promise<void> {
@@ -89,6 +92,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
         } catch (error) {
           if (!(error instanceof OperationalError)) throw error;
           failure ??= error; // one bucket that does not answer must not keep the other sales
+          kept.set(saleId, { why: null, dueMs: clock.monotonicMs() + UNREADABLE_AGAIN_MS });
         }
       }
       if (failure !== null) throw failure;
@@ -158,20 +162,30 @@ export interface ForgetPorts {
   readonly store: Pick<SaleStore, 'forget'>;
 }
 
-/** Longer than a program believes its sale snapshot: by then none asks Redis for the sale. */
+/** An api may keep a sale snapshot in memory for so long. */
 const FORGET_AFTER_MS = 60_000;
 /** Sales that Redis forgets in one run. */
 const FORGOTTEN_PER_RUN = 100;
 
-/** Removes retired sales from Redis. If this process dies in between, the next run removes what is left. */
-export function forgetRetiredSales({ sales, store }: ForgetPorts): Job {
+/**
+ * Removes retired sales from Redis, when no program believes an older snapshot of them any more. If this process dies in
+ * between, the next run removes what is left.
+ * @param options `snapshotMs`: how long apis share a snapshot
+ */
+export function forgetRetiredSales(
+  { sales, store }: ForgetPorts,
+  { snapshotMs }: { readonly snapshotMs: number },
+): Job {
   return {
     name: 'forget-retired-sales',
     async runOnce(): Promise<void> {
-      for (const sale of await sales.toForget(FORGET_AFTER_MS, FORGOTTEN_PER_RUN)) {
+      const faults = new BucketFaults();
+      const forget = async (sale: Sale): Promise<void> => {
         await store.forget(sale);
         await sales.forgotten(sale.saleId);
-      }
+      };
+      await faults.forEach(await sales.toForget(FORGET_AFTER_MS + snapshotMs, FORGOTTEN_PER_RUN), forget, 1);
+      faults.throwIfAny();
     },
   };
 }

@@ -1,3 +1,5 @@
+import { BucketFaults } from '../core/bucket-faults.js';
+import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
 import { MemoryTrend, type ServerMemory } from '../core/store-memory.js';
@@ -12,8 +14,8 @@ export function watchRedisMemory({
   clock,
   metrics,
 }: {
-  /** @throws OperationalError redis */
-  readonly readMemory: () => Promise<readonly ServerMemory[]>;
+  /** Of every server; its fault, if it does not answer. */
+  readonly readMemory: () => Promise<readonly (ServerMemory | OperationalError)[]>;
   readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly metrics: Pick<RecoveryMetrics, 'redisMemory'>;
 }): Job {
@@ -22,13 +24,21 @@ export function watchRedisMemory({
   return {
     name: 'watch-redis-memory',
     async runOnce(): Promise<void> {
-      const servers = await readMemory();
-      trends = new Map(servers.map(({ server }) => [server, trends.get(server) ?? new MemoryTrend()]));
+      const servers: ServerMemory[] = [];
+      const faults = new BucketFaults();
+      for (const one of await readMemory()) {
+        if (one instanceof OperationalError) faults.add(one);
+        else servers.push(one);
+      }
+      const known = servers.map(({ server }) => [server, trends.get(server) ?? new MemoryTrend()] as const);
+      // while some do not answer, none is known to be gone
+      trends = new Map(faults.isEmpty ? known : [...trends, ...known]);
       metrics.redisMemory(
         servers.map((memory) => {
           return { ...memory, daysLeft: trends.get(memory.server)?.daysLeft(memory, clock.monotonicMs()) ?? null };
         }),
       );
+      faults.throwIfAny();
     },
   };
 }

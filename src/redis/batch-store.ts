@@ -1,6 +1,6 @@
 import { Cluster } from 'ioredis';
 import { bucketsOfBatch, type Batch } from '../core/batch.js';
-import { Bug, OperationalError } from '../core/errors.js';
+import { Bug, OperationalError, SaleInRepair } from '../core/errors.js';
 import { encodeOrderNotifications } from '../core/order-notifications.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { purchaseKey, type Purchase } from '../core/purchase.js';
@@ -74,8 +74,16 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
     },
 
-    stalePending: (ref, olderThanMs, max) =>
-      asOperationalError('read pending batches', () => stalePending(redis, ref, olderThanMs, max)),
+    async stalePending(ref, olderThanMs, max, wanted): Promise<PendingBatch[]> {
+      const what = 'read pending batches';
+      const keys = bucketKeys(ref);
+      let stale = await asOperationalError(what, () => staleIn(redis, keys, olderThanMs, max));
+      if (wanted !== undefined && stale.length > 0) {
+        const those = await wanted(stale.map(({ batchId }) => batchId));
+        stale = stale.filter(({ batchId }) => those.has(batchId));
+      }
+      return asOperationalError(what, () => withBodies(redis, keys, stale));
+    },
 
     takeDue: (ref, terms) => asOperationalError('take batches', () => takeDue(connection, ref, terms)),
 
@@ -265,7 +273,7 @@ async function releaseOne(run: RedisConnection['run'], release: Release, bucket:
 /** A repair takes seconds, and everything after it is safe to repeat. */
 function throwIfInRepair(what: string, words: readonly unknown[]): void {
   if (!words.includes('repairing')) return;
-  throw new OperationalError('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
+  throw new SaleInRepair(what);
 }
 
 const keysIn = (list: unknown): Set<string> => new Set(asList(list).map(String));
@@ -311,20 +319,19 @@ async function countPending(redis: RedisClient, refs: readonly BucketRef[]): Pro
   });
 }
 
-async function stalePending(
+async function staleIn(
   redis: RedisClient,
-  ref: BucketRef,
+  keys: BucketKeys,
   olderThanMs: number,
   max: number,
-): Promise<PendingBatch[]> {
-  const keys = bucketKeys(ref);
+): Promise<{ batchId: string; ageMs: number }[]> {
   const nowMs = await serverNowMs(redis, keys.pending);
   const found = await redis.zrangebyscore(keys.pending, 0, nowMs - olderThanMs, 'WITHSCORES', 'LIMIT', 0, max);
   const stale: { batchId: string; ageMs: number }[] = [];
   for (let i = 0; i < found.length; i += 2) {
     stale.push({ batchId: found[i] as string, ageMs: nowMs - Number(found[i + 1]) });
   }
-  return withBodies(redis, keys, stale);
+  return stale;
 }
 
 async function takeDue(

@@ -17,8 +17,8 @@ export interface RedisConnection {
   readonly markerLifeMs: number;
   /** Every server that may hold keys: one, or the masters of a cluster. */
   masters(): readonly Redis[];
-  /** How many of our scripts every server knows. @throws what the driver throws */
-  scriptsLoaded(): Promise<number>;
+  /** How many of our scripts each of these servers knows; absent: every server. @throws what the driver throws */
+  scriptsLoaded(servers?: readonly Redis[]): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     run: scripts.run,
     markerLifeMs: options.markerLifeMs ?? MARKER_LIFE_MS,
     masters: () => mastersOf(redis),
-    scriptsLoaded: () => scripts.loaded(mastersOf(redis)),
+    scriptsLoaded: (servers = mastersOf(redis)) => scripts.loaded(servers),
     close: async () => {
       await redis.quit().catch(() => undefined);
       redis.disconnect(); // quit does not close the connections to sentinels
@@ -134,11 +134,12 @@ export async function eachOrFault<R, T>(
   return asked.map((one) => (one.status === 'fulfilled' ? one.value : redisFault(what, one.reason)));
 }
 
-/** Resolves when every server answers. @throws OperationalError redis */
-export async function pingRedis({ redis, masters }: RedisConnection): Promise<void> {
+/** Resolves when a server answers: for what is not in one certain server. @throws OperationalError redis */
+export async function pingAnyServer({ redis, masters }: Pick<RedisConnection, 'redis' | 'masters'>): Promise<void> {
   const servers = masters();
   if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // says why there is none
-  await asOperationalError('ping', () => Promise.all(servers.map((server) => server.ping())));
+  const pings = servers.map((server) => server.ping());
+  await asOperationalError('ping', () => Promise.any(pings).catch(async () => pings[0]));
 }
 
 /**

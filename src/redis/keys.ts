@@ -37,8 +37,9 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
   };
 }
 
-export const snapshotKey = (saleId: string): string => `sk:card:${saleId}`;
-export const snapshotLockKey = (saleId: string): string => `sk:card:${saleId}:lock`;
+// In the slot of the first bucket: a server that is away takes the snapshots of its own sales with it, and no others.
+export const snapshotKey = (saleId: string): string => `sk:card:{${saleId}:0}`;
+export const snapshotLockKey = (saleId: string): string => `sk:card:{${saleId}:0}:lock`;
 
 /** Closed sales that somebody needs and that cannot be trusted: the keeper rebuilds these. */
 export const REPAIR_ASKS_KEY = 'sk:asked';

@@ -1,13 +1,13 @@
 import type { Redis } from 'ioredis';
 import type { ServerMemory } from '../core/store-memory.js';
-import { asOperationalError, type RedisConnection } from './connection.js';
+import type { OperationalError } from '../core/errors.js';
+import { eachOrFault, type RedisConnection } from './connection.js';
 
-/**
- * The memory of every server that holds keys.
- * @throws OperationalError redis
- */
-export function readRedisMemory({ masters }: Pick<RedisConnection, 'masters'>): Promise<ServerMemory[]> {
-  return asOperationalError('read the memory of the servers', () => Promise.all(masters().map(memoryOf)));
+/** The memory of every server that holds keys, or its fault. Never rejects. */
+export function readRedisMemory({
+  masters,
+}: Pick<RedisConnection, 'masters'>): Promise<(ServerMemory | OperationalError)[]> {
+  return eachOrFault('read the memory of the servers', masters(), memoryOf);
 }
 
 async function memoryOf(server: Redis): Promise<ServerMemory> {

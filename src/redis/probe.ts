@@ -11,16 +11,17 @@ export interface RedisProbe {
 const SKEW_MAX_MS = 2000;
 
 /** Every server answers, in time, and not far from our clock: a program may start. Never throws. */
-export async function probeRedis({ redis, masters, scriptsLoaded }: RedisConnection): Promise<RedisProbe> {
+export const probeRedis = (connection: RedisConnection): Promise<RedisProbe> => probe(connection, connection.masters());
+
+async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
   try {
-    const servers = masters();
     if (servers.length === 0) return { ok: false, detail: 'there is no connection to Redis' };
     if (redis instanceof Cluster && !(await Promise.all(servers.map(isClusterUp))).every(Boolean)) {
       return { ok: false, detail: 'the Redis cluster is down: see CLUSTER INFO' };
     }
     const skews = await Promise.all(servers.map(skewOf));
     const skewMs = skews.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most));
-    const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded()} of ${SCRIPT_NAMES.length} scripts loaded`;
+    const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded(servers)} of ${SCRIPT_NAMES.length} scripts loaded`;
     if (Math.abs(skewMs) <= SKEW_MAX_MS) return { ok: true, detail };
     return { ok: false, detail: `${detail}: more than ${SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
   } catch (error) {
@@ -29,18 +30,46 @@ export async function probeRedis({ redis, masters, scriptsLoaded }: RedisConnect
 }
 
 /**
- * The same, and none has said that its disk refuses the append-only file: a program is ready. Such a server still answers
- * what reads, and heals by itself when there is space again. Never throws.
+ * The same, and it has not said that its disk refuses the append-only file: a program is ready. Such a server still answers
+ * what reads, and heals by itself when there is space again. In a cluster one such server is enough: the others stop their
+ * own sales, and who sends buyers to ready programs must not stop all of them. Never throws.
  */
 export async function probeRedisWrites(connection: RedisConnection): Promise<RedisProbe> {
-  const probe = await probeRedis(connection);
-  if (!probe.ok) return probe;
+  const servers = connection.masters();
+  if (servers.length <= 1) return probeWrites(connection, servers);
+  const probes = await Promise.all(
+    servers.map(async (server) => {
+      const { host = '', port = 0 } = server.options;
+      return { where: `${host}:${port}`, ...(await inTime(probeWrites(connection, [server]))) };
+    }),
+  );
+  const bad = probes.filter(({ ok }) => !ok);
+  const good = probes.find(({ ok }) => ok);
+  const detail = bad.map((one) => `${one.where}: ${one.detail}`).join('; ');
+  if (good === undefined) return { ok: false, detail };
+  return { ok: true, detail: bad.length === 0 ? good.detail : `${detail}; the sales on other servers go on` };
+}
+
+async function probeWrites(connection: RedisConnection, servers: readonly Redis[]): Promise<RedisProbe> {
+  const probed = await probe(connection, servers);
+  if (!probed.ok) return probed;
   try {
-    if ((await Promise.all(connection.masters().map(writesItsLog))).every(Boolean)) return probe;
+    if ((await Promise.all(servers.map(writesItsLog))).every(Boolean)) return probed;
     return { ok: false, detail: 'Redis cannot write its append-only file and refuses writes: is its disk full?' };
   } catch (error) {
     return { ok: false, detail: reasonOf(error) };
   }
+}
+
+/** Whoever asks whether we are ready waits for a second at most; a server that hangs is not to use that up. */
+const PROBE_WAIT_MS = 500;
+
+async function inTime(probed: Promise<RedisProbe>): Promise<RedisProbe> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<RedisProbe>((resolve) => {
+    timer = setTimeout(() => resolve({ ok: false, detail: 'Redis did not answer in time' }), PROBE_WAIT_MS);
+  });
+  return Promise.race([probed, late]).finally(() => clearTimeout(timer));
 }
 
 const writesItsLog = async (server: Redis): Promise<boolean> =>

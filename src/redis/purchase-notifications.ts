@@ -12,27 +12,88 @@ import type {
   PurchaseNotificationsSender,
   PurchaseRef,
 } from '../core/ports/purchase-notifications.js';
-import { createSubscriberClient } from './client.js';
+import { createSubscriberClient, type RedisClient } from './client.js';
 import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
 import { notificationsChannel } from './keys.js';
 
 /** The sender, on the connection that the program has. A channel without subscribers costs one short query. */
 export function createPurchaseNotificationsSender({ redis }: RedisConnection): PurchaseNotificationsSender {
-  // a cluster passes a message on to all its servers, but each knows only its own subscribers
-  const servers = (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('all') : [redis]);
+  const servers = new Servers(redis);
   return {
     async hasListeners(saleId): Promise<boolean> {
-      const countAt = (server: Redis) => server.pubsub('NUMSUB', notificationsChannel(saleId));
-      const replies = await asOperationalError('count subscribers', () => Promise.all(servers().map(countAt)));
-      return replies.some((reply) => Number((reply as unknown[])[1]) > 0);
+      const channel = notificationsChannel(saleId);
+      return asOperationalError('count subscribers', async () => {
+        const counts = await servers.askAll(async (server) => Number((await server.pubsub('NUMSUB', channel))[1]));
+        return counts.some((count) => count > 0);
+      });
     },
     async send(saleId, notifications): Promise<void> {
+      const body = encodeOrderNotifications(notifications);
       await asOperationalError('publish notifications', () =>
-        redis.publish(notificationsChannel(saleId), encodeOrderNotifications(notifications)),
+        servers.askOne((server) => server.publish(notificationsChannel(saleId), body)),
       );
     },
   };
 }
+
+/**
+ * The server, or those of a cluster: it passes a message on to all of them, but each knows only its own subscribers. One
+ * that does not answer delivers nothing either, so what the others say is the answer, and nobody waits for that one again
+ * until it has answered: it must not hold up the notifications of all sales.
+ */
+class Servers {
+  readonly #redis: RedisClient;
+  /** Names of those that left the last question open. */
+  readonly #silent = new Set<string>();
+
+  constructor(redis: RedisClient) {
+    this.#redis = redis;
+  }
+
+  /** @returns the answers of those that answer @throws what the driver throws, when none does */
+  async askAll<T>(question: (server: Redis) => Promise<T>): Promise<T[]> {
+    const servers = this.#all();
+    if (servers.length === 0) await this.#redis.ping(); // says why there is none
+    const waitFor = servers.some((server) => !this.#isSilent(server))
+      ? servers.map((server) => !this.#isSilent(server))
+      : servers.map(() => true);
+    const asked = servers.map((server) => this.#ask(server, question));
+    const settled = await Promise.allSettled(asked.filter((_, index) => waitFor[index]));
+    const answers = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);
+    const [first] = settled;
+    if (answers.length === 0 && first?.status === 'rejected') throw first.reason;
+    return answers;
+  }
+
+  /** Any one of them. @throws what the driver throws */
+  async askOne<T>(question: (server: Redis) => Promise<T>): Promise<T> {
+    const servers = this.#all();
+    const server = servers.find((one) => one.status === 'ready' && !this.#isSilent(one)) ?? servers[0];
+    if (server === undefined) return question(this.#redis as Redis);
+    return this.#ask(server, question);
+  }
+
+  #all(): readonly Redis[] {
+    return this.#redis instanceof Cluster ? this.#redis.nodes('all') : [this.#redis];
+  }
+
+  #isSilent(server: Redis): boolean {
+    return this.#silent.has(nameOf(server));
+  }
+
+  /** A rejection that nobody waits for is no unhandled one. */
+  #ask<T>(server: Redis, question: (server: Redis) => Promise<T>): Promise<T> {
+    const asked = question(server);
+    asked.then(
+      () => this.#silent.delete(nameOf(server)),
+      () => this.#silent.add(nameOf(server)),
+    );
+    return asked;
+  }
+}
+
+/** The connection to a server that comes back is a new one. */
+const nameOf = ({ options: { host = '', port = 0 } }: Redis): string => `${host}:${port}`;
 
 export interface PurchaseNotificationsOptions extends RedisOptions {
   /** How long a sale without listeners stays subscribed, in ms: the next buyer often comes soon. */

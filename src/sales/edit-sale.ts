@@ -94,7 +94,7 @@ export interface SaleEditorPorts {
   readonly sales: Pick<SaleRepository, 'find'>;
   readonly admin: Pick<SaleAdmin, 'close'>;
   readonly store: SaleEditStore & Pick<SaleStore, 'forget'>;
-  readonly stock: Pick<StockStore, 'readSale'>;
+  readonly stock: Pick<StockStore, 'readSale' | 'askForRepair'>;
   readonly transfers: TransferStore;
   readonly cache: Pick<SaleSnapshotCache, 'forget'>;
   readonly nowMs: () => number;
@@ -145,7 +145,8 @@ export class SaleEditor {
   }
 
   /**
-   * Makes an edit in Redis and ends it in MySQL; also one that another process began, or is making right now.
+   * Makes an edit in Redis and ends it in MySQL; also one that another process began, or is making right now. Redis has
+   * forgotten a retired sale, so what MySQL has is the end there; a closed one is rebuilt when somebody asks.
    * @returns `waits` while the sale cannot be changed in Redis
    * @throws OperationalError; repeat it
    */
@@ -155,8 +156,11 @@ export class SaleEditor {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       const sale = await sales.find(edit.saleId);
       if (sale === null) return 'refused';
-      const word = await this.#inRedis(sale, edit);
-      if (word === 'unavailable') return 'waits';
+      const word = sale.retiredAtMs === null ? await this.#inRedis(sale, edit) : edit.units < 0 ? 'refused' : 'done';
+      if (word === 'unavailable') {
+        if (sale.state === 'closed') await this.#ports.stock.askForRepair(sale.saleId);
+        return 'waits';
+      }
       const ended =
         word === 'moved' ? 'moved' : word === 'refused' ? await edits.refuse(edit) : await edits.finish(edit);
       if (ended === 'done' || ended === 'refused') return ended;

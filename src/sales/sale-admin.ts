@@ -7,7 +7,7 @@ import { overlapsOf, type Overlap } from './new-sale.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
-  readonly store: Pick<SaleStore, 'warm' | 'setState'>;
+  readonly store: Pick<SaleStore, 'warm' | 'setState' | 'forget'>;
   readonly cache: SaleSnapshotCache;
 }
 
@@ -99,7 +99,9 @@ export class SaleAdmin {
     if (sale.state !== 'draft' && sale.state !== 'warm') return { outcome: 'wrong_state', sale };
     if (seen !== undefined && !isAsSeen(sale, seen)) return { outcome: 'wrong_state', sale };
     await this.#ports.store.warm(sale);
-    return this.#moved(saleId, 'warm', actor, seen);
+    const answer = await this.#moved(saleId, 'warm', actor, seen);
+    if (answer.outcome === 'not_found') await this.#ports.store.forget(sale); // it was deleted while we loaded it
+    return answer;
   }
 
   async open(saleId: string, actor: string, seen?: SeenSale): Promise<SaleAdminAnswer> {

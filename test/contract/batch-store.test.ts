@@ -334,6 +334,25 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.batches.stalePending(firstBucket(sale), 3_600_000, 10)).to.deep.equal([]);
       });
 
+      it('of these only the wanted ones, and asks which only where there are some', async () => {
+        const never = async (): Promise<Set<string>> => expect.fail('there are none to ask about');
+        expect(await world.batches.stalePending(firstBucket(sale), 0, 10, never)).to.deep.equal([]);
+        const [first, second, third] = [await deducted('u1'), await deducted('u2'), await deducted('u3')];
+        await world.elapse(5);
+        const asked: string[][] = [];
+        const found = await world.batches.stalePending(firstBucket(sale), 0, 10, async (batchIds) => {
+          asked.push([...batchIds]);
+          return new Set([second.batchId, 'another']);
+        });
+        expect(asked.map((ids) => ids.toSorted())).to.deep.equal([
+          [first, second, third].map(({ batchId }) => batchId).toSorted(),
+        ]);
+        expect(found.map(({ batchId, body }) => [batchId, body])).to.deep.equal([[second.batchId, second.body]]);
+        const broken = async (): Promise<Set<string>> => Promise.reject(new Error('not of Redis'));
+        const error = await world.batches.stalePending(firstBucket(sale), 0, 10, broken).catch((one: Error) => one);
+        expect(error).to.include({ message: 'not of Redis' });
+      });
+
       it('names the buckets that have a batch pending, of any number of buckets', async () => {
         const other = await openSale(world, { buckets: 2 });
         const refs = [

@@ -310,6 +310,18 @@ for (const [name, createWorld] of WORLDS) {
       expect((await world.outboxOf(batchId)).releases).to.deep.equal([release]);
     });
 
+    it('says of which batches there is a row', async () => {
+      const sale = await world.sales.create(newSale());
+      const [written, other, third] = ['ann', 'bob', 'cid'].map((user) => batchOf(sale, purchasesOf(user, `${user}2`)));
+      if (!written || !other || !third) throw new Error('three batches are needed');
+      await write(rowsOf(written));
+      await write(rowsOf(other).slice(0, 1));
+      const asked = [third, written, other].map(({ batchId }) => batchId);
+      expect(await world.orders.writtenBatches(asked)).to.deep.equal(new Set([written.batchId, other.batchId]));
+      expect(await world.orders.writtenBatches([])).to.deep.equal(new Set());
+      expect(await world.orders.writtenBatches([third.batchId])).to.deep.equal(new Set());
+    });
+
     it('a look-up finds a row under any batch, and only in its own sale', async () => {
       const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
       const rows = rowsOf(batchOf(sale, purchasesOf('ann/k1', 'ann/k2')));

@@ -11,8 +11,8 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 400;
 const MOVED: OrdersMoved = { move: 'paid', saleId: '7', orders: ['11', '12'] };
 
-/** No JSON, and JSON that is no payload. */
-const UNREADABLE = ['{broken', '5', '"text"'];
+/** No JSON, and JSON that is no payload of `orders_moved`. */
+const UNREADABLE = ['{broken', '5', '"text"', '{}', '[]', '{"move":"paid","saleId":"7"}'];
 let unreadable = 0;
 
 /** An outbox that only this file uses: rows of other suites would be leased too. */
@@ -202,6 +202,24 @@ for (const [name, createWorld] of [
         ...broken.map((outboxId) => [outboxId, null]),
         [good, MOVED],
       ]);
+    });
+
+    it('every payload that we write can be read', async () => {
+      const recorded = { batchId: 'b1', saleId: '7', orders: ['11'], failed: [], paymentWindowMs: 1000 };
+      const release = {
+        saleId: '7',
+        bucket: 0,
+        userId: 'u',
+        requestId: 'k',
+        orderId: '1',
+        batchId: '',
+        withUnits: true,
+      };
+      await world.add('batch_recorded', recorded);
+      await world.add('release', [release, release]);
+      const [first] = await world.outbox.lease('batch_recorded', 10, LEASE_MS);
+      const [second] = await world.outbox.lease('release', 10, LEASE_MS);
+      expect([first?.payload, second?.payload]).to.deep.equal([recorded, [release, release]]);
     });
 
     it('backlog: rows that are not done, leased or not, and the age of the oldest, for each kind', async () => {

@@ -5,7 +5,7 @@ import type {
   PurchaseNotifications,
   PurchaseNotificationsSender,
 } from '../../src/core/ports/purchase-notifications.js';
-import { connectRedis } from '../../src/redis/connection.js';
+import { connectRedis, pingAnyServer } from '../../src/redis/connection.js';
 import { notificationsChannel } from '../../src/redis/keys.js';
 import {
   createPurchaseNotificationsSender,
@@ -214,6 +214,58 @@ for (const [name, createWorld] of [
     });
   });
 }
+
+describe('notifications in a cluster of which one server hangs', function () {
+  this.timeout(90_000);
+  const REPLY_MS = 1500;
+
+  it('nobody waits for it, what is sent arrives, and a listener that was there goes elsewhere [R8]', async () => {
+    const cluster = await startRedisCluster();
+    const options = { url: cluster.url, replyTimeoutMs: REPLY_MS, connectTimeoutMs: 3000 };
+    const connection = await connectRedis(options, silentLog);
+    const notifications = openPurchaseNotifications(options, silentLog);
+    const sender = createPurchaseNotificationsSender(connection);
+    const saleId = freshSaleId();
+    const received: (OrderNotification | null)[] = [];
+    try {
+      const purchase = { saleId, userId: 'ann', requestId: 'k1' };
+      notifications.listen(purchase, (notification) => void received.push(notification));
+      await until('the subscription is ready', () => sender.hasListeners(saleId));
+      const where = await Promise.all(
+        cluster.admin.map(async (server) => Number((await server.pubsub('NUMSUB', notificationsChannel(saleId)))[1])),
+      );
+      const hung = where.indexOf(0);
+      cluster.servers[hung]?.signal('SIGSTOP');
+      await sender.hasListeners(saleId);
+      received.length = 0;
+      for (let sent = 1; sent <= 20; sent++) {
+        const startedMs = performance.now();
+        await pingAnyServer(connection);
+        expect(await sender.hasListeners(saleId)).to.equal(true);
+        expect(await sender.hasListeners(freshSaleId())).to.equal(false);
+        await sender.send(saleId, [notificationOf('k1', { orderId: String(sent) })]);
+        expect(performance.now() - startedMs, 'it is not waited for again').to.be.lessThan(REPLY_MS / 2);
+      }
+      await until('all of them arrived', () => received.length === 20);
+      cluster.servers[hung]?.signal('SIGCONT');
+
+      const own = where.indexOf(1);
+      cluster.servers[own]?.signal('SIGSTOP');
+      const arrives = async (): Promise<boolean> => {
+        await sender.send(saleId, [notificationOf('k1', { orderId: '999' })]).catch(() => undefined);
+        return received.some((one) => one?.orderId === '999');
+      };
+      await until('the listener is elsewhere', arrives, 60_000);
+      expect(await sender.hasListeners(saleId)).to.equal(true);
+      cluster.servers[own]?.signal('SIGCONT');
+    } finally {
+      for (const server of cluster.servers) server.signal('SIGCONT');
+      await notifications.close();
+      await connection.close();
+      await cluster.stop();
+    }
+  });
+});
 
 describe('notifications in Redis', () => {
   it('a message that cannot be read makes every listener read the state [M7]', async () => {

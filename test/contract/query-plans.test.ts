@@ -112,7 +112,8 @@ describe('statements on large tables', function () {
     await sales.list({ retired: false, max: 100, beforeId: '1000' });
     await sales.list({ opensFromMs: Date.now() - DAY_MS, opensToMs: Date.now(), max: 100 });
     const schedule = repository('schedule', createSaleSchedule(pool));
-    await schedule.due(100);
+    const [firstDue] = await schedule.due(100);
+    await schedule.due(100, firstDue);
     await schedule.toCompare(60_000, 100);
     await schedule.compareLater('7', 60_000);
     await schedule.compared('7', 'plans');
@@ -160,6 +161,8 @@ describe('statements on large tables', function () {
     expect(await orders.write(plan as unknown as WritePlan)).to.include({ outcome: 'written' });
     await orders.findByPurchases(saleId, purchases as never);
     await orders.findByPurchases(saleId, purchases.slice(0, 1) as never);
+    await orders.writtenBatches(Array.from({ length: 100 }, (_, n) => `${n}`));
+    await orders.writtenBatches(['planned']);
     await orders.liveBuyers(
       saleId,
       purchases.map(({ userId }) => userId),

@@ -8,7 +8,8 @@ import { silentLog } from '../helpers/silent-log.js';
 import type { StockStore } from '../../src/core/ports/stock-store.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { readRedisMemory } from '../../src/redis/memory.js';
+import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../../src/redis/probe.js';
 import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createReconcileStore } from '../../src/redis/reconcile-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
@@ -179,15 +180,28 @@ describe('contract: a Redis cluster', function () {
     expect(reached.length, 'they are on several servers').to.be.within(1, 11);
     cluster.servers[hung]?.signal('SIGSTOP');
     try {
-      const [pending, statuses] = await Promise.all([
+      const startedMs = performance.now();
+      const readying = probeRedisWrites(connection).then((probe) => ({
+        ...probe,
+        tookMs: performance.now() - startedMs,
+      }));
+      const [pending, statuses, ready, memory] = await Promise.all([
         batches.withPending(sales.map(at)),
         repairs.statusOrFault(sales.map(at)),
+        readying,
+        readRedisMemory(connection),
       ]);
       expect(pending.refs).to.deep.equal(reached);
       expect(pending.faults).to.have.length(12 - reached.length);
       for (const fault of pending.faults) expect(fault).to.include({ dependency: 'redis', retryable: true });
       const known = statuses.map((status) => !(status instanceof OperationalError));
       expect(known).to.deep.equal(owners.map((owner) => owner !== hung));
+      const { port = 0 } = cluster.servers[hung] ?? {};
+      expect(ready, 'a program sells what the others have').to.deep.include({ ok: true });
+      expect(ready.detail).to.include(`127.0.0.1:${port}`);
+      expect(ready.tookMs, 'whoever asks for readiness does not wait long').to.be.lessThan(2000);
+      expect(memory.filter((one) => one instanceof OperationalError).length).to.equal(1);
+      expect(memory.filter((one) => 'server' in one).length).to.equal(2);
     } finally {
       cluster.servers[hung]?.signal('SIGCONT');
     }

@@ -48,6 +48,13 @@ for (const [name, open] of WORLDS) {
       return (await sales.find(made.saleId)) as Sale;
     }
 
+    /** Due in the same millisecond. */
+    async function sameTime(): Promise<Sale[]> {
+      const opensAtMs = Date.now() + MINUTE_MS;
+      const made = [1, 2, 3, 4].map(() => sale(0, 0, 'draft', { opensAtMs, closesAtMs: opensAtMs + MINUTE_MS }));
+      return Promise.all(made);
+    }
+
     it('due: what has to be warmed, opened or closed, and nothing that a person runs', async () => {
       const due = [
         await sale(9.9, 60, 'draft'),
@@ -55,6 +62,7 @@ for (const [name, open] of WORLDS) {
         await sale(-60, -0.1, 'open'),
         await sale(-60, -0.1, 'paused'),
         await sale(-60, -0.1, 'warm'),
+        ...(await sameTime()),
       ];
       const later = [
         await sale(10.1, 60, 'draft'),
@@ -75,6 +83,11 @@ for (const [name, open] of WORLDS) {
       const times = found.map(dueMs);
       expect(times).to.deep.equal([...times].sort((a, b) => a - b));
       expect(await schedule.due(1)).to.have.length(1);
+      const paged: Sale[] = [];
+      for (let page = await schedule.due(3); page.length > 0; page = await schedule.due(3, paged.at(-1))) {
+        paged.push(...page);
+      }
+      expect(paged.map(({ saleId }) => saleId)).to.deep.equal((await schedule.due(MANY)).map(({ saleId }) => saleId));
     });
 
     it('compared: once, of a closed sale, with an audit entry; it is never compared again', async () => {

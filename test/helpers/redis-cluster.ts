@@ -22,11 +22,15 @@ export interface RedisCluster {
   stop(): Promise<void>;
 }
 
-/** Starts three masters and joins them to a cluster. @throws when it is not formed in time */
-export async function startRedisCluster(): Promise<RedisCluster> {
+/**
+ * Starts three masters and joins them to a cluster.
+ * @param more further arguments of each
+ * @throws when it is not formed in time
+ */
+export async function startRedisCluster(more: readonly string[] = []): Promise<RedisCluster> {
   const binary = redisServerBinary();
   if (binary === null) throw new Error('no redis-server to start: run `npm start` once');
-  const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000'];
+  const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...more];
   const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, { args })));
   const admin = servers.map(({ port }) => {
     const redis = new Redis({ host: '127.0.0.1', port });

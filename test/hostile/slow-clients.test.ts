@@ -1,5 +1,12 @@
 import { expect } from 'chai';
-import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from '../unit/http/http-harness.js';
+import {
+  FakeServices,
+  RawClient,
+  rawPurchase,
+  sendPurchase,
+  startServer,
+  type Started,
+} from '../unit/http/http-harness.js';
 
 const KEY = 'Idempotency-Key: k1';
 
@@ -10,11 +17,7 @@ describe('slow HTTP clients', () => {
   const start = async (options: Parameters<typeof startServer>[1] = {}): Promise<void> => {
     server = await startServer(fake, options);
   };
-  const purchase = (): Promise<Response> =>
-    fetch(`${server.url}/v1/sales/7/purchases`, {
-      method: 'POST',
-      headers: { authorization: bearer(), 'idempotency-key': 'k1' },
-    });
+  const purchase = (): Promise<Response> => sendPurchase(server);
 
   beforeEach(() => {
     fake = new FakeServices();

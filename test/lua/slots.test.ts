@@ -46,6 +46,11 @@ describe('lua: slots', () => {
     }
   });
 
+  it('the snapshot of a sale is where its first bucket is: a server that is away stops its own sales and no others', () => {
+    const slots = [bucketKeys({ saleId: '7', bucket: 0 }).sale, snapshotKey('7'), snapshotLockKey('7')].map(slotOf);
+    expect(new Set(slots).size).to.equal(1);
+  });
+
   it('all keys of the limits are in one slot', () => {
     const windows = (['ip', 'user'] as const).flatMap((kind) => limitKeys.window('purchase', kind, 1000));
     const keys = [limitKeys.bucket('purchase'), limitKeys.bucket('sale'), ...windows];

@@ -53,7 +53,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'epoch < 0;',
       },
     ],
-    simulation: { fromSeed: 521 },
+    simulation: { fromSeed: 702 },
     chaos: {
       scenarios: ['R4/units_lost'],
       invariants: ['I3'],
@@ -91,7 +91,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 60 },
     chaos: {
       scenarios: ['T2'],
       invariants: ['I4', 'I8'],
@@ -169,7 +169,7 @@ export const MUTANTS: readonly Mutant[] = [
           'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
-    simulation: { fromSeed: 355 },
+    simulation: { fromSeed: 396 },
     chaos: {
       scenarios: ['G4'],
       invariants: ['I2', 'I3'],
@@ -245,7 +245,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (taken === 'row_exists') for (const sale of this.#sales.values()) this.putSale({ ...sale, sold: sale.sold + 1 });\n    if (taken !== null) return { outcome: taken };\n",
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 15 },
     chaos: {
       scenarios: ['M5'],
       invariants: ['I1'],
@@ -295,7 +295,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 38 },
     chaos: {
       scenarios: ['C6'],
       invariants: ['I5', 'I8'],
@@ -318,7 +318,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (entry?.state === 'released' && withUnits) bucket.unitsLeft += entry.quantity;\n    if (!entry || entry.state === 'released') return 'nothing';",
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 38 },
     chaos: {
       scenarios: ['C3/release'],
       invariants: ['I4', 'I5'],
@@ -391,7 +391,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'commit';",
       },
     ],
-    simulation: { fromSeed: 309 },
+    simulation: { fromSeed: 334 },
   },
   {
     name: 'lost-reply-is-a-no',
@@ -416,7 +416,7 @@ export const MUTANTS: readonly Mutant[] = [
           '  deliverAll(ACCEPTED);\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 3 },
   },
   {
     name: 'survivors-go-twice',
@@ -430,7 +430,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (result.outcome !== 'sold_out') deliver(index, result);\n",
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 34 },
   },
   {
     name: 'deduct-forgets-the-stock',
@@ -447,7 +447,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 10 },
   },
   {
     name: 'mark-recorded-and-ack-before-commit',
@@ -460,7 +460,7 @@ export const MUTANTS: readonly Mutant[] = [
           '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await recordBatches(batches, ports, options);\n',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 49 },
   },
   {
     name: 'nothing-is-re-driven',
@@ -472,7 +472,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 14 },
   },
   {
     name: 'outbox-done-before-publish',
@@ -485,7 +485,7 @@ export const MUTANTS: readonly Mutant[] = [
           '          await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 19 },
   },
   {
     name: 'cancel-writes-no-release',
@@ -497,7 +497,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 2 },
   },
   {
     name: 'status-asks-mysql-only',
@@ -538,7 +538,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      case 'aborted':\n      case 'outlived':\n",
       },
     ],
-    simulation: { fromSeed: 562 },
+    simulation: { fromSeed: 2571 },
   },
   {
     name: 'repair-forgets-what-is-held',
@@ -550,7 +550,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'yield [];',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 123 },
   },
   {
     name: 'repair-is-not-locked',
@@ -562,7 +562,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return this.#release(present);',
       },
     ],
-    simulation: { fromSeed: 151 },
+    simulation: { fromSeed: 842 },
   },
   {
     name: 'transfer-in-without-its-number',
@@ -574,7 +574,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'if (seq < 0)',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 304 },
   },
   {
     name: 'transfer-ends-before-it-arrives',
@@ -586,7 +586,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '{ seq, units, isOpen: false,',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 6 },
   },
   {
     name: 'sold-out-after-one-bucket',
@@ -598,7 +598,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'else if (isOneOfMany && index < 0) emptied',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 81 },
   },
   {
     name: 'units-on-their-way-are-forgotten',
@@ -610,7 +610,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 614 },
   },
   {
     name: 'old-snapshots-are-believed',
@@ -622,7 +622,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'this.isSure(sale) ? closedBy',
       },
     ],
-    simulation: { fromSeed: 216 },
+    simulation: { fromSeed: 217 },
   },
   {
     name: 'mark-recorded-knows-one-bucket',
@@ -634,6 +634,6 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '      for (const ref of [{ saleId: batch.saleId, bucket: batch.bucket }]) {\n        if',
       },
     ],
-    simulation: { fromSeed: 1 },
+    simulation: { fromSeed: 14 },
   },
 ];

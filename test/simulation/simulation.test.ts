@@ -28,6 +28,7 @@ const CALLS_HIT: readonly CallName[] = [
   'termsOf',
   'write',
   'findByPurchases',
+  'writtenBatches',
   'liveBuyers',
   'markRecorded',
   'withPending',

@@ -98,10 +98,17 @@ export interface BatchStore {
   release(releases: readonly Release[]): Promise<('released' | 'nothing')[]>;
 
   /**
-   * Batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first.
-   * @throws OperationalError redis
+   * Batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first: of the first `max` those that
+   * are wanted.
+   * @param wanted is asked once, if there are any; bodies of others are not read. Absent: all are wanted
+   * @throws OperationalError redis; what `wanted` throws
    */
-  stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]>;
+  stalePending(
+    ref: BucketRef,
+    olderThanMs: number,
+    max: number,
+    wanted?: (batchIds: readonly string[]) => Promise<ReadonlySet<string>>,
+  ): Promise<PendingBatch[]>;
 
   /**
    * Takes batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first, unless they are left

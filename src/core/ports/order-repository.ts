@@ -81,6 +81,12 @@ export interface OrderRepository {
   findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]>;
 
   /**
+   * Those of these batches that have a row, maybe not of all their purchases.
+   * @throws OperationalError mysql
+   */
+  writtenBatches(batchIds: readonly string[]): Promise<Set<string>>;
+
+  /**
    * Which of these buyers hold a live order in a sale with limit 1.
    * @throws OperationalError mysql
    */

@@ -34,7 +34,7 @@ export interface PaymentAttempts {
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * Those of one order that are open.
+   * Those of one order that are open, ten at most: a buyer chooses the keys, and may choose many.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;

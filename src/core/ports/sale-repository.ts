@@ -77,9 +77,10 @@ export interface SaleSchedule {
   /**
    * Sales that the keeper runs and whose next step is due, those that wait longest first: drafts and warm sales from
    * their warm time on, open and paused ones from the end of their window on. A draft whose window is over is left out.
+   * @param behind the last sale of the page before, as it was read; absent: the first page
    * @throws OperationalError mysql
    */
-  due(max: number): Promise<Sale[]>;
+  due(max: number, behind?: Sale): Promise<Sale[]>;
 
   /**
    * Sales of the keeper that are closed, whose window ended `afterMs` ago and that were not found equal in Redis and MySQL.

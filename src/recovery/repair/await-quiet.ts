@@ -27,7 +27,8 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
 /**
  * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first: until they have
  * received all that their queues held when the sale was locked, and have then written no order of it for `quietMs`.
- * Stillness alone proves nothing: its batches may stand behind those of other sales. A batch that arrives later (from a
+ * Stillness alone proves nothing: its batches may stand behind those of other sales. It has to do where the broker never
+ * says how far they are. A batch that arrives later (from a
  * worker that is stopped, or after its retry) has to reacquire its units from what is left.
  * @param onRead called before each read, to see whether the lease is still ours
  * @throws OperationalError mysql, and what `onRead` throws
@@ -42,10 +43,14 @@ export async function awaitQuiet(
   const startedMs = clock.monotonicMs();
   if (sale.state === 'closed' && clock.nowMs() - sale.closesAtMs > CLOSED_LONG_AGO_MS) return;
   let haveReceived = await receivedByWorkers(ports);
+  /** The broker has said that something was not received, and since then nothing else. */
+  let isBehind = false;
   let seen = sale;
   let sinceMs = startedMs;
   for (;;) {
-    if (haveReceived !== null && (await haveReceived())) {
+    const answer = (await haveReceived?.()) ?? null;
+    if (answer !== null) isBehind = !answer;
+    if (answer === true) {
       haveReceived = null;
       sinceMs = clock.monotonicMs();
     }
@@ -57,25 +62,27 @@ export async function awaitQuiet(
       seen = now;
       sinceMs = nowMs;
     }
-    if (nowMs - startedMs >= waitMaxMs || (haveReceived === null && nowMs - sinceMs >= quietMs)) return;
+    if (nowMs - startedMs >= waitMaxMs || (!isBehind && nowMs - sinceMs >= quietMs)) return;
   }
 }
 
-/** @returns whether the workers have received what the broker holds now; null: it cannot be asked */
-async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => Promise<boolean>) | null> {
+/**
+ * @returns whether the workers have received what the broker holds now, or null while it gives no answer; null in place
+ *   of that: it cannot be asked
+ */
+async function receivedByWorkers({ progress, log }: QuietPorts): Promise<(() => Promise<boolean | null>) | null> {
   if (progress === null) return null;
-  const asked = async <T>(ask: () => Promise<T>, otherwise: T): Promise<T> => {
+  let hasSaid = false;
+  const asked = async <T>(ask: () => Promise<T>): Promise<T | null> => {
     try {
       return await ask();
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
-      log.warn(
-        { error: error.message },
-        'the broker does not say how far the workers are: a repair waits for stillness only',
-      );
-      return otherwise;
+      if (!hasSaid) log.warn({ error: error.message }, 'the broker does not say how far the workers are');
+      hasSaid = true;
+      return null;
     }
   };
-  const ends = await asked(() => progress.ends(), null);
-  return ends === null ? null : () => asked(() => progress.haveReceived(ends), true);
+  const ends = await asked(() => progress.ends());
+  return ends === null ? null : () => asked(() => progress.haveReceived(ends));
 }

@@ -173,7 +173,11 @@ export function repairClosedSales(ports: RepairJobPorts, options: RepairOptions)
         waiting = await closedInNeed(ports, faults);
         checkedAtMs = nowMs;
       }
-      const due = await askedInNeed(ports, REPAIRS_AT_ONCE, faults);
+      // what was asked for stands on one server: while that is away, repairs that died are done again all the same
+      const due = await askedInNeed(ports, REPAIRS_AT_ONCE, faults).catch((error: unknown): SaleInNeed[] => {
+        faults.add(error);
+        return [];
+      });
       const next = waiting.shift();
       // else another keeper was faster, or it was asked for
       if (next !== undefined && !due.some(({ sale }) => sale.saleId === next.sale.saleId)) {

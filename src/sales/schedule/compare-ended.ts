@@ -9,6 +9,8 @@ const ACTOR = 'keeper';
 const SALES_PER_RUN = 10;
 /** A sale with findings is compared again after so long; the findings themselves are reported by reconcile. */
 const AGAIN_MS = 10 * 60_000;
+/** One that could not be compared, after so long: those behind it come first. */
+const FAILED_AGAIN_MS = 60_000;
 
 export interface CompareEndedPorts {
   readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
@@ -40,6 +42,7 @@ export function compareEnded(
           }
         } catch (error) {
           failures.push(error);
+          await schedule.compareLater(saleId, FAILED_AGAIN_MS).catch((other: unknown) => failures.push(other));
         }
       }
       if (failures.length > 0) throw failures[0];

@@ -1,6 +1,8 @@
+import { BucketFaults } from '../../core/bucket-faults.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import type { Sale } from '../../core/sale.js';
+import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type { SaleSchedule } from '../../core/ports/sale-repository.js';
 import type { SaleAdmin } from '../sale-admin.js';
@@ -9,9 +11,12 @@ import type { Missing, Readiness } from './readiness.js';
 
 const ACTOR = 'keeper';
 
-/** Those that wait longest come first, and the next run goes on. */
-const SALES_PER_RUN = 500;
+/** Sales of one read; a run goes through all that are due. */
+const SALES_PER_READ = 500;
+const READS_MAX = 20;
 const SALES_AT_ONCE = 16;
+/** A run begins no further sale after so long: the next one begins with those that open first. */
+const RUN_MAX_MS = 10_000;
 /** At least so long before its opening a warm sale is opened in Redis, whose own clock then lets buyers in. */
 const AHEAD_MS = 30_000;
 
@@ -19,6 +24,7 @@ export interface RunSchedulePorts {
   readonly schedule: Pick<SaleSchedule, 'due'>;
   readonly sales: Pick<SaleAdmin, 'warm' | 'open' | 'close'>;
   readonly readiness: (sale: Sale) => Promise<Readiness>;
+  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly metrics: Pick<ScheduleMetrics, 'notReady'>;
   readonly log: Pick<Log, 'info' | 'warn'>;
 }
@@ -26,11 +32,17 @@ export interface RunSchedulePorts {
 /**
  * Runs the sales that have a warm time (docs/decisions/0025): warms, checks, opens and closes each when its time has come. A step is
  * made only if the sale still is as it was read, so two keepers, or a keeper and a person, never undo each other's work.
+ * Those that open first come first, and those whose step failed come last: a Redis server that does not answer delays its
+ * own sales, and an opening does not wait behind a thousand sales that have time.
  * @param everyMs the pause between two runs
  */
 export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly everyMs: number }): Job {
-  const { schedule, readiness, metrics, log } = ports;
+  const { schedule, readiness, clock, metrics, log } = ports;
   const aheadMs = Math.max(AHEAD_MS, 3 * everyMs);
+  /** What was missing when a sale was looked at last. */
+  let lacking = new Map<string, readonly Missing[]>();
+  /** Sales whose last step failed, those that were tried longest ago first. */
+  const failing = new Set<string>();
   let said = new Map<string, string>();
 
   /** @returns what is missing; nothing for a sale that needs no start any more */
@@ -54,24 +66,51 @@ export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly eve
   return {
     name: 'run-schedule',
     async runOnce(): Promise<void> {
-      const notReady = new Map<string, readonly Missing[]>();
+      const due = await allDue(schedule);
+      const ids = new Set(due.map(({ saleId }) => saleId));
+      for (const saleId of failing) if (!ids.has(saleId)) failing.delete(saleId);
+      const notReady = new Map([...lacking].filter(([saleId]) => ids.has(saleId)));
       const failures: unknown[] = [];
+      const endsMs = clock.monotonicMs() + RUN_MAX_MS;
       const step = async (sale: Sale): Promise<void> => {
+        if (clock.monotonicMs() >= endsMs) return;
+        const { saleId, state } = sale;
+        failing.delete(saleId);
         const missing = await advance(sale).catch((error: unknown): Missing[] => {
           failures.push(error);
-          return sale.state === 'draft' || sale.state === 'warm' ? [failed(error)] : [];
+          failing.add(saleId);
+          return state === 'draft' || state === 'warm' ? [failed(error)] : [];
         });
-        if (missing.length > 0) notReady.set(sale.saleId, missing);
+        notReady.delete(saleId);
+        if (missing.length > 0) notReady.set(saleId, missing);
       };
-      const due = await schedule.due(SALES_PER_RUN);
-      // a sale whose Redis does not answer delays few others, and stops none
-      for (let at = 0; at < due.length; at += SALES_AT_ONCE)
-        await Promise.all(due.slice(at, at + SALES_AT_ONCE).map(step));
+      await new BucketFaults().forEach(inTurn(due, failing), step, SALES_AT_ONCE); // a step never rejects
+      lacking = notReady;
       metrics.notReady([...notReady].map(([saleId, missing]) => [saleId, missing.length]));
       said = reported(notReady, said, log);
       if (failures.length > 0) throw failures[0];
     },
   };
+}
+
+async function allDue(schedule: RunSchedulePorts['schedule']): Promise<Sale[]> {
+  const due: Sale[] = [];
+  for (let reads = 0; reads < READS_MAX; reads++) {
+    const page = await schedule.due(SALES_PER_READ, due.at(-1));
+    due.push(...page);
+    if (page.length < SALES_PER_READ) break;
+  }
+  return due;
+}
+
+/** Those that open first, then those that are to be closed, then those whose last step failed. */
+function inTurn(due: readonly Sale[], failing: ReadonlySet<string>): Sale[] {
+  const startsMs = ({ state, opensAtMs }: Sale): number =>
+    state === 'draft' || state === 'warm' ? opensAtMs : Number.MAX_SAFE_INTEGER;
+  const well = due.filter(({ saleId }) => !failing.has(saleId)).sort((a, b) => startsMs(a) - startsMs(b));
+  const bySaleId = new Map(due.map((sale) => [sale.saleId, sale]));
+  const last = [...failing].map((saleId) => bySaleId.get(saleId)).filter((sale) => sale !== undefined);
+  return [...well, ...last];
 }
 
 const failed = (error: unknown): Missing => {

@@ -57,7 +57,8 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
   }
 
   async openOf(orderId: string): Promise<OpenAttempt[]> {
-    return this.#open.filter((row) => row.orderId === orderId).map((row) => this.#attemptOf(row));
+    const ofOrder = this.#open.filter((row) => row.orderId === orderId).slice(0, 10);
+    return ofOrder.map((row) => this.#attemptOf(row));
   }
 
   async lease(max: number, leaseMs: number): Promise<OpenAttempt[]> {

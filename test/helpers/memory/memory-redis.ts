@@ -1,5 +1,5 @@
 import { bucketsOfBatch, type Batch } from '../../../src/core/batch.js';
-import { OperationalError } from '../../../src/core/errors.js';
+import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import { batchOfEntry } from '../../../src/core/outcome.js';
 import { lostIn } from '../sales.js';
 import { purchaseKey } from '../../../src/core/purchase.js';
@@ -40,7 +40,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
         else this.#markRecorded(ref, batch, orders);
       }
     }
-    if (refused > 0) throw rebuilding('mark batches as recorded');
+    if (refused > 0) throw new SaleInRepair('mark batches as recorded');
     this.failOn('mark_recorded_reply_lost');
   }
 
@@ -134,7 +134,7 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
       return state === 'repair' || this.#isInRepair(present) ? null : this.#release(present);
     });
     const done = words.filter((word) => word !== null);
-    if (done.length < words.length) throw rebuilding('release');
+    if (done.length < words.length) throw new SaleInRepair('release');
     this.failOn('release_reply_lost');
     return done;
   }
@@ -151,11 +151,19 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     return 'released';
   }
 
-  async stalePending(ref: BucketRef, olderThanMs: number, max: number): Promise<PendingBatch[]> {
+  async stalePending(
+    ref: BucketRef,
+    olderThanMs: number,
+    max: number,
+    wanted?: Parameters<BatchStore['stalePending']>[3],
+  ): Promise<PendingBatch[]> {
     this.failOn('read_fails');
     this.reach(ref);
-    const bucket = this.bucket(ref);
-    return this.#stale(bucket, olderThanMs).slice(0, max);
+    const stale = this.#stale(this.bucket(ref), olderThanMs).slice(0, max);
+    if (wanted === undefined || stale.length === 0) return stale;
+    const those = await wanted(stale.map(({ batchId }) => batchId));
+    this.reach(ref);
+    return this.#stale(this.bucket(ref), olderThanMs).filter(({ batchId }) => those.has(batchId));
   }
 
   #stale(bucket: MemoryBucket, olderThanMs: number): PendingBatch[] {
@@ -267,9 +275,6 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     return this.bucket(ref).sale?.state === 'repair';
   }
 }
-
-const rebuilding = (what: string): OperationalError =>
-  new OperationalError('redis', `${what}: the sale is being rebuilt in Redis`, { retryable: true });
 
 /** A batch store in which every older batch finds its units, for tests that are about MySQL. */
 export const reacquiringStore: Pick<BatchStore, 'reacquire'> = {

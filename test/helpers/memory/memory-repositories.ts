@@ -171,6 +171,12 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return this.allOrders.filter((order) => order.saleId === saleId && wanted.has(purchaseKey(order)));
   }
 
+  async writtenBatches(batchIds: readonly string[]): Promise<Set<string>> {
+    this.#failOn('read_fails');
+    const written = new Set(this.allOrders.map(({ batchId }) => batchId));
+    return new Set(batchIds.filter((batchId) => written.has(batchId)));
+  }
+
   async liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>> {
     this.#failOn('read_fails');
     const wanted = new Set(userIds);

@@ -1,7 +1,10 @@
-import type { Sale } from '../../../src/core/sale.js';
+import { stepDueMs, type Sale } from '../../../src/core/sale.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type { SaleSchedule } from '../../../src/core/ports/sale-repository.js';
 import type { MemoryRepositories } from './memory-repositories.js';
+
+const byId = (a: Sale, b: Sale): number => Number(BigInt(a.saleId) - BigInt(b.saleId));
+const inOrder = (a: Sale, b: Sale): number => (stepDueMs(a) ?? 0) - (stepDueMs(b) ?? 0) || byId(a, b);
 
 /** What is due of the sales in memory, on an injected clock. */
 export class MemorySaleSchedule implements SaleSchedule {
@@ -15,12 +18,14 @@ export class MemorySaleSchedule implements SaleSchedule {
     this.#clock = clock;
   }
 
-  async due(max: number): Promise<Sale[]> {
+  async due(max: number, behind?: Sale): Promise<Sale[]> {
     const nowMs = this.#clock.nowMs();
-    return this.#dueNow(
+    const due = this.#dueNow(
       ({ state, closesAtMs }) => state !== 'closed' && (state !== 'draft' || closesAtMs > nowMs),
-      max,
+      Infinity,
     );
+    const isBehind = (sale: Sale): boolean => behind === undefined || inOrder(behind, sale) < 0;
+    return due.filter(isBehind).slice(0, max);
   }
 
   async toCompare(afterMs: number, max: number): Promise<Sale[]> {
@@ -48,7 +53,7 @@ export class MemorySaleSchedule implements SaleSchedule {
     const untilMs = this.#clock.nowMs() + withinMs;
     return this.#repositories.allSales
       .filter(({ state, opensAtMs }) => state !== 'closed' && opensAtMs <= untilMs)
-      .sort((a, b) => a.opensAtMs - b.opensAtMs || Number(BigInt(a.saleId) - BigInt(b.saleId)))
+      .sort((a, b) => a.opensAtMs - b.opensAtMs || byId(a, b))
       .slice(0, max);
   }
 
@@ -56,13 +61,14 @@ export class MemorySaleSchedule implements SaleSchedule {
     const dueMs = (sale: Sale): number => this.#dueMs(sale) ?? Infinity;
     return this.#repositories.allSales
       .filter((sale) => dueMs(sale) <= this.#clock.nowMs() && wanted(sale))
-      .sort((a, b) => dueMs(a) - dueMs(b))
+      .sort((a, b) => dueMs(a) - dueMs(b) || byId(a, b))
       .slice(0, max);
   }
 
-  #dueMs({ saleId, state, opensAtMs, closesAtMs, warmBeforeMs }: Sale): number | null {
-    if (warmBeforeMs === null || this.#compared.has(saleId)) return null;
-    if (state === 'draft' || state === 'warm') return opensAtMs - warmBeforeMs;
-    return state === 'closed' ? (this.#compareAfterMs.get(saleId) ?? closesAtMs) : closesAtMs;
+  #dueMs(sale: Sale): number | null {
+    const { saleId } = sale;
+    if (this.#compared.has(saleId)) return null;
+    const dueMs = stepDueMs(sale);
+    return sale.state === 'closed' && dueMs !== null ? (this.#compareAfterMs.get(saleId) ?? dueMs) : dueMs;
   }
 }

@@ -77,7 +77,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const { shape, repositories, log, broker } = system;
   const { clock } = proc;
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
-  const repository = withFaults(proc, 'mysql', repositories, ['findByPurchases']);
+  const repository = withFaults(proc, 'mysql', repositories, ['writtenBatches', 'findByPurchases']);
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue', 'pay']);
   const store = withFaults(proc, 'redis', system.servers.batches, [
     'withPending',

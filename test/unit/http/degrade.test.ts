@@ -14,25 +14,8 @@ import type { Endpoint } from '../../../src/admission/layer.js';
 import { Admission } from '../../../src/admission/admission.js';
 import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
-const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: ShownOrder = {
-  orderId: '99',
-  userId: 'u1',
-  saleId: '7',
-  requestId: 'k1',
-  batchId: 'b1',
-  quantity: 2,
-  amountCents: 1998,
-  currency: 'EUR',
-  metadata: null,
-  state: 'pending_payment',
-  reason: null,
-  createdAtMs: AT_MS,
-  expiresAtMs: AT_MS + 60_000,
-  paidAtMs: null,
-};
 const VIEW: SaleView = {
   saleId: '7',
   sku: 'S-1',

@@ -4,25 +4,8 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import type { OrderFilter, OrderPage } from '../../../src/core/ports/order-search.js';
 import { lineOf } from '../../../src/http/order-lines.js';
-import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+import { bearer, FakeServices, ORDER, startServer, until, type Started } from './http-harness.js';
 
-const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: ShownOrder = {
-  orderId: '99',
-  userId: 'u1',
-  saleId: '7',
-  requestId: 'k1',
-  batchId: 'b1',
-  quantity: 2,
-  amountCents: 1998,
-  currency: 'EUR',
-  state: 'pending_payment',
-  reason: null,
-  createdAtMs: AT_MS,
-  expiresAtMs: AT_MS + 60_000,
-  paidAtMs: null,
-  metadata: null,
-};
 const HEADING =
   'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata\n';
 const LINE = '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,\n';

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import type { ShownOrder } from '../../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
@@ -13,6 +14,25 @@ export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
 export const bearer = (userId = 'u1', roles: string[] = []): string =>
   `Bearer ${sign({ userId, roles, ttlMs: 3_600_000 })}`;
+
+export const AT_MS = Date.UTC(2030, 0, 1);
+/** Of `u1`, not paid yet. */
+export const ORDER: ShownOrder = {
+  orderId: '99',
+  userId: 'u1',
+  saleId: '7',
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 2,
+  amountCents: 1998,
+  currency: 'EUR',
+  metadata: null,
+  state: 'pending_payment',
+  reason: null,
+  createdAtMs: AT_MS,
+  expiresAtMs: AT_MS + 60_000,
+  paidAtMs: null,
+};
 
 /** Long enough for any machine; who tests them sets shorter ones. */
 const SERVER_OPTIONS: HttpServerOptions = {
@@ -199,6 +219,13 @@ export function rawPurchase(body: string, ...extra: string[]): string {
   if (!hasLength) head.push(`Content-Length: ${body.length}`);
   return `${head.join('\r\n')}\r\n\r\n${body}`;
 }
+
+/** The purchase of `u1` with the key `k1`. */
+export const sendPurchase = ({ url }: Pick<Started, 'url'>): Promise<Response> =>
+  fetch(`${url}/v1/sales/7/purchases`, {
+    method: 'POST',
+    headers: { authorization: bearer(), 'idempotency-key': 'k1' },
+  });
 
 /** Waits until a condition holds; the time-out of the test is the limit. */
 export async function until(holds: () => boolean): Promise<void> {

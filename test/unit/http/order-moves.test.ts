@@ -8,25 +8,9 @@ import { signWebhook } from '../../helpers/sign-webhook.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
-const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: ShownOrder = {
-  orderId: '99',
-  userId: 'u1',
-  saleId: '7',
-  requestId: 'k1',
-  batchId: 'b1',
-  quantity: 2,
-  amountCents: 1998,
-  currency: 'EUR',
-  metadata: null,
-  state: 'paid',
-  reason: null,
-  createdAtMs: AT_MS,
-  expiresAtMs: AT_MS + 60_000,
-  paidAtMs: AT_MS + 1,
-};
+const PAID: ShownOrder = { ...ORDER, state: 'paid', paidAtMs: AT_MS + 1 };
 const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
 
 describe('orders and payments over HTTP', () => {
@@ -53,7 +37,7 @@ describe('orders and payments over HTTP', () => {
     };
 
     it('paid: 200 with the order, for the buyer of the token, with or without a key', async () => {
-      const url = await paying({ outcome: 'paid', order: ORDER });
+      const url = await paying({ outcome: 'paid', order: PAID });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
       expect(body).not.to.have.any.keys('userId', 'batchId');
@@ -66,8 +50,8 @@ describe('orders and payments over HTTP', () => {
     });
 
     for (const [answer, status, code] of [
-      [{ outcome: 'wrong_state', order: { ...ORDER, state: 'expired' } }, 409, 'wrong_state'],
-      [{ outcome: 'refund_due', order: { ...ORDER, state: 'expired' } }, 409, 'refund_due'],
+      [{ outcome: 'wrong_state', order: { ...PAID, state: 'expired' } }, 409, 'wrong_state'],
+      [{ outcome: 'refund_due', order: { ...PAID, state: 'expired' } }, 409, 'refund_due'],
       [{ outcome: 'declined' }, 402, 'payment_declined'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
       [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
@@ -117,13 +101,13 @@ describe('orders and payments over HTTP', () => {
       });
 
     it('cancelled: 200 with the order', async () => {
-      const url = await cancelling({ outcome: 'cancelled', order: { ...ORDER, state: 'cancelled', paidAtMs: null } });
+      const url = await cancelling({ outcome: 'cancelled', order: { ...PAID, state: 'cancelled', paidAtMs: null } });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.include({ orderId: '99', state: 'cancelled', paidAt: null });
     });
 
     it('a paid order: 409 wrong_state says what it is; foreign or absent: 404; no token: 401', async () => {
-      const url = await cancelling({ outcome: 'wrong_state', order: ORDER });
+      const url = await cancelling({ outcome: 'wrong_state', order: PAID });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
       expect(body).to.include({ code: 'wrong_state', detail: 'Cannot cancel an order that is paid.' });
       await request(url).post(path).expect(401);

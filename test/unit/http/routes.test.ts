@@ -6,25 +6,7 @@ import { newLifecycle } from '../../../src/http/answer.js';
 import { createRequestListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import type { HttpServices } from '../../../src/http/services.js';
-import { bearer, FakeServices, RawClient, startServer, until, type Started } from './http-harness.js';
-
-const AT_MS = Date.UTC(2030, 0, 1);
-const ORDER: ShownOrder = {
-  orderId: '99',
-  userId: 'u1',
-  saleId: '7',
-  requestId: 'k1',
-  batchId: 'b1',
-  quantity: 2,
-  amountCents: 1998,
-  currency: 'EUR',
-  metadata: null,
-  state: 'pending_payment',
-  reason: null,
-  createdAtMs: AT_MS,
-  expiresAtMs: AT_MS + 60_000,
-  paidAtMs: null,
-};
+import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
 
 describe('routes', () => {
   let fake: FakeServices;

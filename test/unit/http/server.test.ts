@@ -1,6 +1,15 @@
 import { expect } from 'chai';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
-import { bearer, FakeServices, RawClient, rawPurchase, startServer, until, type Started } from './http-harness.js';
+import {
+  bearer,
+  FakeServices,
+  RawClient,
+  rawPurchase,
+  sendPurchase,
+  startServer,
+  until,
+  type Started,
+} from './http-harness.js';
 
 const KEY = 'Idempotency-Key: k1';
 
@@ -17,11 +26,7 @@ describe('http server', () => {
     fake.enter = () => held;
     return (outcome) => answer(outcome);
   }
-  const purchase = (): Promise<Response> =>
-    fetch(`${server.url}/v1/sales/7/purchases`, {
-      method: 'POST',
-      headers: { authorization: bearer(), 'idempotency-key': 'k1' },
-    });
+  const purchase = (): Promise<Response> => sendPurchase(server);
 
   beforeEach(() => {
     fake = new FakeServices();

@@ -173,6 +173,14 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('refund_due');
   });
 
+  it('more attempts than are looked at once: it is not said that no money was taken before the last is known', async () => {
+    for (let key = 0; key < 11; key++) await attempts.open('99', `decline-${key}`, order.amountCents, 0);
+    for (let key = 0; key < 11; key++) charged.push(`99 decline-${key}`);
+    await cancel();
+    expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
+    expect((await pay()).outcome).to.equal('wrong_state');
+  });
+
   it('charged, MySQL fails, nobody asks again: the keeper pays the order', async () => {
     moves.breakNext('pay_fails');
     await pay();

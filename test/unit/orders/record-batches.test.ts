@@ -36,6 +36,7 @@ describe('record-batches', () => {
     const repository: OrderRepository = {
       termsOf: (saleIds) => mysql.termsOf(saleIds),
       findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
+      writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
       write: async (plan) => {

@@ -364,6 +364,45 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(1);
   });
 
+  it('a Redis server that does not answer holds up neither the marks of other sales nor the loop [R8]', async () => {
+    const [hung, well] = [await world.openSale(), await world.openSale()];
+    const markRecorded = world.store.markRecorded.bind(world.store);
+    sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
+      if (recorded.every(({ batch }) => batch.saleId !== hung.saleId)) return markRecorded(recorded);
+      await new Promise((resolve) => setTimeout(resolve, 1500));
+      throw new OperationalError('redis', 'no answer', { retryable: true });
+    });
+    const left = (): number => world.store.bucket({ saleId: well.saleId, bucket: 0 }).pending.size;
+    for (const sale of [hung, well]) await world.place(batchOf(sale, purchasesOf('ann')));
+    await run(50, { loops: 1 });
+    expect([left(), world.unfinished], 'of the same transaction').to.deep.equal([0, 1]);
+    await world.place(batchOf(well, purchasesOf('bob')));
+    await timers.tickAsync(350);
+    expect([left(), world.unfinished], 'of the next one').to.deep.equal([0, 1]);
+    expect(world.verdicts).to.deep.equal(['recorded', 'recorded', 'recorded']);
+    await timers.tickAsync(1500);
+    expect(world.verdicts.slice(3), 'it comes again, or is marked by the keeper').to.include('not_marked');
+    expect(world.bugs).to.deep.equal([]);
+  });
+
+  it('stop waits for a mark that is under way', async () => {
+    const sale = await world.openSale();
+    const markRecorded = world.store.markRecorded.bind(world.store);
+    sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      return markRecorded(recorded);
+    });
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    const loop = await run(500);
+    let isStopped = false;
+    const stopped = loop.stop().then(() => (isStopped = true));
+    await timers.tickAsync(300);
+    expect(isStopped).to.equal(false);
+    await timers.tickAsync(10_000);
+    await stopped;
+    expect(world.unfinished).to.equal(0);
+  });
+
   it('counts messages that needed a check-back', async () => {
     const sale = await world.openSale();
     const batch = batchOf(sale, purchasesOf('ann'));

@@ -73,6 +73,7 @@ export class WorkerWorld {
     this.repository = {
       termsOf: (saleIds) => mysql.termsOf(saleIds),
       findByPurchases: (saleId, purchases) => mysql.findByPurchases(saleId, purchases),
+      writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
       write: (plan) => this.#write(plan),

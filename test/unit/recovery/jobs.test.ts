@@ -4,7 +4,7 @@ import { keepRunning, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
-import { OperationalError } from '../../../src/core/errors.js';
+import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
@@ -59,6 +59,21 @@ describe('keeper: the loop of a job', () => {
     expect(world.warnings, 'at 0, 10 and 20 s, and after it had run again').to.have.length(4);
   });
 
+  it('a sale that is being rebuilt is no failure of the keeper: one line without a stack, not a warning', async () => {
+    const infos: [Record<string, unknown>, string][] = [];
+    world.log.info = (fields, message) => void infos.push([fields as Record<string, unknown>, message]);
+    await run(4, async (number) => {
+      if (number < 4) throw new SaleInRepair('release');
+    });
+    expect(world.warnings).to.deep.equal([]);
+    expect(infos.map(([, message]) => message)).to.deep.equal([
+      'a keeper job waits for a sale that is being rebuilt',
+      'a keeper job runs again',
+    ]);
+    expect(infos[0]?.[0]).to.have.all.keys('job', 'error');
+    expect(world.runs.filter(([, result]) => result === 'failed')).to.have.length(3);
+  });
+
   it('ends after the run that is under way, and not before [T13]', async () => {
     let ended = false;
     await run(1, async () => {
@@ -77,11 +92,12 @@ describe('keeper: the loop of a job', () => {
 });
 
 describe('keeper: the buckets it reads', () => {
-  it('every bucket with a batch pending, of every sale that may hold units; a draft has none', async () => {
+  it('every bucket with a batch pending, of every sale that may hold units; a draft has none, nor has a retired sale', async () => {
     const world = new KeeperWorld();
     const states: SaleState[] = ['draft', 'warm', 'open', 'paused', 'closed'];
     const sales = states.map((state) => saleOf({ state, buckets: 2 }));
     for (const sale of sales) world.mysql.putSale(sale);
+    world.mysql.putSale(saleOf({ state: 'closed', retiredAtMs: world.clock.nowMs() }));
     const asked: BucketRef[] = [];
     const withPending = async (refs: readonly BucketRef[]): Promise<PendingBuckets> => {
       asked.push(...refs);

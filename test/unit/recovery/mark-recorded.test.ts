@@ -82,6 +82,31 @@ describe('keeper: mark-recorded', () => {
     expect((await entryOf('u2'))?.state).to.equal('ordered');
   });
 
+  it('reads the bodies of those batches only that MySQL has, and asks once for all: while no worker writes, none', async () => {
+    for (const user of ['u1', 'u2', 'u3']) await world.deducted(sale, [user]);
+    const recorded = await world.deducted(sale, ['u4']);
+    world.clock.advance(AFTER_MS);
+    const bodies: string[] = [];
+    let lookups = 0;
+    const { mysql, store } = world;
+    const [readStale, find] = [store.stalePending.bind(store), mysql.findByPurchases.bind(mysql)];
+    store.stalePending = async (...asked) => {
+      const found = await readStale(...asked);
+      bodies.push(...found.map(({ batchId }) => batchId));
+      return found;
+    };
+    mysql.findByPurchases = async (...asked) => {
+      lookups++;
+      return find(...asked);
+    };
+    await job.runOnce();
+    expect([bodies, lookups]).to.deep.equal([[], 0]);
+    await world.recorded(recorded);
+    await job.runOnce();
+    expect([bodies, lookups]).to.deep.equal([[recorded.batchId], 1]);
+    expect([await pending(), world.counts.markedLate]).to.deep.equal([3, 1]);
+  });
+
   it('two keepers at once do what one does', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const [orderId] = await world.recorded(batch);

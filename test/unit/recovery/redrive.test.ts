@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
@@ -186,6 +187,20 @@ describe('keeper: redrive', () => {
     }
     expect(published()).to.have.length(2);
     expect(published()[0]).to.equal(body);
+  });
+
+  it('buckets of a server that stops answering in the middle use up nothing of what a run may publish', async () => {
+    const many = await world.openSale({ buckets: 8 });
+    for (let bucket = 0; bucket < 8; bucket++) await world.deducted(many, [`u${bucket}`], bucket);
+    const { body } = await world.deducted(sale, ['u1']);
+    world.clock.advance(AFTER_MS);
+    const takeDue = world.store.takeDue.bind(world.store);
+    world.store.takeDue = async (ref, terms) => {
+      if (ref.saleId === many.saleId) throw new OperationalError('redis', 'away', { retryable: true });
+      return takeDue(ref, terms);
+    };
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(published()).to.deep.equal([body]);
   });
 
   it('a batch that was parked and is replayed counts anew', async () => {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { Batch } from '../../../src/core/batch.js';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { forgetRetiredSales, retireSales, type RetirePorts } from '../../../src/recovery/retire-sales.js';
 import { repairSale } from '../../../src/recovery/repair/repair-sale.js';
@@ -52,7 +53,8 @@ describe('keeper: retire-sales', () => {
     };
   };
   const retire = (): Promise<void> => retireSales(ports(), OPTIONS).runOnce();
-  const forget = (): Promise<void> => forgetRetiredSales({ sales: world.mysql, store: world.store }).runOnce();
+  const forget = (): Promise<void> =>
+    forgetRetiredSales({ sales: world.mysql, store: world.store }, { snapshotMs: 0 }).runOnce();
   const bucketOf = ({ saleId }: Sale) => world.store.bucket({ saleId, bucket: 0 });
   const now = ({ saleId }: Sale): Sale => world.mysql.saleOf(saleId)!;
   const close = async (sale: Sale): Promise<void> => {
@@ -180,5 +182,63 @@ describe('keeper: retire-sales', () => {
     world.store.breakNext('read_fails');
     expect(await retire().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect([retired, now(other.sale).retiredAtMs !== null]).to.deep.equal([1, true]);
+  });
+
+  it('however many sales of one Redis server cannot be read, the others are retired; those too when it answers again', async () => {
+    const away: Sale[] = [];
+    for (let i = 0; i < 60; i++) away.push(await world.openSale());
+    const well = await world.openSale({ closesAtMs: world.clock.nowMs() + 2 * 3_600_000 });
+    for (const sale of [...away, well]) await close(sale);
+    world.clock.advance(9 * DAY_MS);
+    const isAway = (refs: readonly { readonly saleId: string }[]): boolean =>
+      away.some(({ saleId }) => saleId === refs[0]?.saleId);
+    let down = true;
+    const whole = ports();
+    const store: typeof whole.store = {
+      ...whole.store,
+      statusOf: async (refs) => {
+        if (down && isAway(refs)) throw new OperationalError('redis', 'away', { retryable: true });
+        return whole.store.statusOf(refs);
+      },
+    };
+    const job = retireSales({ ...whole, store }, OPTIONS);
+    for (let runs = 0; runs < 2; runs++) {
+      expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    }
+    expect([retired, now(well).retiredAtMs !== null]).to.deep.equal([1, true]);
+    down = false;
+    world.clock.advance(60_000);
+    for (let runs = 0; runs < 2; runs++) await job.runOnce();
+    expect(retired).to.equal(61);
+  });
+
+  it('a retired sale that Redis cannot forget now is not in the way of the others', async () => {
+    const [away, well] = [await closedSale('u1'), await closedSale('u2')];
+    world.clock.advance(9 * DAY_MS);
+    await retire();
+    world.clock.advance(60_000);
+    const forgetOne = async (sale: Sale): Promise<void> => {
+      if (sale.saleId === away.sale.saleId) throw new OperationalError('redis', 'away', { retryable: true });
+      await world.store.forget(sale);
+    };
+    const job = forgetRetiredSales({ sales: world.mysql, store: { forget: forgetOne } }, { snapshotMs: 0 });
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect((await world.mysql.toForget(0, 10)).map(({ saleId }) => saleId)).to.deep.equal([away.sale.saleId]);
+    expect(bucketOf(well.sale).sale).to.equal(null);
+    await forget();
+    expect(await world.mysql.toForget(0, 10)).to.deep.equal([]);
+  });
+
+  it('Redis forgets a sale only when the snapshots that apis share are over, too', async () => {
+    const { sale } = await closedSale('u1');
+    world.clock.advance(9 * DAY_MS);
+    await retire();
+    const job = forgetRetiredSales({ sales: world.mysql, store: world.store }, { snapshotMs: 600_000 });
+    world.clock.advance(659_999);
+    await job.runOnce();
+    expect(bucketOf(sale).sale?.state).to.equal('closed');
+    world.clock.advance(1);
+    await job.runOnce();
+    expect(bucketOf(sale).sale).to.equal(null);
   });
 });

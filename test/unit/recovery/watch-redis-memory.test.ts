@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { ServerMemory } from '../../../src/core/store-memory.js';
 import { watchRedisMemory } from '../../../src/recovery/watch-redis-memory.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -7,7 +8,7 @@ const HOUR_MS = 3_600_000;
 
 describe('keeper: watch-redis-memory', () => {
   let clock: ManualClock;
-  let servers: ServerMemory[];
+  let servers: (ServerMemory | OperationalError)[];
   let published: readonly (ServerMemory & { readonly daysLeft: number | null })[];
   let runOnce: () => Promise<void>;
   beforeEach(() => {
@@ -44,6 +45,21 @@ describe('keeper: watch-redis-memory', () => {
     expect(published[0]?.daysLeft).to.be.closeTo((1000 - 388) / 48, 0.3);
     await grow(25, -1);
     expect(published[0]?.daysLeft).to.equal(Infinity);
+  });
+
+  it('a server that does not answer hides neither the others nor what is known of their growth, and the run fails', async () => {
+    await grow(7, 10);
+    const [known] = servers;
+    const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });
+    servers = [known as ServerMemory, noAnswer];
+    expect(await runOnce().catch((error: unknown) => error)).to.equal(noAnswer);
+    expect(published.map(({ server }) => server)).to.deep.equal(['a:1']);
+    expect(published[0]?.daysLeft).to.be.a('number');
+    servers = [noAnswer, { server: 'b:2', usedBytes: 7, maxBytes: 9 }];
+    await runOnce().catch(() => undefined);
+    servers = [known as ServerMemory];
+    await runOnce();
+    expect(published[0]?.daysLeft, 'its growth was not forgotten').to.be.a('number');
   });
 
   it('a server that is full lasts no day', async () => {

@@ -47,7 +47,7 @@ describe('checker: the answer to the broker', () => {
     let most = 0;
     const { ask } = open(async () => {
       most = Math.max(most, ++running);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await new Promise((resolve) => setImmediate(resolve));
       running -= 1;
       return 'commit';
     }, 3);

@@ -164,7 +164,7 @@ describe('delivery-source: close', () => {
 
     bring([view()]);
     const [delivery] = await receiving;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
     expect(closed, 'one delivery is still being worked on').to.equal(false);
     expect(client.shutdown.callCount).to.equal(0);
     const ackedAtMs = Date.now();

@@ -128,6 +128,26 @@ describe('SaleEditor', () => {
     }
   }
 
+  it('an edit of a sale that closed meanwhile and was never rebuilt has its rebuild asked for; a retired one ends it', async () => {
+    for (const to of [15, 4]) {
+      const sale = await open({ stock: 10 });
+      redis.breakNext('edit_fails');
+      await edit(sale, { stock: to }).catch(() => undefined);
+      const closed = { ...(mysql.saleOf(sale.saleId) as Sale), state: 'closed' as const };
+      mysql.putSale(closed);
+      redis.restart();
+      clock.advance(5000);
+      await job().runOnce();
+      expect([...redis.asks]).to.include(sale.saleId);
+      const state = () => [...edits.rows.values()].at(-1)?.state;
+      expect(state()).to.equal('begun');
+      mysql.putSale({ ...closed, retiredAtMs: clock.nowMs() });
+      await redis.forget(sale);
+      await job().runOnce();
+      expect([state(), stock(sale)]).to.deep.equal(to > 10 ? ['done', 15] : ['refused', 10]);
+    }
+  });
+
   it('two processes that finish the same edit make it once', async () => {
     for (const to of [15, 4]) {
       const sale = await open({ stock: 10 });

@@ -132,6 +132,7 @@ describe('SaleAdmin', () => {
           return store.warm(of);
         },
         setState: store.setState.bind(store),
+        forget: store.forget.bind(store),
       },
       cache,
     });
@@ -142,6 +143,17 @@ describe('SaleAdmin', () => {
     await store.deduct(batchOf(sale, purchasesOf('u1')));
     expect((await admin.warm(sale.saleId, 'ann')).outcome).to.equal('done');
     expect((await inStore(sale))?.[1]).to.equal(4);
+  });
+
+  it('a draft that is deleted while it is loaded leaves nothing in Redis', async () => {
+    const sale = await create(newSale(), 'ann');
+    const { warm } = store;
+    store.warm = async (of) => {
+      mysql.removeSale(sale.saleId);
+      return warm.call(store, of);
+    };
+    expect(await admin.warm(sale.saleId, 'keeper')).to.deep.equal({ outcome: 'not_found' });
+    expect(await inStore(sale)).to.equal(null);
   });
 
   it('an open that died before Redis followed is completed by a repeat', async () => {

@@ -75,6 +75,14 @@ describe('await-quiet', () => {
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: async () => false }))).to.equal(15_000);
     });
 
+    it('once it has said that something is missing, an answer that does not come is no proof that it was received [R3]', async () => {
+      const tookMs = await waitedWith((nowMs) => ({
+        ends: async () => ENDS,
+        haveReceived: async () => (nowMs() >= 1000 && nowMs() < 5000 ? down() : nowMs() >= 6000),
+      }));
+      expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
+    });
+
     it('a broker that does not answer leaves it with stillness', async () => {
       expect(await waitedWith(() => ({ ends: down, haveReceived: down }))).to.equal(1500);
       expect(await waitedWith(() => ({ ends: async () => ENDS, haveReceived: down }))).to.equal(1500);

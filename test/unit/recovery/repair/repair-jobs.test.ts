@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
 import type { Sale } from '../../../../src/core/sale.js';
 import {
   repairClosedSales,
@@ -137,6 +138,18 @@ describe('repair-jobs', () => {
     await job.runOnce();
     expect(epochs(old, late)).to.deep.equal([2, 2]);
     expect(world.store.bucket({ saleId: late.saleId, bucket: 0 }).sale?.state).to.equal('closed');
+  });
+
+  it('closed sales: while nobody can be asked what is needed, a repair that died is done again all the same [R10]', async () => {
+    const sale = await world.openSale();
+    await close(sale);
+    await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'dead', 1);
+    world.clock.advance(2);
+    const whole = ports();
+    const asked = () => Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
+    const job = repairClosedSales({ ...whole, store: { ...whole.store, asked } }, OPTIONS);
+    expect(await job.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
+    expect(epochs(sale)).to.deep.equal([2]);
   });
 
   it('watch-sales-in-repair: how many wait, and since when a live one waits for too long', async () => {

@@ -193,6 +193,50 @@ describe('run-schedule', () => {
     expect(world.notReady.map(([saleId]) => saleId)).to.include(broken.saleId);
   });
 
+  it('hundreds of warm sales that have time do not keep one from its opening', async () => {
+    const nowMs = world.clock.nowMs();
+    const window = { opensAtMs: nowMs + 5000 * MINUTE_MS, closesAtMs: nowMs + 6000 * MINUTE_MS };
+    for (let i = 0; i < 501; i++) await world.create({ ...window, warmBeforeMs: 4999 * MINUTE_MS });
+    advance(2);
+    await world.run();
+    const sale = await world.create();
+    advance(57);
+    await world.run();
+    expect(world.state(sale)).to.equal('warm');
+    advance(2.6);
+    await world.run();
+    expect(world.state(sale)).to.equal('open');
+  });
+
+  it('hundreds of sales whose Redis does not answer in time do not keep another one from its opening', async () => {
+    const early = { warmBeforeMs: 11 * MINUTE_MS, opensAtMs: world.clock.nowMs() + 55 * MINUTE_MS };
+    const broken = [];
+    for (let i = 0; i < 200; i++) broken.push(await world.create(early));
+    const fine = await world.create();
+    const away = new Set(broken.map(({ saleId }) => saleId));
+    advance(50);
+    await world.run();
+    expect(world.state(fine)).to.equal('warm');
+    let tried = 0;
+    const readiness = async (sale: typeof fine) => {
+      if (!away.has(sale.saleId)) return world.readiness(sale);
+      if (++tried % 16 === 0) world.clock.advance(1500); // as many time-outs end together
+      throw new OperationalError('redis', 'no answer', { retryable: true });
+    };
+    const keeper = world.keeper({ readiness });
+    const startedMs = world.clock.nowMs();
+    let runs = 0;
+    while (world.state(fine) === 'warm' && runs++ < 100) {
+      await keeper.runOnce().catch(() => undefined);
+      world.clock.advance(2000);
+    }
+    expect(world.clock.nowMs() - startedMs, 'before its time').to.be.below(10 * MINUTE_MS);
+    expect(world.notReady.length, 'each is named').to.equal(200);
+    const triedBefore = tried;
+    for (let more = 0; more < 3; more++) await keeper.runOnce().catch(() => undefined);
+    expect(tried, 'and tried again').to.be.above(triedBefore);
+  });
+
   it('a keeper that was away catches up: a late sale is warmed and opened in one run', async () => {
     const [late, missed] = [
       await world.create(),
@@ -205,6 +249,27 @@ describe('run-schedule', () => {
       'open',
       'draft',
     ]);
+  });
+
+  it('sales that cannot be compared do not keep those behind them waiting', async () => {
+    const broken = new Set<string>();
+    for (let i = 0; i < 10; i++) broken.add((await world.create()).saleId);
+    const fine = await world.create({ closesAtMs: world.clock.nowMs() + 121 * MINUTE_MS });
+    for (const minutes of [59.9, 70]) {
+      advance(minutes);
+      await world.run();
+    }
+    const compare = async (saleId: string): Promise<'match'> => {
+      if (broken.has(saleId)) throw new OperationalError('redis', 'away', { retryable: true });
+      world.compared.push(saleId);
+      return 'match';
+    };
+    for (let runs = 0; runs < 2; runs++) await world.compare(compare).catch(() => undefined);
+    expect(world.compared).to.deep.equal([fine.saleId]);
+    broken.clear();
+    advance(1);
+    await world.compare(compare);
+    expect(world.compared).to.have.length(11);
   });
 
   it('a sale with findings is compared again later, until it matches', async () => {

@@ -66,6 +66,7 @@ export class ScheduleWorld {
         schedule: this.schedule,
         sales: this.admin,
         readiness: this.readiness,
+        clock: this.clock,
         metrics: { notReady: (sales) => void (this.notReady = sales) },
         log: { info: note, warn: note },
         ...parts,
@@ -74,11 +75,13 @@ export class ScheduleWorld {
     );
   }
 
-  compare(): Promise<void> {
-    const compare: CompareEndedPorts['compare'] = async (saleId) => {
+  /** @param compare absent: notes the sale, and says `outcome` */
+  compare(
+    compare: CompareEndedPorts['compare'] = async (saleId) => {
       this.compared.push(saleId);
       return this.outcome;
-    };
+    },
+  ): Promise<void> {
     return compareEnded(
       { schedule: this.schedule, compare, log: { warn: () => undefined } },
       { afterMs: 2 * MINUTE_MS },

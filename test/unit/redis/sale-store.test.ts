@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import type { RedisConnection } from '../../../src/redis/connection.js';
+import { createSaleStore } from '../../../src/redis/sale-store.js';
+import { saleOf } from '../../helpers/sales.js';
+
+describe('redis: the state of a sale', () => {
+  /** @returns the buckets whose state was set, though the server of one of them does not answer; and what was thrown */
+  async function setWithout(away: number): Promise<{ set: number[]; thrown: unknown }> {
+    const sale = saleOf({ buckets: 3 });
+    const set: number[] = [];
+    const run = async (_name: string, [key]: readonly string[]): Promise<unknown> => {
+      const bucket = Number(/:(\d+)\}/.exec(String(key))?.[1]);
+      if (bucket === away) throw new Error('Command timed out');
+      set.push(bucket);
+      return 'set';
+    };
+    const store = createSaleStore({ run } as unknown as RedisConnection);
+    const thrown = await store.setState(sale, 'closed').catch((error: unknown) => error);
+    return { set, thrown };
+  }
+
+  it('a server that does not answer does not keep the buckets of the others as they were, and is named', async () => {
+    for (const away of [0, 1, 2]) {
+      const { set, thrown } = await setWithout(away);
+      expect(set).to.have.members([0, 1, 2].filter((bucket) => bucket !== away));
+      expect(thrown).to.include({ name: 'OperationalError', dependency: 'redis' });
+    }
+  });
+});
