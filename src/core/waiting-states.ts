@@ -22,6 +22,7 @@ export const WATCHED_STATES = [
   'sale_shut',
   'sale_over',
   'sale_kept',
+  'sale_unarchived',
   'units_lent',
 ] as const;
 export type WatchedState = (typeof WATCHED_STATES)[number];
@@ -116,6 +117,12 @@ export const WAITING_STATES = {
     deadline: 'RETIRE_AFTER_MS',
     endedBy: 'the keeper, once Redis and MySQL agree and nothing of the sale waits; its log says what does',
     watchedAs: 'sale_kept',
+  },
+  sale_unarchived: {
+    waits: 'a retired sale whose orders are in the tables that sell',
+    deadline: 'ARCHIVE_AFTER_MS',
+    endedBy: 'the keeper, once no money of them is open; its log says what stops it',
+    watchedAs: 'sale_unarchived',
   },
   units_lent: {
     waits: 'units that have left one bucket of a sale and not reached the other',

@@ -57,7 +57,7 @@ export interface HttpServices {
   readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
   /** Give the answer that `degrade` decided on. @throws OperationalError of the source */
   readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
-  readonly gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>;
+  readonly gate: Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
   /** @throws OperationalError */

@@ -1,29 +1,46 @@
 import type { CouponRepository } from '../core/ports/order-repository.js';
+import type { OrderTable } from './both-tables.js';
 import { execute, knex, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
 /**
- * No IGNORE: it would also hide a value that does not fit. A coupon that is there is left as it is. In SQL, since the
- * builder has no ON DUPLICATE KEY for an INSERT … SELECT.
+ * No IGNORE: it would also hide a value that does not fit. A coupon that is there is left as it is. The lock waits for an
+ * order that is moving to the archive, with its coupon. In SQL, since the builder has no ON DUPLICATE KEY for an INSERT …
+ * SELECT.
  */
-const ISSUE = `INSERT INTO coupons (order_id, sale_id, user_id)
-  SELECT id, sale_id, user_id FROM orders WHERE id IN (:orderIds) AND state = 'paid' ORDER BY id
+const issueFrom = (table: OrderTable): string => `INSERT INTO coupons (order_id, sale_id, user_id)
+  SELECT id, sale_id, user_id FROM ${table} WHERE id IN (:orderIds) AND state = 'paid' ORDER BY id LOCK IN SHARE MODE
   ON DUPLICATE KEY UPDATE order_id = coupons.order_id`;
 
 /** Coupons, in MySQL: the order is the primary key, so no copy of an event makes a second one. */
 export function createCouponRepository(pool: MysqlPool): CouponRepository {
   const withoutCoupon = async (orderIds: readonly string[]): Promise<string[]> => {
-    if (orderIds.length === 0) return [];
-    const rows = await select(pool, knex('coupons').select('order_id').whereIn('order_id', orderIds));
-    const having = new Set(rows.map((row) => row.order_id));
+    const having = new Set<string>();
+    for (const table of ['coupons', 'coupons_archive'] as const) {
+      const left = orderIds.filter((orderId) => !having.has(orderId));
+      if (left.length === 0) break;
+      const rows = await select(
+        pool,
+        knex(table as 'coupons')
+          .select('order_id')
+          .whereIn('order_id', left),
+      );
+      for (const row of rows) having.add(row.order_id);
+    }
     return orderIds.filter((orderId) => !having.has(orderId));
   };
+  const issue = async (table: OrderTable, orderIds: readonly string[]): Promise<number> =>
+    (await execute(pool, knex.raw(issueFrom(table), { orderIds: [...orderIds] }))).affectedRows;
   return {
     withoutCoupon,
     async issue(orderIds) {
       if (orderIds.length === 0) return { issued: 0, unpaid: [] };
-      const { affectedRows } = await execute(pool, knex.raw(ISSUE, { orderIds: [...orderIds] }));
-      return { issued: affectedRows, unpaid: await withoutCoupon(orderIds) };
+      const issued = await issue('orders', orderIds);
+      const left = await withoutCoupon(orderIds);
+      if (left.length === 0) return { issued, unpaid: left };
+      // not paid, or an order that went to the archive before its event came
+      const late = await issue('orders_archive', left);
+      return { issued: issued + late, unpaid: late === 0 ? left : await withoutCoupon(left) };
     },
   };
 }

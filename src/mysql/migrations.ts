@@ -340,6 +340,17 @@ const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
   metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
 ) ${TABLE}`;
 
+/**
+ * Where orders of retired sales go, with their payments and coupons. Made of the tables themselves, so that they have the
+ * same columns: orders are copied as they are. What only a live order needs an index for is dropped; in place of
+ * `order_ranges` there is an index by sale, since no insert is in a hurry here.
+ */
+const ARCHIVES = ['orders', 'payments', 'coupons'];
+const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP KEY expiry, ADD KEY sale (sale_id, id)`;
+/** `archiving`: its orders are on their way; `archived`: they are there. */
+const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
+  ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
+
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 async function listIndexes(knex: Knex): Promise<void> {
@@ -388,6 +399,12 @@ async function saleEdits(knex: Knex): Promise<void> {
   await create(knex, SALE_EDITS);
 }
 
+async function orderArchive(knex: Knex): Promise<void> {
+  for (const table of ARCHIVES) await knex.raw(`CREATE TABLE IF NOT EXISTS ${table}_archive LIKE ${table}`);
+  await changeIndexes(knex, 'orders_archive', 'sale', ORDERS_ARCHIVE_INDEXES);
+  await knex.raw(ARCHIVE_STATES);
+}
+
 async function parkedBatches(knex: Knex): Promise<void> {
   await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
   await knex.raw(MARK_PARKED_BATCHES);
@@ -430,4 +447,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
   { name: '0016-order-metadata', up: (knex) => create(knex, ORDER_METADATA) },
+  { name: '0017-order-archive', up: orderArchive },
 ];

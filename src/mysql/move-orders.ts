@@ -35,12 +35,12 @@ export class SaleOutOfStep extends OperationalError {
 }
 
 /** Ids stand in the list as numbers: compared as integers, whatever a version makes of a list of texts. */
-export function idIn(ids: readonly string[]): string {
+export function idIn(ids: readonly string[], column: 'id' | 'order_id' = 'id'): string {
   assert(
     ids.every((id) => /^[0-9]{1,20}$/.test(id)),
     'an id is a decimal number',
   );
-  return `id IN (${ids.join(',')})`;
+  return `${column} IN (${ids.join(',')})`;
 }
 
 /**

@@ -2,9 +2,10 @@ import type { Knex } from 'knex';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { NewOrder, WritePlan } from '../core/ports/order-repository.js';
 import { numeric } from './insert-orders.js';
+import { byOrderId, mergeRows } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
-import type { OrderRow } from './tables.js';
+import type { OrderRangeRow, OrderRow } from './tables.js';
 
 // `order_ranges` says where the orders of a sale stand in `orders`: each transaction that writes some leaves the first and
 // the last of their ids, which were minted together and lie close. An index by sale would cost every order an entry; this
@@ -44,6 +45,9 @@ function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   return ranges;
 }
 
+/** Above every order id: they have 63 bits. */
+const ID_MAX = '9223372036854775807';
+
 /** Decimal strings by value. */
 const isLess = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length);
 
@@ -53,16 +57,22 @@ interface IdWindow {
   last: bigint;
 }
 
-const START: OrderCursor = { afterFirst: '0', readTo: '0' };
+export const START: OrderCursor = { afterFirst: '0', readTo: '0' };
 
-/** The next windows of ids with orders of the sale, disjoint and ascending: those of about `maxOrders` of its orders. */
-async function nextWindows(
+/** Ranges that a reader takes together, and where it goes on: null when these were the last ones. */
+interface TakenRanges {
+  readonly ranges: readonly Pick<OrderRangeRow, 'first_id' | 'last_id' | 'orders'>[];
+  readonly isEnd: boolean;
+}
+
+/** The next ranges of a sale, of about `maxOrders` of its orders, and at least one. */
+export async function rangesAfter(
   on: Statements,
   saleId: string,
-  { afterFirst, readTo }: OrderCursor,
+  afterFirst: string,
   maxOrders: number,
-): Promise<{ readonly windows: readonly IdWindow[]; readonly next: OrderCursor | null }> {
-  const ranges = await select(
+): Promise<TakenRanges> {
+  const found = await select(
     on,
     knex('order_ranges')
       .select('first_id', 'last_id', 'orders')
@@ -71,13 +81,20 @@ async function nextWindows(
       .orderBy('first_id')
       .limit(RANGES_PER_PAGE),
   );
-  const windows: IdWindow[] = [];
-  let [after, read, orders, taken] = [afterFirst, BigInt(readTo), 0, 0];
-  for (const range of ranges) {
+  let [orders, taken] = [0, 0];
+  for (const range of found) {
     if (taken > 0 && orders + range.orders > maxOrders) break;
     taken++;
     orders += range.orders;
-    after = range.first_id;
+  }
+  return { ranges: found.slice(0, taken), isEnd: taken === found.length && found.length < RANGES_PER_PAGE };
+}
+
+/** The ids of these ranges behind `readTo`, disjoint and ascending. */
+export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
+  const windows: IdWindow[] = [];
+  let read = BigInt(readTo);
+  for (const range of ranges) {
     const [from, last] = [BigInt(range.first_id), BigInt(range.last_id)];
     if (last <= read) continue; // two workers mint ids in the same millisecond, so ranges overlap
     const first = from > read ? from : read + 1n;
@@ -86,8 +103,35 @@ async function nextWindows(
     else windows.push({ first, last });
     read = last;
   }
-  const isEnd = taken === ranges.length && ranges.length < RANGES_PER_PAGE;
-  return { windows, next: isEnd ? null : { afterFirst: after, readTo: String(read) } };
+  return windows;
+}
+
+/** Where a reader goes on that has read these ranges. */
+export function behind({ ranges, isEnd }: TakenRanges, { afterFirst, readTo }: OrderCursor): OrderCursor | null {
+  if (isEnd) return null;
+  const read = ranges.reduce((max, { last_id: last }) => (isLess(max, last) ? last : max), readTo);
+  return { afterFirst: ranges.at(-1)?.first_id ?? afterFirst, readTo: read };
+}
+
+const inWindows = (windows: readonly IdWindow[]): string =>
+  `(${windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ')})`;
+
+/** The first ids in these windows that are orders of the sale. */
+export async function idsIn(
+  on: Statements,
+  saleId: string,
+  windows: readonly IdWindow[],
+  max: number,
+): Promise<string[]> {
+  if (windows.length === 0) return [];
+  const found = knex
+    .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
+    .select<Pick<OrderRow, 'id'>[]>('id')
+    .where({ sale_id: saleId })
+    .whereRaw(inWindows(windows))
+    .orderBy('id')
+    .limit(max);
+  return (await select(on, found)).map(({ id }) => id);
 }
 
 type Column = keyof OrderRow | Knex.Raw;
@@ -108,7 +152,8 @@ export interface PageOf<Row> {
 }
 
 /**
- * The next rows of a sale, by its ranges and ascending.
+ * The next rows of a sale, ascending: by its ranges, and those of the archive by its index, up to the same id. For a sale
+ * that has none there this is one look into an index.
  * @param from null: the first ones
  * @returns `next`: where to go on; null when these were the last ones. A page may be empty all the same
  * @throws MysqlError
@@ -117,17 +162,43 @@ export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
   pool: MysqlPool,
   saleId: string,
   from: OrderCursor | null,
-  { columns, maxOrders, where = {}, limit }: OrderReading,
+  reading: OrderReading,
 ): Promise<PageOf<Row>> {
   const start = from ?? START;
-  const { windows, next } = await nextWindows(pool, saleId, start, maxOrders);
+  const live = await nextLive<Row>(pool, saleId, start, reading);
+  const end = live.next?.readTo ?? ID_MAX;
+  const archived = await nextArchived<Row>(pool, saleId, start.readTo, end, reading);
+  if (archived.rows.length === 0 && archived.readTo === null) return live;
+  // The archive has more up to that id than one page may hold: this page ends where it was read to.
+  const to = archived.readTo === null ? null : BigInt(archived.readTo);
+  const rows = to === null ? live.rows : live.rows.filter(({ id }) => BigInt(id) <= to);
+  const merged = mergeRows(rows, archived.rows, byOrderId);
+  const { limit = Infinity } = reading;
+  const full = merged[limit - 1];
+  if (full !== undefined) {
+    return { rows: merged.slice(0, limit), next: { afterFirst: start.afterFirst, readTo: full.id } };
+  }
+  return {
+    rows: merged,
+    next: archived.readTo === null ? live.next : { afterFirst: start.afterFirst, readTo: archived.readTo },
+  };
+}
+
+async function nextLive<Row extends Pick<OrderRow, 'id'>>(
+  pool: MysqlPool,
+  saleId: string,
+  start: OrderCursor,
+  { columns, maxOrders, where = {}, limit }: OrderReading,
+): Promise<PageOf<Row>> {
+  const taken = await rangesAfter(pool, saleId, start.afterFirst, maxOrders);
+  const windows = windowsOf(taken, start.readTo);
+  const next = behind(taken, start);
   if (windows.length === 0) return { rows: [], next };
-  const inWindows = windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ');
   const found = knex
     .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
     .select<Row[]>(...columns)
     .where({ ...where, sale_id: saleId })
-    .whereRaw(`(${inWindows})`)
+    .whereRaw(inWindows(windows))
     .orderBy('id');
   if (limit !== undefined) void found.limit(limit);
   const rows = (await select(pool, found)) as Row[];
@@ -136,9 +207,42 @@ export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
   return { rows, next: { afterFirst: start.afterFirst, readTo: last.id } }; // the same ranges, behind what was read
 }
 
+/** @returns `readTo`: where the page had to end before `end`; null when it did not */
+async function nextArchived<Row extends Pick<OrderRow, 'id'>>(
+  pool: MysqlPool,
+  saleId: string,
+  after: string,
+  end: string,
+  { columns, maxOrders, where = {}, limit }: OrderReading,
+): Promise<{ readonly rows: readonly Row[]; readonly readTo: string | null }> {
+  const ofSale = knex
+    .from(knex.raw('orders_archive FORCE INDEX (sale)'))
+    .where({ sale_id: saleId })
+    .where('id', '>', bigint(after))
+    .where('id', '<=', bigint(end))
+    .orderBy('id');
+  const found = ofSale
+    .clone()
+    .select<Row[]>(...columns)
+    .where(where);
+  if (Object.keys(where).length === 0) {
+    const rows = (await select(pool, found.limit(Math.min(limit ?? maxOrders, maxOrders)))) as Row[];
+    return { rows, readTo: rows.length === maxOrders ? (rows.at(-1)?.id ?? null) : null };
+  }
+  // How many match is not known, so the index says first how far that many orders reach.
+  const atEnd = ofSale
+    .clone()
+    .select<Pick<OrderRow, 'id'>[]>('id')
+    .offset(maxOrders - 1);
+  const [last] = (await select(pool, atEnd.limit(1))) as Pick<OrderRow, 'id'>[];
+  if (last !== undefined) void found.where('id', '<=', bigint(last.id));
+  if (limit !== undefined) void found.limit(limit);
+  return { rows: (await select(pool, found)) as Row[], readTo: last?.id ?? null };
+}
+
 /**
  * Rows of a sale that no range names: a worker of an older version wrote them, or a person. Walks `orders` by its primary
- * key, so for a rare case only.
+ * key, so for a rare case only. Such rows do not go to the archive.
  * @param after the id to begin behind
  * @throws MysqlError
  */
@@ -179,14 +283,9 @@ async function windowEnd(pool: MysqlPool, start: string, windowRows: number): Pr
 async function allWindows(pool: MysqlPool, saleId: string): Promise<IdWindow[]> {
   const all: IdWindow[] = [];
   for (let cursor: OrderCursor | null = START; cursor !== null;) {
-    const { windows, next }: Awaited<ReturnType<typeof nextWindows>> = await nextWindows(
-      pool,
-      saleId,
-      cursor,
-      Infinity,
-    );
-    for (const window of windows) all.push(window);
-    cursor = next;
+    const taken: TakenRanges = await rangesAfter(pool, saleId, cursor.afterFirst, Infinity);
+    for (const window of windowsOf(taken, cursor.readTo)) all.push(window);
+    cursor = behind(taken, cursor);
   }
   return all;
 }

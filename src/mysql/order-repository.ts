@@ -4,6 +4,7 @@ import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
+import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { shownOrders } from './shown-orders.js';
@@ -22,10 +23,14 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     writtenBatches: (batchIds) => writtenBatches(pool, batchIds),
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
     async findOrder(orderId): Promise<ShownOrder | null> {
-      const found = knex('orders')
-        .select(...ORDER_COLUMNS)
-        .where({ id: orderId });
-      const [order] = await shownOrders(pool, await select(pool, found));
+      const byId = (table: OrderTable) =>
+        select(
+          pool,
+          fromOrders(table)
+            .select(...ORDER_COLUMNS)
+            .where({ id: orderId }),
+        );
+      const [order] = await shownOrders(pool, await findInBoth([orderId], byId, ({ id }) => id));
       return order ?? null;
     },
   };
@@ -51,28 +56,45 @@ async function termsOf(pool: MysqlPool, saleIds: readonly string[]): Promise<Map
   );
 }
 
-const SELECT_ORDERS = `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders`;
+const SELECT_ORDERS = {
+  orders: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders`,
+  orders_archive: `SELECT ${ORDER_COLUMNS.join(', ')} FROM orders_archive`,
+} as const satisfies Record<OrderTable, string>;
+
+/** The archive is asked for what `orders` lacks, which is little, except for a sale whose orders are there. */
+async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+  const found = await findIn(pool, 'orders', saleId, purchases);
+  if (found.length >= purchases.length) return found;
+  const keys = new Set(found.map(purchaseKey));
+  const missing = purchases.filter((purchase) => !keys.has(purchaseKey(purchase)));
+  return missing.length === 0 ? found : [...found, ...(await findIn(pool, 'orders_archive', saleId, missing))];
+}
 
 /** Asks by buyer and compares the request here: no optimiser turns a list of pairs into a range on every version. */
-async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+async function findIn(
+  pool: MysqlPool,
+  table: OrderTable,
+  saleId: string,
+  purchases: readonly Purchase[],
+): Promise<Order[]> {
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
   const [only] = purchases;
   const single = purchases.length === 1 && only !== undefined;
   const rows = single
-    ? await pool.query<OrderRow>(`${SELECT_ORDERS} WHERE user_id = ? AND sale_id = ? AND request_id = ?`, [
+    ? await pool.query<OrderRow>(`${SELECT_ORDERS[table]} WHERE user_id = ? AND sale_id = ? AND request_id = ?`, [
         only.userId,
         saleId,
         only.requestId,
       ])
-    : await pool.query<OrderRow>(`${SELECT_ORDERS} WHERE sale_id = ? AND user_id IN (?)`, [
+    : await pool.query<OrderRow>(`${SELECT_ORDERS[table]} WHERE sale_id = ? AND user_id IN (?)`, [
         saleId,
         [...new Set(purchases.map(({ userId }) => userId))],
       ]);
   return rows.map(orderOf).filter((order) => wanted.has(purchaseKey(order)));
 }
 
-/** One entry of the index of each batch, however many rows it has. */
+/** One entry of the index of each batch, however many rows it has. Of `orders` alone: a retired sale has no batch pending. */
 async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {
   if (batchIds.length === 0) return new Set();
   const one = '(SELECT batch_id FROM orders WHERE batch_id = ? LIMIT 1)';
@@ -81,6 +103,7 @@ async function writtenBatches(pool: MysqlPool, batchIds: readonly string[]): Pro
   return new Set(rows.map((row) => row.batch_id));
 }
 
+/** Of `orders` alone: a batch of a sale in the archive is an older one, which takes no place that could be taken. */
 async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly string[]): Promise<Set<string>> {
   if (userIds.length === 0) return new Set();
   const rows = await pool.query<Pick<OrderRow, 'user_id'>>(
@@ -90,24 +113,24 @@ async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly str
   return new Set(rows.map((row) => row.user_id));
 }
 
-/** The states of orders, in MySQL: by primary key. */
+/** The states of orders, in MySQL: by primary key. What waits to be paid is never in the archive. */
 export function createOrderStates(pool: MysqlPool): OrderStates & OrderNotificationRows {
-  const byId = (orderIds: readonly string[]) => knex('orders').whereIn('id', orderIds);
   return {
     async statesOf(orderIds): Promise<Map<string, OrderState>> {
-      if (orderIds.length === 0) return new Map();
-      const rows = await select(pool, byId(orderIds).select('id', 'state'));
+      const states = (table: OrderTable, ids: readonly string[]) =>
+        select(pool, fromOrders(table).whereIn('id', ids).select('id', 'state'));
+      const rows = await findInBoth(orderIds, states, ({ id }) => id);
       return new Map(rows.map(({ id, state }) => [id, state]));
     },
     async dueOf(orderIds): Promise<string[]> {
       if (orderIds.length === 0) return [];
-      const due = byId(orderIds).where({ state: 'pending_payment' }).where('expires_at', '<=', now());
-      return (await select(pool, due.select('id'))).map(({ id }) => id);
+      const unpaid = knex('orders').whereIn('id', orderIds).where({ state: 'pending_payment' });
+      return (await select(pool, unpaid.where('expires_at', '<=', now()).select('id'))).map(({ id }) => id);
     },
     async notificationsOf(orderIds): Promise<OrderNotification[]> {
-      if (orderIds.length === 0) return [];
-      const rows = await select(pool, byId(orderIds).select('id', 'user_id', 'request_id', 'state', 'reason'));
-      return rows.map((row) => ({
+      const notified = (table: OrderTable, ids: readonly string[]) =>
+        select(pool, fromOrders(table).whereIn('id', ids).select('id', 'user_id', 'request_id', 'state', 'reason'));
+      return (await findInBoth(orderIds, notified, ({ id }) => id)).map((row) => ({
         orderId: row.id,
         userId: row.user_id,
         requestId: row.request_id,

@@ -1,7 +1,8 @@
 import { isId, isOrderId, isSaleId } from '../core/ids.js';
 import { lowestOrderIdAt } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { bigint, given, knex, select } from './knex.js';
+import { byOrderId, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
+import { bigint, given, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
 import { shownOrders } from './shown-orders.js';
@@ -24,31 +25,40 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
   };
 }
 
-const matching = ({ userId, saleId, state }: OrderFilter) =>
-  knex('orders')
+const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
+  fromOrders(table)
     .select(...ORDER_COLUMNS)
     .where(given({ user_id: userId, sale_id: saleId, state }));
 
-/** Along the unique key (user, sale, request): a user has few orders. The place is `<sale>.<request>`. */
+/** Newest sale first, as the statement has it. */
+const byPlace = (a: OrderRow, b: OrderRow): number =>
+  a.sale_id === b.sale_id ? (a.request_id < b.request_id ? 1 : -1) : BigInt(a.sale_id) < BigInt(b.sale_id) ? 1 : -1;
+
+/**
+ * Along the unique key (user, sale, request): a user has few orders, in either table. The place is `<sale>.<request>`.
+ */
 async function pageOfUser(
   pool: MysqlPool,
   filter: OrderFilter & { readonly userId: string },
   after: string | null,
   max: number,
 ): Promise<OrderPage | null> {
-  let found = matching(filter);
-  if (after !== null) {
-    const [, saleId, requestId] = /^([^.]+)\.(.+)$/.exec(after) ?? [];
-    if (!isSaleId(saleId) || !isId(requestId)) return null;
-    found = found.where((later) =>
-      later
-        .where('sale_id', '<', bigint(saleId))
-        .orWhere((same) => same.where({ sale_id: saleId }).where('request_id', '<', requestId)),
-    );
-  }
-  if (filter.fromMs !== undefined) found = found.where('id', '>=', bigint(lowestOrderIdAt(filter.fromMs)));
-  if (filter.toMs !== undefined) found = found.where('id', '<', bigint(lowestOrderIdAt(filter.toMs)));
-  const rows = await select(pool, found.orderBy('sale_id', 'desc').orderBy('request_id', 'desc').limit(max));
+  const [, saleId = '', requestId = ''] = /^([^.]+)\.(.+)$/.exec(after ?? '') ?? [];
+  if (after !== null && (!isSaleId(saleId) || !isId(requestId))) return null;
+  const page = (table: OrderTable) => {
+    let found = matching(table, filter);
+    if (after !== null) {
+      found = found.where((later) =>
+        later
+          .where('sale_id', '<', bigint(saleId))
+          .orWhere((same) => same.where({ sale_id: saleId }).where('request_id', '<', requestId)),
+      );
+    }
+    if (filter.fromMs !== undefined) found = found.where('id', '>=', bigint(lowestOrderIdAt(filter.fromMs)));
+    if (filter.toMs !== undefined) found = found.where('id', '<', bigint(lowestOrderIdAt(filter.toMs)));
+    return found.orderBy('sale_id', 'desc').orderBy('request_id', 'desc').limit(max);
+  };
+  const rows = (await selectFromBoth<OrderRow>(pool, page, byPlace)).slice(0, max);
   const orders = await shownOrders(pool, rows);
   const last = orders.at(-1);
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
@@ -97,20 +107,24 @@ async function pageById(
   const { fromMs = 0, toMs } = filter;
   const end = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
   const after = place ?? before(lowestOrderIdAt(fromMs));
-  const inRange = knex('orders').where('id', '>', bigint(after)).where('id', '<', bigint(end));
-  // the last row that this page looks at; none when fewer are left
-  const [last] = await select(
-    pool,
-    inRange
-      .clone()
+  // the last row that this page looks at in either table; none when fewer are left in both
+  const lasts: bigint[] = [];
+  for (const table of ['orders', 'orders_archive'] as const) {
+    const inRange = fromOrders(table).where('id', '>', bigint(after)).where('id', '<', bigint(end));
+    const read = inRange
       .select('id')
       .orderBy('id')
-      .offset(readMax - 1)
-      .limit(1),
-  );
-  let found = matching(filter).where('id', '>', bigint(after));
-  found = last === undefined ? found.where('id', '<', bigint(end)) : found.where('id', '<=', bigint(last.id));
-  const orders = await shownOrders(pool, await select(pool, found.orderBy('id').limit(max)));
+      .offset(readMax - 1);
+    for (const { id } of await select(pool, read.limit(1))) lasts.push(BigInt(id));
+  }
+  const last = lasts.length === 0 ? null : String(lasts.reduce((a, b) => (b < a ? b : a)));
+  const page = (table: OrderTable) => {
+    const found = matching(table, filter).where('id', '>', bigint(after));
+    const bounded = last === null ? found.where('id', '<', bigint(end)) : found.where('id', '<=', bigint(last));
+    return bounded.orderBy('id').limit(max);
+  };
+  const rows = (await selectFromBoth<OrderRow>(pool, page, byOrderId)).slice(0, max);
+  const orders = await shownOrders(pool, rows);
   const isFull = orders.length === max;
-  return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : (last?.id ?? null) };
+  return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : last };
 }

@@ -9,6 +9,7 @@ import type {
   Payment,
   PayOutcome,
 } from '../core/ports/order-transitions.js';
+import { fromOrders, type OrderTable } from './both-tables.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
 import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
@@ -107,15 +108,17 @@ async function retryConflicts<T>(clock: Pick<Clock, 'sleep'>, run: () => Promise
   }
 }
 
+/**
+ * Locks the row. One in the archive has ended and never moves again, so it needs no lock; it came there before this
+ * statement, and whatever came with it was there too.
+ */
 async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder | undefined> {
-  const [order] = await select(
-    tx,
-    knex('orders')
-      .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
-      .where({ id: orderId })
-      .forUpdate(),
-  );
-  return order;
+  const byId = (table: OrderTable) => fromOrders(table).where({ id: orderId });
+  const locked = byId('orders').select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA);
+  const [order] = await select(tx, locked.forUpdate());
+  if (order !== undefined) return order;
+  const [archived] = await select(tx, byId('orders_archive').select(...LOCKED_COLUMNS));
+  return archived === undefined ? undefined : { ...archived, metadata: null }; // no event follows
 }
 
 async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> {
@@ -137,6 +140,8 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
     return await pool.transaction(async (tx) => {
       const order = await lockOrder(tx, orderId);
       if (order === undefined) return 'not_found';
+      const [archived] = await select(tx, paymentWithRefund('payments_archive', payment.paymentId));
+      if (archived !== undefined) return outcomeBefore(archived, orderId, payment);
       await execute(tx, knex('payments').insert(row));
       const reason = whyNot(order, payment.amountCents);
       if (reason === null) {
@@ -161,23 +166,32 @@ function whyNot(order: LockedOrder, amountCents: number): string | null {
 }
 
 /** The key of `payments` has refused: the first report of this payment is committed, so its answer can be read. */
-async function recordedBefore(
-  pool: MysqlPool,
+async function recordedBefore(pool: MysqlPool, orderId: string, payment: Payment): Promise<PayOutcome | null> {
+  for (const table of ['payments', 'payments_archive'] as const) {
+    const [row] = await select(pool, paymentWithRefund(table, payment.paymentId));
+    if (row !== undefined) return outcomeBefore(row, orderId, payment);
+  }
+  return null;
+}
+
+interface RecordedPayment {
+  readonly order_id: string;
+  readonly amount_cents: string;
+  readonly refund: string | null;
+}
+
+const paymentWithRefund = (table: 'payments' | 'payments_archive', paymentId: string) =>
+  knex
+    .from(`${table} as p`)
+    .leftJoin('refunds as r', 'r.payment_id', 'p.payment_id')
+    .where('p.payment_id', paymentId)
+    .select<RecordedPayment[]>('p.order_id', 'p.amount_cents', 'r.payment_id as refund');
+
+function outcomeBefore(
+  row: RecordedPayment,
   orderId: string,
-  { paymentId, amountCents }: Payment,
-): Promise<PayOutcome | null> {
-  const [row] = await select(
-    pool,
-    knex('payments as p')
-      .leftJoin('refunds as r', 'r.payment_id', 'p.payment_id')
-      .where('p.payment_id', paymentId)
-      .select<{ order_id: string; amount_cents: string; refund: string | null }[]>(
-        'p.order_id',
-        'p.amount_cents',
-        'r.payment_id as refund',
-      ),
-  );
-  if (row === undefined) return null;
+  { amountCents }: Pick<Payment, 'amountCents'>,
+): PayOutcome {
   if (row.order_id !== orderId || Number(row.amount_cents) !== amountCents) return 'payment_conflict';
   return row.refund === null ? 'paid' : 'refund_due';
 }

@@ -15,6 +15,10 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
   sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
   sale_kept: { rows: knex('sales').where({ state: 'closed', retirement: 'none' }), since: 'closes_at' },
+  sale_unarchived: {
+    rows: knex('sales').where({ state: 'closed' }).whereIn('retirement', ['done', 'archiving']),
+    since: 'retired_at',
+  },
 };
 
 /** What waits too long, in MySQL. */

@@ -13,6 +13,7 @@ import type {
   StuckRow,
 } from '../core/ports/reconcile-repository.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
+import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { ageOf, knex, msAgo, select } from './knex.js';
 import { nextOrders, unlistedOrders, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
@@ -119,10 +120,13 @@ async function rowsOf(
 ): Promise<AgedOrder[]> {
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
-  const users = [...new Set(purchases.map(({ userId }) => userId))];
-  const ofUsers = knex('orders').where({ sale_id: saleId }).whereIn('user_id', users);
-  const rows = await select(pool, ofUsers.select<AgedRow[]>(...COLUMNS, ageOf('updated_at')));
-  return rows.map(agedOf).filter((row) => wanted.has(purchaseKey(row)));
+  const find = async (table: OrderTable, keys: readonly string[]): Promise<AgedOrder[]> => {
+    const users = [...new Set(keys.map((key) => key.slice(0, key.indexOf('/'))))];
+    const ofUsers = fromOrders(table).where({ sale_id: saleId }).whereIn('user_id', users);
+    const rows = await select(pool, ofUsers.select<AgedRow[]>(...COLUMNS, ageOf('updated_at')));
+    return rows.map(agedOf).filter((row) => wanted.has(purchaseKey(row)));
+  };
+  return [...(await findInBoth([...wanted], find, purchaseKey))];
 }
 
 async function parkedBatches(pool: MysqlPool, batchIds: readonly string[]): Promise<Set<string>> {

@@ -19,14 +19,17 @@ declare module 'knex/types/tables.js' {
     audit_log: AuditLogRow;
     compensation_jobs: CompensationJobRow;
     coupons: CouponRow;
+    coupons_archive: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
     order_metadata: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     orders: OrderRow;
+    orders_archive: OrderRow;
     outbox: OutboxTableRow;
     payment_attempts: PaymentAttemptRow;
     payments: PaymentRow;
+    payments_archive: PaymentRow;
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
     refunds: RefundRow;
@@ -57,8 +60,11 @@ export interface SaleRow {
   readonly compare_after: Date | null;
   readonly closed_at: Date | null;
   readonly retired_at: Date | null;
-  /** `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it. */
-  readonly retirement: 'none' | 'begun' | 'done';
+  /**
+   * `begun`: no program asks Redis for the sale any more; `done`: Redis has forgotten it; `archiving`, `archived`: its
+   * orders are on their way to `orders_archive`, or there.
+   */
+  readonly retirement: 'none' | 'begun' | 'done' | 'archiving' | 'archived';
 }
 
 export interface SaleEditRow {
@@ -165,7 +171,7 @@ interface OrderMetadataRow {
 }
 
 /** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */
-interface OrderRangeRow {
+export interface OrderRangeRow {
   readonly sale_id: string;
   readonly first_id: string;
   readonly last_id: string;

@@ -2,6 +2,7 @@ import { isOrderId } from '../core/ids.js';
 import type { RequestRef } from '../core/purchase.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
+import { fromOrders, type OrderTable } from './both-tables.js';
 import { bigint, given, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
@@ -46,18 +47,19 @@ async function findRequests(
   { saleId, userId }: TraceSearch,
   max: number,
 ): Promise<RequestRef[]> {
-  const narrowed = () =>
-    knex('orders')
-      .select(...REQUEST_COLUMNS)
-      .where(given({ sale_id: saleId, user_id: userId }))
-      .orderBy('id')
-      .limit(max);
-  const found = [
-    ...(isOrderId(id) ? await select(pool, narrowed().where('id', bigint(id))) : []), // MySQL would read 12x as 12
-    ...(await select(pool, narrowed().where({ batch_id: id }))),
+  const found: RequestRow[] = [];
+  for (const table of ['orders', 'orders_archive'] as const) {
+    const narrowed = () =>
+      fromOrders(table)
+        .select(...REQUEST_COLUMNS)
+        .where(given({ sale_id: saleId, user_id: userId }))
+        .orderBy('id')
+        .limit(max);
+    if (isOrderId(id)) found.push(...(await select(pool, narrowed().where('id', bigint(id))))); // MySQL would read 12x as 12
+    found.push(...(await select(pool, narrowed().where({ batch_id: id }))));
     // The unique key begins with the buyer.
-    ...(userId === undefined ? [] : await select(pool, narrowed().where({ request_id: id }))),
-  ];
+    if (userId !== undefined) found.push(...(await select(pool, narrowed().where({ request_id: id }))));
+  }
   const distinct = new Map(found.map((row) => [`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row)]));
   return [...distinct.values()].slice(0, max);
 }
@@ -92,42 +94,47 @@ async function walkForRequest(
   if (saleId !== undefined) {
     return walkSale(pool, saleId, given({ request_id: requestId, user_id: userId }), max, windowRows);
   }
-  const found: RequestRef[] = [];
-  let before = ID_AFTER_ALL;
-  for (let windows = 0; windows < WINDOWS_MAX && found.length < max; windows++) {
-    const next = knex('orders').select('id').where('id', '<', bigint(before)).orderBy('id', 'desc').limit(windowRows);
-    const [window] = await select(
-      pool,
-      knex.from(next.as('next')).select<{ start: string | null }[]>(knex.raw('MIN(id) AS start')),
-    );
-    const start = window?.start ?? null;
-    if (start === null) break;
-    const rows = await select(
-      pool,
-      knex
-        .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
-        .select<RequestRow[]>(...REQUEST_COLUMNS)
-        .where('id', '>=', bigint(start))
-        .where('id', '<', bigint(before))
-        .where(given({ request_id: requestId, user_id: userId }))
-        .orderBy('id', 'desc')
-        .limit(max - found.length),
-    );
-    found.push(...rows.map(requestOf));
-    before = start;
+  // what moves into the archive meanwhile is met twice
+  const found = new Map<string, RequestRef>();
+  let windows = 0;
+  for (const table of ['orders', 'orders_archive'] as const) {
+    for (let before = ID_AFTER_ALL; windows < WINDOWS_MAX && found.size < max; windows++) {
+      const next = fromOrders(table).select('id').where('id', '<', bigint(before)).orderBy('id', 'desc');
+      const [window] = await select(
+        pool,
+        knex.from(next.limit(windowRows).as('next')).select<{ start: string | null }[]>(knex.raw('MIN(id) AS start')),
+      );
+      const start = window?.start ?? null;
+      if (start === null) break;
+      const rows = await select(
+        pool,
+        knex
+          .from(knex.raw(`${table} FORCE INDEX (PRIMARY)`))
+          .select<RequestRow[]>(...REQUEST_COLUMNS)
+          .where('id', '>=', bigint(start))
+          .where('id', '<', bigint(before))
+          .where(given({ request_id: requestId, user_id: userId }))
+          .orderBy('id', 'desc')
+          .limit(max - found.size),
+      );
+      for (const row of rows) found.set(`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row));
+      before = start;
+    }
   }
-  return found;
+  return [...found.values()];
 }
 
 async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef): Promise<OrderTrace> {
   const [clock] = await select(pool, knex.raw<{ now: Date }[]>('SELECT UTC_TIMESTAMP(3) AS now'));
   const nowMs = clock?.now.getTime() ?? Date.now();
-  const [row] = await select(
-    pool,
-    knex('orders')
-      .select(...ORDER_COLUMNS, 'updated_at')
-      .where({ user_id: userId, sale_id: saleId, request_id: requestId }),
-  );
+  const ofRequest = (table: OrderTable) =>
+    select(
+      pool,
+      fromOrders(table)
+        .select(...ORDER_COLUMNS, 'updated_at')
+        .where({ user_id: userId, sale_id: saleId, request_id: requestId }),
+    );
+  const row = (await ofRequest('orders'))[0] ?? (await ofRequest('orders_archive'))[0];
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
   const metadata = (await metadataOf(pool, [row.id])).get(row.id) ?? null;
   return {
@@ -143,13 +150,28 @@ async function moneyOf(
   orderId: string,
 ): Promise<Pick<OrderTrace, 'payments' | 'refunds' | 'couponAtMs'>> {
   const ofOrder = { order_id: orderId };
-  const [payments, refunds, coupons] = [
-    await select(pool, knex('payments').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX)),
-    await select(pool, knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX)),
-    await select(pool, knex('coupons').select('created_at').where(ofOrder)),
-  ];
+  const paymentsIn = (table: 'payments' | 'payments_archive') => {
+    const rows = knex(table as 'payments')
+      .select('*')
+      .where(ofOrder);
+    return select(pool, rows.orderBy('created_at').limit(PER_ORDER_MAX));
+  };
+  const couponsIn = (table: 'coupons' | 'coupons_archive') =>
+    select(
+      pool,
+      knex(table as 'coupons')
+        .select('created_at')
+        .where(ofOrder),
+    );
+  const refunds = await select(
+    pool,
+    knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX),
+  );
+  const payments = [...(await paymentsIn('payments')), ...(await paymentsIn('payments_archive'))];
+  const coupon = (await couponsIn('coupons'))[0] ?? (await couponsIn('coupons_archive'))[0];
   return {
-    payments: payments.map((row) => ({
+    // by its id, since one that moves into the archive meanwhile is met twice
+    payments: [...new Map(payments.map((row) => [row.payment_id, row])).values()].map((row) => ({
       paymentId: row.payment_id,
       amountCents: Number(row.amount_cents),
       atMs: row.created_at.getTime(),
@@ -162,7 +184,7 @@ async function moneyOf(
       state: row.state,
       updatedAtMs: row.updated_at.getTime(),
     })),
-    couponAtMs: coupons[0]?.created_at.getTime() ?? null,
+    couponAtMs: coupon?.created_at.getTime() ?? null,
   };
 }
 

@@ -6,12 +6,14 @@ import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
@@ -27,6 +29,7 @@ import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits 
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
 import { resolvePayments } from '../orders/resolve-payments.js';
+import { archiveOrders } from '../recovery/archive-orders.js';
 import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
@@ -38,20 +41,26 @@ import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
+import { reshardHotSales } from '../recovery/repair/reshard-hot-sales.js';
+import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
+import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
-import { createSaleStore } from '../redis/sale-store.js';
+import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { finishEdits } from '../sales/edit-sale.js';
+import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
 import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
 import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
+import { watchHotSales } from '../sales/watch-hot-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
@@ -87,6 +96,8 @@ const TIDY_EVERY_MS = 60_000;
 const MEMORY_EVERY_MS = 10_000;
 /** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
 const KEPT_OVERDUE_MS = 86_400_000;
+/** Longer than any transaction of a worker: whatever could write the same order has ended. */
+const YOUNG_ORDER_MS = 3_600_000;
 /** A century: no sale is kept for so long. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
@@ -110,11 +121,12 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
-    readonly metrics: OrderJobMetrics & RecoveryMetrics & ScheduleMetrics;
+    readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
     readonly log: Log;
   },
 ): PlannedJob[] {
-  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs, retireAfterMs } = config.keeper;
+  const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
+  const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
   const sales = createSaleRepository(mysql);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
@@ -260,6 +272,7 @@ export function planJobs(
           compensation: config.overdue.compensationMs,
           sale_over: config.overdue.saleMs,
           sale_kept: retireAfterMs === 0 ? NEVER_MS : retireAfterMs + KEPT_OVERDUE_MS,
+          sale_unarchived: archiveAfterMs === 0 ? NEVER_MS : archiveAfterMs + KEPT_OVERDUE_MS,
         },
       ),
     ],
@@ -267,6 +280,29 @@ export function planJobs(
   if (config.reconcile.everyMs > 0) {
     const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compare]);
+  }
+  const { hotSalePerSecond } = config.gate;
+  const { hotSaleAuto, hotSaleAutoPerSecond, hotSaleAutoBucketsMax } = config.keeper;
+  if (hotSalePerSecond > 0) {
+    const hot = createHotSaleStore(redis);
+    jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: hotSalePerSecond })]);
+    if (hotSaleAuto === 'true') {
+      const cache = createSaleSnapshotCache(redis, { ttlMs: snapshotCacheMs });
+      const ports = {
+        hot,
+        sales,
+        stock: createStockStore(redis, log),
+        store: rebuild.store,
+        repository: createRepairRepository(mysql),
+        masters: () => redis.masters().length,
+        reshard: (saleId: string, order: ReshardOrder) =>
+          reshardSale(saleId, order, { ...repair, cache }, config.repair),
+        metrics,
+        log,
+      };
+      const limits = { perSecond: hotSaleAutoPerSecond, bucketsMax: hotSaleAutoBucketsMax };
+      jobs.push([everyMs, reshardHotSales(ports, limits)]);
+    }
   }
   if (retireAfterMs > 0) {
     const { safeAgeMs, markerAgeMs } = config.reconcile;
@@ -284,6 +320,11 @@ export function planJobs(
     jobs.push([everyMs, retireSales(ports, limits)]);
     const forgotten = { sales: ports.sales, store: createSaleStore(redis) };
     jobs.push([everyMs, forgetRetiredSales(forgotten, { snapshotMs: snapshotCacheMs })]);
+  }
+  if (archiveAfterMs > 0) {
+    const archive = createOrderArchive(mysql, Math.min(YOUNG_ORDER_MS, archiveAfterMs));
+    const archived = { archive, clock, log, metrics };
+    jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };

@@ -13,7 +13,7 @@ export interface GateParts extends ClosedSalePorts {
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
-  readonly hot?: Pick<HotSales, 'saw'>;
+  readonly hot?: Pick<HotSales, 'saw'> | undefined;
   /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
@@ -37,12 +37,16 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
+  /** Counts one attempt to buy, however it will be answered. */
+  saw(saleId: string): void {
+    this.#parts.hot?.saw(saleId);
+  }
+
   /**
    * Refuses from memory, before the body is read. Null: call `enter`.
    * A purchase that was accepted before is never refused here: its repeat is answered with its present state.
    */
   refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
-    this.#parts.hot?.saw(saleId);
     const snapshot = this.#parts.snapshots.peek(saleId);
     if (snapshot?.snapshot !== 'ready') return null;
     const bucket = homeBucketOf(snapshot.sale, userId);

@@ -12,6 +12,7 @@ export function createRecoveryMetrics(registry: Registry) {
     ...batchMetrics(registry),
     overdue: overdueMetric(registry),
     ...repairMetrics(registry),
+    ...hotSaleMetrics(registry),
     ...reconcileMetrics(registry),
     ...retirementMetrics(registry),
     redisMemory: memoryMetric(registry),
@@ -61,6 +62,19 @@ function overdueMetric(registry: Registry) {
   };
 }
 
+function hotSaleMetrics(registry: Registry) {
+  const reshards = new Counter({
+    name: 'seckill_hot_sale_reshards_total',
+    help: 'Hot sales that the keeper split into more buckets, by result. Alert on `failed`.',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  for (const result of ['begun', 'resharded', 'failed'] as const) reshards.labels(result).inc(0);
+  return {
+    hotSaleResharded: (result: 'begun' | 'resharded' | 'failed'): void => reshards.labels(result).inc(),
+  };
+}
+
 function repairMetrics(registry: Registry) {
   const registers = [registry];
   const tries = new Counter({
@@ -101,7 +115,21 @@ function retirementMetrics(registry: Registry) {
     help: 'Sales that are in MySQL alone from now on.',
     registers: [registry],
   });
-  return { saleRetired: (): void => retired.inc() };
+  const archived = new Counter({
+    name: 'seckill_archived_orders_total',
+    help: 'Orders that went to the archive.',
+    registers: [registry],
+  });
+  const toArchive = new Gauge({
+    name: 'seckill_sales_to_archive',
+    help: 'Retired sales whose orders are due to go to the archive, up to 1000.',
+    registers: [registry],
+  });
+  return {
+    saleRetired: (): void => retired.inc(),
+    ordersArchived: (orders: number): void => archived.inc(orders),
+    salesToArchive: (sales: number): void => toArchive.set(sales),
+  };
 }
 
 function memoryMetric(registry: Registry) {

@@ -78,7 +78,7 @@ describe('order audit in MySQL', () => {
     }
     const all = ['u0', 'u1', 'u3', 'u4', 'u6', 'u7'];
     expect(rows).to.deep.equal(all);
-    expect(statements, 'ranges, rows, the sale').to.equal(3);
+    expect(statements, 'ranges, rows, the archive, the sale').to.equal(4);
     for (const windowRows of [1, 2, 3]) {
       expect((await readAll(saleId, { windowRows })).map(({ userId }) => userId)).to.deep.equal(all);
     }

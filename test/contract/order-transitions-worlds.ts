@@ -4,15 +4,24 @@ import type { Metadata } from '../../src/core/metadata.js';
 import type { Order } from '../../src/core/order.js';
 import type { NewSale, Sale } from '../../src/core/sale.js';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { createOrderArchive } from '../../src/mysql/order-archive.js';
+import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
+import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
 import { createRefundRepository } from '../../src/mysql/refund-repository.js';
 import { silentLog } from '../helpers/silent-log.js';
 import type { AuditEntry } from '../../src/core/ports/audit-log.js';
+import type { OrderArchive } from '../../src/core/ports/order-archive.js';
+import type { OrderSearch } from '../../src/core/ports/order-search.js';
 import type { OrderTransitions, OverdueOrders } from '../../src/core/ports/order-transitions.js';
 import type { OrdersMoved } from '../../src/core/ports/outbox.js';
+import type { PaymentAttempts } from '../../src/core/ports/payment-attempts.js';
 import type { RefundRepository } from '../../src/core/ports/refund-repository.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
+import { MemoryOrderArchive } from '../helpers/memory/memory-order-archive.js';
+import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { MemoryOrderTransitions } from '../helpers/memory/memory-order-transitions.js';
+import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, newSale, ownMysqlWorld, systemClock, type RepositoryWorld } from './repository-worlds.js';
@@ -29,6 +38,10 @@ interface StoredPayment {
 export interface MovesWorld extends RepositoryWorld {
   readonly moves: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
+  readonly attempts: PaymentAttempts;
+  /** Moves orders of any age. */
+  readonly archive: OrderArchive;
+  readonly search: OrderSearch;
   /** The audit log of refunds, oldest first. */
   audited(): Promise<AuditEntry[]>;
   payments(): Promise<StoredPayment[]>;
@@ -48,6 +61,9 @@ async function mysqlMoves(): Promise<MovesWorld> {
     ...world,
     moves: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
     refunds: createRefundRepository(pool),
+    attempts: createPaymentAttempts(pool),
+    archive: createOrderArchive(pool, 0),
+    search: createOrderSearch(pool, 3),
     async audited() {
       const entries = await createAuditLog(pool).list({ action: 'refund.taken_on' }, { max: 100 });
       return entries.reverse().map(({ actor, action, subject, before, after }) => {
@@ -76,11 +92,20 @@ async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
   const moves = new MemoryOrderTransitions(world.repositories);
   const refunds = new MemoryRefundRepository(moves, world.clock);
+  const attempts = new MemoryPaymentAttempts(world.clock);
+  const isOpen = (orderId: string): boolean =>
+    [...attempts.rows.values()].some((row) => row.orderId === orderId && row.state === 'open') ||
+    [...moves.payments.values()].some((payment) => {
+      return payment.orderId === orderId && payment.refund !== null && refunds.tries(payment.paymentId).state === 'due';
+    });
   const rows = () => world.repositories.outboxRows;
   return {
     ...world,
     moves,
     refunds,
+    attempts,
+    archive: new MemoryOrderArchive(world.repositories, isOpen),
+    search: new MemoryOrderSearch(world.repositories),
     audited: async () => refunds.audited,
     payments: async () => [...moves.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),

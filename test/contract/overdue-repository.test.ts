@@ -37,6 +37,11 @@ const ROWS: Record<AgedState, readonly string[]> = {
       'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state, retirement)' +
       ` VALUES ('s', 't', 1, 1, 1, 1, '2020-01-01', ${AGO}, 'closed', '${retirement}')`,
   ),
+  sale_unarchived: ['done', 'archiving', 'archived'].map(
+    (retirement) =>
+      'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state,' +
+      ` retirement, retired_at) VALUES ('s', 't', 1, 1, 1, 1, '2020-01-01', ${AGO}, 'closed', '${retirement}', ${AGO})`,
+  ),
   sale_over: ['open', 'warm', 'closed'].map(
     (state) =>
       'INSERT INTO sales (sku, title, price_cents, stock, limit_per_buyer, buckets, opens_at, closes_at, state)' +

@@ -4,6 +4,7 @@ import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { createOrderTransitions } from '../../src/mysql/order-transitions.js';
@@ -34,6 +35,9 @@ const SALES = ORDERS / PER_SALE;
 const PER_BATCH = 50;
 const OUTBOX = 1_000_000;
 const OTHERS = 200_000;
+/** Orders in the archive: those of the year before. */
+const ARCHIVED = 500_000;
+const ARCHIVED_SALE = String(SALES + 7);
 const DAY_MS = 86_400_000;
 
 /** Bounded by what they are: a statement may read all of them. */
@@ -135,6 +139,9 @@ describe('statements on large tables', function () {
     await search.page({ saleId: '7' }, null, 100);
     await search.page({ saleId: '7', state: 'paid' }, null, 100);
     await search.page({ fromMs: Date.now() - DAY_MS, toMs: Date.now() }, null, 100);
+    await search.page({ saleId: ARCHIVED_SALE }, null, 100);
+    await search.page({ saleId: ARCHIVED_SALE, state: 'failed' }, null, 100);
+    await search.page({ fromMs: Date.now() - 500 * DAY_MS }, null, 100);
 
     const retirement = repository('retirement', createRetirementRepository(pool));
     const [retired] = await retirement.due(7 * DAY_MS, 100);
@@ -142,6 +149,14 @@ describe('statements on large tables', function () {
     await retirement.retire(retired, 'plans');
     await retirement.toForget(0, 100);
     await retirement.forgotten(retired.saleId);
+
+    const archive = repository('archive', createOrderArchive(pool, 0));
+    expect(await archive.due(0, 100)).to.deep.equal([retired.saleId]);
+    await archive.begin(retired.saleId, 'plans');
+    let step = await archive.move(retired.saleId, null, 400);
+    expect(step.moved).to.equal(400);
+    while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
+    expect(await archive.finish(retired.saleId)).to.equal(true);
 
     const orders = repository('orders', createOrderRepository(pool));
     const terms = await orders.termsOf([saleId, '1', '2']);
@@ -169,6 +184,8 @@ describe('statements on large tables', function () {
     );
     const orderIds = planned.map(({ orderId }) => orderId);
     await orders.findOrder(orderIds[0] ?? '');
+    await orders.findOrder('1');
+    await orders.findByPurchases(ARCHIVED_SALE, purchases as never);
     const states = repository('states', createOrderStates(pool));
     await states.statesOf(orderIds);
     await states.dueOf(orderIds);
@@ -195,7 +212,7 @@ describe('statements on large tables', function () {
     await outbox.removeDone(DAY_MS, 1000);
 
     const overdue = repository('overdue', createOverdueRepository(pool));
-    for (const state of ['outbox', 'dead_letter', 'refund', 'compensation', 'sale_over'] as const) {
+    for (const state of ['outbox', 'dead_letter', 'refund', 'compensation', 'sale_over', 'sale_unarchived'] as const) {
       await overdue.overdue(state, 60_000);
     }
 
@@ -210,6 +227,7 @@ describe('statements on large tables', function () {
     await reconcile.undoneReleases(sale.saleId);
     await reconcile.orderPage(sale.saleId, (await reconcile.orderPage(sale.saleId, null)).next);
     await first(2, reconcile.unlistedOrders(sale));
+    await reconcile.orderPage(ARCHIVED_SALE, null);
     await reconcile.rowsOf(sale.saleId, [{ userId: 'u5', requestId: 'r5' }]);
     await reconcile.parkedBatches(['b5', 'b6']);
     await reconcile.stuckRows(sale.saleId, { olderThanMs: 60_000, attemptsMin: 20 }, 100);
@@ -316,6 +334,7 @@ describe('statements on large tables', function () {
 
     const repair = repository('repair', createRepairRepository(pool));
     await repair.raiseEpoch(saleId, 2, 'plans');
+    await repair.claimReshard(saleId, { from: 1, to: 4 }, 'plans', 9000);
     await repair.parkedBatchesOf('7');
 
     const trace = repository('trace', createTraceRepository(pool));
@@ -339,7 +358,7 @@ describe('statements on large tables', function () {
   it('are those of every repository, and of every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
-      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
+      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
         name,
       ),
     );
@@ -415,6 +434,17 @@ async function fill(pool: MysqlPool): Promise<void> {
        attempts, created_at)
      SELECT CONCAT('m', seq), 'g', 't', ${saleId}, ${batchId}, CONCAT('["u","r', seq, '",1]'), 'undecodable', 'd',
        IF(seq > ${OTHERS - 500}, 'parked', 'replayed'), 1, ${at} FROM ${others}`,
+    `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, state)
+     SELECT ${orderId}, 'order', 100, IF(seq > ${OTHERS - 500}, 'open', 'charged') FROM ${others}`,
+    `INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer,
+       created_at, updated_at, expires_at, paid_at)
+     SELECT ${firstId} - ${ARCHIVED + 1} + seq, ${SALES + 1} + (seq - 1) DIV ${PER_SALE}, CONCAT('u', seq MOD 200000),
+       CONCAT('r', seq), ${batchId}, 1, 100, IF(seq MOD 10 = 0, 'failed', 'paid'), 1, ${at}, ${at}, NULL, ${at}
+     FROM seq_1_to_${ARCHIVED}`,
+    `INSERT INTO payments_archive (payment_id, order_id, amount_cents)
+     SELECT CONCAT('old', seq), ${firstId} - ${ARCHIVED + 1} + seq, 100 FROM ${others}`,
+    `INSERT INTO coupons_archive (order_id, sale_id, user_id)
+     SELECT ${firstId} - ${ARCHIVED + 1} + seq, 1, CONCAT('u', seq) FROM ${others}`,
     `INSERT INTO audit_log (actor, action, subject, created_at)
      SELECT CONCAT('a', seq MOD 50), 'sale.opened', CONCAT('sale:', ${saleId}), ${at} FROM ${others}`,
     `INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, detail, state, available_at)
@@ -424,6 +454,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, order_metadata, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

@@ -44,6 +44,15 @@ CREATE TABLE coupons (
   PRIMARY KEY (order_id)
 );
 
+CREATE TABLE coupons_archive (
+  order_id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY buyer (user_id)
+  PRIMARY KEY (order_id)
+);
+
 CREATE TABLE dead_letters (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   message_id varchar(128) COLLATE utf8mb4_bin NOT NULL
@@ -102,6 +111,28 @@ CREATE TABLE orders (
   UNIQUE KEY request (user_id,sale_id,request_id)
 );
 
+CREATE TABLE orders_archive (
+  id bigint unsigned NOT NULL
+  sale_id bigint unsigned NOT NULL
+  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  request_id varchar(64) COLLATE ascii_bin NOT NULL
+  batch_id varchar(64) COLLATE ascii_bin NOT NULL
+  quantity smallint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
+  reason varchar(32) COLLATE ascii_bin
+  one_per_buyer tinyint unsigned NOT NULL
+  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending','paid',sale_id,null) VIRTUAL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
+  expires_at datetime(3)
+  paid_at datetime(3)
+  KEY batch (batch_id)
+  PRIMARY KEY (id)
+  UNIQUE KEY request (user_id,sale_id,request_id)
+  KEY sale (sale_id,id)
+);
+
 CREATE TABLE order_metadata (
   order_id bigint unsigned NOT NULL
   metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
@@ -131,6 +162,15 @@ CREATE TABLE outbox (
 );
 
 CREATE TABLE payments (
+  payment_id varchar(64) COLLATE ascii_bin NOT NULL
+  order_id bigint unsigned NOT NULL
+  amount_cents bigint unsigned NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  KEY order_id (order_id)
+  PRIMARY KEY (payment_id)
+);
+
+CREATE TABLE payments_archive (
   payment_id varchar(64) COLLATE ascii_bin NOT NULL
   order_id bigint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
@@ -209,7 +249,7 @@ CREATE TABLE sales (
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   closed_at datetime(3)
   retired_at datetime(3)
-  retirement enum('none','begun','done') COLLATE utf8mb4_bin NOT NULL DEFAULT none
+  retirement enum('none','begun','done','archiving','archived') COLLATE utf8mb4_bin NOT NULL DEFAULT none
   warms_at datetime(3)
   compared_at datetime(3)
   compare_after datetime(3)

@@ -13,7 +13,7 @@ describe('retired sales', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
     [api] = await Promise.all([
-      programs.start('api'),
+      programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
       programs.start('keeper', { env: KEEPER_TIMES }),
       programs.start('worker'),
     ]);
@@ -68,6 +68,32 @@ describe('retired sales', () => {
       return (await system.stack.mysql.query(undone, [pattern])).length === 0;
     });
     expect((await keysOf(saleId)).filter((key) => !key.includes(':tx:'))).to.deep.equal([]);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+
+    // A week later its orders go to the archive: all but one that is not paid yet.
+    const orderIdOf = async (user: string): Promise<string> => String((await buyers.status(user)).json.orderId);
+    const paid = users.filter((user) => user !== 'r2' && user !== 'r3');
+    for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
+    const mine = async (): Promise<unknown> =>
+      (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;
+    await sql('UPDATE orders SET created_at = created_at - INTERVAL 2 HOUR WHERE sale_id = ?', saleId);
+    const [status, order, list] = [(await buyers.status('r1')).json, await orderIdOf('r1'), await mine()];
+    await sql('UPDATE sales SET retired_at = retired_at - INTERVAL 8 DAY WHERE id = ?', saleId);
+    const left = async (): Promise<string[]> =>
+      (
+        await system.stack.mysql.query<{ user_id: string }>('SELECT user_id FROM orders WHERE sale_id = ?', [saleId])
+      ).map((row) => row.user_id);
+    await until('they are in the archive', async () => (await left()).length === 1, 30_000);
+    expect(await left()).to.deep.equal(['r3']);
+    expect((await buyers.status('r1')).json).to.deep.equal(status);
+    expect((await buyers.order('r1', order)).status).to.equal(200);
+    expect(await mine()).to.deep.equal(list);
+    const repeated = await buyers.buy('r1');
+    expect([repeated?.status, repeated?.json.orderId], 'no second order').to.deep.equal([200, order]);
+    expect((await buyers.move('cancel', 'r1', order))?.status, 'it is paid').to.equal(409);
+    expect((await buyers.move('cancel', 'r3', await orderIdOf('r3')))?.status).to.equal(200);
+    const exported = await ask(`${api.url}/admin/v1/orders?sale=${saleId}`, { token });
+    expect((exported.json.orders as unknown[]).length, 'across both').to.equal(users.length);
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });
 });

@@ -73,6 +73,7 @@ export const purchase = defineRoute({
     return promisesJson(req.headers) ? null : problem('unsupported_media_type', { requestId });
   },
   early({ req, params, userId, requestId }, { gate }) {
+    gate.saw(params.saleId);
     // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
     if (hasLongBody(req) || requestId === null) return null;
     const refusal = gate.refuseEarly(params.saleId, userId, requestId);

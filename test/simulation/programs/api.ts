@@ -8,6 +8,7 @@ import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '.
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
+import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { GetPurchase } from '../../../src/purchase/get-purchase.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
@@ -128,14 +129,15 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ snapshots, flags, batcher, repository: orders, store });
+  const closedRows = new ClosedRows(orders, clock);
+  const gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
   setMaxListeners(0, signal);
   const random = (): number => system.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
-    { snapshots, store, repository: orders, clock, random, notifications, metrics },
+    { snapshots, store, repository: orders, closedRows, clock, random, notifications, metrics },
     1_000,
   );
   const provider = createPaymentSimulator();

@@ -48,6 +48,8 @@ const SERVER_OPTIONS: HttpServerOptions = {
 export class FakeServices {
   readonly entered: PurchaseRequest[] = [];
   readonly asked: string[] = [];
+  /** Sales whose attempts to buy were counted. */
+  readonly seen: string[] = [];
   readonly counted: string[] = [];
   readonly bugs: unknown[] = [];
   dropped = 0;
@@ -78,6 +80,7 @@ export class FakeServices {
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
+        saw: (saleId) => void this.seen.push(saleId),
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
           return this.early;

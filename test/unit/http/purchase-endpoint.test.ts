@@ -343,6 +343,18 @@ describe('POST purchases', () => {
     client.socket.destroy();
   });
 
+  it('every attempt to buy is counted once, also one with a chunked body or refused from memory', async () => {
+    const client = await RawClient.to(server.port);
+    client.say(rawPurchase('2\r\n{}\r\n0\r\n\r\n', KEY, 'Transfer-Encoding: chunked'));
+    expect((await client.answer())?.status).to.equal(202);
+    client.socket.destroy();
+    await ask();
+    fake.early = 'sold_out';
+    await ask();
+    expect(fake.seen).to.have.length(3);
+    expect(new Set(fake.seen).size).to.equal(1);
+  });
+
   it('when the headers have 64 kB, then 431 and the connection is closed [S6]', async () => {
     const client = await RawClient.to(server.port);
     const answer = await client.say(rawPurchase('', KEY, `X-Long: ${'x'.repeat(65_536)}`)).answer();

@@ -12,6 +12,7 @@ const DEADLINES = {
   compensation: 4,
   sale_over: 5,
   sale_kept: 6,
+  sale_unarchived: 7,
 } as const;
 
 /** The others are published by watch-sales-in-repair and finish-transfers. */
@@ -58,6 +59,7 @@ describe('keeper: watch-overdue', () => {
       ['compensation', 4] as const,
       ['sale_over', 5] as const,
       ['sale_kept', 6] as const,
+      ['sale_unarchived', 7] as const,
     ]);
   });
 

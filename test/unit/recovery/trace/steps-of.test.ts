@@ -35,6 +35,12 @@ describe('trace: the time line', () => {
     expect(lines(evidence).filter((line) => line.includes('redis'))).to.deep.equal([]);
   });
 
+  it('a dead letter shows the error that its batch met', () => {
+    const detail = 'poison: ER_BAD_FIELD: the whole message';
+    const steps = stepsOf(pendingEvidence({ deadLetters: [deadLetterOf({ detail })] }));
+    expect(steps.find(({ what }) => what === 'parked')?.detail).to.include(detail);
+  });
+
   it('a sale with buckets shows the units of all of them, and those of the bucket of this buyer', () => {
     const one = pendingEvidence({ store: { unitsLeft: 30 } });
     const evidence = { ...one, sale: one.sale && { ...one.sale, buckets: 4 } };

@@ -1,0 +1,65 @@
+import type { Knex } from 'knex';
+import { knex, select } from './knex.js';
+import type { Statements } from './pool.js';
+import type { OrderRow } from './tables.js';
+
+// Orders of retired sales stand in `orders_archive` (docs/decisions/0032). They only ever move there, each in one
+// transaction. So whoever reads `orders` first and the archive second misses none, and may see twice the one that moved in
+// between: by its id it counts once.
+
+export type OrderTable = 'orders' | 'orders_archive';
+
+/** One of the two tables; they have the same columns. */
+export const fromOrders = (table: OrderTable) => knex(table as 'orders');
+
+type Row = Pick<OrderRow, 'id'>;
+
+export const byOrderId = (a: Row, b: Row): number => {
+  const [first, second] = [BigInt(a.id), BigInt(b.id)];
+  return first < second ? -1 : first > second ? 1 : 0;
+};
+
+/**
+ * The rows of both tables, each order once.
+ * @param query what to read of one table
+ * @param order that of the statement
+ * @throws MysqlError
+ */
+export async function selectFromBoth<R extends Row>(
+  on: Statements,
+  query: (table: OrderTable) => Knex.QueryBuilder,
+  order: (a: R, b: R) => number,
+): Promise<readonly R[]> {
+  const live = (await select(on, query('orders'))) as R[];
+  return mergeRows(live, (await select(on, query('orders_archive'))) as R[], order);
+}
+
+/** Rows of both tables in their order, each once. Nearly always one of the lists is empty. */
+export function mergeRows<R extends Row>(
+  live: readonly R[],
+  archived: readonly R[],
+  order: (a: R, b: R) => number,
+): readonly R[] {
+  if (archived.length === 0) return live;
+  if (live.length === 0) return archived;
+  const seen = new Set(live.map(({ id }) => id));
+  return [...live, ...archived.filter(({ id }) => !seen.has(id))].sort(order);
+}
+
+/**
+ * The rows with these names; the archive is asked for those alone that `orders` lacks.
+ * @param find reads one table
+ * @param nameOf the name of a row
+ * @throws MysqlError
+ */
+export async function findInBoth<R>(
+  names: readonly string[],
+  find: (table: OrderTable, names: readonly string[]) => Promise<readonly R[]>,
+  nameOf: (row: R) => string,
+): Promise<readonly R[]> {
+  if (names.length === 0) return [];
+  const live = await find('orders', names);
+  const found = new Set(live.map(nameOf));
+  const missing = names.filter((name) => !found.has(name));
+  return missing.length === 0 ? live : [...live, ...(await find('orders_archive', missing))];
+}

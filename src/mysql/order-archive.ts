@@ -1,0 +1,143 @@
+import type { Knex } from 'knex';
+import { assert } from '../core/errors.js';
+import { ORDER_TRANSITIONS, type OrderState } from '../core/order.js';
+import type { ArchiveStep, OrderArchive } from '../core/ports/order-archive.js';
+import type { OrderCursor } from '../core/ports/reconcile-repository.js';
+import { insertAudit } from './audit-log.js';
+import { bigint, execute, knex, msAgo, select } from './knex.js';
+import { idIn } from './move-orders.js';
+import { behind, idsIn, rangesAfter, START, windowsOf } from './order-ranges.js';
+import type { MysqlPool, Statements, Transaction } from './pool.js';
+import { ORDER_COLUMNS } from './tables.js';
+
+/**
+ * What goes to the archive with an order, by the column that names it. Every column of these tables is copied but those
+ * that MySQL derives; a test compares these lists with the tables.
+ */
+export const ARCHIVED = [
+  { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
+  { table: 'payments', orderId: 'order_id', columns: ['payment_id', 'order_id', 'amount_cents', 'created_at'] },
+  { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
+] as const;
+
+/**
+ * The archive of orders, in MySQL.
+ * @param youngMs an order that is younger stays: it may have a rival in a transaction that is not over
+ */
+export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
+  return {
+    async due(afterMs, max): Promise<string[]> {
+      const found: string[] = [];
+      for (const retirement of ['archiving', 'done'] as const) {
+        const sales = knex('sales')
+          .select('id')
+          .where({ state: 'closed', retirement })
+          .where('retired_at', '<=', msAgo(afterMs));
+        const rows = await select(pool, sales.orderBy(['closes_at', 'id']).limit(max - found.length));
+        found.push(...rows.map(({ id }) => id));
+        if (found.length >= max) break;
+      }
+      return found;
+    },
+
+    begin: (saleId, actor) =>
+      pool.transaction(async (tx) => {
+        const ready = knex('sales').where({ id: saleId, state: 'closed', retirement: 'done' });
+        const begun = ready.update({ retirement: 'archiving', epoch: knex.raw('epoch + 1') });
+        if ((await execute(tx, begun)).affectedRows === 0) return;
+        await insertAudit(tx, { actor, action: 'sale.archived', subject: `sale:${saleId}`, before: null, after: null });
+      }),
+
+    move: (saleId, from, max) => pool.transaction((tx) => move(tx, saleId, from ?? START, max, youngMs)),
+
+    async finish(saleId): Promise<boolean> {
+      const begun = knex('sales').where({ id: saleId, retirement: 'archiving' });
+      const empty = begun.whereNotExists(knex('order_ranges').where({ sale_id: saleId }).select('first_id'));
+      await execute(pool, empty.update({ retirement: 'archived' }));
+      const ended = knex('sales').select('id').where({ id: saleId, retirement: 'archived' });
+      return (await select(pool, ended)).length === 1;
+    },
+  };
+}
+
+/**
+ * The orders of a few ranges, then the ranges themselves: a range stays while an order of the sale is left in it, so
+ * whoever dies in between, or keeps an order, leaves the way to it.
+ */
+async function move(
+  tx: Transaction,
+  saleId: string,
+  start: OrderCursor,
+  max: number,
+  youngMs: number,
+): Promise<ArchiveStep> {
+  const taken = await rangesAfter(tx, saleId, start.afterFirst, max);
+  const ids = await idsIn(tx, saleId, windowsOf(taken, start.readTo), max);
+  const step = await moveSome(tx, ids, youngMs);
+  const last = ids.at(-1);
+  if (ids.length === max && last !== undefined) {
+    return { ...step, next: { afterFirst: start.afterFirst, readTo: last } }; // the same ranges may hold more
+  }
+  const lastRange = taken.ranges.at(-1);
+  if (lastRange !== undefined && (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length === 0) {
+    const done = knex('order_ranges').where({ sale_id: saleId });
+    const ofThese = done
+      .where('first_id', '>', bigint(start.afterFirst))
+      .where('first_id', '<=', bigint(lastRange.first_id));
+    await execute(tx, ofThese.delete());
+  }
+  return { ...step, next: behind(taken, start) };
+}
+
+interface LockedRow {
+  readonly id: string;
+  readonly state: OrderState;
+  readonly is_old: number;
+}
+
+/**
+ * Copies rows and deletes them, locked from here to the COMMIT. Those that another keeper, or a buyer, has locked are left
+ * to a later pass. No IGNORE: an order that is in the archive already would be a second one, and must stop the move
+ * rather than vanish.
+ */
+async function moveSome(
+  tx: Transaction,
+  ids: readonly string[],
+  youngMs: number,
+): Promise<Pick<ArchiveStep, 'moved' | 'kept'>> {
+  if (ids.length === 0) return { moved: 0, kept: 0 };
+  const rows = knex('orders')
+    .select<LockedRow[]>('id', 'state', knex.raw('created_at <= ? AS is_old', [msAgo(youngMs)]))
+    .whereRaw(idIn(ids));
+  const locked = await select(tx, rows.orderBy('id').forUpdate().skipLocked());
+  const ended = locked.filter((row) => ORDER_TRANSITIONS[row.state].length === 0 && row.is_old === 1);
+  const open = await withOpenMoney(
+    tx,
+    ended.map(({ id }) => id),
+  );
+  const moved = ended.map(({ id }) => id).filter((id) => !open.has(id));
+  const counts = { moved: moved.length, kept: locked.length - moved.length };
+  if (moved.length === 0) return counts;
+  for (const { table, orderId, columns } of ARCHIVED) {
+    const list = columns.map((column) => `\`${column}\``).join(', ');
+    const ofOrders = idIn(moved, orderId);
+    const copy = `INSERT INTO ${table}_archive (${list}) SELECT ${list} FROM ${table} WHERE ${ofOrders}`;
+    const copied = (await tx.execute(copy)).affectedRows;
+    const { affectedRows: deleted } = await tx.execute(`DELETE FROM ${table} WHERE ${ofOrders}`);
+    assert(deleted === copied, `${copied} rows of ${table} were copied to the archive, ${deleted} deleted`);
+  }
+  // All have ended. What one of them has led to is a payment, or a refund, which stays.
+  await tx.execute(`DELETE FROM payment_attempts WHERE ${idIn(moved, 'order_id')}`);
+  return counts;
+}
+
+/** Orders with a charge that may have taken money, or with money that is owed back. */
+async function withOpenMoney(on: Statements, orderIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (orderIds.length === 0) return new Set();
+  const of = (rows: Knex.QueryBuilder) => rows.select('order_id').whereRaw(idIn(orderIds, 'order_id'));
+  const found = [
+    ...(await select(on, of(knex('payment_attempts')).where({ state: 'open' }))),
+    ...(await select(on, of(knex('refunds')).where({ state: 'due' }))),
+  ] as { readonly order_id: string }[];
+  return new Set(found.map((row) => row.order_id));
+}
