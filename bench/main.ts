@@ -19,6 +19,7 @@ import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenari
 import { flash } from './scenarios/flash.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
+import { reshard } from './scenarios/reshard.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
 import { describeMachine } from './session/machine.js';
@@ -119,6 +120,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return paired(context);
     case 'buckets':
       return buckets(context);
+    case 'reshard':
+      return reshard(context);
     case 'neighbours':
       return neighbours(context);
     case 'memory':
@@ -141,6 +144,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
+    reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
     neighbours: PARTS * secondsOf({ options }, 'neighbours') * dueRateOf({ options }, 'neighbours'),
     memory: secondsOf({ options }, 'memory') * winRate,
   };

@@ -12,6 +12,7 @@ const SCENARIOS = [
   'layers',
   'paired',
   'buckets',
+  'reshard',
   'neighbours',
   'memory',
 ] as const;
@@ -25,7 +26,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash` and `neighbours`, and of `attack`, honest ones and others together; null: each has its own. */
+  /** Requests per second of `flash`, `reshard` and `neighbours`, and of `attack`, honest ones and others together; null: each has its own. */
   readonly rate: number | null;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
@@ -36,7 +37,7 @@ export interface BenchOptions {
   readonly against: string | null;
   /** How often `paired` measures both. */
   readonly pairs: number;
-  /** Buckets of the sale of `buckets`. */
+  /** Buckets of the sale of `buckets`, and that `reshard` makes. */
   readonly buckets: number;
   readonly keepStack: boolean;
   /** What the servers flush before they answer. */
@@ -66,6 +67,7 @@ const ABOUT: Record<ScenarioName, string> = {
   layers: 'each admission layer alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
+  reshard: 'a sale is split into --buckets buckets under --rate requests/s: how long buyers get 503',
   neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
@@ -109,7 +111,7 @@ function benchCommand(): Command {
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option(
       '--rate <n>',
-      'requests per second of flash (10000), of attack (2000) and neighbours (600) in all',
+      'requests per second of flash (10000), reshard (5000), of attack (2000) and neighbours (600) in all',
       whole(10, 50_000),
     )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
@@ -120,7 +122,7 @@ function benchCommand(): Command {
     )
     .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
     .option('--pairs <n>', 'how often paired measures both', whole(1, 100), 10)
-    .option('--buckets <n>', 'buckets of the sale of `buckets`', whole(2, 64), 8)
+    .option('--buckets <n>', 'buckets of the sale of `buckets`, and that `reshard` makes', whole(2, 64), 8)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
       new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),

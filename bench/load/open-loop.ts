@@ -22,6 +22,8 @@ export const outcomeCodeOf = (status: number): number =>
 export interface OpenLoopResult extends LoadResult {
   /** Of accepted purchases alone. */
   readonly acceptedLatency: Latency;
+  /** Answers 503; when the first and the last of them came, ms after the start. */
+  readonly unavailable: { readonly count: number; readonly firstMs: number; readonly lastMs: number };
   /** One byte of OUTCOME_CODE per buyer of the slice, base64. */
   readonly outcomes: string;
   /** How late the client itself sent, ms: what it adds to every latency. */
@@ -42,6 +44,7 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
   const outcomes = new Uint8Array(buyers.count);
   const [all, accepted, sendDelay] = [new LatencyHistogram(), new LatencyHistogram(), new LatencyHistogram()];
   let [startedAt, lastAnswerAt] = [0, 0];
+  const unavailable = { count: 0, firstMs: 0, lastMs: 0 };
   const elapsedMs = (): number => performance.now() - startedAt;
 
   const sender = new RequestSender({
@@ -60,6 +63,10 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     onAnswer: (place, status) => {
       lastAnswerAt = elapsedMs();
       outcomes[place] = outcomeCodeOf(status);
+      if (status === 503) {
+        if (unavailable.count++ === 0) unavailable.firstMs = lastAnswerAt;
+        unavailable.lastMs = lastAnswerAt;
+      }
       all.record(dueAtMs(place, rate), lastAnswerAt);
       if (outcomes[place] === OUTCOME_CODE.ok) accepted.record(dueAtMs(place, rate), lastAnswerAt);
       sender.sendDue(lastAnswerAt);
@@ -89,6 +96,7 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
     latency: all.summary(),
     acceptedLatency: accepted.summary(),
     sendDelay: sendDelay.summary(),
+    unavailable,
     ranOutOfBuyers: total < Math.round(rate * seconds),
     cpuSeconds: ownCpuSeconds() - cpuBefore,
     outcomes: Buffer.from(outcomes).toString('base64'),

@@ -29,6 +29,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   layers: 3,
   paired: 4,
   buckets: 15,
+  reshard: 8,
   neighbours: 15,
   memory: 60,
 };
@@ -40,7 +41,7 @@ export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: Scena
  * Requests per second that are due in an open-loop load, unless --rate says otherwise. Of `attack` two cores carry so many
  * besides those who send them.
  */
-const DEFAULT_RATES = { flash: 10_000, attack: 2000, neighbours: 600 };
+const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000, neighbours: 600 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
   options.rate ?? DEFAULT_RATES[scenario];

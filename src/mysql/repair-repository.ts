@@ -13,6 +13,7 @@ const DEAD_LETTERS_PER_PAGE = 100;
 export function createRepairRepository(pool: MysqlPool): RepairRepository {
   return {
     raiseEpoch: (saleId, atLeast, actor, reshard) => raiseEpoch(pool, saleId, atLeast, actor, reshard),
+    claimReshard: (saleId, reshard, actor, perSecond) => claimReshard(pool, saleId, reshard, actor, perSecond),
     parkedBatchesOf: (saleId) => parkedBatchesOf(pool, saleId),
   };
 }
@@ -44,6 +45,28 @@ function raiseEpoch(
       after: reshard ? { epoch: raised?.epoch, buckets: reshard.to } : { epoch: raised?.epoch },
     });
     return raised;
+  });
+}
+
+const CLAIMED = 'sale.reshard_claimed';
+
+/** The row is locked first, so of several who ask at once the later ones see the entry of the first. */
+function claimReshard(
+  pool: MysqlPool,
+  saleId: string,
+  { from, to }: Reshard,
+  actor: string,
+  perSecond: number,
+): Promise<boolean> {
+  return pool.transaction(async (tx) => {
+    const [row] = await select(tx, knex('sales').select('state', 'buckets').where({ id: saleId }).forUpdate());
+    if (row?.state !== 'open' || row.buckets !== from) return false;
+    const subject = `sale:${saleId}`;
+    const [before] = await select(tx, knex('audit_log').select('id').where({ subject, action: CLAIMED }).limit(1));
+    if (before !== undefined) return false;
+    const after = { buckets: to, perSecond };
+    await insertAudit(tx, { actor, action: CLAIMED, subject, before: { buckets: from }, after });
+    return true;
   });
 }
 

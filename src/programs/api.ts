@@ -12,6 +12,7 @@ import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
@@ -66,6 +67,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     snapshots,
     store,
     repository: orders,
+    closedRows: new ClosedRows(orders, clock),
     notifications,
     clock,
     random: Math.random,
@@ -84,11 +86,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
       ...admission.services,
       snapshots,
-      gate: points.gate(new PurchaseGate({ ...path, repository: orders, smooth: admission.smooth })),
+      gate: points.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
       getPurchase: new GetPurchase(waiting, pollMaxMs),
       followPurchase,
       streamTimes,
       getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      findOrder: (orderId) => orders.findOrder(orderId),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),

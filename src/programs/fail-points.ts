@@ -81,8 +81,9 @@ export function apiFailPoints(settings: Settings, log: Log) {
         if (typeof half === 'string') return half;
         return at.loses('drop_half_reply') ? 'outcome_unknown' : halfWithPoints(half, at);
       }),
-    gate: (gate: Pick<PurchaseGate, 'refuseEarly' | 'enter'>): Pick<PurchaseGate, 'refuseEarly' | 'enter'> =>
-      at.after(gate, 'enter', 'before_answer'),
+    gate: (
+      gate: Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'>,
+    ): Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'> => at.after(gate, 'enter', 'before_answer'),
     /** Units that move between buckets; a transfer that found none is no step. */
     transfers: (store: TransferStore): TransferStore =>
       at.after(

@@ -13,6 +13,7 @@ import { createOutbox } from '../mysql/outbox.js';
 import { createOverdueRepository } from '../mysql/overdue-repository.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import { createRepairRepository } from '../mysql/repair-repository.js';
 import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRetirementRepository } from '../mysql/retirement-repository.js';
@@ -40,20 +41,26 @@ import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
+import { reshardHotSales } from '../recovery/repair/reshard-hot-sales.js';
+import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { pingAnyServer, type RedisConnection } from '../redis/connection.js';
+import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { readRedisMemory } from '../redis/memory.js';
 import { createPurchaseNotificationsSender } from '../redis/purchase-notifications.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
-import { createSaleStore } from '../redis/sale-store.js';
+import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { finishEdits } from '../sales/edit-sale.js';
+import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
 import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
 import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
+import { watchHotSales } from '../sales/watch-hot-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
@@ -114,7 +121,7 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
-    readonly metrics: OrderJobMetrics & RecoveryMetrics & ScheduleMetrics;
+    readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
     readonly log: Log;
   },
 ): PlannedJob[] {
@@ -273,6 +280,29 @@ export function planJobs(
   if (config.reconcile.everyMs > 0) {
     const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
     jobs.push([config.reconcile.everyMs, compare]);
+  }
+  const { hotSalePerSecond } = config.gate;
+  const { hotSaleAuto, hotSaleAutoPerSecond, hotSaleAutoBucketsMax } = config.keeper;
+  if (hotSalePerSecond > 0) {
+    const hot = createHotSaleStore(redis);
+    jobs.push([everyMs, watchHotSales({ store: hot, metrics }, { perSecond: hotSalePerSecond })]);
+    if (hotSaleAuto === 'true') {
+      const cache = createSaleSnapshotCache(redis, { ttlMs: snapshotCacheMs });
+      const ports = {
+        hot,
+        sales,
+        stock: createStockStore(redis, log),
+        store: rebuild.store,
+        repository: createRepairRepository(mysql),
+        masters: () => redis.masters().length,
+        reshard: (saleId: string, order: ReshardOrder) =>
+          reshardSale(saleId, order, { ...repair, cache }, config.repair),
+        metrics,
+        log,
+      };
+      const limits = { perSecond: hotSaleAutoPerSecond, bucketsMax: hotSaleAutoBucketsMax };
+      jobs.push([everyMs, reshardHotSales(ports, limits)]);
+    }
   }
   if (retireAfterMs > 0) {
     const { safeAgeMs, markerAgeMs } = config.reconcile;

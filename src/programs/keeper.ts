@@ -6,6 +6,7 @@ import { startProbeServer } from '../http/probe-server.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
+import { createSaleMetrics } from '../sales/metrics.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
@@ -35,6 +36,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
     ...createRecoveryMetrics(registry),
+    ...createSaleMetrics(registry),
     ...createScheduleMetrics(registry),
   };
   const jobs = planJobs(config, {

@@ -259,8 +259,9 @@ export async function withOperator<S extends SectionName, T>(
   config: Config<S>,
   log: Log,
   work: (operator: Operator<S>) => Promise<T>,
+  given: OperatorParts = {},
 ): Promise<T> {
-  const operator = new Operator(config, log);
+  const operator = new Operator(config, log, given);
   try {
     return await work(operator);
   } finally {

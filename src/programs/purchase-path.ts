@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
-import { showHotSales, HotSales } from '../sales/hot-sales.js';
+import { HotSales, reportHotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
@@ -13,6 +14,7 @@ import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
+import { createHotSaleStore } from '../redis/hot-sale-store.js';
 import { withReplicaBarrier, openReplicaBarrier, type ReplicaBarrier } from '../redis/replica-barrier.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
@@ -52,7 +54,8 @@ export interface PurchasePath {
   readonly units: UnitFetcher;
   readonly flags: SoldOutFlags;
   readonly batcher: Batcher;
-  readonly hot: HotSales;
+  /** Undefined: nothing is counted. */
+  readonly hot: HotSales | undefined;
   readonly health: ChannelHealth;
   /** A sale that this process has not seen lately is not known to be sold out. */
   isSoldOut(saleId: string): boolean;
@@ -99,6 +102,10 @@ export async function openPurchasePath(
       return 'outcome_unknown';
     },
   });
+  const hot = config.gate.hotSalePerSecond > 0 ? new HotSales(clock) : undefined;
+  const stop = new AbortController();
+  const hotPorts = { store: createHotSaleStore(redis), clock, log };
+  const reporting = hot && reportHotSales(hot, randomUUID(), hotPorts, stop.signal).catch(fail);
   return {
     store,
     snapshots,
@@ -106,20 +113,16 @@ export async function openPurchasePath(
     flags,
     batcher,
     health: channel.health,
-    hot: hotSales(config.gate, registry),
+    hot,
     isSoldOut(saleId): boolean {
       const snapshot = snapshots.peek(saleId);
       return snapshot?.snapshot === 'ready' && flags.isSoldOut(snapshot.sale);
     },
-    close: async () => void (await Promise.all([channel.close(), barrier?.close()])),
+    async close(): Promise<void> {
+      stop.abort();
+      await Promise.all([channel.close(), barrier?.close(), reporting]);
+    },
   };
-}
-
-/** Counts which sales are hot, and shows them. */
-function hotSales({ hotSalePerSecond: perSecond }: Config<'gate'>['gate'], registry: Registry): HotSales {
-  const hot = new HotSales({ perSecond }, clock);
-  showHotSales(registry, () => hot.hottest());
-  return hot;
 }
 
 /** Null where no buyer waits for replicas. */

@@ -2,11 +2,11 @@ import { isLive } from '../core/order.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
-import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
+import type { ClosedRows } from './closed-rows.js';
 
 export interface ClosedSalePorts {
-  readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly closedRows: Pick<ClosedRows, 'find'>;
   readonly store: Pick<StockStore, 'askForRepair'>;
 }
 
@@ -21,14 +21,15 @@ export async function answerClosed(
   { saleId, retiredAtMs }: Sale,
   purchase: Purchase,
   ask: () => Promise<PurchaseOutcome>,
-  { repository, store }: ClosedSalePorts,
+  { closedRows, store }: ClosedSalePorts,
 ): Promise<PurchaseOutcome> {
   if (retiredAtMs === null) {
     const answer = await ask();
     if (answer.outcome !== 'loading') return answer;
   }
-  const [row] = await repository.findByPurchases(saleId, [purchase]);
-  if (row !== undefined) {
+  const row = await closedRows.find(saleId, purchase);
+  if (row === 'overloaded') return { outcome: row };
+  if (row !== null) {
     const { orderId, quantity } = row;
     if (quantity !== purchase.quantity) return { outcome: 'request_conflict' };
     return { outcome: 'replayed', entry: { state: isLive(row.state) ? 'ordered' : 'released', orderId, quantity } };

@@ -1,5 +1,6 @@
+import type { Metadata } from '../core/metadata.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
-import { purchaseKey } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
@@ -12,7 +13,7 @@ export interface GateParts extends ClosedSalePorts {
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
-  readonly hot?: Pick<HotSales, 'saw'>;
+  readonly hot?: Pick<HotSales, 'saw'> | undefined;
   /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
@@ -23,6 +24,7 @@ export interface PurchaseRequest {
   readonly userId: string;
   readonly requestId: string;
   readonly quantity: number;
+  readonly metadata?: Metadata | undefined;
   /** Trace id of the caller, or an empty string. */
   readonly trace: string;
 }
@@ -35,12 +37,16 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
+  /** Counts one attempt to buy, however it will be answered. */
+  saw(saleId: string): void {
+    this.#parts.hot?.saw(saleId);
+  }
+
   /**
    * Refuses from memory, before the body is read. Null: call `enter`.
    * A purchase that was accepted before is never refused here: its repeat is answered with its present state.
    */
   refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
-    this.#parts.hot?.saw(saleId);
     const snapshot = this.#parts.snapshots.peek(saleId);
     if (snapshot?.snapshot !== 'ready') return null;
     const bucket = homeBucketOf(snapshot.sale, userId);
@@ -56,9 +62,10 @@ export class PurchaseGate {
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
-    const { userId, requestId, quantity } = request;
+    const { userId, requestId, quantity, metadata } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    const purchase = { userId, requestId, quantity };
+    const purchase: Purchase =
+      metadata === undefined ? { userId, requestId, quantity } : { userId, requestId, quantity, metadata };
     if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };

@@ -8,6 +8,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
+import type { ClosedRows } from './closed-rows.js';
 
 /** Longer than the broker keeps a message, and than reconcile compares a closed sale. */
 const FORGOTTEN_AFTER_MS = 8 * 24 * 60 * 60 * 1000;
@@ -16,6 +17,7 @@ export interface ReadPurchasePorts {
   readonly snapshots: Pick<SaleSnapshots, 'get'>;
   readonly store: Pick<StockStore, 'findRequest' | 'askForRepair'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly closedRows: Pick<ClosedRows, 'find'>;
   readonly clock: Clock;
 }
 
@@ -30,12 +32,13 @@ export interface ReadPurchasePorts {
 export async function readPurchase(
   { saleId, userId, requestId }: PurchaseRef,
   notified: PurchaseStatus | null,
-  { snapshots, store, repository, clock }: ReadPurchasePorts,
+  { snapshots, store, repository, closedRows, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {
   const snapshot = await snapshots.get(saleId);
   if (snapshot.snapshot === 'ready' && snapshot.sale.retiredAtMs !== null) {
-    const [row] = await repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
-    return row === undefined ? { status: 'not_found' } : statusOf(row);
+    const row = await closedRows.find(saleId, { userId, requestId, quantity: 1 });
+    if (row === 'overloaded') throw new OperationalError('mysql', 'too many ask at once', { retryable: true });
+    return row === null ? { status: 'not_found' } : statusOf(row);
   }
   const home = snapshot.snapshot === 'ready' ? homeBucketOf(snapshot.sale, userId) : { saleId, bucket: 0 };
   const found = await store.findRequest(home, userId, requestId);

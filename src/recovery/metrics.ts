@@ -12,6 +12,7 @@ export function createRecoveryMetrics(registry: Registry) {
     ...batchMetrics(registry),
     overdue: overdueMetric(registry),
     ...repairMetrics(registry),
+    ...hotSaleMetrics(registry),
     ...reconcileMetrics(registry),
     ...retirementMetrics(registry),
     redisMemory: memoryMetric(registry),
@@ -58,6 +59,19 @@ function overdueMetric(registry: Registry) {
   return (state: WatchedState, count: number, oldestMs: number): void => {
     counts.labels(state).set(count);
     oldest.labels(state).set(oldestMs / 1000);
+  };
+}
+
+function hotSaleMetrics(registry: Registry) {
+  const reshards = new Counter({
+    name: 'seckill_hot_sale_reshards_total',
+    help: 'Hot sales that the keeper split into more buckets, by result. Alert on `failed`.',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  for (const result of ['begun', 'resharded', 'failed'] as const) reshards.labels(result).inc(0);
+  return {
+    hotSaleResharded: (result: 'begun' | 'resharded' | 'failed'): void => reshards.labels(result).inc(),
   };
 }
 

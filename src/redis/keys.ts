@@ -69,6 +69,10 @@ export const limitKeys = {
 export const BREAKER_VOTES_KEY = `${ENTRY_TAG}breakers:votes`;
 export const BREAKER_UNTIL_KEY = `${ENTRY_TAG}breakers:until`;
 
+/** Which sales buyers want: the report of each api, and the processes that have one. */
+export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
+export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
+
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
 /** The one-time purchase tokens of a sale. */
 export const purchaseTokensKey = (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`;

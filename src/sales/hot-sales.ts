@@ -1,5 +1,7 @@
-import { Gauge, type Registry } from 'prom-client';
+import { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
+import type { Log } from '../core/ports/log.js';
 
 /** How often a key came. It came `count - error` to `count` times. */
 export interface KeyCount {
@@ -66,53 +68,37 @@ export class SpaceSaving {
   }
 }
 
-export interface HotSalesOptions {
-  /** A sale is hot from so many purchases a second on, in this process; 0: nothing is counted. */
-  readonly perSecond: number;
-}
-
-/** A sale with many attempts to buy. */
-export interface HotSale {
-  readonly saleId: string;
-  /** Over the window; at least so many. */
-  readonly perSecond: number;
-}
-
 /** The window slides by one slice. */
 const SLICE_MS = 1000;
 const SLICES = 10;
 /** A sale with more than a 64th of all purchases of a second is counted in any case. */
 const SALES_PER_SLICE = 64;
-/** How many are named; they are labels of a metric. */
-export const HOT_SALES_MAX = 10;
+/** Sales of one report. */
+const REPORTED_MAX = 16;
 
-/** The sales with most attempts to buy, over the last ten seconds of this process. Memory does not grow with the number of sales. */
+/** Attempts to buy by sale, over the last ten seconds of this process. Memory does not grow with the number of sales. */
 export class HotSales {
-  readonly #options: HotSalesOptions;
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #slices = Array.from({ length: SLICES }, () => new SpaceSaving(SALES_PER_SLICE));
   /** Number of the slice that is being filled, since the clock began. */
-  #now = 0;
+  #now: number;
 
-  constructor(options: HotSalesOptions, clock: Pick<Clock, 'monotonicMs'>) {
-    this.#options = options;
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
-    if (options.perSecond > 0) this.#now = this.#sliceOfNow();
+    this.#now = this.#sliceOfNow();
   }
 
   /** Counts one attempt to buy. */
   saw(saleId: string): void {
-    if (this.#options.perSecond === 0) return;
     this.#slide();
     this.#slices[this.#now % SLICES]?.add(saleId);
   }
 
   /**
-   * The hottest first, at most HOT_SALES_MAX. A second that has just begun counts as a whole one, so a rate is rather
+   * The busiest first, at most REPORTED_MAX. A second that has just begun counts as a whole one, so a rate is rather
    * too low.
    */
-  hottest(): HotSale[] {
-    if (this.#options.perSecond === 0) return [];
+  busiest(): HotSale[] {
     this.#slide();
     const sure = new Map<string, number>();
     for (const slice of this.#slices) {
@@ -120,9 +106,9 @@ export class HotSales {
     }
     return [...sure]
       .map(([saleId, count]) => ({ saleId, perSecond: (count * 1000) / (SLICES * SLICE_MS) }))
-      .filter(({ perSecond }) => perSecond >= this.#options.perSecond)
+      .filter(({ perSecond }) => perSecond > 0)
       .sort((a, b) => b.perSecond - a.perSecond)
-      .slice(0, HOT_SALES_MAX);
+      .slice(0, REPORTED_MAX);
   }
 
   /** Forgets what has left the window. */
@@ -138,19 +124,28 @@ export class HotSales {
   }
 }
 
-/** Shows the sales that are hot right now, each with its rate; one that has cooled down is gone. At most ten of them. */
-export function showHotSales(
-  registry: Registry,
-  hottest: () => readonly { readonly saleId: string; readonly perSecond: number }[],
-): void {
-  new Gauge({
-    name: 'seckill_hot_sale_purchases_per_second',
-    help: 'Purchases a second in this process, over the last ten seconds, of each sale that is hot.',
-    labelNames: ['sale'],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const { saleId, perSecond } of hottest()) this.set({ sale: saleId }, perSecond);
-    },
-  });
+const REPORT_EVERY_MS = 1000;
+/** A process that misses so many reports counts no more. */
+const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
+
+/** Reports what this process has counted, once a second, until the signal aborts; nothing while nobody buys. */
+export async function reportHotSales(
+  hot: Pick<HotSales, 'busiest'>,
+  processId: string,
+  { store, clock, log }: { readonly store: HotSaleStore; readonly clock: Clock; readonly log: Pick<Log, 'debug'> },
+  signal: AbortSignal,
+): Promise<void> {
+  let wasBusy = false;
+  const quietly = (call: Promise<void>): Promise<void> =>
+    call.catch((err: unknown) => {
+      if (!(err instanceof OperationalError)) throw err;
+      log.debug({ err }, 'hot sales were not reported; the next report is a second away');
+    });
+  while (!signal.aborted) {
+    const sales = hot.busiest();
+    if (sales.length > 0 || wasBusy) await quietly(store.report(processId, sales, REPORT_LIFE_MS));
+    wasBusy = sales.length > 0;
+    await clock.sleep(REPORT_EVERY_MS, signal);
+  }
+  if (wasBusy) await quietly(store.withdraw(processId));
 }

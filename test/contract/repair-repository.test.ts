@@ -61,6 +61,26 @@ for (const [name, createWorld] of WORLDS) {
       expect(raised.map((sale) => sale?.epoch)).to.have.members([2, 3, 4, 5]);
     });
 
+    it('claimReshard: once in the life of an open sale with so many buckets, however many ask at once', async () => {
+      const { saleId, buckets } = await world.sales.create(newSale());
+      const reshard = { from: buckets, to: buckets * 8 };
+      const claim = (parts = reshard): Promise<boolean> => world.repair.claimReshard(saleId, parts, 'keeper', 12_345);
+      expect(await claim(), 'a draft').to.equal(false);
+      await world.sales.move(saleId, 'warm', 'ann');
+      await world.sales.move(saleId, 'open', 'ann');
+      expect(await claim({ from: buckets * 2, to: buckets * 8 })).to.equal(false);
+      const claims = await Promise.all([1, 2, 3, 4].map(() => claim()));
+      expect(claims.filter((mine) => mine)).to.have.length(1);
+      const entries = (await world.auditOf(`sale:${saleId}`)).filter(({ action }) => action === 'sale.reshard_claimed');
+      const after = { buckets: reshard.to, perSecond: 12_345 };
+      expect(entries).to.deep.equal([
+        { actor: 'keeper', action: 'sale.reshard_claimed', subject: `sale:${saleId}`, before: { buckets }, after },
+      ]);
+      await world.repair.raiseEpoch(saleId, 1, 'keeper', reshard);
+      expect(await claim({ from: reshard.to, to: reshard.to * 2 }), 'not a second time').to.equal(false);
+      expect(await world.repair.claimReshard('999999999999999999', reshard, 'keeper', 1)).to.equal(false);
+    });
+
     it('parkedBatchesOf: batches of this sale that are still parked, once each [R6]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const other = (await world.sales.create(newSale())).saleId;

@@ -11,6 +11,7 @@ import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
 import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
+import { createSaleMetrics } from '../../src/sales/metrics.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 import { createJobMetrics } from '../../src/programs/telemetry.js';
 
@@ -26,6 +27,7 @@ async function published(): Promise<Set<string>> {
   createJobMetrics(registry);
   createOrderJobMetrics(registry);
   createRecoveryMetrics(registry);
+  createSaleMetrics(registry);
   createScheduleMetrics(registry);
   createAdmissionMetrics(registry);
   const metrics = await registry.getMetricsAsJSON();

@@ -27,6 +27,7 @@ import type { PurchaseChannel } from '../../src/core/ports/channels.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { createCheckBack } from '../../src/purchase/check-back.js';
 import { FollowPurchase } from '../../src/purchase/follow-purchase.js';
+import { ClosedRows } from '../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../src/purchase/gate.js';
 import { GetPurchase } from '../../src/purchase/get-purchase.js';
 import { placeBatch } from '../../src/purchase/place-batch.js';
@@ -151,6 +152,7 @@ export class HostileWorld extends ReconcileWorld {
       snapshots,
       store,
       repository: mysql,
+      closedRows: new ClosedRows(mysql, clock),
       notifications: this.store.notifications,
       clock,
       random: Math.random,
@@ -205,7 +207,7 @@ export class HostileWorld extends ReconcileWorld {
       orderSearch: new MemoryOrderSearch(this.mysql),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
       ...this.#admission(snapshots, flags),
-      gate: new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store }),
+      gate: new PurchaseGate({ snapshots, flags, batcher, closedRows: waiting.closedRows, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),
       followPurchase: new FollowPurchase(
         { ...waiting, metrics },
@@ -213,6 +215,7 @@ export class HostileWorld extends ReconcileWorld {
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: 20, max: 100 }),
+      findOrder: (orderId) => mysql.findOrder(orderId),
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>

@@ -24,6 +24,14 @@ export interface RepairRepository {
   raiseEpoch(saleId: string, atLeast: number, actor: string, reshard?: Reshard): Promise<Sale | null>;
 
   /**
+   * Notes in the audit log that a program is about to reshard a hot sale: once in the life of the sale, however many ask.
+   * @param perSecond attempts to buy, for the audit log
+   * @returns whether the caller may: the sale is open, has `from` buckets, and nobody was told so before
+   * @throws OperationalError mysql; it may be noted, and then nobody may
+   */
+  claimReshard(saleId: string, reshard: Reshard, actor: string, perSecond: number): Promise<boolean>;
+
+  /**
    * Batches of this sale whose dead letter is still parked: their units stay held.
    * @throws OperationalError mysql
    */

@@ -17,7 +17,7 @@ import { RebuiltRequests } from './rebuilt-requests.js';
 
 export interface RepairPorts {
   readonly store: RepairStore & Pick<SaleStore, 'setState'>;
-  readonly repository: RepairRepository & RowPorts['repository'];
+  readonly repository: Pick<RepairRepository, 'raiseEpoch' | 'parkedBatchesOf'> & RowPorts['repository'];
   readonly sales: Pick<SaleRepository, 'find'>;
   /** Null: the broker cannot be asked. */
   readonly progress: WorkerProgress | null;
@@ -71,7 +71,7 @@ export type SaleRepair =
 /** The bucket is locked by another repair, so this one must stop. */
 class Superseded extends Error {}
 
-export const bucketRefsOf = ({ saleId, buckets }: Sale): BucketRef[] =>
+export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
   Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /**
@@ -98,10 +98,11 @@ export async function repairSale(
   const leases = new Leases(refs, token, options.leaseMs, ports);
   try {
     // Bucket 0 is locked first and swapped last: a second repair at the same time fails there and has locked nothing.
-    for (const ref of refs) {
-      const word = await store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
-      if (word === 'busy') return { outcome: 'busy' };
-      if (word === 'moved') throw new Superseded();
+    for (const some of [refs.slice(0, 1), refs.slice(1)]) {
+      const lock = (ref: BucketRef) => store.lock(ref, token, options.leaseMs, seenEpochs?.[ref.bucket]);
+      const words = await Promise.all(some.map(lock));
+      if (words.includes('busy')) return { outcome: 'busy' };
+      if (words.includes('moved')) throw new Superseded();
     }
     onStep({ step: 'locked' });
     void leases.keep();
@@ -158,9 +159,8 @@ class Leases {
 
   /** @throws Superseded; OperationalError redis */
   async renew(): Promise<void> {
-    for (const ref of this.#refs) {
-      if ((await this.#ports.store.stage(ref, this.#token, [])) === 'superseded') throw new Superseded();
-    }
+    const words = await Promise.all(this.#refs.map((ref) => this.#ports.store.stage(ref, this.#token, [])));
+    if (words.includes('superseded')) throw new Superseded();
   }
 
   /** @throws Superseded when the timer has found it out; every command finds it out by itself as well */
@@ -235,6 +235,9 @@ async function isStamped(refs: readonly BucketRef[], store: RepairStore): Promis
   return (await store.statusOf(refs)).every(({ sameServer }) => sameServer);
 }
 
+/** Each is some kB, for each of its buckets. */
+const BATCHES_AT_ONCE = 16;
+
 /**
  * Puts each batch into `pending` of every bucket where it has units, so that a bucket can be judged by itself and the
  * re-drive finds its batches. Without a reshard that is so already, and nothing is written.
@@ -245,13 +248,21 @@ async function carryPending(
   token: string,
   store: RepairStore,
 ): Promise<void> {
+  /** A batch that was carried into a later bucket is found there again. */
+  const carried = new Set<string>();
+  const carry = async (body: string, from: number): Promise<void> => {
+    const decoded = decodeBatch(body);
+    if (decoded.outcome !== 'decoded' || carried.has(decoded.batch.batchId)) return;
+    carried.add(decoded.batch.batchId);
+    const homes = rebuilt.homesOfHeld(decoded.batch);
+    homes.delete(from);
+    await restoreMarkers(homes, decoded.batch, token, true, store);
+  };
   for (const ref of refs) {
-    for (const body of await store.pendingBodies(ref)) {
-      const decoded = decodeBatch(body);
-      if (decoded.outcome !== 'decoded') continue;
-      const homes = rebuilt.homesOfHeld(decoded.batch);
-      homes.delete(ref.bucket);
-      await restoreMarkers(homes, decoded.batch, token, true, store);
+    const bodies = await store.pendingBodies(ref);
+    // Under load dozens of batches are on their way to the workers, each with buyers of every bucket, and the sale is locked.
+    for (let at = 0; at < bodies.length; at += BATCHES_AT_ONCE) {
+      await Promise.all(bodies.slice(at, at + BATCHES_AT_ONCE).map((body) => carry(body, ref.bucket)));
     }
   }
 }
@@ -263,9 +274,8 @@ async function restoreMarkers(
   isPending: boolean,
   store: RepairStore,
 ): Promise<void> {
-  for (const bucket of buckets) {
-    if ((await store.restoreMarker(batch, bucket, token, isPending)) === 'superseded') throw new Superseded();
-  }
+  const restore = (bucket: number) => store.restoreMarker(batch, bucket, token, isPending);
+  if ((await Promise.all([...buckets].map(restore))).includes('superseded')) throw new Superseded();
 }
 
 /** Called before the old data is removed: what was not staged is lost with it. */
@@ -284,10 +294,10 @@ async function stageAll(
   token: string,
   entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
-  for (const [index, ref] of refs.entries()) {
-    const some = entries[index] ?? [];
-    if (some.length > 0 && (await store.stage(ref, token, some)) === 'superseded') throw new Superseded();
-  }
+  const staging = entries.flatMap((some, index) =>
+    some.length === 0 ? [] : [store.stage(refs[index] as BucketRef, token, some)],
+  );
+  if ((await Promise.all(staging)).includes('superseded')) throw new Superseded();
 }
 
 /**

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import { repairNeedOf, type NotResharded, type Resharded } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
-import { bucketRefsOf, repairSale, type RepairOptions, type RepairPorts } from './repair-sale.js';
+import { bucketRefsOf, repairSale, type RepairOptions, type RepairPorts, type RepairStep } from './repair-sale.js';
 
 export interface ReshardPorts extends RepairPorts {
   readonly cache: Pick<SaleSnapshotCache, 'forget'>;
@@ -13,6 +13,7 @@ export interface ReshardOrder {
   readonly actor: string;
   /** The number that the sale is to have. */
   readonly buckets: number;
+  readonly onStep?: (step: RepairStep) => void;
 }
 
 /**
@@ -23,19 +24,21 @@ export interface ReshardOrder {
  */
 export async function reshardSale(
   saleId: string,
-  { actor, buckets }: ReshardOrder,
+  { actor, buckets, ...order }: ReshardOrder,
   ports: ReshardPorts,
   options: RepairOptions,
 ): Promise<Resharded> {
+  // Before the sale is read: if another reshard comes in between, the buckets are older than the sale and it is in repair.
+  // The other way round it would be locked, and then left to its lease. Also the buckets that do not exist yet: if they do
+  // when they are locked, another reshard was faster.
+  const statuses = await ports.store.statusOf(bucketRefsOf({ saleId, buckets }));
   const sale = await ports.sales.find(saleId);
   if (sale === null) return { outcome: 'not_found' };
   const no = refusalOf(sale, buckets);
   if (no !== null) return { outcome: no };
-  // Also the buckets that do not exist yet: if they do when they are locked, another reshard was faster.
-  const statuses = await ports.store.statusOf(bucketRefsOf({ ...sale, buckets }));
   if (repairNeedOf(sale, statuses.slice(0, sale.buckets)) !== null) return { outcome: 'in_repair' };
   const seenEpochs = statuses.map(({ epoch }) => epoch);
-  const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs });
+  const end = await repairSale(sale, ports, options, { actor, buckets, seenEpochs, ...order });
   if (end.outcome === 'busy') return { outcome: 'in_repair' };
   if (end.outcome === 'retired') return { outcome: 'closed' };
   if (end.outcome !== 'repaired') return { outcome: end.outcome };

@@ -28,6 +28,16 @@ export class MemoryRepairRepository implements RepairRepository {
     return raised;
   }
 
+  async claimReshard(saleId: string, { from, to }: Reshard, actor: string, perSecond: number): Promise<boolean> {
+    const sale = this.#repositories.saleOf(saleId);
+    const [action, subject] = ['sale.reshard_claimed', `sale:${saleId}`];
+    if (sale?.state !== 'open' || sale.buckets !== from) return false;
+    const { audited } = this.#repositories;
+    if (audited.some((entry) => entry.action === action && entry.subject === subject)) return false;
+    audited.push({ actor, action, subject, before: { buckets: from }, after: { buckets: to, perSecond } });
+    return true;
+  }
+
   async parkedBatchesOf(saleId: string): Promise<Batch[]> {
     const batches = new Map<string, Batch>();
     for (const { body } of this.#deadLetters.deadLetters.filter(({ state }) => state === 'parked')) {

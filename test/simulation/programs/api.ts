@@ -8,6 +8,7 @@ import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '.
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
+import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../../src/purchase/gate.js';
 import { GetPurchase } from '../../../src/purchase/get-purchase.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
@@ -17,7 +18,7 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
-import { SALE_ID } from '../shape.js';
+import { metadataOf, SALE_ID } from '../shape.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
 
 /** A client without an answer for so long gives up. */
@@ -128,14 +129,15 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const gate = new PurchaseGate({ snapshots, flags, batcher, repository: orders, store });
+  const closedRows = new ClosedRows(orders, clock);
+  const gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
   const { signal } = new AbortController(); // never aborted: a client that has gone is not noticed here
   setMaxListeners(0, signal);
   const random = (): number => system.rng.range(0, 999) / 1000;
   const statuses = new GetPurchase(
-    { snapshots, store, repository: orders, clock, random, notifications, metrics },
+    { snapshots, store, repository: orders, closedRows, clock, random, notifications, metrics },
     1_000,
   );
   const provider = createPaymentSimulator();
@@ -144,7 +146,8 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   return {
     purchase: async (userId, requestId, quantity) => {
       if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
-      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
+      const metadata = metadataOf({ userId, requestId }) ?? undefined;
+      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, metadata, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>

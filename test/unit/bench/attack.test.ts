@@ -33,6 +33,7 @@ const honestLoad = (changes: Partial<OpenLoopResult> = {}): OpenLoopResult => ({
   latency: latency(20),
   acceptedLatency: latency(30),
   sendDelay: latency(2),
+  unavailable: { count: 0, firstMs: 0, lastMs: 0 },
   ranOutOfBuyers: false,
   cpuSeconds: 1,
   outcomes: '',

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
@@ -17,7 +17,7 @@ export const bearer = (userId = 'u1', roles: string[] = []): string =>
 
 export const AT_MS = Date.UTC(2030, 0, 1);
 /** Of `u1`, not paid yet. */
-export const ORDER: Order = {
+export const ORDER: ShownOrder = {
   orderId: '99',
   userId: 'u1',
   saleId: '7',
@@ -25,6 +25,8 @@ export const ORDER: Order = {
   batchId: 'b1',
   quantity: 2,
   amountCents: 1998,
+  currency: 'EUR',
+  metadata: null,
   state: 'pending_payment',
   reason: null,
   createdAtMs: AT_MS,
@@ -46,6 +48,8 @@ const SERVER_OPTIONS: HttpServerOptions = {
 export class FakeServices {
   readonly entered: PurchaseRequest[] = [];
   readonly asked: string[] = [];
+  /** Sales whose attempts to buy were counted. */
+  readonly seen: string[] = [];
   readonly counted: string[] = [];
   readonly bugs: unknown[] = [];
   dropped = 0;
@@ -76,6 +80,7 @@ export class FakeServices {
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
+        saw: (saleId) => void this.seen.push(saleId),
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
           return this.early;
@@ -90,6 +95,7 @@ export class FakeServices {
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
+      findOrder: refuse,
       orderSearch: { page: refuse },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,

@@ -33,7 +33,7 @@ function parts(done: string[]) {
         { commit: did('commit'), rollback: async () => (done.push('rollback'), true) }
       ),
     } as unknown as PurchaseChannel,
-    gate: { refuseEarly: () => null, enter: did('answer') },
+    gate: { saw: () => undefined, refuseEarly: () => null, enter: did('answer') },
     pool: {
       transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
     } as unknown as MysqlPool,

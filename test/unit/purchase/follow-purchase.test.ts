@@ -40,6 +40,7 @@ describe('follow-purchase', () => {
         askForRepair: async () => undefined,
       },
       repository: { findByPurchases: async () => (row === null ? [] : [row]) },
+      closedRows: { find: async () => row },
       clock,
       notifications,
       random: () => 0,

@@ -4,6 +4,7 @@ import { homeBucket, type HomeBucket } from '../../../src/core/bucket.js';
 import type { Purchase } from '../../../src/core/purchase.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
+import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { PurchaseGate, type GateParts } from '../../../src/purchase/gate.js';
 import { SoldOutFlags } from '../../../src/purchase/sold-out-flags.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
@@ -27,6 +28,8 @@ describe('gate', () => {
   let smooth: NonNullable<GateParts['smooth']>;
   /** Of every purchase that reaches the batcher. */
   let answer: 'accepted' | 'loading' | 'closed';
+  /** Purchases of each query of rows. */
+  let queries: number[];
   let placed: { ref: HomeBucket; purchases: readonly Purchase[]; trace: string }[];
 
   beforeEach(() => {
@@ -58,7 +61,15 @@ describe('gate', () => {
       { repository: mysql, cache, clock },
       { memoryTtlMs: 60_000, memoryMax: 100, lockMs: 1000 },
     );
-    gate = new PurchaseGate({ snapshots, flags, batcher, repository: mysql, store, smooth: () => smooth() });
+    const orders = {
+      findByPurchases: (saleId: string, purchases: readonly Purchase[]) => {
+        queries.push(purchases.length);
+        return mysql.findByPurchases(saleId, purchases);
+      },
+    };
+    queries = [];
+    const closedRows = new ClosedRows(orders, clock);
+    gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store, smooth: () => smooth() });
   });
 
   const openSale = async (parts: Partial<Sale> = {}): Promise<Sale> => {
@@ -123,6 +134,19 @@ describe('gate', () => {
     const other = { saleId, userId: 'u1', requestId: 'k1', quantity: 1, trace: '' };
     expect(await gate.enter(other)).to.deep.equal({ outcome: 'request_conflict' });
     expect(placed).to.deep.equal([]);
+  });
+
+  it('a storm on a retired sale costs MySQL a few queries, not one each', async () => {
+    const { saleId } = await openSale({ state: 'closed', retiredAtMs: clock.nowMs() });
+    const storm = Array.from({ length: 1000 }, (_, n) => enter(saleId, `u${n % 2 === 0 ? 0 : n}`));
+    expect(new Set((await Promise.all(storm)).map(({ outcome }) => outcome))).to.deep.equal(new Set(['closed']));
+    expect(queries).to.have.length.below(4);
+    queries = [];
+    for (let again = 0; again < 100; again++) await enter(saleId, `u${2 * again + 1}`);
+    expect(queries, 'answers are kept for seconds').to.deep.equal([]);
+    clock.advance(3001);
+    await enter(saleId, 'u1');
+    expect(queries, 'and no longer').to.deep.equal([1]);
   });
 
   it('a closed sale that Redis may have lost: a row answers its key; else the sale is rebuilt before anything is said', async () => {

@@ -6,6 +6,7 @@ import { type Sale } from '../../../src/core/sale.js';
 import { homeBucket } from '../../../src/core/bucket.js';
 import type { FoundBy } from '../../../src/purchase/metrics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
+import { ClosedRows } from '../../../src/purchase/closed-rows.js';
 import { GetPurchase, type PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import { statusOf } from '../../../src/purchase/read-purchase.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
@@ -51,6 +52,12 @@ describe('get-purchase', () => {
       { repository: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
     );
+    const repository = {
+      findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
+        rows.filter(
+          (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
+        ),
+    };
     const parts = {
       snapshots,
       store: {
@@ -60,12 +67,8 @@ describe('get-purchase', () => {
         },
         askForRepair: (saleId: string) => store.askForRepair(saleId),
       },
-      repository: {
-        findByPurchases: async (saleId: string, [purchase]: readonly Purchase[]) =>
-          rows.filter(
-            (row) => row.saleId === saleId && row.userId === purchase?.userId && row.requestId === purchase.requestId,
-          ),
-      },
+      repository,
+      closedRows: new ClosedRows(repository, clock),
       clock,
       notifications,
       random: () => 0,

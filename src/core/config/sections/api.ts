@@ -121,9 +121,9 @@ export const gate = {
   }),
   hotSalePerSecond: integer({
     env: 'HOT_SALE_PER_SECOND',
-    doc: 'From so many purchases a second on, over ten seconds in one api, a sale is hot: metrics name it.',
+    doc: 'From so many attempts to buy a second on, over ten seconds and all apis together, a sale is hot: a metric of the keeper names it.',
     unit: 'purchases a second; 0: off',
-    fallback: 500,
+    fallback: 2000,
     min: 0,
     max: 1000000,
   }),

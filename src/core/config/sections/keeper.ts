@@ -59,6 +59,28 @@ export const keeper = {
     min: 60000,
     max: 2592000000,
   }),
+  hotSaleAuto: word({
+    env: 'HOT_SALE_AUTO',
+    doc: 'Whether the keeper splits a hot sale into more buckets, once; only where Redis has several masters. Buyers of the sale get 503 meanwhile.',
+    words: ['true', 'false'],
+    fallback: 'false',
+  }),
+  hotSaleAutoPerSecond: integer({
+    env: 'HOT_SALE_AUTO_PER_SECOND',
+    doc: 'From so many attempts to buy on, all apis together, HOT_SALE_AUTO splits a sale.',
+    unit: 'purchases a second',
+    fallback: 10000,
+    min: 1,
+    max: 1000000,
+  }),
+  hotSaleAutoBucketsMax: integer({
+    env: 'HOT_SALE_AUTO_BUCKETS_MAX',
+    doc: 'HOT_SALE_AUTO gives no sale more buckets than this.',
+    unit: 'buckets',
+    fallback: 16,
+    min: 2,
+    max: 64,
+  }),
   retireAfterMs: integer({
     env: 'RETIRE_AFTER_MS',
     doc: 'A sale that has been over for so long is retired: Redis forgets it, and MySQL answers for it. Longer than the broker keeps a half message (72 h). 0: never.',

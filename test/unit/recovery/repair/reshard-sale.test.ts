@@ -103,6 +103,32 @@ describe('reshard-sale', () => {
     expect(forgotten).to.deep.equal([sale.saleId]);
   });
 
+  it('takes few rounds through Redis, though many batches are on their way: the sale is locked meanwhile', async () => {
+    sale = await world.openSale({ stock: 1000, limitPerBuyer: 1 });
+    for (let batch = 0; batch < 64; batch++) {
+      await world.deducted(
+        sale,
+        Array.from({ length: 8 }, (_, buyer) => `u${batch}-${buyer}`),
+      );
+    }
+    let [rounds, underWay] = [0, 0];
+    const counting = new Proxy(portsOf().store, {
+      get(target, name: keyof Store): unknown {
+        const act = target[name] as (...args: unknown[]) => unknown;
+        if (name === 'requestsWithUnits') return act.bind(target);
+        return async (...args: unknown[]) => {
+          if (underWay++ === 0) rounds++;
+          await new Promise((resolve) => setImmediate(resolve));
+          underWay--;
+          return act.apply(target, args);
+        };
+      },
+    });
+    const end = await reshard(8, { ...portsOf(), store: counting });
+    expect(end).to.include({ outcome: 'resharded', unitsLeft: 488 });
+    expect(rounds).to.be.below(40);
+  });
+
   it('resharded twice, a batch from before is marked recorded in the buckets that it is in by then', async () => {
     const heldId = await busySale();
     await reshard(2);
@@ -114,17 +140,26 @@ describe('reshard-sale', () => {
     expect(batch, 'its body').to.be.a('string');
   });
 
-  it('a late reshard locks nothing while another one runs', async () => {
-    await busySale();
-    const ports = portsOf();
-    let others = 0;
-    const late = withStatus(ports.store, async (seen) => {
-      if (others++ === 0) await reshard(8);
-      return seen;
-    });
-    expect(await reshard(4, { ...ports, store: late })).to.deep.equal({ outcome: 'superseded' });
-    expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(8).fill('open'));
-  });
+  for (const other of [4, 8]) {
+    for (const moment of ['its sale was', 'its buckets were'] as const) {
+      it(`a reshard into ${other} buckets, just when ${moment} read for another one, is not locked by that`, async () => {
+        await busySale();
+        const ports = portsOf();
+        let seen = 0;
+        const onFirst = async <T>(read: T): Promise<T> => {
+          if (seen++ === 0) await reshard(other);
+          return read;
+        };
+        const { sales, store } = ports;
+        const late: ReshardPorts =
+          moment === 'its sale was'
+            ? { ...ports, sales: { find: async (saleId) => onFirst(await sales.find(saleId)) } }
+            : { ...ports, store: withStatus(store, onFirst) };
+        expect((await reshard(4, late)).outcome).not.to.equal('resharded');
+        expect(bucketsNow().map(({ sale: loaded }) => loaded?.state)).to.deep.equal(Array(other).fill('open'));
+      });
+    }
+  }
 
   it('if Redis may have lost data before the lock, it waits for the workers, as a repair does', async () => {
     await busySale();

@@ -1,0 +1,115 @@
+import { LRUCache } from 'lru-cache';
+import type { Order } from '../core/order.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
+
+/** A row that was found, or that there is none, is believed for so long. */
+const LIFE_MS = 3000;
+/** Answers kept, of half a kB each. */
+const KNOWN_MAX = 20_000;
+/** MySQL is asked no more often than this, */
+const ASK_EVERY_MS = 50;
+/** each time for some sales at once, */
+const SALES_AT_ONCE = 4;
+/** and for so many purchases of each. */
+const PURCHASES_PER_QUERY = 500;
+/** Purchases that wait for MySQL; one more is `overloaded`. */
+const WAITING_MAX = 5000;
+
+interface Waiting {
+  readonly purchase: Purchase;
+  readonly row: Promise<Order | null>;
+  readonly resolve: (row: Order | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * The rows of purchases in closed sales, for buyers who come late. Redis cannot answer them any more, and a storm of them
+ * must not reach MySQL: answers are kept for some seconds, and those who wait share queries, of which there are 80 a second at most.
+ */
+export class ClosedRows {
+  readonly #repository: Pick<OrderRepository, 'findByPurchases'>;
+  readonly #clock: Clock;
+  readonly #known: LRUCache<string, { readonly row: Order | null }>;
+  /** By sale and purchase. */
+  readonly #waiting = new Map<string, Map<string, Waiting>>();
+  #count = 0;
+  #isAsking = false;
+  #askedAtMs = -Infinity;
+
+  constructor(repository: Pick<OrderRepository, 'findByPurchases'>, clock: Clock) {
+    this.#repository = repository;
+    this.#clock = clock;
+    this.#known = new LRUCache({
+      max: KNOWN_MAX,
+      ttl: LIFE_MS,
+      ttlResolution: 0,
+      perf: { now: () => clock.monotonicMs() },
+    });
+  }
+
+  /**
+   * The row of a purchase as it was some seconds ago at most; null: it has none.
+   * @throws OperationalError mysql
+   */
+  async find(saleId: string, purchase: Purchase): Promise<Order | null | 'overloaded'> {
+    const key = purchaseKey(purchase);
+    const known = this.#known.get(`${saleId}/${key}`);
+    if (known !== undefined) return known.row;
+    const waiting = this.#waiting.get(saleId)?.get(key);
+    if (waiting !== undefined) return waiting.row;
+    if (this.#count >= WAITING_MAX) return 'overloaded';
+    const mine = newWaiting(purchase);
+    const ofSale = this.#waiting.get(saleId);
+    if (ofSale === undefined) this.#waiting.set(saleId, new Map([[key, mine]]));
+    else ofSale.set(key, mine);
+    this.#count++;
+    if (!this.#isAsking) void this.#askAll();
+    return mine.row;
+  }
+
+  /** Never rejects: a failure goes to those who wait. */
+  async #askAll(): Promise<void> {
+    const clock = this.#clock;
+    this.#isAsking = true;
+    while (this.#waiting.size > 0) {
+      const restMs = this.#askedAtMs + ASK_EVERY_MS - clock.monotonicMs();
+      if (restMs > 0) await clock.sleep(restMs);
+      this.#askedAtMs = clock.monotonicMs();
+      const turns = [...this.#waiting].slice(0, SALES_AT_ONCE);
+      await Promise.all(turns.map(([saleId, ofSale]) => this.#ask(saleId, ofSale)));
+    }
+    this.#isAsking = false;
+  }
+
+  /** Takes the first of those who wait; the others of this sale wait behind the other sales. */
+  async #ask(saleId: string, ofSale: Map<string, Waiting>): Promise<void> {
+    this.#waiting.delete(saleId);
+    const asked = [...ofSale].slice(0, PURCHASES_PER_QUERY);
+    for (const [key] of asked) ofSale.delete(key);
+    if (ofSale.size > 0) this.#waiting.set(saleId, ofSale);
+    this.#count -= asked.length;
+    try {
+      const rows = await this.#repository.findByPurchases(
+        saleId,
+        asked.map(([, { purchase }]) => purchase),
+      );
+      const found = new Map(rows.map((row) => [purchaseKey(row), row]));
+      for (const [key, { resolve }] of asked) {
+        const row = found.get(key) ?? null;
+        this.#known.set(`${saleId}/${key}`, { row });
+        resolve(row);
+      }
+    } catch (error) {
+      for (const [, { reject }] of asked) reject(error);
+    }
+  }
+}
+
+function newWaiting(purchase: Purchase): Waiting {
+  let resolve: Waiting['resolve'] = () => undefined;
+  let reject: Waiting['reject'] = () => undefined;
+  const row = new Promise<Order | null>((...ends) => ([resolve, reject] = ends));
+  return { purchase, row, resolve, reject };
+}

@@ -1,0 +1,119 @@
+import { BUCKETS_MAX } from '../../core/bucket.js';
+import type { Job } from '../../core/job.js';
+import type { HotSale, HotSaleStore } from '../../core/ports/hot-sales.js';
+import type { Log } from '../../core/ports/log.js';
+import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore } from '../../core/ports/stock-store.js';
+import type { Sale } from '../../core/sale.js';
+import { repairNeedOf, type Resharded } from '../../core/sale-repair.js';
+import { hotSalesOf } from '../../sales/watch-hot-sales.js';
+import type { RecoveryMetrics } from '../metrics.js';
+import { bucketRefsOf } from './repair-sale.js';
+import type { ReshardOrder } from './reshard-sale.js';
+
+/** More buckets than masters, since some share one by chance. */
+const BUCKETS_PER_MASTER = 2;
+/** A sale that is sold out, or over, sooner than this at its present rate gains less than it loses while it is locked. */
+const WORTH_MS = 15_000;
+
+export interface HotReshardOptions {
+  /** Attempts to buy per second, all apis together, from which a sale is split. */
+  readonly perSecond: number;
+  /** That no sale gets more buckets than. */
+  readonly bucketsMax: number;
+}
+
+export interface HotReshardPorts {
+  readonly hot: Pick<HotSaleStore, 'reports'>;
+  readonly sales: Pick<SaleRepository, 'find'>;
+  readonly stock: Pick<StockStore, 'readSale'>;
+  readonly store: Pick<RepairStore, 'statusOf'>;
+  readonly repository: Pick<RepairRepository, 'claimReshard'>;
+  /** Redis servers that buckets may be on. */
+  readonly masters: () => number;
+  readonly reshard: (saleId: string, order: ReshardOrder) => Promise<Resharded>;
+  readonly metrics: Pick<RecoveryMetrics, 'hotSaleResharded'>;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+}
+
+const ACTOR = 'keeper';
+
+/** @returns the buckets that a hot sale is split into; null where more would not help, or are not allowed */
+export function bucketsForHot(buckets: number, masters: number, bucketsMax: number): number | null {
+  if (masters < 2) return null; // one server sells no faster from several buckets
+  const wanted = Math.ceil((BUCKETS_PER_MASTER * masters) / buckets) * buckets;
+  const allowed = Math.floor(Math.min(bucketsMax, BUCKETS_MAX) / buckets) * buckets;
+  const split = Math.min(wanted, allowed);
+  return split > buckets ? split : null;
+}
+
+/**
+ * Splits hot sales into more buckets: one per run, the hottest first, and each once in its life, whatever comes of it.
+ * Of several keepers the one whose entry in the audit log comes first does it (docs/decisions/0030).
+ */
+export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax }: HotReshardOptions): Job {
+  const { hot, sales, repository, masters, reshard, metrics, log } = ports;
+  /** Sales that have had their turn, as far as this process knows; MySQL decides. */
+  const had = new Set<string>();
+  let said = false;
+
+  const splitOf = async (sale: HotSale): Promise<{ readonly from: number; readonly to: number } | null> => {
+    const found = await sales.find(sale.saleId);
+    if (found === null) return null;
+    const to = bucketsForHot(found.buckets, masters(), bucketsMax);
+    if (to === null || !(await isWorthIt(found, sale.perSecond, ports))) return null;
+    return { from: found.buckets, to };
+  };
+
+  return {
+    name: 'reshard-hot-sales',
+    async runOnce(): Promise<void> {
+      if (masters() < 2 && !said) {
+        log.warn({}, 'HOT_SALE_AUTO does nothing here: one Redis server sells no faster from several buckets');
+        said = true;
+      }
+      const found = hotSalesOf(await hot.reports(), perSecond);
+      for (const sale of found.filter(({ saleId }) => !had.has(saleId))) {
+        const { saleId } = sale;
+        const split = await splitOf(sale);
+        if (split === null) continue;
+        const isOurs = await repository.claimReshard(saleId, split, ACTOR, Math.round(sale.perSecond));
+        had.add(saleId);
+        if (!isOurs) continue;
+        metrics.hotSaleResharded('begun');
+        const end = await reshard(saleId, { actor: ACTOR, buckets: split.to }).catch((error: unknown) => {
+          metrics.hotSaleResharded('failed');
+          throw error;
+        });
+        if (end.outcome === 'resharded') {
+          metrics.hotSaleResharded('resharded');
+          log.info({ ...sale, buckets: split.to, lockedMs: end.lockedMs }, 'a hot sale has more buckets');
+        } else {
+          metrics.hotSaleResharded('failed');
+          log.warn({ ...sale, outcome: end.outcome }, 'a hot sale was not split, and is not tried again');
+        }
+        return;
+      }
+    },
+  };
+}
+
+/**
+ * Whether the sale sells at this moment, is whole, and will go on for long enough. By the clock of its Redis, which opens and
+ * closes it.
+ */
+async function isWorthIt(sale: Sale, perSecond: number, { stock, store }: HotReshardPorts): Promise<boolean> {
+  if (sale.state !== 'open') return false;
+  const refs = bucketRefsOf(sale);
+  if (repairNeedOf(sale, await store.statusOf(refs)) !== null) return false;
+  const { buckets } = sale;
+  const stored = await Promise.all(refs.map((ref) => stock.readSale({ ...ref, buckets })));
+  let unitsLeft = 0;
+  for (const bucket of stored) {
+    if (bucket === null || bucket.state !== 'open' || bucket.epoch !== sale.epoch) return false;
+    if (bucket.nowMs < bucket.opensAtMs || bucket.nowMs + WORTH_MS > bucket.closesAtMs) return false;
+    unitsLeft += bucket.unitsLeft;
+  }
+  return unitsLeft * 1000 >= perSecond * WORTH_MS;
+}

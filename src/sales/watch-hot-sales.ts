@@ -1,0 +1,33 @@
+import type { Job } from '../core/job.js';
+import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
+import type { SaleMetrics } from './metrics.js';
+
+/** How many are named; they are labels of a metric. */
+export const HOT_SALES_MAX = 10;
+
+/** The sales that all apis together find hot, the hottest first, at most HOT_SALES_MAX. */
+export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMin: number): HotSale[] {
+  const sum = new Map<string, number>();
+  for (const { saleId, perSecond } of reports.flat()) sum.set(saleId, (sum.get(saleId) ?? 0) + perSecond);
+  return [...sum]
+    .map(([saleId, perSecond]) => ({ saleId, perSecond }))
+    .filter(({ perSecond }) => perSecond >= perSecondMin)
+    .sort((a, b) => b.perSecond - a.perSecond)
+    .slice(0, HOT_SALES_MAX);
+}
+
+/** Publishes the sales that are hot right now, each with its rate; one that has cooled down is gone. */
+export function watchHotSales(
+  {
+    store,
+    metrics,
+  }: { readonly store: Pick<HotSaleStore, 'reports'>; readonly metrics: Pick<SaleMetrics, 'hotSales'> },
+  { perSecond }: { readonly perSecond: number },
+): Job {
+  return {
+    name: 'watch-hot-sales',
+    async runOnce(): Promise<void> {
+      metrics.hotSales(hotSalesOf(await store.reports(), perSecond));
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { Order } from '../../../src/core/order.js';
+import type { Purchase } from '../../../src/core/purchase.js';
+import { ClosedRows } from '../../../src/purchase/closed-rows.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+
+const purchaseOf = (userId: string): Purchase => ({ userId, requestId: 'k1', quantity: 1 });
+const rowOf = (saleId: string, userId: string): Order => ({
+  orderId: `1${userId.slice(3)}`,
+  userId,
+  saleId,
+  requestId: 'k1',
+  batchId: 'b1',
+  quantity: 1,
+  amountCents: 1,
+  state: 'paid',
+  reason: null,
+  createdAtMs: 1,
+  expiresAtMs: 2,
+  paidAtMs: 1,
+});
+
+describe('closed-rows', () => {
+  let clock: ManualClock;
+  let queries: { readonly saleId: string; readonly users: readonly string[]; readonly atMs: number }[];
+  let fault: Error | null;
+  let rows: ClosedRows;
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    [queries, fault] = [[], null];
+    const findByPurchases = async (saleId: string, purchases: readonly Purchase[]) => {
+      queries.push({ saleId, users: purchases.map(({ userId }) => userId), atMs: clock.monotonicMs() });
+      if (fault !== null) throw fault;
+      const found = purchases.filter(({ userId }) => userId.startsWith('won'));
+      return found.map(({ userId }) => rowOf(saleId, userId));
+    };
+    rows = new ClosedRows({ findByPurchases }, clock);
+  });
+
+  it('gives each its own row, or none, of its own sale', async () => {
+    const asked = ['won1', 'late', 'won2'].map((userId) => rows.find('7', purchaseOf(userId)));
+    const other = rows.find('8', purchaseOf('won1'));
+    const found = (await Promise.all(asked)).map((row) => (typeof row === 'string' ? row : (row?.orderId ?? null)));
+    expect(found).to.deep.equal(['11', null, '12']);
+    expect(await other).to.include({ saleId: '8', orderId: '11' });
+  });
+
+  it('however many ask at once, MySQL gets a bounded query every 50 ms; what is too much is told so', async () => {
+    const asked = Array.from({ length: 6000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
+    const answers = await Promise.all(asked);
+    expect(answers.filter((answer) => answer === 'overloaded')).to.have.length(999); // the first query had begun
+    expect(queries).to.have.length(11);
+    for (const [index, { users, atMs }] of queries.entries()) {
+      expect(users).to.have.length.at.most(500);
+      expect(atMs - (queries[index - 1]?.atMs ?? -Infinity)).to.be.at.least(50);
+    }
+    expect(await rows.find('7', purchaseOf('next')), 'there is room again').to.equal(null);
+  });
+
+  it('sales take turns: a storm on one does not hold up the others', async () => {
+    const storm = Array.from({ length: 3000 }, (_, n) => rows.find('7', purchaseOf(`u${n}`)));
+    await rows.find('8', purchaseOf('won1'));
+    expect(queries.filter(({ saleId }) => saleId === '7')).to.have.length.at.most(2);
+    await Promise.all(storm);
+  });
+
+  it('a fault reaches all who wait for it, and is not remembered', async () => {
+    fault = new OperationalError('mysql', 'away', { retryable: true });
+    const asked = ['a', 'a', 'b'].map((userId) => rows.find('7', purchaseOf(userId)));
+    const ends = await Promise.allSettled(asked);
+    expect(ends.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected', 'rejected']);
+    fault = null;
+    expect(await rows.find('7', purchaseOf('a'))).to.equal(null);
+  });
+});
