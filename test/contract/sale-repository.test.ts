@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { SaleFilter } from '../../src/core/ports/sale-repository.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 for (const [name, createWorld] of WORLDS) {
@@ -40,6 +41,25 @@ for (const [name, createWorld] of WORLDS) {
       const ends = (await world.sales.list({ max: 50, order: 'closed_last' })).map(({ closesAtMs }) => closesAtMs);
       expect(ends).to.deep.equal([...ends].sort((a, b) => b - a));
       expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
+    });
+
+    it('list: by sku, by opening and page by page, each sale once', async () => {
+      const { sku } = newSale();
+      const nowMs = Date.now();
+      const made = [];
+      for (const minutes of [1, 2, 3]) {
+        const opensAtMs = nowMs + minutes * 60_000;
+        made.push(await world.sales.create(newSale({ sku, opensAtMs, closesAtMs: opensAtMs + 1000 })));
+      }
+      const [first, second, third] = made.map(({ saleId }) => saleId);
+      const ids = async (filter: Omit<SaleFilter, 'max' | 'sku'>, max = 10): Promise<string[]> =>
+        (await world.sales.list({ sku, max, ...filter })).map(({ saleId }) => saleId);
+      expect(await ids({})).to.deep.equal([third, second, first]);
+      expect(await ids({}, 2)).to.deep.equal([third, second]);
+      expect(await ids({ ...(second === undefined ? {} : { beforeId: second }) }, 2)).to.deep.equal([first]);
+      expect(await ids({ opensFromMs: nowMs + 120_000 })).to.deep.equal([third, second]);
+      expect(await ids({ opensToMs: nowMs + 120_000 }), 'not at its end').to.deep.equal([first]);
+      expect((await world.sales.list({ sku: newSale().sku, max: 10 })).length).to.equal(0);
     });
 
     it('move: only along the arrows; a repeat finds it moved [I8]', async () => {

@@ -70,6 +70,16 @@ describe('TraceRepository on mysql', () => {
     }
   });
 
+  it('over all sales it walks the newest orders only, however long the table is; of one sale all of them', async () => {
+    await insert('old', 'b1');
+    for (let i = 0; i < 30; i++) await insert(`u${i}`, 'b2');
+    const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>
+      (await createTraceRepository(pool, windowRows).walkForRequest('b1', search, 10)).length;
+    expect(await found({}, 2)).to.equal(1);
+    expect(await found({}, 1), 'it ended before').to.equal(0);
+    expect(await found({ saleId }, 1)).to.equal(1);
+  });
+
   it('reads the row with its payments, refunds, coupon and outbox rows, and no others', async () => {
     const repository = createTraceRepository(pool);
     const { orderId, batchId } = await insert('eve', 'r1');

@@ -3,7 +3,8 @@ import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryWorkerSlots, SLOT_GRACE_MS } from '../helpers/memory/memory-worker-slots.js';
-import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
+import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
+import { ownMysqlWorld, WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 const unique = (): string => randomBytes(12).toString('base64url');
 
@@ -40,6 +41,26 @@ for (const [name, createWorld] of WORLDS) {
     });
   });
 }
+
+describe('WorkerSlots on mysql, in a table of its own', () => {
+  it('a slot that another owner had says since when it rests: times before are used [D8]', async () => {
+    const world = await ownMysqlWorld();
+    try {
+      const { pool } = world;
+      const slots = createWorkerSlots(pool);
+      await pool.execute("UPDATE worker_slots SET leased_until = '2099-01-01' WHERE slot <> 7");
+      await pool.execute(
+        "UPDATE worker_slots SET owner = NULL, leased_until = '2026-01-01 10:00:00.123' WHERE slot = 7",
+      );
+      const lease = await slots.acquire(unique(), 60_000);
+      expect(lease).to.include({ slot: 7, restedSinceMs: Date.UTC(2026, 0, 1, 10, 0, 0, 123) });
+      const error = await slots.acquire(unique(), 60_000).catch((cause: unknown) => cause);
+      expect(error, 'the others are taken').to.be.instanceOf(OperationalError);
+    } finally {
+      await world.close();
+    }
+  });
+});
 
 // Other tests use the same table, so this one runs in memory only.
 describe('WorkerSlots in memory', () => {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 
 /** Where programs wait, lease and measure. */
-const FOLDERS = ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq'];
+const FOLDERS = ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq', 'sales'];
 
 /**
  * Files that read the wall clock all the same, each with the instant that it reads: one that is stored, shown, or compared
@@ -19,9 +19,11 @@ const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
   'purchase/read-purchase.ts': 'how long ago a sale closed',
   'recovery/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
   'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
-  'recovery/redrive.ts': 'from when on a bucket is looked through',
   'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
   'redis/probe.ts': 'compared with the clock of Redis',
+  'sales/edit-sale.ts': 'whether a new end of a window is over',
+  'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
+  'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
 };
 
 const src = new URL('../../src/', import.meta.url);
@@ -37,5 +39,7 @@ describe('guard: the wall clock', () => {
     );
     const found = files.filter((name) => name.endsWith('.ts') && readsIt(name));
     expect(found.filter((name) => !Object.hasOwn(READS_WALL_CLOCK, name))).to.deep.equal([]);
+    const stale = Object.keys(READS_WALL_CLOCK).filter((name) => !found.includes(name));
+    expect(stale, 'read it no more').to.deep.equal([]);
   });
 });

@@ -26,4 +26,16 @@ describe('redis: the state of a sale', () => {
       expect(thrown).to.include({ name: 'OperationalError', dependency: 'redis' });
     }
   });
+
+  it('is forgotten by UNLINK, one command for each bucket: DEL would hold everybody up while it frees a large sale', async () => {
+    const sale = saleOf({ buckets: 2 });
+    const asked: string[][] = [];
+    const redis = { unlink: async (...keys: string[]) => asked.push(keys) }; // and nothing else
+    await createSaleStore({ redis } as unknown as RedisConnection).forget(sale);
+    expect(asked).to.have.length(2);
+    for (const [bucket, keys] of asked.entries()) {
+      expect(keys).to.include(`sk:{${sale.saleId}:${bucket}}:requests`);
+      expect(keys.every((key) => key.startsWith(`sk:{${sale.saleId}:${bucket}}:`))).to.equal(true);
+    }
+  });
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Sale } from '../../../../src/core/sale.js';
+import type { Sale, SaleState } from '../../../../src/core/sale.js';
 import { alignSaleStates } from '../../../../src/recovery/repair/align-sale-states.js';
 import { RepairWorld } from './repair-world.js';
 
@@ -55,6 +55,8 @@ describe('align-sale-states', () => {
     expect([stateOf(lost), stateOf(sale)]).to.deep.equal(['open', 'paused']);
   });
 
+  let written: SaleState[];
+  beforeEach(() => (written = []));
   /** Runs `move` when the job is about to set a state in Redis. */
   const whileAligned = (move: (sale: Sale) => Promise<void>, when: 'listed' | 'read') => {
     const { store } = world.ports();
@@ -66,6 +68,7 @@ describe('align-sale-states', () => {
       return sales;
     };
     const setState: typeof store.setState = async (sale, state) => {
+      written.push(state);
       if (when === 'read') await move(sale as Sale);
       return store.setState(sale, state);
     };
@@ -85,6 +88,7 @@ describe('align-sale-states', () => {
       await align.runOnce();
       await align.runOnce();
       expect(stateOf(sale)).to.equal('paused');
+      expect(written, 'the old row is not believed').to.deep.equal(when === 'listed' ? [] : ['open', 'paused']);
     });
   }
 });

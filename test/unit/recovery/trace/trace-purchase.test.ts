@@ -102,6 +102,15 @@ describe('trace: which purchases an id means', () => {
     expect(await found({ id: 'k1' })).to.deep.equal(['7/u1/k1']);
   });
 
+  it('without a sale only the newest fifty are searched in Redis; a sale that is named is, however old', async () => {
+    const sales = [];
+    for (let i = 0; i < 51; i++) sales.push(await world.openSale());
+    const [oldest, second] = sales.map(({ saleId }) => saleId) as [string, string];
+    for (const saleId of [oldest, second]) inRedis.set(`${saleId}/k1`, ['u1']);
+    expect(await found({ id: 'k1' })).to.deep.equal([`${second}/u1/k1`]);
+    expect(await found({ id: 'k1', saleId: oldest })).to.deep.equal([`${oldest}/u1/k1`]);
+  });
+
   it('a retired sale is not searched in Redis, and its answer is known without it', async () => {
     const sale = await world.openSale();
     world.mysql.putSale({ ...sale, state: 'closed', retiredAtMs: 1 });

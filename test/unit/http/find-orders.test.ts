@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { OrderPage } from '../../../src/core/ports/order-search.js';
+import { bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
+
+describe('lists of orders over HTTP', () => {
+  let server: Started;
+  let page: OrderPage | null;
+  /** Filter, place and length of each page that was asked for. */
+  let asked: unknown[];
+  beforeEach(async () => {
+    asked = [];
+    page = { orders: [ORDER], next: '7.k1' };
+    const orderSearch = { page: async (...terms: unknown[]) => (asked.push(terms), page) };
+    server = await startServer(new FakeServices({ orderSearch }));
+  });
+  afterEach(() => server.stop());
+  const get = (path: string, token: string): request.Test => request(server.url).get(path).set('authorization', token);
+
+  it('a buyer gets their own orders page by page, and names no other buyer [S4]', async () => {
+    const { body } = await get('/v1/me/orders?after=7.k0&limit=5', bearer('ann')).expect(200);
+    expect(asked).to.deep.equal([[{ userId: 'ann' }, '7.k0', 5]]);
+    expect(body.next).to.equal('7.k1');
+    expect(body.orders[0]).to.include({ orderId: '99', state: 'pending_payment' });
+    expect(body.orders[0]).not.to.have.any.keys('userId', 'batchId');
+    await get('/v1/me/orders?user=bob', bearer('ann')).expect(400);
+    await request(server.url).get('/v1/me/orders').expect(401);
+    expect(asked).to.have.length(1);
+  });
+
+  it('an operator finds orders by user, sale, state and time; a buyer does not [S4]', async () => {
+    const path = '/admin/v1/orders?user=u1&sale=7&state=paid&from=2030-01-01T00:00:00Z&to=2030-01-02T00:00:00Z';
+    const { body } = await get(path, bearer('boss', ['viewer', 'admin'])).expect(200);
+    const [fromMs, toMs] = [Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 2)];
+    expect((asked[0] as unknown[]).slice(0, 2)).to.deep.equal([
+      { userId: 'u1', saleId: '7', state: 'paid', fromMs, toMs },
+      null,
+    ]);
+    expect(body.orders[0]).to.include({ userId: 'u1', batchId: 'b1' });
+    await get(path, bearer('ann')).expect(403);
+    await get('/admin/v1/orders?state=paid', bearer('boss', ['viewer', 'admin'])).expect(400);
+    expect(asked, 'by state alone it would read all orders').to.have.length(1);
+  });
+
+  it('a place that no page named is a bad request', async () => {
+    page = null;
+    await get('/v1/me/orders?after=nowhere', bearer('ann')).expect(400);
+  });
+});
