@@ -267,8 +267,9 @@ function printDeadLetter({ body, ...summary }: StoredDeadLetter): void {
   print('bucket, epoch', `${bucket}, ${epoch}`);
   print('formed at', isoTime(createdAtMs));
   print('purchases', purchases.length);
-  for (const { userId, requestId, quantity } of purchases.slice(0, PURCHASES_SHOWN)) {
-    console.log(`  buyer ${userId}  request ${requestId}  quantity ${quantity}`);
+  for (const { userId, requestId, quantity, metadata } of purchases.slice(0, PURCHASES_SHOWN)) {
+    const noted = metadata === undefined ? '' : `  metadata ${printable(JSON.stringify(metadata))}`;
+    console.log(`  buyer ${userId}  request ${requestId}  quantity ${quantity}${noted}`);
   }
   if (purchases.length > PURCHASES_SHOWN) console.log(`  … all of them with --json`);
 }

@@ -5,7 +5,7 @@ import { signToken } from '../http/token.js';
 import { migrate } from '../mysql/migrate.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import { readTopicLists } from '../rocketmq/admin/topic-lists.js';
+import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
 import { parseId, parseWhole } from './options.js';
 
@@ -34,6 +34,7 @@ export function migrateCommand(): Command {
 interface TopicsFlags {
   readonly namesrv?: string;
   readonly cluster: string;
+  readonly group?: string;
   readonly json?: boolean;
 }
 
@@ -41,6 +42,7 @@ const TOPICS_EXAMPLES = `
 Examples:
   seckill topics --namesrv 10.0.0.5:9876
   NAMESRV_ADDR=10.0.0.5:9876 seckill topics --cluster production --json
+  seckill topics --group shop-orders          for a service of yours that consumes order events
 
 Safe to repeat: what exists and is right stays as it is. Run it again after an update of seckill.
 Exit codes: 0 everything is in place, 1 RocketMQ refused or is away, 2 used wrongly.`;
@@ -50,19 +52,33 @@ export function topicsCommand(): Command {
     .description('create the topics and consumer groups in RocketMQ, and read them back')
     .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
     .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
+    .option(
+      '--group <name>',
+      'also a consumer group of your own, with its topics for retries and dead letters',
+      parseGroup,
+    )
     .option('--json', 'print one JSON line')
     .addHelpText('after', TOPICS_EXAMPLES)
     .action(createTopics);
 }
 
-async function createTopics({ namesrv, cluster, json }: TopicsFlags): Promise<void> {
+async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Promise<void> {
   const namesrvAddr = namesrv ?? process.env.NAMESRV_ADDR;
   if (!namesrvAddr) throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
   const target = { namesrvAddr, cluster };
-  const outcome = await applyTopics(target, readTopicLists());
+  const lists = readTopicLists();
+  const outcome = await applyTopics(target, group === undefined ? lists : withGroup(lists, group));
   if (json) console.log(JSON.stringify({ result: outcome, ...target }));
   else if (outcome === 'unchanged') console.log(`All topics and groups are in place at ${namesrvAddr}.`);
   else console.log(`Topics and groups are created at ${namesrvAddr} and were read back.`);
+}
+
+/** Groups that begin like ours are ours: two programs in one group take each other's messages. */
+function parseGroup(text: string): string {
+  const isName = /^[A-Za-z][A-Za-z0-9_-]{0,99}$/.test(text) && !text.startsWith('seckill-');
+  if (!isName)
+    throw new InvalidArgumentError('must be a name of letters, digits, _ and -, which does not begin with seckill-.');
+  return text;
 }
 
 const TOKEN_EXAMPLES = `

@@ -1,11 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { isId, isSaleId } from './ids.js';
+import { isMetadata, type Metadata } from './metadata.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
 import { homesEver } from './bucket.js';
 
 /** Version of the message body. A worker parks messages of another version instead of guessing. */
 const BATCH_VERSION = 1;
+/**
+ * Of a body with metadata: a purchase may have it as a fourth value. A program that knows version 1 only would record the
+ * purchase without it, and nobody would notice.
+ */
+const WITH_METADATA_VERSION = 2;
 
 /** The hard ceiling of a batch; `batch.sizeMax` is chosen below it. Lua unpacks one argument per purchase. */
 export const BATCH_SIZE_CEILING = 1000;
@@ -48,15 +54,21 @@ export function sealBatch(parts: Omit<Batch, 'body'>): Batch {
 }
 
 function encodeBody(batch: Omit<Batch, 'body'>): string {
+  let version = BATCH_VERSION;
+  const purchases = batch.purchases.map(({ userId, requestId, quantity, metadata }) => {
+    if (metadata === undefined) return [userId, requestId, quantity];
+    version = WITH_METADATA_VERSION;
+    return [userId, requestId, quantity, metadata];
+  });
   return JSON.stringify({
-    v: BATCH_VERSION,
+    v: version,
     batchId: batch.batchId,
     saleId: batch.saleId,
     bucket: batch.bucket,
     epoch: batch.epoch,
     createdAt: batch.createdAtMs,
     trace: batch.trace,
-    purchases: batch.purchases.map((purchase) => [purchase.userId, purchase.requestId, purchase.quantity]),
+    purchases,
   });
 }
 
@@ -73,7 +85,7 @@ export type DecodedBatch = { readonly outcome: 'decoded'; readonly batch: Batch 
 
 /** Reads a message body and checks everything in it. A bad body is an answer, never a throw. */
 export function decodeBatch(body: string): DecodedBatch {
-  const opened = openBody(body, BATCH_VERSION);
+  const opened = openBody(body, BATCH_VERSION, WITH_METADATA_VERSION);
   if (opened.outcome !== 'opened') return opened;
   const { fields } = opened;
   const { batchId, saleId, bucket, epoch, createdAt, trace } = fields;
@@ -83,7 +95,7 @@ export function decodeBatch(body: string): DecodedBatch {
   if (!isCount(epoch) || epoch < 1) return bad('epoch is not a whole number from 1');
   if (!isCount(createdAt)) return bad('createdAt is not a time in ms');
   if (typeof trace !== 'string' || trace.length > 128) return bad('trace is not a short string');
-  const purchases = decodePurchases(fields.purchases);
+  const purchases = decodePurchases(fields.purchases, fields.v === WITH_METADATA_VERSION ? 4 : 3);
   if (typeof purchases === 'string') return bad(purchases);
   return {
     outcome: 'decoded',
@@ -91,17 +103,22 @@ export function decodeBatch(body: string): DecodedBatch {
   };
 }
 
-function decodePurchases(raw: unknown): Purchase[] | string {
+/** @param valuesMax of one purchase */
+function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
   if (!Array.isArray(raw) || raw.length === 0) return 'purchases is not a filled list';
   if (raw.length > BATCH_SIZE_CEILING) return `more than ${BATCH_SIZE_CEILING} purchases`;
   const keys = new Set<string>();
   const purchases: Purchase[] = [];
   for (const [index, item] of raw.entries()) {
-    if (!Array.isArray(item) || item.length !== 3) return `purchase ${index} is not a triple`;
-    const [userId, requestId, quantity] = item as unknown[];
+    if (!Array.isArray(item) || item.length < 3 || item.length > valuesMax) return `purchase ${index} is not a triple`;
+    const [userId, requestId, quantity, metadata] = item as unknown[];
     if (!isId(userId) || !isId(requestId)) return `purchase ${index} has a bad id`;
     if (!isQuantity(quantity)) return `purchase ${index} has a bad quantity`;
-    const purchase = { userId, requestId, quantity };
+    if (item.length === 4 && !isMetadata(metadata)) return `purchase ${index} has bad metadata`;
+    const purchase: Purchase =
+      item.length === 4
+        ? { userId, requestId, quantity, metadata: metadata as Metadata }
+        : { userId, requestId, quantity };
     keys.add(purchaseKey(purchase));
     purchases.push(purchase);
   }

@@ -16,8 +16,11 @@ export interface OpenedBody {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Reads a body as far as every message of ours is alike: a JSON object that names its version. Never throws. */
-export function openBody(body: string, version: number): OpenedBody | Undecodable {
+/**
+ * Reads a body as far as every message of ours is alike: a JSON object that names its version. Never throws.
+ * @param later a second version that is known
+ */
+export function openBody(body: string, version: number, later = version): OpenedBody | Undecodable {
   let raw: unknown;
   try {
     raw = JSON.parse(body);
@@ -26,8 +29,9 @@ export function openBody(body: string, version: number): OpenedBody | Undecodabl
   }
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return undecodable('not a JSON object');
   const fields = raw as Record<string, unknown>;
-  if (fields.v === version) return { outcome: 'opened', fields };
-  return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, known is ${version}` };
+  if (fields.v === version || fields.v === later) return { outcome: 'opened', fields };
+  const known = later === version ? `is ${version}` : `are ${version} and ${later}`;
+  return { outcome: 'unknown_version', detail: `version ${nameOf(fields.v)}, known ${known}` };
 }
 
 /** Short, whatever it is: a list that is nested deeper than the call stack cannot even be written as text. */

@@ -1,4 +1,5 @@
 import { isId, isSaleId } from './ids.js';
+import { isMetadata, type Metadata } from './metadata.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { areOrderIds } from './payment-deadline.js';
 
@@ -27,13 +28,20 @@ export interface OrderEvent {
   readonly orders: readonly string[];
   /** When, Unix ms on the clock of MySQL. */
   readonly atMs: number;
+  /** Of those of these orders that have some. Absent where none has. */
+  readonly metadata?: MetadataByOrder;
 }
+
+/** By order id; of at least one order. */
+export type MetadataByOrder = Readonly<Record<string, Metadata>>;
 
 export type DecodedOrderEvents = { readonly outcome: 'decoded'; readonly events: readonly OrderEvent[] } | Undecodable;
 
 /** @param events 1 to EVENTS_PER_MESSAGE_MAX, of one message */
 export function encodeOrderEvents(events: readonly OrderEvent[]): string {
-  const short = events.map(({ eventId, type, saleId, orders, atMs }) => ({ eventId, type, saleId, at: atMs, orders }));
+  const short = events.map(({ atMs: at, eventId, type, saleId, orders, metadata }) => {
+    return { eventId, type, saleId, at, orders, metadata };
+  });
   return JSON.stringify({ v: ORDER_EVENT_VERSION, events: short });
 }
 
@@ -56,13 +64,22 @@ export function decodeOrderEvents(body: string): DecodedOrderEvents {
 /** The event, or what is wrong with it. */
 function readEvent(item: unknown): OrderEvent | string {
   if (typeof item !== 'object' || item === null) return 'not an object';
-  const { eventId, type, saleId, at, orders } = item as Record<string, unknown>;
+  const { eventId, type, saleId, at, orders, metadata } = item as Record<string, unknown>;
   if (!isId(eventId)) return 'eventId is not an id';
   if (!isEventType(type)) return 'type is not a word we know';
   if (!isSaleId(saleId)) return 'saleId is not a sale id';
   if (!isCount(at)) return 'at is not a time in ms';
   if (!areOrderIds(orders)) return 'orders is not a filled list of order ids';
-  return { eventId, type, saleId, orders, atMs: at };
+  if (metadata === undefined) return { eventId, type, saleId, orders, atMs: at };
+  if (!isMetadataOf(metadata, orders)) return 'metadata is not that of these orders';
+  return { eventId, type, saleId, orders, atMs: at, metadata };
 }
 
 const isEventType = (value: unknown): value is OrderEventType => ORDER_EVENT_TYPES.some((type) => type === value);
+
+function isMetadataOf(value: unknown, orders: readonly string[]): value is MetadataByOrder {
+  if (typeof value !== 'object' || value === null) return false;
+  const ofOrder = Object.entries(value);
+  const known = new Set(orders);
+  return ofOrder.length > 0 && ofOrder.every(([orderId, metadata]) => known.has(orderId) && isMetadata(metadata));
+}

@@ -1,3 +1,5 @@
+import type { Metadata } from './metadata.js';
+
 export const ORDER_STATES = ['pending_payment', 'paid', 'cancelled', 'expired', 'failed'] as const;
 export type OrderState = (typeof ORDER_STATES)[number];
 
@@ -52,4 +54,11 @@ export interface Order {
   /** When an unpaid order expires; null for a failed one. */
   readonly expiresAtMs: number | null;
   readonly paidAtMs: number | null;
+}
+
+/** An order as it is shown. */
+export interface ShownOrder extends Order {
+  /** That of its sale. */
+  readonly currency: string;
+  readonly metadata: Metadata | null;
 }

@@ -1,3 +1,5 @@
+import type { Metadata } from './metadata.js';
+
 /** The largest quantity one purchase may ask for; far above any sensible limit per buyer, far below INT overflow. */
 export const QUANTITY_MAX = 1000;
 
@@ -9,6 +11,8 @@ export interface Purchase {
   readonly requestId: string;
   /** Units, 1 to QUANTITY_MAX. */
   readonly quantity: number;
+  /** Not part of its identity: of a key that comes again the first one counts. Absent where the caller noted nothing. */
+  readonly metadata?: Metadata;
 }
 
 /** The name of a purchase inside its sale: the field of the `requests` hash, by which duplicates are found. */

@@ -107,8 +107,20 @@ export class PreparedProblem<C extends ProblemCode> {
 export interface Lifecycle {
   /** From the first moment of a drain each answer closes its connection. */
   draining: boolean;
-  /** Long polls under way; a drain aborts them, so that they answer at once. */
+  /** Long polls and exports under way; a drain aborts them, so that they end at once. */
   readonly polls: Set<AbortController>;
+}
+
+/**
+ * An answer that takes long ends early when its client has gone, and when the server drains. Who starts one removes it from
+ * `polls` in the end.
+ */
+export function startPoll(res: ServerResponse, lifecycle: Lifecycle): AbortController {
+  const poll = new AbortController();
+  res.once('close', () => poll.abort());
+  lifecycle.polls.add(poll);
+  if (lifecycle.draining || res.destroyed) poll.abort();
+  return poll;
 }
 
 export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set() });

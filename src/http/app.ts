@@ -24,7 +24,7 @@ export function createRequestListener(services: HttpServices, lifecycle: Lifecyc
     noteExchange(req, res);
     const saleId = saleIdOf(req.url ?? '');
     if (saleId === null) return app(req, res);
-    const call = new Call(purchase, counter, req, res, { saleId }, null, 0);
+    const call = new Call(purchase, counter, req, res, { saleId }, null, null);
     if (req.method === 'POST') return pipeline.run(call);
     pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
   };

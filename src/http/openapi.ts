@@ -110,7 +110,7 @@ function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: S
     schema !== undefined
       ? { 'application/json': { schema: schemas.of(schema, 'output') } }
       : type !== undefined
-        ? { [type]: { schema: { type: 'string' } } }
+        ? Object.fromEntries([type].flat().map((one) => [one, { schema: { type: 'string' } }]))
         : undefined;
   return {
     description,

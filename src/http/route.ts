@@ -70,7 +70,7 @@ export interface AnswerSpec {
   readonly description: string;
   /** Of the JSON body; left out: there is none, or it is text of `type`. */
   readonly schema?: z.ZodType;
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   /** Headers that a client needs, with what they say. */
   readonly headers?: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ID, ORDER_ID, PAYMENT_ID, SALE_ID } from '../core/ids.js';
+import { METADATA_NAME } from '../core/metadata.js';
 import { must } from '../core/field-errors.js';
 import { SALE_STATES } from '../core/sale.js';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
@@ -49,11 +50,11 @@ const ROWS_DEFAULT = 50;
 export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
 
 /** Digits in a query; a number for the handler and in the document. */
-function queryWhole(min: number, max: number) {
+export function queryWhole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`);
   return z
     .string({ error })
-    .regex(/^[0-9]{1,3}$/, { error })
+    .regex(new RegExp(`^[0-9]{1,${String(max).length}}$`), { error })
     .transform(Number)
     .pipe(z.int({ error }).min(min, { error }).max(max, { error }))
     .meta({ override: { type: 'integer', minimum: min, maximum: max } });
@@ -114,17 +115,22 @@ export const saleSchema = z
   })
   .meta({ id: 'Sale' });
 
+/** What the caller of the purchase noted on it. */
+export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
+
 const orderFields = {
   orderId: text,
   saleId: text,
   requestId: id,
   quantity: count,
   amountCents: count,
+  currency: text.meta({ description: 'of the amount: three letters of ISO 4217' }),
   state: z.enum(ORDER_STATES),
   reason: z.enum(FAILURE_REASONS).nullable(),
   createdAt: time,
   expiresAt: time.nullable(),
   paidAt: time.nullable(),
+  metadata: metadataSchema.nullable().meta({ description: 'as the purchase gave it' }),
 };
 export const orderSchema = z.object(orderFields).meta({ id: 'Order' });
 export const orderPageSchema = z

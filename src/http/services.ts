@@ -1,4 +1,4 @@
-import type { Order } from '../core/order.js';
+import type { ShownOrder } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
@@ -14,6 +14,7 @@ import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
@@ -68,7 +69,9 @@ export interface HttpServices {
    * An order of this buyer; null if it does not exist or belongs to another buyer.
    * @throws OperationalError mysql
    */
-  readonly getOrder: (orderId: string, userId: string) => Promise<Order | null>;
+  readonly getOrder: (orderId: string, userId: string) => Promise<ShownOrder | null>;
+  /** Of any buyer. @throws OperationalError mysql */
+  readonly findOrder: OrderRepository['findOrder'];
   /** @throws OperationalError mysql */
   readonly orderSearch: OrderSearch;
   /** The refunds of an order, done or not. @throws OperationalError mysql */

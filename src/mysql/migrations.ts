@@ -332,6 +332,15 @@ const SALE_INDEXES = 'ALTER TABLE sales ADD KEY state_closes (state, closes_at),
 const OUTBOX_CREATED = 'ALTER TABLE outbox ADD KEY created (created_at)';
 
 /**
+ * What callers noted on purchases: JSON of at most METADATA_BYTES_MAX bytes, a row only for orders that have some. No column of
+ * `orders`: MariaDB rebuilds a table with an indexed virtual column for it, and stops its writers (docs/decisions/0031).
+ */
+const ORDER_METADATA = `CREATE TABLE IF NOT EXISTS order_metadata (
+  order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  metadata VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL
+) ${TABLE}`;
+
+/**
  * Where orders of retired sales go, with their payments and coupons. Made of the tables themselves, so that they have the
  * same columns: orders are copied as they are. What only a live order needs an index for is dropped; in place of
  * `order_ranges` there is an index by sale, since no insert is in a hurry here.
@@ -437,5 +446,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0013-sale-schedule', up: saleSchedule },
   { name: '0014-sale-edits', up: saleEdits },
   { name: '0015-list-indexes', up: listIndexes },
+  { name: '0016-order-metadata', up: (knex) => create(knex, ORDER_METADATA) },
   { name: '0017-order-archive', up: orderArchive },
 ];

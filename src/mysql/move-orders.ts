@@ -1,7 +1,7 @@
 import { assert, OperationalError } from '../core/errors.js';
 import { statesBefore } from '../core/order.js';
 import { homeBucket } from '../core/bucket.js';
-import type { OrdersMoved } from '../core/ports/outbox.js';
+import type { MetadataTexts, OrdersMoved } from '../core/ports/outbox.js';
 import type { Release } from '../core/ports/batch-store.js';
 import { execute, knex, now, select } from './knex.js';
 import type { Transaction } from './pool.js';
@@ -17,7 +17,11 @@ export const LOCKED_COLUMNS = [
   'amount_cents',
   'state',
 ] as const satisfies (keyof OrderRow)[];
-export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]>;
+/** With its metadata as JSON, for the events that follow; the statement locks no row of that table. */
+export const LOCKED_METADATA = knex.raw<string>(
+  '(SELECT order_metadata.metadata FROM order_metadata WHERE order_metadata.order_id = orders.id) AS metadata',
+);
+export type LockedOrder = Pick<OrderRow, (typeof LOCKED_COLUMNS)[number]> & { readonly metadata: string | null };
 
 /** The `sales` row of orders that should end is missing, or counts fewer units than they have: I1 is broken there. */
 export class SaleOutOfStep extends OperationalError {
@@ -95,7 +99,9 @@ async function insertOutbox(
   for (const [saleId, ofSale] of sales) {
     const orders = ofSale.map(({ id }) => id);
     const key = orders[0] ?? '';
-    rows.push({ kind: 'orders_moved', key, payload: JSON.stringify({ move, saleId, orders } satisfies OrdersMoved) });
+    const metadata = metadataByOrder(ofSale);
+    const moved: OrdersMoved = metadata === null ? { move, saleId, orders } : { move, saleId, orders, metadata };
+    rows.push({ kind: 'orders_moved', key, payload: JSON.stringify(moved) });
     if (buckets === null) continue;
     const bucketCount = buckets.get(saleId);
     if (bucketCount === undefined) throw new SaleOutOfStep(saleId);
@@ -111,4 +117,10 @@ async function insertOutbox(
     rows.push({ kind: 'release', key, payload: JSON.stringify(releases) });
   }
   await execute(tx, knex('outbox').insert(rows));
+}
+
+/** Null where none has any. */
+function metadataByOrder(orders: readonly LockedOrder[]): MetadataTexts | null {
+  const noted = orders.flatMap(({ id, metadata }) => (metadata === null ? [] : [[id, metadata] as const]));
+  return noted.length === 0 ? null : Object.fromEntries(noted);
 }

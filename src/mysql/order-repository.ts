@@ -1,4 +1,4 @@
-import type { Order, OrderState } from '../core/order.js';
+import type { Order, OrderState, ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
@@ -7,6 +7,7 @@ import type { OrderNotificationRows } from '../core/ports/purchase-notifications
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+import { shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow, type SaleRow } from './tables.js';
 import { writeOrders } from './write-orders.js';
 
@@ -21,7 +22,7 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
     findByPurchases: (saleId, purchases) => findByPurchases(pool, saleId, purchases),
     writtenBatches: (batchIds) => writtenBatches(pool, batchIds),
     liveBuyers: (saleId, userIds) => liveBuyers(pool, saleId, userIds),
-    async findOrder(orderId): Promise<Order | null> {
+    async findOrder(orderId): Promise<ShownOrder | null> {
       const byId = (table: OrderTable) =>
         select(
           pool,
@@ -29,8 +30,8 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
             .select(...ORDER_COLUMNS)
             .where({ id: orderId }),
         );
-      const [row] = await findInBoth([orderId], byId, ({ id }) => id);
-      return row === undefined ? null : orderOf(row);
+      const [order] = await shownOrders(pool, await findInBoth([orderId], byId, ({ id }) => id));
+      return order ?? null;
     },
   };
 }

@@ -5,7 +5,8 @@ import { byOrderId, fromOrders, selectFromBoth, type OrderTable } from './both-t
 import { bigint, given, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
-import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+import { shownOrders } from './shown-orders.js';
+import { ORDER_COLUMNS, type OrderRow } from './tables.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
@@ -58,7 +59,7 @@ async function pageOfUser(
     return found.orderBy('sale_id', 'desc').orderBy('request_id', 'desc').limit(max);
   };
   const rows = (await selectFromBoth<OrderRow>(pool, page, byPlace)).slice(0, max);
-  const orders = rows.map(orderOf);
+  const orders = await shownOrders(pool, rows);
   const last = orders.at(-1);
   return { orders, next: last === undefined || orders.length < max ? null : `${last.saleId}.${last.requestId}` };
 }
@@ -85,7 +86,7 @@ async function pageOfSale(
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);
   const isEnd = next === null || found.length < rows.length || (end !== null && BigInt(next.readTo) >= end);
-  return { orders: found.map(orderOf), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
+  return { orders: await shownOrders(pool, found), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
 }
 
 /** The id below. */
@@ -122,7 +123,8 @@ async function pageById(
     const bounded = last === null ? found.where('id', '<', bigint(end)) : found.where('id', '<=', bigint(last));
     return bounded.orderBy('id').limit(max);
   };
-  const orders = (await selectFromBoth<OrderRow>(pool, page, byOrderId)).slice(0, max).map(orderOf);
+  const rows = (await selectFromBoth<OrderRow>(pool, page, byOrderId)).slice(0, max);
+  const orders = await shownOrders(pool, rows);
   const isFull = orders.length === max;
   return { orders, next: isFull ? (orders.at(-1)?.orderId ?? null) : last };
 }

@@ -12,7 +12,7 @@ import type {
 import { fromOrders, type OrderTable } from './both-tables.js';
 import { MysqlError, type MysqlErrorKind } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
-import { idIn, LOCKED_COLUMNS, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
+import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
@@ -113,14 +113,12 @@ async function retryConflicts<T>(clock: Pick<Clock, 'sleep'>, run: () => Promise
  * statement, and whatever came with it was there too.
  */
 async function lockOrder(tx: Transaction, orderId: string): Promise<LockedOrder | undefined> {
-  const byId = (table: OrderTable) =>
-    fromOrders(table)
-      .select(...LOCKED_COLUMNS)
-      .where({ id: orderId });
-  const [order] = await select(tx, byId('orders').forUpdate());
+  const byId = (table: OrderTable) => fromOrders(table).where({ id: orderId });
+  const locked = byId('orders').select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA);
+  const [order] = await select(tx, locked.forUpdate());
   if (order !== undefined) return order;
-  const [archived] = await select(tx, byId('orders_archive'));
-  return archived;
+  const [archived] = await select(tx, byId('orders_archive').select(...LOCKED_COLUMNS));
+  return archived === undefined ? undefined : { ...archived, metadata: null }; // no event follows
 }
 
 async function cancel(tx: Transaction, orderId: string): Promise<CancelOutcome> {
@@ -211,7 +209,7 @@ function lockDue(tx: Transaction, max: number, exceptSales: readonly string[]): 
 const due = (index: 'PRIMARY' | 'expiry', exceptSales: readonly string[]) =>
   knex
     .from(knex.raw('orders FORCE INDEX (??)', [index]))
-    .select<LockedOrder[]>(...LOCKED_COLUMNS)
+    .select<LockedOrder[]>(...LOCKED_COLUMNS, LOCKED_METADATA)
     .whereIn('state', statesBefore('expired'))
     .where('expires_at', '<=', now())
     .whereNotIn('sale_id', exceptSales);

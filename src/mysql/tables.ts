@@ -22,6 +22,7 @@ declare module 'knex/types/tables.js' {
     coupons_archive: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
+    order_metadata: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     orders: OrderRow;
     orders_archive: OrderRow;
@@ -160,6 +161,13 @@ export function orderOf(row: Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>): Or
     expiresAtMs: row.expires_at?.getTime() ?? null,
     paidAtMs: row.paid_at?.getTime() ?? null,
   };
+}
+
+/** Of an order whose purchase had metadata; other orders have no such row. */
+interface OrderMetadataRow {
+  readonly order_id: string;
+  /** JSON. */
+  readonly metadata: string;
 }
 
 /** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */

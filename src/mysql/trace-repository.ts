@@ -6,6 +6,7 @@ import { fromOrders, type OrderTable } from './both-tables.js';
 import { bigint, given, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
+import { metadataOf } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 /** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
@@ -135,8 +136,9 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
     );
   const row = (await ofRequest('orders'))[0] ?? (await ofRequest('orders_archive'))[0];
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
+  const metadata = (await metadataOf(pool, [row.id])).get(row.id) ?? null;
   return {
-    order: { ...orderOf(row), updatedAtMs: row.updated_at.getTime() },
+    order: { ...orderOf(row), metadata, updatedAtMs: row.updated_at.getTime() },
     ...(await moneyOf(pool, row.id)),
     outboxRows: await outboxRowsOf(pool, row),
     nowMs,

@@ -6,6 +6,7 @@ import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import { insertRanges } from './order-ranges.js';
+import { insertMetadata } from './shown-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Releases of one outbox row, all of one sale; the relay sends them together. */
@@ -45,6 +46,7 @@ function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutco
 /** The usual end: ranges and outbox, then the guards, each for the whole sum of its sale. */
 async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
+  await insertMetadata(tx, plan);
   await insertOutbox(tx, plan, NONE);
   const refused: SaleTerms[] = [];
   for (const [terms, units] of unitsBySale(plan, NONE)) {
@@ -62,6 +64,7 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
  */
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
+  await insertMetadata(tx, plan);
   const surplus = new Set<string>();
   for (const saleId of [...plan.oneByOne].sort(bySaleId)) {
     const terms = termsFor(plan, saleId);
@@ -153,16 +156,23 @@ async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus):
   if (rows.length > 0) await tx.execute(`INSERT INTO outbox (kind, \`key\`, payload) VALUES ${rows.join(',')}`);
 }
 
+interface RecordedDraft extends BatchRecorded {
+  readonly orders: string[];
+  readonly failed: string[];
+  metadata?: Record<string, string>;
+}
+
 function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
-  const batches = new Map<string, BatchRecorded & { orders: string[]; failed: string[] }>();
-  let recorded: (BatchRecorded & { orders: string[]; failed: string[] }) | undefined;
-  for (const { orderId, batch, failure } of orders) {
+  const batches = new Map<string, RecordedDraft>();
+  let recorded: RecordedDraft | undefined;
+  for (const { orderId, batch, purchase, failure } of orders) {
     if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch stand together
     if (recorded === undefined) {
       recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
       batches.set(batch.batchId, recorded);
     }
     (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);
+    if (purchase.metadata !== undefined) (recorded.metadata ??= {})[orderId] = JSON.stringify(purchase.metadata);
   }
   return batches.values();
 }

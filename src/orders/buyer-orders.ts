@@ -1,6 +1,6 @@
 import { assertNever, OperationalError } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
-import { mayMove, type Order } from '../core/order.js';
+import { mayMove, type ShownOrder } from '../core/order.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
@@ -19,7 +19,7 @@ export async function getOrder(
   orderId: string,
   userId: string,
   repository: Pick<OrderRepository, 'findOrder'>,
-): Promise<Order | null> {
+): Promise<ShownOrder | null> {
   if (!isOrderId(orderId)) return null;
   const order = await repository.findOrder(orderId);
   return order?.userId === userId ? order : null;
@@ -51,7 +51,7 @@ export interface PayRequest {
  * - `payment_not_configured`: there is no provider that could take money
  */
 export type PayAnswer =
-  | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: Order }
+  | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: ShownOrder }
   | { readonly outcome: 'not_found' | 'declined' | 'outcome_unknown' | 'payment_not_configured' };
 
 /** The key of a request without one: its retries are one charge. */
@@ -119,7 +119,7 @@ async function closeAttempt(
 }
 
 /** An order that has ended: whether money was taken for it. @throws OperationalError mysql */
-async function answerEnded(order: Order, ports: PayPorts): Promise<PayAnswer> {
+async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswer> {
   const { attempts, provider, refunds } = ports;
   const open = await attempts.openOf(order.orderId);
   for (const attempt of open) {
@@ -139,7 +139,7 @@ async function answerEnded(order: Order, ports: PayPorts): Promise<PayAnswer> {
  * - `wrong_state`: it is paid or has ended otherwise
  */
 export type CancelAnswer =
-  { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: Order } | { readonly outcome: 'not_found' };
+  { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder } | { readonly outcome: 'not_found' };
 
 /**
  * Cancels an order that is not paid. Safe to repeat.

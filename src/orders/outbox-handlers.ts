@@ -1,8 +1,14 @@
-import { EVENTS_PER_MESSAGE_MAX, type OrderEvent, type OrderEventType } from '../core/order-event.js';
+import type { Metadata } from '../core/metadata.js';
+import {
+  EVENTS_PER_MESSAGE_MAX,
+  type MetadataByOrder,
+  type OrderEvent,
+  type OrderEventType,
+} from '../core/order-event.js';
 import { ORDERS_PER_MESSAGE_MAX } from '../core/payment-deadline.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { DeadlineChannel, OrderEventChannel } from '../core/ports/channels.js';
-import type { OutboxKind } from '../core/ports/outbox.js';
+import type { MetadataTexts, OutboxKind } from '../core/ports/outbox.js';
 import type { OrderJobMetrics } from './metrics.js';
 import type { ReadableRow } from './relay-outbox.js';
 
@@ -51,7 +57,7 @@ export const groupRecorded = (rows: readonly RecordedRow[]): RecordedRow[][] =>
     rows,
     (row, first) =>
       row.payload.saleId === first.payload.saleId && Math.abs(deadlineOf(row) - deadlineOf(first)) <= SAME_DEADLINE_MS,
-    ({ payload }) => payload.orders.length + payload.failed.length,
+    ({ payload }) => payload.orders.length + payload.failed.length + weightOf(payload.metadata),
   );
 
 /**
@@ -69,7 +75,7 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
   groupRows(
     rows,
     ({ payload }, first) => payload.saleId === first.payload.saleId && payload.move === first.payload.move,
-    ({ payload }) => payload.orders.length,
+    ({ payload }) => payload.orders.length + weightOf(payload.metadata),
   );
 
 /**
@@ -93,28 +99,42 @@ function eventsOf(
 ): OrderEvent[] {
   if (orders.length === 0) return [];
   const eventId = `${outboxId}-${type.slice('order.'.length)}`;
-  return [{ eventId, type, saleId: payload.saleId, orders, atMs: createdAtMs }];
+  const event = { eventId, type, saleId: payload.saleId, orders, atMs: createdAtMs };
+  const metadata = payload.metadata === undefined ? undefined : metadataOf(orders, payload.metadata);
+  return [metadata === undefined ? event : { ...event, metadata }];
 }
+
+/** That of these orders; undefined where none has any. */
+function metadataOf(orders: readonly string[], texts: MetadataTexts): MetadataByOrder | undefined {
+  const own = orders.flatMap((orderId) => {
+    const text = texts[orderId];
+    return text === undefined ? [] : [[orderId, JSON.parse(text) as Metadata] as const];
+  });
+  return own.length === 0 ? undefined : Object.fromEntries(own);
+}
+
+/** How many order ids take as much room in a message: 20 digits against METADATA_BYTES_MAX. */
+const ORDERS_PER_METADATA = 27;
+const weightOf = (metadata: MetadataTexts | undefined): number =>
+  metadata === undefined ? 0 : Object.keys(metadata).length * ORDERS_PER_METADATA;
 
 /** Appends each row to the newest group that it belongs to if that has room, else begins a new group with it. */
 function groupRows<K extends OutboxKind>(
   rows: readonly ReadableRow<K>[],
   belongs: (row: ReadableRow<K>, first: ReadableRow<K>) => boolean,
-  ordersIn: (row: ReadableRow<K>) => number,
+  sizeOf: (row: ReadableRow<K>) => number,
 ): ReadableRow<K>[][] {
-  const groups: { rows: [ReadableRow<K>, ...ReadableRow<K>[]]; orders: number }[] = [];
+  const groups: { rows: [ReadableRow<K>, ...ReadableRow<K>[]]; size: number }[] = [];
   for (const row of rows) {
-    const orders = ordersIn(row);
+    const size = sizeOf(row);
     const group = groups.findLast((one) => belongs(row, one.rows[0]));
     const hasRoom =
-      group !== undefined &&
-      group.rows.length < ROWS_PER_MESSAGE_MAX &&
-      group.orders + orders <= ORDERS_PER_MESSAGE_MAX;
+      group !== undefined && group.rows.length < ROWS_PER_MESSAGE_MAX && group.size + size <= ORDERS_PER_MESSAGE_MAX;
     if (hasRoom) {
       group.rows.push(row);
-      group.orders += orders;
+      group.size += size;
     } else {
-      groups.push({ rows: [row], orders });
+      groups.push({ rows: [row], size });
     }
   }
   return groups.map((group) => group.rows);

@@ -91,6 +91,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       followPurchase,
       streamTimes,
       getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+      findOrder: (orderId) => orders.findOrder(orderId),
       getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
       payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),

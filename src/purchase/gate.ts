@@ -1,5 +1,6 @@
+import type { Metadata } from '../core/metadata.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
-import { purchaseKey } from '../core/purchase.js';
+import { type Purchase, purchaseKey } from '../core/purchase.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
@@ -23,6 +24,7 @@ export interface PurchaseRequest {
   readonly userId: string;
   readonly requestId: string;
   readonly quantity: number;
+  readonly metadata?: Metadata | undefined;
   /** Trace id of the caller, or an empty string. */
   readonly trace: string;
 }
@@ -60,9 +62,10 @@ export class PurchaseGate {
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
-    const { userId, requestId, quantity } = request;
+    const { userId, requestId, quantity, metadata } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    const purchase = { userId, requestId, quantity };
+    const purchase: Purchase =
+      metadata === undefined ? { userId, requestId, quantity } : { userId, requestId, quantity, metadata };
     if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };

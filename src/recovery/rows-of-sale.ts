@@ -9,7 +9,7 @@ export interface RowPorts {
   readonly clock: Clock;
 }
 
-/** Pauses before the second and later tries of one page: MySQL may fail over, and all that was read would be lost. */
+/** Pauses before the second and later tries of one step: MySQL may fail over, and all that was read would be lost. */
 const RETRY_MS = [100, 250, 500, 1000, 2000, 4000] as const;
 
 /** Units of live orders. */
@@ -41,7 +41,8 @@ export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): 
   if (after?.sold === sale.sold) yield* repository.unlistedOrders(sale);
 }
 
-async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
+/** @throws what `call` throws that is no passing fault, or its last fault, after some seconds */
+export async function retried<T>(call: () => Promise<T>, clock: Clock): Promise<T> {
   for (const pauseMs of RETRY_MS) {
     try {
       return await call();

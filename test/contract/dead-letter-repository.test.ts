@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import type { DeadLetter, DeadLetterFilter, StoredDeadLetter } from '../../src/core/ports/dead-letter-repository.js';
-import { batchOf, freshSaleId, purchasesOf } from '../helpers/sales.js';
+import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.js';
 import { WORLDS, type RepositoryWorld } from './repository-worlds.js';
 
 const unique = (): string => randomBytes(12).toString('base64url');
@@ -106,6 +106,14 @@ for (const [name, createWorld] of WORLDS) {
       expect(JSON.parse(deadLetter.body)).to.deep.include({ saleId, purchases: [['u1', 'k1', 2]] });
       expect(deadLetter.parkedAtMs).to.be.within(beforeMs - 1000, world.clock.nowMs() + 1000);
       expect(await world.deadLetters.find('999999999999')).to.equal(null);
+    });
+
+    it('a request is not found by what another purchase notes', async () => {
+      const metadata = { noted: 'noted', also: ',"noted",', last: '["noted","noted",1]' };
+      const { body } = batchOf({ saleId }, [{ ...purchaseOf('u1/k1'), metadata }]);
+      const { deadLetterId } = await parked(['u1/k1'], { body });
+      expect(await idsOf({ key: 'noted' })).to.deep.equal([]);
+      expect(await idsOf({ key: 'k1' })).to.include(deadLetterId);
     });
 
     it('each filter finds what it names and nothing else', async () => {

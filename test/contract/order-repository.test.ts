@@ -86,6 +86,45 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
+    it('metadata is in the row, in what shows it, and in the outbox; rows without are written as before', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 1, currency: 'USD' }));
+      const metadata = {
+        cart: '42',
+        note: `it's "q\\uoted" \u0000 é 漢 \u{1f389} \ud800 \u202e; -- ${'x'.repeat(300)}`,
+      };
+      const batch = batchOf(sale, [purchaseOf('ann'), { ...purchaseOf('bob'), metadata }]);
+      const [ann, bob] = rowsOf(batch) as [NewOrder, NewOrder];
+      expect((await write([ann, bob])).outcome).to.equal('written');
+      expect(await world.orders.findOrder(ann.orderId)).to.include({ userId: 'ann', currency: 'USD', metadata: null });
+      expect(await world.orders.findOrder(bob.orderId)).to.deep.include({ userId: 'bob', currency: 'USD', metadata });
+      const [row] = await world.orders.findByPurchases(sale.saleId, [purchaseOf('bob')]);
+      expect(row, 'the look-ups of the main path do not read it').not.to.have.property('metadata');
+
+      const again = batchOf(sale, [{ ...purchaseOf('ann/k2'), metadata }, purchaseOf('bob/k2')]);
+      const failed = rowsOf(again, 'limit_reached') as [NewOrder, NewOrder];
+      expect((await write(failed)).outcome).to.equal('written');
+      expect(await world.orders.findOrder(failed[0].orderId)).to.deep.include({ state: 'failed', metadata });
+      expect(await world.orders.findOrder(failed[1].orderId)).to.deep.include({ state: 'failed', metadata: null });
+
+      const text = JSON.stringify(metadata);
+      expect((await world.outboxOf(batch.batchId)).recorded[0]?.metadata).to.deep.equal({ [bob.orderId]: text });
+      expect((await world.outboxOf(again.batchId)).recorded[0]?.metadata).to.deep.equal({ [failed[0].orderId]: text });
+    });
+
+    it('the longest metadata fits into the row', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 3 }));
+      const longest = [{ a: 'x'.repeat(504) }, { a: '"'.repeat(252) }, { a: 'é'.repeat(252) }];
+      const batch = batchOf(
+        sale,
+        longest.map((metadata, index) => ({ ...purchaseOf(`ann/k${index}`), metadata })),
+      );
+      const rows = rowsOf(batch);
+      expect((await write(rows)).outcome).to.equal('written');
+      for (const [index, { orderId }] of rows.entries()) {
+        expect((await world.orders.findOrder(orderId))?.metadata).to.deep.equal(longest[index]);
+      }
+    });
+
     it('written: a failed row counts nothing and its units go back', async () => {
       const sale = await world.sales.create(newSale());
       const batch = batchOf({ saleId: sale.saleId, bucket: 3 }, purchasesOf('ann*2'));

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { composeOrderId } from '../../src/core/order-id.js';
 import type { Order } from '../../src/core/order.js';
 import type { OrderFilter, OrderSearch } from '../../src/core/ports/order-search.js';
+import type { Purchase } from '../../src/core/purchase.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
@@ -36,8 +37,11 @@ for (const [name, open] of WORLDS) {
     before(async () => {
       ({ world, search } = await open());
       for (let at = 0; at < 3; at++) {
-        const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: fromMs }));
-        const batch = batchOf(sale, purchasesOf('ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3'));
+        const sale = await world.sales.create(
+          newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: fromMs, currency: at === 0 ? 'USD' : 'EUR' }),
+        );
+        const [first, ...others] = purchasesOf('ann/k1', 'bob/k1', 'ann/k2', 'cid/k1', 'ann/k3');
+        const batch = batchOf(sale, [{ ...(first as Purchase), metadata: { cart: '42' } }, ...others]);
         const orders = batch.purchases.map((purchase, index) => ({
           orderId: composeOrderId(fromMs + 1000 * (3 * index + at), 9, purchase.userId, index),
           batch,

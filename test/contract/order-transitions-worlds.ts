@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { composeOrderId } from '../../src/core/order-id.js';
+import type { Metadata } from '../../src/core/metadata.js';
 import type { Order } from '../../src/core/order.js';
 import type { NewSale, Sale } from '../../src/core/sale.js';
 import { createAuditLog } from '../../src/mysql/audit-log.js';
@@ -125,17 +126,21 @@ export const DUE_MS = -60_000;
 export interface OrdersParts {
   readonly sale?: Partial<NewSale>;
   readonly paymentWindowMs?: number;
+  /** Of the first order. */
+  readonly metadata?: Metadata;
 }
 
 /** A sale of its own with one unpaid order for each purchase, as `purchasesOf` writes them. */
 export async function ordersIn(
   world: MovesWorld,
   texts: readonly string[],
-  { sale: parts = {}, paymentWindowMs = LATER_MS }: OrdersParts = {},
+  { sale: parts = {}, paymentWindowMs = LATER_MS, metadata }: OrdersParts = {},
 ): Promise<{ readonly sale: Sale; readonly orders: Order[] }> {
   const sale = await world.sales.create(newSale({ stock: 1000, limitPerBuyer: 10, ...parts }));
   const { saleId } = sale;
-  const batch = batchOf({ saleId }, purchasesOf(...texts));
+  const purchases = purchasesOf(...texts);
+  const noted = purchases.map((one, index) => (index === 0 && metadata !== undefined ? { ...one, metadata } : one));
+  const batch = batchOf({ saleId }, noted);
   const fromMs = Date.now() - Math.floor(Math.random() * 1e9);
   const rows = batch.purchases.map((purchase, index) => {
     const orderId = composeOrderId(fromMs + index, 9, purchase.userId, Math.floor(Math.random() * 256));

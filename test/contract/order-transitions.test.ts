@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { Order, OrderState } from '../../src/core/order.js';
 import { homeBucket } from '../../src/core/bucket.js';
-import { DUE_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
+import { DUE_MS, LATER_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 const names = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
@@ -41,6 +41,23 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect([await movesOf(order), await releasesOf(order)]).to.deep.equal([['paid'], []]);
       expect(await refundOf(payment.paymentId)).to.equal(null);
       expect(await world.violations(order.saleId)).to.deep.equal([]);
+    });
+
+    it('every move names the metadata of its orders, and of those alone that have some', async () => {
+      const metadata = { cart: '42' };
+      for (const move of ['paid', 'cancelled', 'expired'] as const) {
+        const paymentWindowMs = move === 'expired' ? DUE_MS : LATER_MS;
+        const { orders } = await ordersIn(world, ['ann', 'bob'], { paymentWindowMs, metadata });
+        const orderIds = orders.map(({ orderId }) => orderId);
+        if (move === 'expired') await world.moves.expire(orderIds);
+        for (const order of orders) {
+          if (move === 'paid') await world.moves.pay(order.orderId, paymentOf(order));
+          if (move === 'cancelled') await world.moves.cancel(order.orderId);
+        }
+        const moved = (await world.moved()).filter((row) => row.orders.some((id) => orderIds.includes(id)));
+        const noted = moved.flatMap((row) => Object.entries(row.metadata ?? {}));
+        expect(noted, move).to.deep.equal([[orderIds[0], JSON.stringify(metadata)]]);
+      }
     });
 
     it('pay: the same payment reported again, also at once, changes nothing and gets the same answer', async () => {

@@ -160,7 +160,10 @@ describe('statements on large tables', function () {
 
     const orders = repository('orders', createOrderRepository(pool));
     const terms = await orders.termsOf([saleId, '1', '2']);
-    const purchases = Array.from({ length: 64 }, (_, n) => ({ userId: `plan${n}`, requestId: `p${n}`, quantity: 1 }));
+    const metadata = { cart: '42' };
+    const purchases = Array.from({ length: 64 }, (_, n) => {
+      return { userId: `plan${n}`, requestId: `p${n}`, quantity: 1, ...(n % 2 === 0 ? { metadata } : {}) };
+    });
     const batch = { batchId: 'planned', saleId, bucket: 0, epoch: 1, purchases };
     const idAt = BigInt(lowestOrderIdAt(Date.now()));
     const planned = purchases.map((purchase, n) => ({
@@ -417,6 +420,7 @@ async function fill(pool: MysqlPool): Promise<void> {
      FROM seq_1_to_${ORDERS}`,
     `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
      SELECT ${saleId}, ${orderId}, ${orderId} + ${PER_BATCH - 1} * ${idStep}, ${PER_BATCH} FROM seq_1_to_${ORDERS}_step_${PER_BATCH}`,
+    `INSERT INTO order_metadata (order_id, metadata) SELECT ${orderId}, '{"cart":"42"}' FROM ${others}`,
     `INSERT INTO outbox (id, kind, \`key\`, payload, available_at, attempts, created_at, done_at)
      SELECT seq, ELT(1 + seq MOD 3, 'batch_recorded', 'orders_moved', 'release'), CONCAT('b', seq), '[]', ${at}, 1,
        ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM seq_1_to_${OUTBOX}`,
@@ -450,6 +454,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

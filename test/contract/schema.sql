@@ -133,6 +133,12 @@ CREATE TABLE orders_archive (
   KEY sale (sale_id,id)
 );
 
+CREATE TABLE order_metadata (
+  order_id bigint unsigned NOT NULL
+  metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
+  PRIMARY KEY (order_id)
+);
+
 CREATE TABLE order_ranges (
   sale_id bigint unsigned NOT NULL
   first_id bigint unsigned NOT NULL

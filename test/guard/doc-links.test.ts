@@ -4,9 +4,13 @@ import { dirname, join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 const docs = readdirSync(new URL('../../docs', import.meta.url), { recursive: true, encoding: 'utf8' });
-const PAGES = ['README.md', 'CONTRIBUTING.md', 'bench/README.md', ...docs.map((name) => `docs/${name}`)].filter(
-  (name) => name.endsWith('.md'),
-);
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'bench/README.md',
+  'examples/order-events/README.md',
+  ...docs.map((name) => `docs/${name}`),
+].filter((name) => name.endsWith('.md'));
 const read = (page: string): string => readFileSync(join(REPO_DIR, page), 'utf8');
 
 /** What GitHub makes of headings: lower case, without signs, a hyphen for each blank. */
@@ -34,7 +38,7 @@ describe('guard: the pages of the documentation lead somewhere', () => {
 
   it('every file of the repository that they name exists', () => {
     const missing = PAGES.flatMap((page) =>
-      [...read(page).matchAll(/`((?:src|lua|test|deploy|bench|docs)\/[\w./-]+\.\w+)`/g)]
+      [...read(page).matchAll(/`((?:src|lua|test|deploy|bench|docs|examples)\/[\w./-]+\.\w+)`/g)]
         .filter(([, path]) => !existsSync(join(REPO_DIR, path as string)))
         .map(([, path]) => `${page}: ${path}`),
     );

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { decodeBatch, sealBatch } from '../../src/core/batch.js';
+import { isMetadata } from '../../src/core/metadata.js';
 import { decodeOrderEvents, encodeOrderEvents } from '../../src/core/order-event.js';
 import { decodeOrderNotifications, encodeOrderNotifications } from '../../src/core/order-notifications.js';
 import { parseRequestEntry, formatRequestEntry } from '../../src/core/outcome.js';
@@ -8,7 +9,7 @@ import { parseJson } from '../../src/core/parse-json.js';
 import { decodePaymentDeadline, encodePaymentDeadline } from '../../src/core/payment-deadline.js';
 import { deadLetterBody } from '../../src/http/routes/dead-letters.js';
 import { readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
-import { readQuantity } from '../../src/http/routes/purchase.js';
+import { readWanted } from '../../src/http/routes/purchase.js';
 import { BODY_READERS } from '../../src/recovery/dead-letters/collect-dead-letters.js';
 import { readNewSale } from '../../src/sales/new-sale.js';
 import { bytes, forAll, fuzz, MAGIC_NAMES, nested, poison } from './fuzz.js';
@@ -30,6 +31,17 @@ const GOOD = [
       { userId: 'u2', requestId: 'k1', quantity: 3 },
     ],
   }).body,
+  sealBatch({
+    batchId: 'batch-2',
+    saleId: '7',
+    bucket: 0,
+    epoch: 1,
+    createdAtMs: 1_700_000_000_000,
+    trace: '',
+    purchases: [{ userId: 'u1', requestId: 'k1', quantity: 1, metadata: { cart: '42' } }],
+  }).body,
+  '{"v":1,"events":[{"eventId":"e1","type":"order.paid","saleId":"7","at":1,"orders":["1"],"metadata":{"1":{"a":"b"}}}]}',
+  '{"quantity":2,"metadata":{"cart":"42"}}',
   encodeOrderEvents([{ eventId: 'e1', type: 'order.paid', saleId: '7', atMs: 1_700_000_000_000, orders: ['1', '2'] }]),
   encodeOrderNotifications([{ userId: 'u1', requestId: 'k1', orderId: '9', state: 'failed', reason: 'limit_reached' }]),
   encodePaymentDeadline({ batchId: 'batch-1', saleId: '7', deadlineAtMs: 1_700_000_000_000, orders: ['1', '2'] }),
@@ -114,8 +126,9 @@ describe('hostile bodies', function () {
     forAll(
       anyBody,
       (body) => {
-        const quantity = readQuantity(body);
-        expect(typeof quantity === 'string' || Number.isInteger(quantity)).to.equal(true);
+        const wanted = readWanted(body);
+        if (typeof wanted === 'string') expect(wanted.length, 'stays short').to.be.below(300);
+        else expect(wanted.metadata === undefined || isMetadata(wanted.metadata)).to.equal(true);
         const json = parseJson(body, 'The body');
         if ('value' in json) {
           const read = readNewSale(json.value, 0);

@@ -215,6 +215,7 @@ export class HostileWorld extends ReconcileWorld {
       ),
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: 20, max: 100 }),
+      findOrder: (orderId) => mysql.findOrder(orderId),
       getOrder: (orderId, userId) => getOrder(orderId, userId, mysql),
       refundsOf: (orderId) => refunds.refundsOf(orderId),
       payOrder: (request) =>

@@ -97,6 +97,16 @@ describe('lua/deduct-6.lua', () => {
     expect(Number(await sale.redis.zscore(sale.keys.pending, batch.batchId))).to.equal(atMs);
   });
 
+  it('metadata of a purchase is in the marker, for a re-drive, and changes nothing else', async () => {
+    const sale = await runner.sale({ stock: 5, limitPerBuyer: 3 });
+    const metadata = { cart: '42', note: '\u00e9 \u{1f389} "quoted" \\ \u0000' };
+    const batch = batchOf(sale.sale, [{ ...purchaseOf('u1/a*2'), metadata }, purchaseOf('u2/a')]);
+    expect(((await sale.deduct(batch)) as unknown[]).slice(0, 2)).to.deep.equal(['deducted', 2]);
+    const after = await sale.snapshot([batch.batchId]);
+    expect(after.markers).to.deep.equal({ [batch.batchId]: `deducted${batch.body}` });
+    expect(after.requests).to.deep.equal({ 'u1/a': `held:${batch.batchId}:2`, 'u2/a': `held:${batch.batchId}:1` });
+  });
+
   it('the marker is read first: the retry of the batch that took the last unit is `already_deducted` [T8]', async () => {
     const sale = await runner.sale({ stock: 1, limitPerBuyer: 1 });
     const batch = batchOf(sale.sale, purchasesOf('u1'));

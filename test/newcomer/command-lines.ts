@@ -212,7 +212,9 @@ function unknownMutant({ args }: Command): string | null {
 
 /** Paths of this repository, up to their first wildcard. */
 function missingFile(args: readonly string[]): string | null {
-  const paths = args.filter((word) => /^(src|test|bench|deploy)\//.test(word)).map((path) => path.replace(/\*.*$/, ''));
+  const paths = args
+    .filter((word) => /^(src|test|bench|deploy|examples)\//.test(word))
+    .map((path) => path.replace(/\*.*$/, ''));
   const missing = paths.find((path) => !existsSync(join(REPO_DIR, path)));
   return missing === undefined ? null : `there is no ${missing}`;
 }

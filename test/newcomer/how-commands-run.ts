@@ -14,6 +14,8 @@ export const RUN_HERE: readonly string[] = [
   'export NODE_OPTIONS=--max-semi-space-size=64',
   'seckill migrate',
   'seckill topics',
+  'seckill topics --group shop-orders',
+  'seckill topics --group shop-orders-dead',
   'seckill sale list',
   "seckill sale create --sku mug --title 'A mug' …",
   'seckill sale plan',
@@ -21,6 +23,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill sale edit $SALE --stock 150',
   'seckill orders export --sale $SALE > orders.csv',
   'seckill orders export --from -1d --state paid --format jsonl',
+  'seckill orders export --from -1d --format jsonl > orders.jsonl',
   'seckill lua deduct',
   'seckill switch',
   'seckill switch sale L1',
@@ -61,6 +64,10 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill dlq replay --all-matching --reason retries_exhausted --rate 100 --yes',
     'seckill dlq discard 19',
   ],
+  'test/integration/order-events-example.test.ts': [
+    'node examples/order-events/main.mjs',
+    'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
+  ],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7'],
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
@@ -81,6 +88,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',
     'npm run stack -- env',
+    'eval "$(npm run stack -- env)"',
     'npm run stack -- up --durability host',
   ],
   'breaks servers for minutes to an hour; test/scenario runs the fast scenarios': [

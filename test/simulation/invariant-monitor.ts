@@ -10,7 +10,7 @@ import { compareSale } from '../../src/recovery/reconcile/compare-sale.js';
 import { MemoryReconcileRepository, MemoryReconcileStore } from '../helpers/memory/memory-reconcile.js';
 import { memoryCheckPorts } from '../helpers/memory/memory-check-ports.js';
 import type { CallName } from './call-name.js';
-import { SALE_ID } from './shape.js';
+import { metadataOf, SALE_ID } from './shape.js';
 import type { SimulatedSystem } from './simulated-system.js';
 
 /** For a comparison at rest: nothing is too young to be judged, and no marker is old enough to be removed. */
@@ -226,10 +226,22 @@ export class InvariantMonitor {
     }
   }
 
+  /** A row has that of its own purchase; it may be lost with the body of its batch, where only an entry was left. */
+  #checkMetadata(): void {
+    const { repositories } = this.#system;
+    for (const order of repositories.allOrders) {
+      const [wanted, found] = [metadataOf(order), repositories.shown(order).metadata];
+      if (wanted !== null) this.#system.count(`metadata ${found === null ? 'lost' : 'kept'}`);
+      const isOther = found !== null && found.of !== wanted?.of;
+      if (isOther) this.#system.fail('METADATA', `${purchaseKey(order)} has that of ${found.of}`);
+    }
+  }
+
   /** All promises, once nothing is under way any more. */
   async checkAtRest(): Promise<void> {
     this.#checkRedis();
     this.#checkMysql();
+    this.#checkMetadata();
     const { redis, repositories, moves } = this.#system;
     const { findings } = await checkSale(SALE_ID, memoryCheckPorts(redis, repositories), this.#opLog);
     const [first] = findings;

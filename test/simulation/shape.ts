@@ -1,4 +1,6 @@
 import type { CallName } from './call-name.js';
+import type { Metadata } from '../../src/core/metadata.js';
+import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import type { BatcherOptions } from '../../src/purchase/batcher.js';
 import type { Rng } from './engine/rng.js';
@@ -89,6 +91,10 @@ const RESTART_AFTER = [
 ] as const satisfies readonly CallName[];
 
 export const SALE_ID = '7';
+
+/** What every second buyer notes on a purchase: its own key, so that no other purchase can have it. */
+export const metadataOf = (purchase: { readonly userId: string; readonly requestId: string }): Metadata | null =>
+  Number(purchase.userId.slice(1)) % 2 === 1 ? { of: purchaseKey(purchase) } : null;
 
 export function drawShape(rng: Rng): Shape {
   const chaosMs = rng.pick([500, 2_000, 6_000, 15_000]);

@@ -11,8 +11,8 @@ export type Body = Readonly<Record<string, unknown>>;
 /** Fields that a page or a program cannot do without, as the HTTP bodies name them. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
-  sale: ['saleId', 'title', 'priceCents', 'state', 'opensAt', 'closesAt'],
-  order: ['orderId', 'saleId', 'state', 'amountCents', 'expiresAt'],
+  sale: ['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt'],
+  order: ['orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt'],
 };
 
 function essentialOf(endpoint: ReadEndpoint, body: Body): Body {

@@ -1,5 +1,5 @@
 import type { Batch } from '../batch.js';
-import type { FailureReason, Order } from '../order.js';
+import type { FailureReason, Order, ShownOrder } from '../order.js';
 import type { Purchase } from '../purchase.js';
 import type { Release } from './batch-store.js';
 
@@ -93,7 +93,7 @@ export interface OrderRepository {
   liveBuyers(saleId: string, userIds: readonly string[]): Promise<Set<string>>;
 
   /** @throws OperationalError mysql */
-  findOrder(orderId: string): Promise<Order | null>;
+  findOrder(orderId: string): Promise<ShownOrder | null>;
 }
 
 /** The right to mint order ids with one of 256 slots, held for a while. */

@@ -1,4 +1,4 @@
-import type { Order, OrderState } from '../order.js';
+import type { OrderState, ShownOrder } from '../order.js';
 
 /** Which orders; every condition that is there must hold. */
 export interface OrderFilter {
@@ -13,7 +13,7 @@ export interface OrderFilter {
 
 /** A part of the answer. It may be short, or empty, and more may come: it ends where `next` is null. */
 export interface OrderPage {
-  readonly orders: readonly Order[];
+  readonly orders: readonly ShownOrder[];
   /** Where the next page begins; opaque. */
   readonly next: string | null;
 }

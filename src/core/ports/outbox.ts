@@ -13,7 +13,14 @@ export interface BatchRecorded {
   readonly failed: readonly string[];
   /** From the time of the transaction, ms. */
   readonly paymentWindowMs: number;
+  readonly metadata?: MetadataTexts;
 }
+
+/**
+ * By order id, each as JSON; of at least one order, absent where none has any. As text it holds no quoted order id but its
+ * names, by which a trace finds the rows of an order.
+ */
+export type MetadataTexts = Readonly<Record<string, string>>;
 
 /**
  * The payload of an outbox row of kind `orders_moved`: orders of one sale that made the same move in one transaction.
@@ -23,6 +30,7 @@ export interface OrdersMoved {
   readonly move: 'paid' | 'cancelled' | 'expired';
   readonly saleId: string;
   readonly orders: readonly string[];
+  readonly metadata?: MetadataTexts;
 }
 
 /** The payload of each kind of row. `release`: units that go back (protocol rule 7). */

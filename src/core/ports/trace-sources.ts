@@ -1,3 +1,4 @@
+import type { Metadata } from '../metadata.js';
 import type { Order } from '../order.js';
 import type { RequestEntry } from '../outcome.js';
 import type { RequestRef } from '../purchase.js';
@@ -32,7 +33,7 @@ export interface TracedOutboxRow {
 /** Everything MySQL has of one purchase, except dead letters and the audit log. Times in Unix ms on its clock. */
 export interface OrderTrace {
   /** Null while it is not recorded. */
-  readonly order: (Order & { readonly updatedAtMs: number }) | null;
+  readonly order: (Order & { readonly updatedAtMs: number; readonly metadata: Metadata | null }) | null;
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
   readonly couponAtMs: number | null;

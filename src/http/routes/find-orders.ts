@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { ORDER_STATES, type Order } from '../../core/order.js';
-import { isServed, ORDER_FILTER_NEEDS } from '../../core/ports/order-search.js';
+import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
+import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { given, id, limit, orderSchema, queryText, queryTime, queryWord, saleId, text } from '../schemas.js';
+import { given, id, limit, orderId, orderSchema, queryText, queryTime, queryWord, saleId, text } from '../schemas.js';
 import { orderBody } from './orders.js';
 
 /** Lists of orders: a buyer's own, and any for operators. */
@@ -33,6 +33,19 @@ export const listMyOrders = defineRoute({
 
 const foundOrder = orderSchema.extend({ userId: text, batchId: text }).meta({ id: 'FoundOrder' });
 
+/** What orders are looked for by. */
+export const orderFilter = {
+  user: id.optional(),
+  sale: saleId.optional(),
+  state: queryWord(ORDER_STATES).optional(),
+  from: queryTime.optional(),
+  to: queryTime.optional(),
+};
+type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
+
+export const filterOf = ({ user: userId, sale, state, from: fromMs, to: toMs }: FilterQuery): OrderFilter =>
+  given({ userId, saleId: sale, state, fromMs, toMs });
+
 export const findOrders = defineRoute({
   method: 'get',
   path: '/admin/v1/orders',
@@ -42,31 +55,40 @@ export const findOrders = defineRoute({
     'Orders by user, sale or time, and by state. A page may be short or empty: go on with `next` as `after` until it is null.',
   access: 'admin',
   endpoint: null,
-  query: z.strictObject({
-    user: id.optional(),
-    sale: saleId.optional(),
-    state: queryWord(ORDER_STATES).optional(),
-    from: queryTime.optional(),
-    to: queryTime.optional(),
-    after,
-    limit,
-  }),
+  query: z.strictObject({ ...orderFilter, after, limit }),
   answers: {
     200: { description: 'a page', schema: z.object({ orders: z.array(foundOrder), next: text.nullable() }) },
   },
   problems: [],
   async handle({ query }, { orderSearch }) {
-    const { user: userId, sale, state, from: fromMs, to: toMs, after: place = null, limit: max } = query;
-    const filter = given({ userId, saleId: sale, state, fromMs, toMs });
+    const filter = filterOf(query);
     if (!isServed(filter)) return problem('bad_request', { detail: ORDER_FILTER_NEEDS });
-    const page = await orderSearch.page(filter, place, max);
+    const page = await orderSearch.page(filter, query.after ?? null, query.limit);
     if (page === null) return problem('bad_request', { detail: NO_PLACE });
     return json(200, 'found', { orders: page.orders.map(foundOrderBody), next: page.next });
   },
 });
 
+/** For a service that knows an order by its events. */
+export const readAnyOrder = defineRoute({
+  method: 'get',
+  path: '/admin/v1/orders/{orderId}',
+  label: 'admin',
+  operationId: 'readAnyOrder',
+  summary: 'An order of any buyer.',
+  access: 'admin',
+  endpoint: null,
+  params: z.object({ orderId }),
+  answers: { 200: { description: 'the order', schema: foundOrder } },
+  problems: ['order_not_found'],
+  async handle({ params }, { findOrder }) {
+    const order = await findOrder(params.orderId);
+    return order === null ? problem('order_not_found') : json(200, 'found', foundOrderBody(order));
+  },
+});
+
 /** An order as operators read it, over HTTP and from the command line. */
-export const foundOrderBody = (order: Order): Record<string, unknown> => ({
+export const foundOrderBody = (order: ShownOrder): Record<string, unknown> => ({
   ...orderBody(order),
   userId: order.userId,
   batchId: order.batchId,

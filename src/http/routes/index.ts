@@ -2,7 +2,8 @@ import type { Route } from '../route.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from './admin-sales.js';
 import { listAudit } from './audit.js';
 import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from './dead-letters.js';
-import { findOrders, listMyOrders } from './find-orders.js';
+import { exportOrders } from './export-orders.js';
+import { findOrders, listMyOrders, readAnyOrder } from './find-orders.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
 import { paymentWebhook } from './payment-webhook.js';
 import { healthz, metrics, openapi, readyz } from './probes.js';
@@ -42,6 +43,8 @@ export const ROUTES: readonly Route[] = [
   ...saleMoves,
   reshardSale,
   findOrders,
+  exportOrders,
+  readAnyOrder,
   listDeadLetters,
   readDeadLetter,
   replayDeadLetter,

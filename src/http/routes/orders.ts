@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
 import { isId } from '../../core/ids.js';
-import type { Order } from '../../core/order.js';
+import type { Order, ShownOrder } from '../../core/order.js';
 import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { json, problem } from '../answer.js';
@@ -133,20 +133,21 @@ const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 
 /** An order as buyers read it. */
-export function orderBody(order: Order): object {
-  const { orderId, saleId, requestId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } =
-    order;
+export function orderBody(order: ShownOrder): object {
+  const { orderId, saleId, requestId, quantity, amountCents, currency, state, reason, metadata } = order;
   return {
     orderId,
     saleId,
     requestId,
     quantity,
     amountCents,
+    currency,
     state,
     reason,
-    createdAt: isoTime(createdAtMs),
-    expiresAt: isoTimeOrNull(expiresAtMs),
-    paidAt: isoTimeOrNull(paidAtMs),
+    createdAt: isoTime(order.createdAtMs),
+    expiresAt: isoTimeOrNull(order.expiresAtMs),
+    paidAt: isoTimeOrNull(order.paidAtMs),
+    metadata,
   };
 }
 

@@ -4,7 +4,7 @@ import { must } from '../../core/field-errors.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
-import { noContent, problem, type Lifecycle } from '../answer.js';
+import { noContent, problem, startPoll } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
@@ -41,7 +41,7 @@ export const purchaseStatus = defineRoute({
   problems: ['purchase_not_found'],
   async handle(call, services) {
     const { userId, params: ids, query } = call;
-    const poll = startPoll(call, services.lifecycle);
+    const poll = startPoll(call.res, services.lifecycle);
     try {
       const waitMs = (query.wait ?? 0) * 1000;
       return await answerRead(
@@ -104,7 +104,7 @@ export const purchaseEvents = defineRoute({
     if (level !== undefined && level !== 'L0') return problem('degraded', { requestId, detail: NO_STREAM });
     const lastEventId = req.headers['last-event-id'];
     const seen = isStepWord(lastEventId) ? lastEventId : null;
-    const poll = startPoll(call, lifecycle);
+    const poll = startPoll(call.res, lifecycle);
     try {
       const answer = await services.followPurchase.open({ ...ids, userId, seen, signal: poll.signal });
       switch (answer.outcome) {
@@ -159,12 +159,3 @@ const eventOf = ({ word, status }: PurchaseStep, ids: object) => ({
   event: word,
   data: { ...ids, ...status },
 });
-
-/** A poll ends early when its client has gone, and when the server drains. */
-function startPoll({ res }: Pick<Call, 'res'>, lifecycle: Lifecycle): AbortController {
-  const poll = new AbortController();
-  res.once('close', () => poll.abort());
-  lifecycle.polls.add(poll);
-  if (lifecycle.draining || res.destroyed) poll.abort();
-  return poll;
-}

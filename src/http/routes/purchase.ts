@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
+import { METADATA_BYTES_MAX, metadataFault, type Metadata } from '../../core/metadata.js';
 import { parseJson } from '../../core/parse-json.js';
 import { REFUSALS, type Refusal, type RequestEntry } from '../../core/outcome.js';
 import { isQuantity, QUANTITY_MAX, type RequestRef } from '../../core/purchase.js';
@@ -9,12 +10,12 @@ import { json, PreparedProblem, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX, hasLongBody, promisesJson } from '../body.js';
 import { NOSNIFF } from '../problem.js';
 import { defineRoute, type BodyRead, type RouteServices } from '../route.js';
-import { id, purchaseSchema, saleParams, text } from '../schemas.js';
+import { id, metadataSchema, purchaseSchema, saleParams, text } from '../schemas.js';
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
 /**
  * Buying. The server answers it without Express, and zod reads none of it, because each would cost several times what
- * the rest of a refusal costs; the schema of the body is for the document, and a test holds `readQuantity` against it.
+ * the rest of a refusal costs; the schema of the body is for the document, and a test holds `readWanted` against it.
  */
 export const purchase = defineRoute({
   method: 'post',
@@ -43,12 +44,18 @@ export const purchase = defineRoute({
     QUEUE_PASS,
   ],
   body: {
-    schema: z.strictObject({ quantity: z.int().min(1).max(QUANTITY_MAX).default(1) }),
+    schema: z.strictObject({
+      quantity: z.int().min(1).max(QUANTITY_MAX).default(1),
+      metadata: metadataSchema
+        .refine((metadata) => metadataFault(metadata) === null)
+        .optional()
+        .meta({ description: `goes along to the order and its events; at most ${METADATA_BYTES_MAX} bytes as JSON` }),
+    }),
     required: false,
     bytesMax: BODY_BYTES_MAX,
-    read(text): BodyRead<number> {
-      const quantity = readQuantity(text);
-      return typeof quantity === 'string' ? { wrong: { detail: quantity } } : { value: quantity };
+    read(text): BodyRead<Wanted> {
+      const wanted = readWanted(text);
+      return typeof wanted === 'string' ? { wrong: { detail: wanted } } : { value: wanted };
     },
   },
   answers: {
@@ -73,11 +80,12 @@ export const purchase = defineRoute({
     return refusal === null ? null : PREPARED[refusal].answer(requestId);
   },
   async handle(call, services) {
-    const { params, userId, body: quantity, req } = call;
+    const { params, userId, body, req } = call;
     const requestId = call.requestId as string; // checkHead
     const trace = traceOf(req.headers.traceparent);
     const { saleId } = params;
-    const said = await services.gate.enter({ saleId, userId, requestId, quantity, trace });
+    const { quantity, metadata } = body;
+    const said = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, trace });
     if (said.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
     if (said.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, said.entry, services);
     if (said.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
@@ -110,25 +118,40 @@ function traceOf(traceparent: IncomingMessage['headers'][string]): string {
   return match?.[1] ?? '';
 }
 
-/** Reads a body: a quantity in units, or a sentence that says what is wrong. An empty body asks for one unit. */
-export function readQuantity(text: string): number | string {
-  if (text === '') return 1;
+/** What a body asks for. */
+interface Wanted {
+  /** In units. */
+  readonly quantity: number;
+  readonly metadata: Metadata | undefined;
+}
+
+const ONE_UNIT: Wanted = { quantity: 1, metadata: undefined };
+
+/** Reads a body, or says in a sentence what is wrong. An empty body asks for one unit. */
+export function readWanted(text: string): Wanted | string {
+  if (text === '') return ONE_UNIT;
   const parsed = parseJson(text, 'The body');
   if ('error' in parsed) return parsed.error;
   const body = parsed.value;
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'The body must be a JSON object.';
   let quantity: unknown = 1;
+  let metadata: Metadata | undefined;
   // Object.keys, because JSON.parse makes `__proto__` an own field: it is refused like every other unknown one.
   for (const field of Object.keys(body)) {
-    if (field !== 'quantity') return unknownField(field);
-    quantity = (body as { quantity: unknown }).quantity;
+    if (field === 'quantity') quantity = (body as { quantity: unknown }).quantity;
+    else if (field === 'metadata') {
+      const given = (body as { metadata: unknown }).metadata;
+      const fault = metadataFault(given);
+      if (fault !== null) return fault;
+      if (Object.keys(given as Metadata).length > 0) metadata = given as Metadata;
+    } else return unknownField(field);
   }
-  return isQuantity(quantity) ? quantity : `quantity must be a whole number from 1 to ${QUANTITY_MAX}.`;
+  return isQuantity(quantity) ? { quantity, metadata } : `quantity must be a whole number from 1 to ${QUANTITY_MAX}.`;
 }
 
 function unknownField(field: string): string {
   if (field === 'userId') return 'userId does not belong in the body: the buyer is who the token says.';
-  return `Unknown field ${JSON.stringify(field.slice(0, 40))}; only quantity is read.`;
+  return `Unknown field ${JSON.stringify(field.slice(0, 40))}; only quantity and metadata are read.`;
 }
 
 type PreparedCode = Refusal | 'outcome_unknown';

@@ -11,7 +11,7 @@ import type { RepairRepository, RepairStore } from '../../core/ports/repair-stor
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import type { BucketRef } from '../../core/bucket.js';
-import { rowsOfSale, type RowPorts } from '../rows-of-sale.js';
+import { retried, rowsOfSale, type RowPorts } from '../rows-of-sale.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
 
@@ -201,7 +201,7 @@ async function stageRequests(
 ): Promise<RebuiltRequests> {
   const { store, repository } = ports;
   const rebuilt = new RebuiltRequests(raised);
-  const stage = (): Promise<void> => stageAll(store, refs, token, rebuilt.takeUnstaged());
+  const stage = (): Promise<void> => stageAll(ports, refs, token, rebuilt.takeUnstaged());
   let staging = Promise.resolve();
   for await (const rows of rowsOfSale(raised, ports)) {
     rebuilt.addRows(rows);
@@ -287,15 +287,15 @@ function logLost({ saleId, epoch }: Sale, { ordersLost, withoutRoom }: RebuiltRe
   }
 }
 
-/** Stages entries in the buckets that have some. */
+/** Stages entries in the buckets that have some. A second time changes nothing, so a Redis that hangs is asked again. */
 async function stageAll(
-  store: RepairStore,
+  { store, clock }: Pick<RepairPorts, 'store' | 'clock'>,
   refs: readonly BucketRef[],
   token: string,
   entries: readonly (readonly StoredRequest[])[],
 ): Promise<void> {
   const staging = entries.flatMap((some, index) =>
-    some.length === 0 ? [] : [store.stage(refs[index] as BucketRef, token, some)],
+    some.length === 0 ? [] : [retried(() => store.stage(refs[index] as BucketRef, token, some), clock)],
   );
   if ((await Promise.all(staging)).includes('superseded')) throw new Superseded();
 }

@@ -1,5 +1,7 @@
 import { decodeBatch } from '../../core/batch.js';
+import type { Metadata } from '../../core/metadata.js';
 import { formatRequestEntry } from '../../core/outcome.js';
+import { purchaseKey } from '../../core/purchase.js';
 import { homeBucket } from '../../core/bucket.js';
 import type { TracedOutboxRow } from '../../core/ports/trace-sources.js';
 import type { PurchaseEvidence } from './evidence.js';
@@ -24,6 +26,12 @@ const at = (atMs: number | null, source: TraceSource, what: string, detail: stri
   what,
   detail,
 });
+
+const cents = (amount: number, sale: PurchaseEvidence['sale']): string =>
+  `${amount} cents${sale === null ? '' : ` ${sale.currency}`}`;
+/** A caller wrote it: as JSON it is one line. */
+const noted = (metadata: Metadata | null | undefined): string =>
+  metadata ? `, metadata ${JSON.stringify(metadata)}` : '';
 
 /** The time line of one purchase, oldest step first, the present state last. */
 export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
@@ -51,7 +59,9 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome === 'decoded') {
       const { createdAtMs, purchases, epoch } = decoded.batch;
-      const detail = `${batchId}: ${purchases.length} purchases, epoch ${epoch}; on the clock of the api`;
+      const own = purchases.find((purchase) => purchaseKey(purchase) === purchaseKey(request));
+      const formed = `${batchId}: ${purchases.length} purchases, epoch ${epoch}${noted(own?.metadata)}`;
+      const detail = `${formed}; on the clock of the api`;
       steps.push(at(createdAtMs, 'redis', 'batch_formed', detail));
     }
     // An older batch took its units when a worker recorded it, not when the buyer came.
@@ -77,10 +87,11 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
   return [...steps, at(null, 'redis', 'sale', detail)];
 }
 
-function orderSteps({ repository: { order } }: PurchaseEvidence): TraceStep[] {
+function orderSteps({ sale, repository: { order } }: PurchaseEvidence): TraceStep[] {
   if (order === null) return [at(null, 'mysql', 'order', 'none')];
-  const { orderId, batchId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs } = order;
-  const row = `order ${orderId}: ${quantity} for ${amountCents} cents, batch ${batchId}`;
+  const { orderId, batchId, quantity, amountCents, state, reason, createdAtMs, expiresAtMs, paidAtMs, metadata } =
+    order;
+  const row = `order ${orderId}: ${quantity} for ${cents(amountCents, sale)}, batch ${batchId}${noted(metadata)}`;
   if (state === 'failed') return [at(createdAtMs, 'mysql', 'failed', `${row}, ${reason ?? 'no reason'}`)];
   const steps = [at(createdAtMs, 'mysql', 'recorded', row)];
   if (state === 'pending_payment' && expiresAtMs !== null)
@@ -92,13 +103,13 @@ function orderSteps({ repository: { order } }: PurchaseEvidence): TraceStep[] {
   return steps;
 }
 
-function moneySteps({ repository: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
+function moneySteps({ sale, repository: { payments, refunds, couponAtMs } }: PurchaseEvidence): TraceStep[] {
   return [
     ...payments.map(({ atMs, paymentId, amountCents }) =>
-      at(atMs, 'mysql', 'payment', `${paymentId}: ${amountCents} cents`),
+      at(atMs, 'mysql', 'payment', `${paymentId}: ${cents(amountCents, sale)}`),
     ),
     ...refunds.flatMap(({ atMs, updatedAtMs, paymentId, amountCents, reason, state }) => [
-      at(atMs, 'mysql', 'refund_due', `${paymentId}: ${amountCents} cents, ${reason}`),
+      at(atMs, 'mysql', 'refund_due', `${paymentId}: ${cents(amountCents, sale)}, ${reason}`),
       ...(state === 'refunded' ? [at(updatedAtMs, 'mysql', 'refunded', paymentId)] : []),
     ]),
     ...(couponAtMs === null ? [] : [at(couponAtMs, 'mysql', 'coupon', 'given')]),

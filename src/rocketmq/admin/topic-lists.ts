@@ -45,6 +45,24 @@ export function assertTopicLists({ topics }: TopicLists): void {
   }
 }
 
+/** As many as our own groups of order events have. */
+const OWN_GROUP_RETRIES = 16;
+const QUEUES_OF_GROUP = {
+  readQueueNums: 1,
+  writeQueueNums: 1,
+  perm: 6,
+  attributes: { '+message.type': 'NORMAL' },
+} as const;
+
+/** The lists with the group of somebody else's program as well, and the two topics that it needs. */
+export function withGroup({ topics, groups }: TopicLists, groupName: string): TopicLists {
+  const own = [`%RETRY%${groupName}`, `%DLQ%${groupName}`];
+  return {
+    topics: [...topics, ...own.map((topicName) => ({ topicName, ...QUEUES_OF_GROUP }))],
+    groups: [...groups, { groupName, retryMaxTimes: OWN_GROUP_RETRIES }],
+  };
+}
+
 /** What a broker has stored, by name. */
 export interface StoredLists {
   readonly topics: Readonly<Record<string, TopicConfig>>;

@@ -23,11 +23,14 @@ export class MemoryOrderSearch implements OrderSearch {
         (fromMs === undefined || BigInt(order.orderId) >= lowest(fromMs)) &&
         (toMs === undefined || BigInt(order.orderId) < lowest(toMs)),
     );
-    return userId === undefined ? byId(found, after, max) : byRequest(found, after, max);
+    const page = userId === undefined ? byId(found, after, max) : byRequest(found, after, max);
+    return page === null ? null : { ...page, orders: page.orders.map((order) => this.#repositories.shown(order)) };
   }
 }
 
-function byId(found: readonly Order[], after: string | null, max: number): OrderPage | null {
+type Page = Omit<OrderPage, 'orders'> & { readonly orders: readonly Order[] };
+
+function byId(found: readonly Order[], after: string | null, max: number): Page | null {
   if (after !== null && !isOrderId(after)) return null;
   const orders = found
     .filter(({ orderId }) => after === null || BigInt(orderId) > BigInt(after))
@@ -36,7 +39,7 @@ function byId(found: readonly Order[], after: string | null, max: number): Order
   return { orders, next: orders.length < max ? null : (orders.at(-1)?.orderId ?? null) };
 }
 
-function byRequest(found: readonly Order[], after: string | null, max: number): OrderPage | null {
+function byRequest(found: readonly Order[], after: string | null, max: number): Page | null {
   const [, saleId = '', requestId = ''] = /^([^.]+)\.(.+)$/.exec(after ?? '') ?? [];
   if (after !== null && (!isSaleId(saleId) || !isId(requestId))) return null;
   const precedes = (a: Pick<Order, 'saleId' | 'requestId'>, b: Pick<Order, 'saleId' | 'requestId'>): boolean =>

@@ -103,6 +103,7 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
         move,
         saleId,
         orders: ofSale.map(({ orderId }) => orderId),
+        ...this.#repositories.metadataOf(ofSale.map(({ orderId }) => orderId)),
       });
       if (move === 'paid') {
         for (const order of ofSale)

@@ -1,5 +1,6 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import { isLive, type FailureReason, type Order, type OrderState } from '../../../src/core/order.js';
+import type { Metadata } from '../../../src/core/metadata.js';
+import { isLive, type FailureReason, type Order, type OrderState, type ShownOrder } from '../../../src/core/order.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import {
   isAsSeen,
@@ -50,6 +51,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   readonly #closedAtMs = new Map<string, number>();
   readonly #forgotten = new Set<string>();
   #orders = new Map<string, Order>();
+  readonly #metadata = new Map<string, Metadata>();
   /** Orders that the unique keys no longer see. */
   readonly archived = new Set<string>();
   readonly #faults: RepositoryFault[] = [];
@@ -155,7 +157,11 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       const sale = this.#sales.get(saleId) as Sale;
       this.putSale({ ...sale, sold: sale.sold + sum });
     }
-    for (const order of plan.orders) this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
+    for (const order of plan.orders) {
+      this.#orders.set(order.orderId, this.#rowOf(order, plan, surplus));
+      const { metadata } = order.purchase;
+      if (metadata !== undefined) this.#metadata.set(order.orderId, metadata);
+    }
     this.#addOutboxRows(plan, surplus, isFailed);
     this.#failOn('write_reply_lost');
     return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
@@ -180,9 +186,24 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return new Set(live.map(({ userId }) => userId).filter((userId) => wanted.has(userId)));
   }
 
-  async findOrder(orderId: string): Promise<Order | null> {
+  async findOrder(orderId: string): Promise<ShownOrder | null> {
     this.#failOn('read_fails');
-    return this.#orders.get(orderId) ?? null;
+    const order = this.#orders.get(orderId);
+    return order === undefined ? null : this.shown(order);
+  }
+
+  shown(order: Order): ShownOrder {
+    const currency = this.#sales.get(order.saleId)?.currency ?? 'XXX';
+    return { ...order, currency, metadata: this.#metadata.get(order.orderId) ?? null };
+  }
+
+  /** As the outbox has it; absent where none of these orders has any. */
+  metadataOf(orderIds: readonly string[]): { metadata?: Record<string, string> } {
+    const noted = orderIds.flatMap((orderId) => {
+      const metadata = this.#metadata.get(orderId);
+      return metadata === undefined ? [] : [[orderId, JSON.stringify(metadata)] as const];
+    });
+    return noted.length === 0 ? {} : { metadata: Object.fromEntries(noted) };
   }
 
   async create(sale: NewSale, actor = SYSTEM_ACTOR): Promise<Sale> {
@@ -360,7 +381,8 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
       const ofBatch = plan.orders.filter(({ batch }) => batch.batchId === batchId);
       const idsOf = (failed: boolean): string[] =>
         ofBatch.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
-      const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs };
+      const metadata = this.metadataOf(ofBatch.map(({ orderId }) => orderId));
+      const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs, ...metadata };
       this.outbox.add('batch_recorded', batchId, payload);
     }
     const releases: Release[] = [...plan.releases];

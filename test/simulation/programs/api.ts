@@ -18,7 +18,7 @@ import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { UnitFetcher } from '../../../src/sales/stock/gather-units.js';
 import { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
-import { SALE_ID } from '../shape.js';
+import { metadataOf, SALE_ID } from '../shape.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
 
 /** A client without an answer for so long gives up. */
@@ -146,7 +146,8 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   return {
     purchase: async (userId, requestId, quantity) => {
       if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
-      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, trace: '' });
+      const metadata = metadataOf({ userId, requestId }) ?? undefined;
+      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, metadata, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>

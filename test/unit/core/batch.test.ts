@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { BATCH_SIZE_CEILING, decodeBatch, newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
-import { purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
 
 const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
@@ -43,9 +43,42 @@ describe('batch', () => {
     });
   });
 
+  it('without metadata it is byte for byte what it was before there was any', () => {
+    expect(sealed({ trace: 'abc' }).body).to.equal(
+      '{"v":1,"batchId":"batch-1","saleId":"7","bucket":0,"epoch":1,"createdAt":1700000000000,"trace":"abc",' +
+        '"purchases":[["u1","k1",1],["u2","k1",3]]}',
+    );
+  });
+
+  it('with metadata it has another version, which an older program parks instead of losing it, and a fourth value', () => {
+    const [u1, u2] = purchasesOf('u1', 'u2*3');
+    const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), metadata: { cart: '42' } }] });
+    expect(JSON.parse(batch.body)).to.deep.include({
+      v: 2,
+      purchases: [
+        ['u1', 'k1', 1],
+        ['u2', 'k1', 3, { cart: '42' }],
+      ],
+    });
+    expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
+  });
+
+  for (const metadata of [null, {}, [], 'x', { a: 1 }, { '': 'x' }, { a: 'x'.repeat(512) }]) {
+    it(`${JSON.stringify(metadata).slice(0, 20)} is no metadata: undecodable [M7, S6]`, () => {
+      const body = bodyWith('purchases', [['u1', 'k1', 1, metadata]]).replace('"v":1', '"v":2');
+      expect(decodeBatch(body)).to.deep.equal({ outcome: 'undecodable', detail: 'purchase 0 has bad metadata' });
+    });
+  }
+
   it('any batch is read as it was written', () => {
     const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
-    const purchase = fc.record({ userId: id, requestId: id, quantity: fc.integer({ min: 1, max: 1000 }) });
+    const metadata = fc.dictionary(fc.stringMatching(/^[a-z]{1,8}$/), fc.string({ maxLength: 20 }), {
+      minKeys: 1,
+      maxKeys: 3,
+      noNullPrototype: true,
+    });
+    const parts = { userId: id, requestId: id, quantity: fc.integer({ min: 1, max: 1000 }) };
+    const purchase = fc.oneof(fc.record(parts), fc.record({ ...parts, metadata }));
     fc.assert(
       fc.property(
         fc.record({
@@ -74,7 +107,7 @@ describe('batch', () => {
   });
 
   it('another version is not the same as an undecodable body: a later program may read it [M7]', () => {
-    for (const version of [0, 2, '1', null, undefined]) {
+    for (const version of [0, 3, '1', null, undefined]) {
       expect(decodeBatch(bodyWith('v', version)).outcome).to.equal('unknown_version');
     }
   });

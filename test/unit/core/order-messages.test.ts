@@ -86,6 +86,12 @@ describe('order events', () => {
       v: 1,
       events: [{ eventId: '41-created', type: 'order.created', saleId: '7', at: 1_700_000_000_000, orders: ['11'] }],
     });
+    const noted = { ...EVENT, metadata: { '11': { cart: '42' } } };
+    expect(JSON.parse(encodeOrderEvents([noted]))).to.deep.nested.include({
+      'events[0].metadata': noted.metadata,
+      v: 1,
+    });
+    expect(decodeOrderEvents(encodeOrderEvents([noted]))).to.deep.equal({ outcome: 'decoded', events: [noted] });
     const type = fc.constantFrom(...ORDER_EVENT_TYPES);
     const any = fc.record({ eventId: ID, type, saleId: SALE_ID, orders: ORDERS, atMs: MS });
     fc.assert(
@@ -111,6 +117,7 @@ describe('order events', () => {
       ['saleId', [undefined, '0', 7]],
       ['at', [undefined, -1, 1.5]],
       ['orders', [...BAD_ORDERS, TOO_MANY]],
+      ['metadata', [null, {}, [], 'x', { '12': { a: 'x' } }, { '11': {} }, { '11': { a: 1 } }, { '11': null }]],
     ];
     for (const [field, values] of bad) {
       for (const value of values) {

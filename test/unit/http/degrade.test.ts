@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import {
   Degrade,
   DegradeLayer,
@@ -39,7 +39,7 @@ class World {
   sources = 0;
   out: Dependency | null = null;
   sale: GetSaleAnswer = { outcome: 'found', view: VIEW };
-  order: Order | null = ORDER;
+  order: ShownOrder | null = ORDER;
   readonly clock = new ManualClock(AT_MS);
   readonly fake: FakeServices;
 
@@ -164,7 +164,7 @@ describe('the degradation in front of the routes', () => {
   it('level 2 has the essential fields, level 3 the ids and nothing known', async () => {
     world.switch('order', 'L2');
     const { body } = await get('order').expect(200);
-    expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'expiresAt', 'degraded');
+    expect(body).to.have.all.keys('orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt', 'degraded');
     world.switch('order', 'L3');
     expect((await get('order').expect(200)).body).to.deep.equal({ orderId: '99', state: 'unknown', degraded: 'L3' });
     world.switch('status', 'L3');

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
@@ -17,7 +17,7 @@ export const bearer = (userId = 'u1', roles: string[] = []): string =>
 
 export const AT_MS = Date.UTC(2030, 0, 1);
 /** Of `u1`, not paid yet. */
-export const ORDER: Order = {
+export const ORDER: ShownOrder = {
   orderId: '99',
   userId: 'u1',
   saleId: '7',
@@ -25,6 +25,8 @@ export const ORDER: Order = {
   batchId: 'b1',
   quantity: 2,
   amountCents: 1998,
+  currency: 'EUR',
+  metadata: null,
   state: 'pending_payment',
   reason: null,
   createdAtMs: AT_MS,
@@ -93,6 +95,7 @@ export class FakeServices {
       streamTimes: { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
       getSale: { get: refuse },
       getOrder: refuse,
+      findOrder: refuse,
       orderSearch: { page: refuse },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { openapiOf } from '../../../src/http/openapi.js';
 import { PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
 import { ROUTES } from '../../../src/http/routes/index.js';
-import { purchase, readQuantity } from '../../../src/http/routes/purchase.js';
+import { purchase, readWanted } from '../../../src/http/routes/purchase.js';
 
 interface Parameter {
   readonly name: string;
@@ -105,15 +105,25 @@ describe('openapi', () => {
         quantity: fc.oneof(fc.integer({ min: -2, max: 1002 }), fc.double(), fc.string(), fc.constant(null)),
       }),
       fc.record({ quantity: fc.constant(1), other: fc.integer() }),
+      fc.record({
+        metadata: fc.oneof(
+          fc.dictionary(fc.oneof(fc.stringMatching(/^[A-Za-z0-9_]{0,9}$/), fc.string()), fc.string(), { maxKeys: 3 }),
+          fc.dictionary(fc.constantFrom('a', 'b'), fc.jsonValue(), { maxKeys: 2 }),
+          fc.integer({ min: 490, max: 520 }).map((length) => ({ a: 'x'.repeat(length) })),
+          fc.jsonValue(),
+        ),
+      }),
       fc.jsonValue(),
     );
     fc.assert(
       fc.property(body, (value) => {
         const text = JSON.stringify(value);
         const read = schema?.safeParse(JSON.parse(text));
-        const quantity = readQuantity(text);
-        expect(read?.success, text).to.equal(typeof quantity === 'number');
-        if (read?.success) expect((read.data as { quantity: number }).quantity).to.equal(quantity);
+        const wanted = readWanted(text);
+        expect(read?.success, text).to.equal(typeof wanted !== 'string');
+        if (!read?.success || typeof wanted === 'string') return;
+        const { quantity, metadata = {} } = read.data as { quantity: number; metadata?: object };
+        expect([quantity, metadata]).to.deep.equal([wanted.quantity, wanted.metadata ?? {}]);
       }),
     );
   });

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
@@ -10,7 +10,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
-const PAID: Order = { ...ORDER, state: 'paid', paidAtMs: AT_MS + 1 };
+const PAID: ShownOrder = { ...ORDER, state: 'paid', paidAtMs: AT_MS + 1 };
 const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
 
 describe('orders and payments over HTTP', () => {

@@ -55,8 +55,30 @@ describe('POST purchases', () => {
     expect(body).to.deep.equal({ requestId: 'k1', status: 'pending' });
     expect(headers.get('location')).to.equal(`${PATH}/k1`);
     expect(headers.get('content-type')).to.equal('application/json');
-    expect(fake.entered).to.deep.equal([{ saleId: '7', userId: 'u1', requestId: 'k1', quantity: 2, trace: '' }]);
+    expect(fake.entered).to.deep.equal([
+      { saleId: '7', userId: 'u1', requestId: 'k1', quantity: 2, metadata: undefined, trace: '' },
+    ]);
     expect(fake.counted).to.deep.equal(['purchase accepted']);
+  });
+
+  it('metadata goes along as it came; an empty one is none', async () => {
+    expect((await ask({ body: '{"quantity":2,"metadata":{"cart":"42"}}' })).status).to.equal(202);
+    expect((await ask({ body: '{"metadata":{}}' })).status).to.equal(202);
+    expect(fake.entered.map(({ quantity, metadata }) => [quantity, metadata])).to.deep.equal([
+      [2, { cart: '42' }],
+      [1, undefined],
+    ]);
+  });
+
+  it('metadata that is none is 400 with a sentence, and nothing is bought [S6]', async () => {
+    for (const metadata of [null, 'x', ['x'], { a: 1 }, { 'a b': 'x' }, { a: 'x'.repeat(512) }]) {
+      const { status, body } = await ask({ body: JSON.stringify({ metadata }) });
+      expect([status, body.code], JSON.stringify(metadata)).to.deep.equal([400, 'bad_request']);
+      expect(body.detail).to.match(/^metadata (must|has) /);
+    }
+    const polluted = await ask({ body: '{"metadata":{"__proto__":"x"}}' });
+    expect([polluted.status, polluted.body.code]).to.deep.equal([400, 'bad_request']);
+    expect(fake.entered).to.deep.equal([]);
   });
 
   for (const code of [...REFUSALS, 'outcome_unknown'] as const) {

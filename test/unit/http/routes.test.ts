@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { createRequestListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
@@ -145,7 +145,7 @@ describe('routes', () => {
 
   describe('GET order', () => {
     it("when it is the buyer's own, then 200; foreign or absent, then the same 404 [S4]", async () => {
-      const getOrder = (orderId: string, userId: string): Promise<Order | null> =>
+      const getOrder = (orderId: string, userId: string): Promise<ShownOrder | null> =>
         Promise.resolve(orderId === ORDER.orderId && userId === ORDER.userId ? ORDER : null);
       const url = await serve({ getOrder });
       const { body } = await request(url).get('/v1/orders/99').set('authorization', bearer()).expect(200);
@@ -155,6 +155,8 @@ describe('routes', () => {
         requestId: 'k1',
         quantity: 2,
         amountCents: 1998,
+        currency: 'EUR',
+        metadata: null,
         state: 'pending_payment',
         reason: null,
         paidAt: null,

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import type { Order } from '../../../src/core/order.js';
+import type { ShownOrder } from '../../../src/core/order.js';
 import { retryDelayMs } from '../../../src/core/back-off.js';
 import { getOrder } from '../../../src/orders/buyer-orders.js';
 
 describe('get-order', () => {
-  const order = { orderId: '123', userId: 'ann' } as Order;
+  const order = { orderId: '123', userId: 'ann' } as ShownOrder;
   const repository = { findOrder: async (orderId: string) => (orderId === '123' ? order : null) };
 
   it('shows an order to its buyer only: for others it does not exist [S4]', async () => {

@@ -47,6 +47,34 @@ describe('keeper: events and deadlines of the outbox', () => {
     ]);
   });
 
+  it('metadata goes with the event of its order', async () => {
+    const metadata = { '12': '{"cart":"42"}', '13': '{"cart":"43"}' };
+    await publishRecorded(world.broker.orderChannels())([recordedRow({ failed: ['13'], metadata })]);
+    const row = { outboxId: '42', kind: 'orders_moved', createdAtMs: AT_MS, attempts: 1 } as const;
+    const moved = { move: 'paid', saleId: '7', orders: ['11', '12'], metadata: { '12': '{"cart":"42"}' } } as const;
+    await publishMoved(world.broker.orderChannels())([{ ...row, payload: moved }]);
+    await publishRecorded(world.broker.orderChannels())([
+      recordedRow({ failed: ['13'], metadata: { '12': '{"a":"b"}' } }),
+    ]);
+    expect(events().map((event) => [event.type, event.metadata])).to.deep.equal([
+      ['order.created', { '12': { cart: '42' } }],
+      ['order.failed', { '13': { cart: '43' } }],
+      ['order.paid', { '12': { cart: '42' } }],
+      ['order.created', { '12': { a: 'b' } }],
+      ['order.failed', undefined],
+    ]);
+  });
+
+  it('a message of orders with the longest metadata stays far below what the broker takes', () => {
+    const text = JSON.stringify({ a: '\u00e9'.repeat(252) });
+    const orders = Array.from({ length: 100 }, (_, index) => `43123456789012${1000 + index}`);
+    const metadata = Object.fromEntries(orders.map((orderId) => [orderId, text]));
+    const rows = Array.from({ length: 32 }, () => recordedRow({ orders, metadata }));
+    const groups = groupRecorded(rows);
+    expect(groups.flat()).to.have.length(32);
+    for (const group of groups) expect(Buffer.byteLength(JSON.stringify(group))).to.be.below(500_000);
+  });
+
   it('orders that failed have no deadline', async () => {
     await publishRecorded(world.broker.orderChannels())([recordedRow({ orders: [], failed: ['13'] })]);
     expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);

@@ -38,7 +38,7 @@ describe('check-back', () => {
   for (const [what, body] of [
     ['not JSON', '{'],
     ['empty', ''],
-    ['a later version', JSON.stringify({ ...JSON.parse(batch.body), v: 2 })],
+    ['a later version', JSON.stringify({ ...JSON.parse(batch.body), v: 3 })],
     ['without purchases', JSON.stringify({ ...JSON.parse(batch.body), purchases: [] })],
     ['with a name that breaks a key', JSON.stringify({ ...JSON.parse(batch.body), saleId: '7}:x' })],
   ] as const) {

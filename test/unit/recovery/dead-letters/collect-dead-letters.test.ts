@@ -119,7 +119,7 @@ describe('keeper: collect-dead-letters', () => {
 
   it('what cannot be read is parked as such, under the names its properties give [M7]', async () => {
     bury('{not json', { topic: TOPICS.redrive, saleId: '7', batchId: 'b1' });
-    bury('{"v":2}');
+    bury('{"v":3}');
     await create().runOnce();
     const [bad, later] = world.deadLetters.deadLetters;
     expect(bad).to.include({ reason: 'undecodable', saleId: '7', batchId: 'b1', originTopic: TOPICS.redrive });

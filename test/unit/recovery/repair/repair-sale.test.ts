@@ -193,6 +193,29 @@ describe('repair-sale', () => {
     expect(sizes.filter((size) => size === 0)).to.have.length(4);
   });
 
+  it('a Redis that does not answer for some seconds is asked again: the repair does not begin anew, and counts nothing twice [R10, R8]', async () => {
+    await busySale();
+    world.store.restart();
+    const { store } = world.ports();
+    const noAnswer = new OperationalError('redis', 'no answer', { retryable: true });
+    let failures = 0;
+    const stage: RepairPorts['store']['stage'] = async (ref, token, entries) => {
+      if (entries.length === 0 || failures === 4) return store.stage(ref, token, entries);
+      if (++failures === 3) await store.stage(ref, token, entries); // its reply is lost
+      throw noAnswer;
+    };
+    expect(await world.repair(sale, world.ports({ stage }))).to.include({ outcome: 'repaired', unitsLeft: 6 });
+    expect(failures).to.equal(4);
+    expect(world.bucketOf(sale).requests).to.include(BOOKS);
+
+    const never: typeof stage = async (ref, token, entries) => {
+      if (entries.length === 0) return store.stage(ref, token, entries);
+      throw noAnswer;
+    };
+    const error = await world.repair(sale, world.ports({ stage: never })).catch((one: unknown) => one);
+    expect(error, 'not for ever').to.equal(noAnswer);
+  });
+
   it('a server that is replaced amid a repair has no trace of it [R10, R7]', async () => {
     await busySale();
     world.store.restart();

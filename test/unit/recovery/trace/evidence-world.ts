@@ -1,5 +1,5 @@
 import { sealBatch } from '../../../../src/core/batch.js';
-import type { Order, OrderState } from '../../../../src/core/order.js';
+import type { OrderState, ShownOrder } from '../../../../src/core/order.js';
 import type { CompensationJob } from '../../../../src/core/ports/compensation-repository.js';
 import type { DeadLetterSummary } from '../../../../src/core/ports/dead-letter-repository.js';
 import type { OrderTrace } from '../../../../src/core/ports/trace-sources.js';
@@ -61,7 +61,7 @@ export function pendingEvidence(parts: {
 export function recordedEvidence(
   state: OrderState,
   parts: {
-    readonly order?: Partial<Order>;
+    readonly order?: Partial<ShownOrder>;
     readonly repository?: Partial<OrderTrace>;
     readonly store?: Partial<StoreEvidence>;
   },
@@ -79,6 +79,7 @@ export function recordedEvidence(
     createdAtMs: START_MS + 100,
     expiresAtMs: START_MS + 900_100,
     paidAtMs: null,
+    metadata: null,
     updatedAtMs: START_MS + 5000,
     ...parts.order,
   };

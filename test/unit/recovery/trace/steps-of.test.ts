@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import { sealBatch } from '../../../../src/core/batch.js';
+import type { Purchase } from '../../../../src/core/purchase.js';
 import type { PurchaseEvidence } from '../../../../src/recovery/trace/evidence.js';
 import { stepsOf } from '../../../../src/recovery/trace/steps-of.js';
-import { jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
+import { BATCH, jobOf, deadLetterOf, pendingEvidence, recordedEvidence, START_MS } from './evidence-world.js';
 
 /** `<seconds from the start, or now> <source> <what>` of every step. */
 const lines = (evidence: PurchaseEvidence): string[] =>
@@ -97,6 +99,24 @@ describe('trace: the time line', () => {
     expect(failed.find(({ what }) => what === 'failed')?.detail).to.match(
       /order 42: 1 for 1999 cents.*oversold_guard$/,
     );
+  });
+
+  it('metadata is one line of JSON, from the batch and from the row; amounts have their currency', () => {
+    const metadata = { cart: '42', note: 'two\nlines' };
+    const [u1, u2] = BATCH.purchases as [Purchase, Purchase];
+    const { body } = sealBatch({
+      ...BATCH,
+      purchases: [
+        { ...u1, metadata },
+        { ...u2, metadata: { cart: '43' } },
+      ],
+    });
+    const batch = { batchId: 'batch-1', marker: 'deducted', body, pendingSinceMs: START_MS } as const;
+    const formed = stepsOf(pendingEvidence({ store: { batch } })).find(({ what }) => what === 'batch_formed');
+    const shown = ', metadata {"cart":"42","note":"two\\nlines"}';
+    expect(formed?.detail).to.equal(`batch-1: 2 purchases, epoch 1${shown}; on the clock of the api`);
+    const recorded = stepsOf(recordedEvidence('paid', { order: { metadata } })).find(({ what }) => what === 'recorded');
+    expect(recorded?.detail).to.equal(`order 42: 1 for 1999 cents EUR, batch batch-1${shown}`);
   });
 
   it('an older batch was reacquired, not deducted, and is marked recorded like any other [R4]', () => {

@@ -5,6 +5,7 @@ import {
   assertTopicLists,
   readTopicLists,
   type TopicLists,
+  withGroup,
 } from '../../../../src/rocketmq/admin/topic-lists.js';
 
 describe('config/topics.json and config/groups.json', () => {
@@ -32,6 +33,17 @@ describe('config/topics.json and config/groups.json', () => {
     expect(new Set(names).size).to.equal(names.length);
     for (const { topicName } of lists.topics) expect(topicName).to.match(/^[%|a-zA-Z0-9_-]{1,127}$/);
     for (const { groupName } of lists.groups) expect(groupName).to.match(/^[%|a-zA-Z0-9_-]{1,120}$/);
+  });
+
+  it('take the group of another program, with its topics', () => {
+    const own = withGroup(lists, 'shop-orders');
+    expect(() => assertTopicLists(own)).to.not.throw();
+    expect(own.topics.slice(lists.topics.length).map(({ topicName }) => topicName)).to.deep.equal([
+      '%RETRY%shop-orders',
+      '%DLQ%shop-orders',
+    ]);
+    expect(own.groups.at(-1)).to.deep.equal({ groupName: 'shop-orders', retryMaxTimes: 16 });
+    expect(own.topics.slice(0, lists.topics.length)).to.deep.equal(lists.topics);
   });
 
   it('have a retry topic for each group and no retry or dead letter topic without its group', () => {

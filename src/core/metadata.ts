@@ -1,0 +1,32 @@
+/**
+ * What a caller notes on a purchase, such as `{"cart": "42"}`: it goes along to the order and its events, and no program of
+ * ours reads it. At least one name; a purchase without a note has no metadata at all.
+ */
+export type Metadata = Readonly<Record<string, string>>;
+
+/** Of its JSON, as UTF-8. Every copy of a batch carries it, and Redis holds it until its order is written. */
+export const METADATA_BYTES_MAX = 512;
+/** Begins with a letter: neither a number, which objects put in front, nor `__proto__`. */
+export const METADATA_NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
+
+/** Says what is wrong with metadata from outside; null: nothing. One without any name is fine, and counts as none. */
+export function metadataFault(value: unknown): string | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return 'metadata must be an object of texts, such as {"cart":"42"}.';
+  }
+  for (const [name, text] of Object.entries(value)) {
+    const shown = JSON.stringify(name.slice(0, 40));
+    if (!METADATA_NAME.test(name)) return `metadata has the name ${shown}; ${NAME_SHAPE}`;
+    if (typeof text !== 'string') return `metadata must be an object of texts, and ${shown} is none.`;
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(value));
+  return bytes > METADATA_BYTES_MAX
+    ? `metadata must have at most ${METADATA_BYTES_MAX} bytes as JSON, not ${bytes}.`
+    : null;
+}
+
+const NAME_SHAPE = 'a name begins with a letter and has up to 40 of the characters A-Z a-z 0-9 _ . -';
+
+/** As a message carries it: never empty. */
+export const isMetadata = (value: unknown): value is Metadata =>
+  metadataFault(value) === null && Object.keys(value as object).length > 0;

@@ -1,0 +1,46 @@
+import { escape } from 'mysql2';
+import type { Metadata } from '../core/metadata.js';
+import type { ShownOrder } from '../core/order.js';
+import type { WritePlan } from '../core/ports/order-repository.js';
+import { numeric } from './insert-orders.js';
+import { knex, select } from './knex.js';
+import type { Statements, Transaction } from './pool.js';
+import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+
+type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
+
+/** ISO 4217 for no currency: an order without its sale, which nobody can have but by hand. */
+const NO_CURRENCY = 'XXX';
+
+/** Rows as they are shown, in order; the currencies come from the few sales that they are of. @throws MysqlError */
+export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {
+  if (rows.length === 0) return [];
+  const saleIds = [...new Set(rows.map(({ sale_id: saleId }) => saleId))];
+  const sales = await select(on, knex('sales').select('id', 'currency').whereIn('id', saleIds));
+  const currencies = new Map(sales.map(({ id, currency }) => [id, currency]));
+  const metadata = await metadataOf(
+    on,
+    rows.map(({ id }) => id),
+  );
+  return rows.map((row) => ({
+    ...orderOf(row),
+    currency: currencies.get(row.sale_id) ?? NO_CURRENCY,
+    metadata: metadata.get(row.id) ?? null,
+  }));
+}
+
+/** By order id. @throws MysqlError */
+export async function metadataOf(on: Statements, orderIds: readonly string[]): Promise<Map<string, Metadata>> {
+  const rows = await select(on, knex('order_metadata').select('order_id', 'metadata').whereIn('order_id', orderIds));
+  return new Map(rows.map(({ order_id: orderId, metadata }) => [orderId, JSON.parse(metadata) as Metadata]));
+}
+
+/** Notes the metadata of the orders of a plan, in the transaction that inserts them: a statement only where there is any. */
+export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
+  let values = '';
+  for (const { orderId, purchase } of orders) {
+    if (purchase.metadata === undefined) continue;
+    values += `${values === '' ? '' : ','}(${numeric(orderId)},${escape(JSON.stringify(purchase.metadata))})`;
+  }
+  if (values !== '') await tx.execute(`INSERT INTO order_metadata (order_id, metadata) VALUES ${values}`);
+}

@@ -1,0 +1,49 @@
+import { expect } from 'chai';
+import { isMetadata, metadataFault, METADATA_BYTES_MAX } from '../../../src/core/metadata.js';
+
+const NAME_MAX = 40;
+/** Exactly so many bytes as JSON. */
+const ofBytes = (bytes: number): object => ({ a: 'x'.repeat(bytes - '{"a":""}'.length) });
+
+describe('metadata of a purchase', () => {
+  it('is an object of texts', () => {
+    for (const good of [
+      { cart: '42' },
+      { a: '', 'b.c_d-9': '\u0000"\\' },
+      ofBytes(METADATA_BYTES_MAX),
+      { a: '\ud800' },
+    ]) {
+      expect(metadataFault(good), JSON.stringify(good)).to.equal(null);
+      expect(isMetadata(good)).to.equal(true);
+    }
+    for (const bad of [undefined, null, 'x', 1, true, [], ['a'], { a: 1 }, { a: null }, { a: {} }, { a: ['x'] }]) {
+      expect(metadataFault(bad), JSON.stringify(bad)).to.match(/^metadata must be an object of texts/);
+      expect(isMetadata(bad)).to.equal(false);
+    }
+  });
+
+  it('has at most 512 bytes as JSON in UTF-8, escapes included', () => {
+    expect(metadataFault(ofBytes(METADATA_BYTES_MAX + 1))).to.equal(
+      'metadata must have at most 512 bytes as JSON, not 513.',
+    );
+    expect(metadataFault({ a: '\u00e9'.repeat(252) })).to.equal(null);
+    expect(metadataFault({ a: '\u00e9'.repeat(253) })).to.match(/not 514/);
+    expect(metadataFault({ a: '\n'.repeat(253) })).to.match(/not 514/);
+  });
+
+  it('has names that stay in their order and are no property of every object [S6]', () => {
+    for (const name of ['a', 'A_b.c-9', 'constructor', 'toString', 'x'.repeat(NAME_MAX)]) {
+      expect(metadataFault(JSON.parse(`{${JSON.stringify(name)}:"v"}`)), name).to.equal(null);
+    }
+    for (const name of ['', '1', '_a', '__proto__', 'a b', 'a/b', '\u00e9', 'x'.repeat(NAME_MAX + 1), 'a\n']) {
+      const fault = metadataFault(JSON.parse(`{${JSON.stringify(name)}:"v"}`));
+      expect(fault, name).to.match(/^metadata has the name .*; a name begins with a letter/);
+      expect(fault?.length, 'stays short').to.be.below(250);
+    }
+  });
+
+  it('without a name is fine from a caller, and nothing that a message carries', () => {
+    expect(metadataFault({})).to.equal(null);
+    expect(isMetadata({})).to.equal(false);
+  });
+});

@@ -1,0 +1,196 @@
+import { expect } from 'chai';
+import { connect, type Socket } from 'node:net';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { ShownOrder } from '../../../src/core/order.js';
+import type { OrderFilter, OrderPage } from '../../../src/core/ports/order-search.js';
+import { lineOf } from '../../../src/http/order-lines.js';
+import { bearer, FakeServices, ORDER, startServer, until, type Started } from './http-harness.js';
+
+const HEADING =
+  'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata\n';
+const LINE = '99,7,u1,k1,b1,2,1998,EUR,pending_payment,,2030-01-01T00:00:00.000Z,2030-01-01T00:01:00.000Z,,\n';
+const ADMIN = bearer('root', ['admin']);
+
+describe('export of orders', () => {
+  describe('one line', () => {
+    it('CSV has a cell for each field, JSON lines the body of the search', () => {
+      expect(lineOf(ORDER, 'csv')).to.equal(LINE);
+      expect(JSON.parse(lineOf({ ...ORDER, metadata: { cart: '42' } }, 'jsonl'))).to.deep.include({
+        userId: 'u1',
+        currency: 'EUR',
+        metadata: { cart: '42' },
+      });
+    });
+
+    it('no cell of a CSV is a formula, or ends its cell or its line [S6]', () => {
+      const metadata = { a: '=1+1', b: 'x;=cmd()', c: 'a"b,c\nd', d: '\t@x' };
+      const csv = lineOf({ ...ORDER, userId: '-2', requestId: '-cmd', metadata }, 'csv');
+      expect(csv.match(/\n/g)).to.have.length(1);
+      const cells = cellsOf(csv.slice(0, -1));
+      expect(cells).to.have.length(14);
+      expect(cells.slice(2, 4)).to.deep.equal(["'-2", "'-cmd"]);
+      for (const cell of cells) expect(cell).not.to.match(/^[=+\-@\t\r]/);
+      expect(csv, 'where a semicolon divides cells').not.to.include(';');
+      expect(JSON.parse(cells[13] as string)).to.deep.equal(metadata);
+    });
+  });
+
+  describe('over HTTP', () => {
+    let fake: FakeServices;
+    let server: Started;
+    let asked: [OrderFilter, string | null, number][];
+    let pages: (nth: number) => OrderPage | Promise<OrderPage>;
+    const sockets: Socket[] = [];
+    const PATH = '/admin/v1/orders/export?sale=7';
+
+    beforeEach(async () => {
+      asked = [];
+      pages = () => ({ orders: [ORDER], next: null });
+      fake = new FakeServices({
+        orderSearch: {
+          page: async (filter, after, max) => {
+            asked.push([filter, after, max]);
+            return pages(asked.length);
+          },
+        },
+      });
+      server = await startServer(fake);
+    });
+    afterEach(async () => {
+      for (const socket of sockets.splice(0)) socket.destroy();
+      await server.stop();
+    });
+
+    const get = (path: string, authorization = ADMIN): Promise<Response> =>
+      fetch(server.url + path, { headers: { authorization } });
+    const full = (): ShownOrder[] => Array.from({ length: 1000 }, () => ORDER);
+    /** A client that reads nothing until it is resumed. */
+    async function deafClient(): Promise<Socket> {
+      const socket = connect(server.port, '127.0.0.1')
+        .on('error', () => undefined)
+        .pause();
+      sockets.push(socket);
+      socket.write(`GET ${PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: ${ADMIN}\r\n\r\n`);
+      return socket;
+    }
+    /** Waits until the search has stood still for a while. */
+    async function standsStill(): Promise<number> {
+      for (;;) {
+        const before = asked.length;
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        if (before > 0 && asked.length === before) return before;
+      }
+    }
+
+    it('gives all pages as one text, for admins', async () => {
+      pages = (nth) => ({ orders: nth === 2 ? [] : [ORDER], next: nth < 3 ? `after-${nth}` : null });
+      const csv = await get(`${PATH}&state=paid`);
+      expect(csv.status).to.equal(200);
+      expect(csv.headers.get('content-type')).to.equal('text/csv; charset=utf-8; header=present');
+      expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="orders.csv"');
+      expect(await csv.text()).to.equal(HEADING + LINE + LINE);
+      const filter = { saleId: '7', state: 'paid' };
+      expect(asked).to.deep.equal([
+        [filter, null, 1000],
+        [filter, 'after-1', 1000],
+        [filter, 'after-2', 1000],
+      ]);
+      const lines = await get(`${PATH}&format=jsonl`);
+      expect(lines.headers.get('content-type')).to.equal('application/x-ndjson');
+      expect(await lines.text()).to.equal(lineOf(ORDER, 'jsonl'));
+      expect((await get(PATH, bearer())).status, 'a buyer').to.equal(403);
+      expect((await fetch(server.url + PATH, { method: 'HEAD', headers: { authorization: ADMIN } })).status).to.equal(
+        200,
+      );
+    });
+
+    it('stops at its limit', async () => {
+      pages = (nth) => ({ orders: full().slice(0, asked[nth - 1]?.[2]), next: 'more' });
+      const text = await (await get(`${PATH}&limit=1500&format=jsonl`)).text();
+      expect(text.split('\n')).to.have.length(1501);
+      expect(asked.map(([, , max]) => max)).to.deep.equal([1000, 500]);
+    });
+
+    it('a filter that would read every order, and wrong values, are 400', async () => {
+      for (const query of ['', 'state=paid', 'sale=7&format=xml', 'sale=7&limit=0', 'sale=7&after=x', 'sale=x']) {
+        expect((await get(`/admin/v1/orders/export?${query}`)).status, query).to.equal(400);
+      }
+      expect(asked).to.deep.equal([]);
+    });
+
+    it('waits for a slow reader, goes on with it, and ends when it has gone', async () => {
+      pages = () => ({ orders: full(), next: 'more' });
+      const client = await deafClient();
+      const read = await standsStill();
+      expect(read, 'what fits into the buffers of two sockets').to.be.below(200);
+      client.resume();
+      await until(() => asked.length > read + 20);
+      client.destroy();
+      const last = await standsStill();
+      expect(last).to.equal(asked.length);
+      expect(fake.bugs).to.deep.equal([]);
+    });
+
+    it('two at a time; a third is told to come again, and its place is free when one has ended', async () => {
+      pages = () => ({ orders: full(), next: 'more' });
+      const [first] = [await deafClient(), await deafClient()];
+      await until(() => asked.length >= 2);
+      await standsStill();
+      const third = await get(PATH);
+      expect([third.status, ((await third.json()) as { code: string }).code]).to.deep.equal([503, 'overloaded']);
+      first?.destroy();
+      pages = () => ({ orders: [ORDER], next: null });
+      for (;;) {
+        const next = await get(PATH);
+        await next.text();
+        if (next.status === 200) break;
+      }
+    });
+
+    it('a fault before the first byte is an answer; behind it the text breaks off and is not taken for whole', async () => {
+      const down = new OperationalError('mysql', 'ECONNREFUSED', { retryable: true });
+      pages = () => Promise.reject(down);
+      expect((await get(PATH)).status).to.equal(503);
+      asked = [];
+      pages = (nth) => (nth === 1 ? { orders: [ORDER], next: 'more' } : Promise.reject(down));
+      const text = get(PATH).then((broken) => broken.text());
+      expect(await text.catch(() => 'broken off')).to.equal('broken off');
+      expect(asked).to.have.length(2);
+      expect(fake.bugs).to.deep.equal([]);
+      pages = () => ({ orders: [ORDER], next: null });
+      expect(await (await get(PATH)).text(), 'and the place is free').to.equal(HEADING + LINE);
+    });
+
+    it('a stop of the api breaks it off at once', async () => {
+      pages = () => ({ orders: full(), next: 'more' });
+      const client = await deafClient();
+      await standsStill();
+      const closed = new Promise((resolve) => client.once('close', resolve));
+      const drained = server.drain(60_000);
+      client.resume();
+      await closed;
+      await drained;
+    });
+  });
+
+  it('an order of any buyer is found by its id', async () => {
+    const fake = new FakeServices({ findOrder: async (orderId) => (orderId === '99' ? ORDER : null) });
+    const server = await startServer(fake);
+    const get = (id: string) => fetch(`${server.url}/admin/v1/orders/${id}`, { headers: { authorization: ADMIN } });
+    expect(await (await get('99')).json()).to.deep.include({
+      orderId: '99',
+      userId: 'u1',
+      currency: 'EUR',
+      metadata: null,
+    });
+    expect((await get('98')).status).to.equal(404);
+    expect((await get('x')).status).to.equal(400);
+    await server.stop();
+  });
+});
+
+/** The cells of a line as RFC 4180 has them. */
+const cellsOf = (line: string): string[] =>
+  [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
+    quoted === undefined ? (plain as string) : quoted.replaceAll('""', '"'),
+  );
