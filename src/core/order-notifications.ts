@@ -10,7 +10,8 @@ const ORDER_NOTIFICATIONS_VERSION = 2;
 export type OrderNotification = Pick<Order, 'userId' | 'requestId' | 'orderId' | 'state' | 'reason'>;
 
 export type DecodedOrderNotifications =
-  { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] } | Undecodable;
+  | { readonly outcome: 'decoded'; readonly notifications: readonly OrderNotification[] }
+  | Undecodable;
 
 /**
  * One message: `{"v":2,"orders":[[userId/requestId, orderId, state, reason], ...]}`. Nearly all orders are new ones, so

@@ -27,7 +27,13 @@ export function repairNeedOf(
 
 /** Why a sale was not split into more buckets; `RESHARD_SENTENCES` explains each word. */
 export type NotResharded =
-  'already_resharded' | 'not_a_multiple' | 'in_repair' | 'superseded' | 'draft' | 'closed' | 'not_found';
+  | 'already_resharded'
+  | 'not_a_multiple'
+  | 'in_repair'
+  | 'superseded'
+  | 'draft'
+  | 'closed'
+  | 'not_found';
 
 /** The sale has so many buckets from now on. It was locked for `lockedMs`. */
 interface ReshardedSale {

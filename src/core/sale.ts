@@ -75,4 +75,5 @@ export type NewSale = Omit<Sale, 'saleId' | 'sold' | 'state' | 'epoch' | 'retire
  * `loading`: another process is reading it right now, ask again.
  */
 export type SaleSnapshot =
-  { readonly snapshot: 'ready'; readonly sale: Sale } | { readonly snapshot: 'not_found' | 'loading' };
+  | { readonly snapshot: 'ready'; readonly sale: Sale }
+  | { readonly snapshot: 'not_found' | 'loading' };

@@ -17,7 +17,7 @@ export interface StreamEvent {
 }
 
 /** Names and values in turn, as `writeHead` takes them. */
-// prettier-ignore
+// oxfmt-ignore
 const HEADERS = [
   'Content-Type', 'text/event-stream',
   'Cache-Control', 'no-store',

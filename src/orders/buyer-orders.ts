@@ -139,7 +139,8 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
  * - `wrong_state`: it is paid or has ended otherwise
  */
 export type CancelAnswer =
-  { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder } | { readonly outcome: 'not_found' };
+  | { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder }
+  | { readonly outcome: 'not_found' };
 
 /**
  * Cancels an order that is not paid. Safe to repeat.

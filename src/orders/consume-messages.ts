@@ -10,7 +10,9 @@ import type { OrderJobMetrics } from './metrics.js';
 
 /** What became of one message. `later`: its time has not come, or what it names is not there yet. */
 export type MessageResult =
-  { readonly outcome: 'done' } | { readonly outcome: 'later'; readonly why: string } | Undecodable;
+  | { readonly outcome: 'done' }
+  | { readonly outcome: 'later'; readonly why: string }
+  | Undecodable;
 
 export interface ConsumerPorts {
   readonly source: DeliverySource;

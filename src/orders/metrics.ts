@@ -21,7 +21,13 @@ export type DeliveryVerdict =
  * when some of its purchases wait for the row that another batch writes.
  */
 export type RetryReason =
-  'unavailable' | 'contended' | 'no_order_ids' | 'poison' | 'repairing' | 'not_warmed' | 'held_elsewhere';
+  | 'unavailable'
+  | 'contended'
+  | 'no_order_ids'
+  | 'poison'
+  | 'repairing'
+  | 'not_warmed'
+  | 'held_elsewhere';
 
 /** How one message of a consumer group of the keeper ended. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';

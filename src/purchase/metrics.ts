@@ -2,7 +2,13 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
 /** How one batch ended; `bucket_empty`: no purchase was accepted yet, units are fetched from other buckets. */
 export type BatchVerdict =
-  'all_answered_by_precheck' | 'bucket_empty' | 'accepted' | 'refused' | 'aborted' | 'unavailable' | 'outcome_unknown';
+  | 'all_answered_by_precheck'
+  | 'bucket_empty'
+  | 'accepted'
+  | 'refused'
+  | 'aborted'
+  | 'unavailable'
+  | 'outcome_unknown';
 
 /** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
 export type FoundBy = 'notification' | 'read';

@@ -86,8 +86,7 @@ export class KeyedLimiter {
     } finally {
       this.#keys.delete(key);
       const next = this.#waiting.shift();
-      if (next)
-        next(); // takes over this place
+      if (next) next(); // takes over this place
       else this.#running -= 1;
     }
   }

@@ -26,7 +26,8 @@ export interface SaleView {
 }
 
 export type GetSaleAnswer =
-  { readonly outcome: 'found'; readonly view: SaleView } | { readonly outcome: 'not_found' | 'loading' };
+  | { readonly outcome: 'found'; readonly view: SaleView }
+  | { readonly outcome: 'not_found' | 'loading' };
 
 export interface GetSalePorts {
   readonly snapshots: SaleSnapshots;

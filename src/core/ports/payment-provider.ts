@@ -24,7 +24,8 @@ type FoundCharge = ChargeOutcome | { readonly outcome: 'not_found' };
  * - `unknown`: no answer in time; ask again with the same key
  */
 export type RefundOutcome =
-  { readonly outcome: 'refunded' | 'unknown' } | { readonly outcome: 'refused'; readonly detail: string };
+  | { readonly outcome: 'refunded' | 'unknown' }
+  | { readonly outcome: 'refused'; readonly detail: string };
 
 /** Who moves the money; `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {

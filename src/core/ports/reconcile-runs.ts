@@ -38,7 +38,8 @@ export interface RunResult {
 
 /** Who holds the right to reconcile a sale. */
 export type SaleLease =
-  { readonly outcome: 'held' } | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
+  | { readonly outcome: 'held' }
+  | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
 
 /** The record of runs, and the right to make one. */
 export interface ReconcileRuns {

@@ -45,7 +45,9 @@ export interface RuleRepository {
  * - `behind`: not even that version; the caller must read the repository and announce it
  */
 export type RuleUpdate =
-  { readonly is: 'level' } | { readonly is: 'newer'; readonly stored: StoredRules } | { readonly is: 'behind' };
+  | { readonly is: 'level' }
+  | { readonly is: 'newer'; readonly stored: StoredRules }
+  | { readonly is: 'behind' };
 
 /** Brings new rules to every process within a second. It may lose them: the repository is the truth. */
 export interface RuleBroadcast {

@@ -139,7 +139,9 @@ export interface RetirementRepository {
 
 /** `missing`: the cache does not have it; `absent`: there is no such sale. */
 export type CachedSnapshot =
-  { readonly cached: 'ready'; readonly sale: Sale } | { readonly cached: 'absent' } | { readonly cached: 'missing' };
+  | { readonly cached: 'ready'; readonly sale: Sale }
+  | { readonly cached: 'absent' }
+  | { readonly cached: 'missing' };
 
 /** Sale snapshots shared by all api processes: memory → this → MySQL. */
 export interface SaleSnapshotCache {

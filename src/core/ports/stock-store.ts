@@ -42,7 +42,13 @@ export type DeductVerdict =
  * - `outcome_unknown`: Redis did not answer
  */
 export type ResolveVerdict =
-  'deducted' | 'aborted' | 'claimed' | 'outlived' | 'unreplicated' | 'no_answer' | 'outcome_unknown';
+  | 'deducted'
+  | 'aborted'
+  | 'claimed'
+  | 'outlived'
+  | 'unreplicated'
+  | 'no_answer'
+  | 'outcome_unknown';
 
 /** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost entries. */
 export type StoredRequest = RequestEntry | null | 'unsure';

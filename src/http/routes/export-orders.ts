@@ -56,8 +56,7 @@ export const exportOrders = defineRoute({
       const first = await pages.next(); // before the head: a fault is still an answer
       begin(call, query.format);
       if (call.req.method !== 'HEAD') await sendAll(first.value ?? '', pages, call, poll.signal);
-      if (poll.signal.aborted)
-        res.destroy(); // not ended: the client must not take it for the whole
+      if (poll.signal.aborted) res.destroy(); // not ended: the client must not take it for the whole
       else res.end();
     } catch (error) {
       if (!res.headersSent) throw error;
@@ -88,8 +87,7 @@ async function sendAll(
 ): Promise<void> {
   const { socket } = req;
   const send = async (text: string): Promise<void> => {
-    if (text === '')
-      socket.setTimeout(socket.timeout ?? 0); // no byte moves, but the search goes on
+    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte moves, but the search goes on
     else if (!res.write(text)) await once(res, 'drain', { signal }).catch(() => undefined);
   };
   await send(first);

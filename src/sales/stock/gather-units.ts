@@ -27,7 +27,8 @@ const TRIES_MAX = 3;
  * - `moving`: units moved between the buckets whenever they were counted; try again
  */
 export type Gathered =
-  { readonly outcome: 'gathered' | 'unsure' | 'moving' } | { readonly outcome: 'counted'; readonly unitsLeft: number };
+  | { readonly outcome: 'gathered' | 'unsure' | 'moving' }
+  | { readonly outcome: 'counted'; readonly unitsLeft: number };
 
 /**
  * Fetches units for a bucket that has too few, from the buckets that have most, until there are enough or each bucket
