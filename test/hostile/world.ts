@@ -74,7 +74,7 @@ const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 /** Every key that the product may make. */
 const KEY =
-  /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|redrives|moves|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|(card|news):[1-9][0-9]{0,17}(:lock)?)$/;
+  /^sk:(\{[1-9][0-9]{0,17}:[0-9]{1,3}\}:(stock|sale|buyers|requests|pending|redrives|moves|staged:(requests|buyers)|tx:[A-Za-z0-9_-]{0,64})|card:\{[1-9][0-9]{0,17}:0\}(:lock)?|news:[1-9][0-9]{0,17})$/;
 /** Lists without an entry. */
 const LISTS = listsRules.parse({
   mode: 'on',
