@@ -28,8 +28,8 @@ const CLOSED_LONG_AGO_MS = 24 * 3_600_000;
  * Waits until the workers have written the orders of the sale, so that buyers with a 202 come first: until they have
  * received all that their queues held when the sale was locked, and have then written no order of it for `quietMs`.
  * Stillness alone proves nothing: its batches may stand behind those of other sales. It has to do where the broker never
- * says how far they are. A batch that arrives later (from a
- * worker that is stopped, or after its retry) has to reacquire its units from what is left.
+ * says how far they are. A batch that arrives later (from a worker that is stopped, or after its retry) has to reacquire
+ * its units from what is left.
  * @param onRead called before each read, to see whether the lease is still ours
  * @throws OperationalError mysql, and what `onRead` throws
  */
@@ -54,7 +54,7 @@ export async function awaitQuiet(
       haveReceived = null;
       sinceMs = clock.monotonicMs();
     }
-    await clock.sleep(Math.min(READ_EVERY_MS, quietMs, waitMaxMs));
+    await clock.sleep(Math.min(READ_EVERY_MS, isBehind ? READ_EVERY_MS : quietMs, waitMaxMs)); // `quietMs` may be 0
     await onRead();
     const now = await sales.find(sale.saleId);
     const nowMs = clock.monotonicMs();

@@ -49,13 +49,13 @@ describe('await-quiet', () => {
   describe('with a broker that says how far the workers have received', () => {
     const ENDS = new Map([['q', 7]]);
     /** @returns how long it took, ms, where nothing is written at all */
-    async function waitedWith(progress: (nowMs: () => number) => WorkerProgress): Promise<number> {
+    async function waitedWith(progress: (nowMs: () => number) => WorkerProgress, options = OPTIONS): Promise<number> {
       const clock = new ManualClock();
       const startedMs = clock.nowMs();
       const sale = saleOf({}, startedMs);
       const sales = { find: async () => sale };
       const ports = { sales, progress: progress(() => clock.nowMs() - startedMs), clock, log: silentLog };
-      await awaitQuiet(sale, ports, OPTIONS, async () => undefined);
+      await awaitQuiet(sale, ports, options, async () => undefined);
       return clock.nowMs() - startedMs;
     }
     const down = async (): Promise<never> => {
@@ -81,6 +81,18 @@ describe('await-quiet', () => {
         haveReceived: async () => (nowMs() >= 1000 && nowMs() < 5000 ? down() : nowMs() >= 6000),
       }));
       expect(tookMs).to.equal(6000 + OPTIONS.quietMs);
+    });
+
+    it('without any stillness to wait for, it asks the broker a few times a second and lets time go by', async () => {
+      let asked = 0;
+      const progress = (nowMs: () => number): WorkerProgress => ({
+        ends: async () => ENDS,
+        haveReceived: async () => {
+          if (++asked > 100) throw new Error('it turns without a pause');
+          return nowMs() >= 2000;
+        },
+      });
+      expect(await waitedWith(progress, { ...OPTIONS, quietMs: 0 })).to.be.within(2000, 2250);
     });
 
     it('a broker that does not answer leaves it with stillness', async () => {
