@@ -153,7 +153,6 @@ const REACHED = [
   'process: api died',
   'process: worker died',
   'process: keeper died',
-  'process: operator died',
   'process: worker stopped',
 ];
 
