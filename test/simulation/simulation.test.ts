@@ -153,6 +153,7 @@ const REACHED = [
   'process: api died',
   'process: worker died',
   'process: keeper died',
+  'process: operator died',
   'process: worker stopped',
 ];
 
