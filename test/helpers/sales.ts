@@ -6,12 +6,16 @@ import type { StockStore } from '../../src/core/ports/stock-store.js';
 import type { Purchase } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 
-let made = 0;
+let lastSaleId = 0n;
 
-/** A sale id that no other test and no other run has: time, counter, random digits; 18 digits, as MySQL allows. */
+/**
+ * A sale id that no other test and no other run has: time and random digits, 18 in all, as MySQL allows. Ids ascend within a
+ * process, as those of MySQL do: a later sale is a newer one.
+ */
 export function freshSaleId(): string {
-  made = (made + 1) % 100;
-  return `${Date.now()}${String(made).padStart(2, '0')}${String(randomInt(1000)).padStart(3, '0')}`;
+  const byTime = BigInt(Date.now()) * 100_000n + BigInt(randomInt(100_000));
+  lastSaleId = byTime > lastSaleId ? byTime : lastSaleId + BigInt(1 + randomInt(1_000));
+  return String(lastSaleId);
 }
 
 /** An open sale of ten units, two a buyer, whose window is wide around now; change what the test is about. */
