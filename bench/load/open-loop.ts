@@ -30,10 +30,6 @@ export interface OpenLoopResult extends LoadResult {
   readonly sendDelay: Latency;
 }
 
-const TICK_MS = 1;
-/** How long answers may take after the last request was due. */
-const TAIL_MS = 30_000;
-
 /** What has to wait for a free connection is late, and its latency says so. */
 export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.meta.url, async (plan) => {
   const { port, path, buyers, connections, seconds, rate, addresses } = plan;
@@ -76,15 +72,7 @@ export const runOpenLoop = inChildProcess<OpenLoopPlan, OpenLoopResult>(import.m
   const cpuBefore = ownCpuSeconds();
   const startedAtMs = Date.now();
   startedAt = performance.now();
-  await new Promise<void>((resolve) => {
-    const timer = setInterval(() => {
-      sender.sendDue(elapsedMs());
-      const done = sender.sent === total && sender.isAnswered;
-      if (!done && elapsedMs() < dueAtMs(total, rate) + TAIL_MS) return;
-      clearInterval(timer);
-      resolve();
-    }, TICK_MS);
-  });
+  await sender.sendAll(elapsedMs);
   sender.end();
   return {
     sent: sender.sent,

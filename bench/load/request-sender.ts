@@ -24,6 +24,9 @@ interface Connection {
 }
 
 const CONNECT_TIMEOUT_MS = 10_000;
+const TICK_MS = 1;
+/** How long answers may take after the last request was due. */
+const TAIL_MS = 30_000;
 
 /**
  * When the n-th request of an open-loop load is due, ms after its start. The schedule does not depend on answers, so a
@@ -67,6 +70,20 @@ export class RequestSender {
       this.#open++;
       connection.socket.write(request(connection.place));
     }
+  }
+
+  /** Sends all requests, and resolves when they are answered, or were for too long. @param elapsedMs since the start */
+  sendAll(elapsedMs: () => number): Promise<void> {
+    const { total, rate } = this.#options;
+    return new Promise((resolve) => {
+      const timer = setInterval(() => {
+        this.sendDue(elapsedMs());
+        const isDone = this.#sent === total && this.isAnswered;
+        if (!isDone && elapsedMs() < dueAtMs(total, rate) + TAIL_MS) return;
+        clearInterval(timer);
+        resolve();
+      }, TICK_MS);
+    });
   }
 
   get sent(): number {

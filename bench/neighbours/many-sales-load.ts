@@ -23,10 +23,6 @@ export interface ManySalesResult {
   readonly cpuSeconds: number;
 }
 
-const TICK_MS = 1;
-/** How long answers may take after the last request was due. */
-const TAIL_MS = 30_000;
-
 export const runManySales = inChildProcess<ManySalesPlan, ManySalesResult>(import.meta.url, async (plan) => {
   const { port, paths, buyers, connections, seconds, rate } = plan;
   const records = readRecords(buyers);
@@ -64,15 +60,7 @@ export const runManySales = inChildProcess<ManySalesPlan, ManySalesResult>(impor
   const cpuBefore = ownCpuSeconds();
   const startedAtMs = Date.now();
   startedAt = performance.now();
-  await new Promise<void>((resolve) => {
-    const timer = setInterval(() => {
-      sender.sendDue(elapsedMs());
-      const isDone = sender.sent === total && sender.isAnswered;
-      if (!isDone && elapsedMs() < dueAtMs(total, rate) + TAIL_MS) return;
-      clearInterval(timer);
-      resolve();
-    }, TICK_MS);
-  });
+  await sender.sendAll(elapsedMs);
   sender.end();
   const base64 = ({ buffer }: Float32Array | Uint8Array): string =>
     Buffer.from(buffer as ArrayBuffer).toString('base64');
