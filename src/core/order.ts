@@ -56,6 +56,9 @@ export interface Order {
   readonly paidAtMs: number | null;
 }
 
+/** ISO 4217 for no currency: of an order without its sale, which nobody can have but by hand. */
+export const NO_CURRENCY = 'XXX';
+
 /** An order as it is shown. */
 export interface ShownOrder extends Order {
   /** That of its sale. */

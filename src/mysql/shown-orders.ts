@@ -1,6 +1,6 @@
 import { escape } from 'mysql2';
 import type { Metadata } from '../core/metadata.js';
-import type { ShownOrder } from '../core/order.js';
+import { NO_CURRENCY, type ShownOrder } from '../core/order.js';
 import type { WritePlan } from '../core/ports/order-repository.js';
 import { numeric } from './insert-orders.js';
 import { knex, select } from './knex.js';
@@ -8,9 +8,6 @@ import type { Statements, Transaction } from './pool.js';
 import { type ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 
 type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
-
-/** ISO 4217 for no currency: an order without its sale, which nobody can have but by hand. */
-const NO_CURRENCY = 'XXX';
 
 /** Rows as they are shown, in order; the currencies come from the few sales that they are of. @throws MysqlError */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {

@@ -1,6 +1,13 @@
 import { OperationalError } from '../../../src/core/errors.js';
 import type { Metadata } from '../../../src/core/metadata.js';
-import { isLive, type FailureReason, type Order, type OrderState, type ShownOrder } from '../../../src/core/order.js';
+import {
+  isLive,
+  NO_CURRENCY,
+  type FailureReason,
+  type Order,
+  type OrderState,
+  type ShownOrder,
+} from '../../../src/core/order.js';
 import { type Purchase, purchaseKey } from '../../../src/core/purchase.js';
 import {
   isAsSeen,
@@ -193,7 +200,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   }
 
   shown(order: Order): ShownOrder {
-    const currency = this.#sales.get(order.saleId)?.currency ?? 'XXX';
+    const currency = this.#sales.get(order.saleId)?.currency ?? NO_CURRENCY;
     return { ...order, currency, metadata: this.#metadata.get(order.orderId) ?? null };
   }
 
