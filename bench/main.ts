@@ -13,7 +13,7 @@ import type { LoadGenerator } from './load/load.js';
 import { findWrk } from './load/wrk.js';
 import { parseOptions, type BenchOptions, type ScenarioName } from './options.js';
 import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
-import { neighbours, PARTS } from './neighbours/neighbours.js';
+import { loadSeconds, neighbours } from './neighbours/neighbours.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
 import { flash } from './scenarios/flash.js';
@@ -145,7 +145,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
-    neighbours: PARTS * secondsOf({ options }, 'neighbours') * dueRateOf({ options }, 'neighbours'),
+    neighbours: loadSeconds(secondsOf({ options }, 'neighbours')) * dueRateOf({ options }, 'neighbours'),
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

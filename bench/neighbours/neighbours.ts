@@ -18,9 +18,13 @@ const NEIGHBOURS = 20;
 /** Orders of the sale that is rebuilt. */
 const ORDERS = 200_000;
 /** Of --seconds: one part before, as many as it takes during, one after. */
-export const PARTS = 4;
-/** The first seconds warm the programs, and what follows a fault is not counted as after it. */
+const PARTS = 4;
+/** Programs that have just begun are slow: what they do in the first seconds is not counted as before. */
+const WARM_SECONDS = 30;
+/** What follows a fault is not counted as after it. */
 const SETTLE_MS = 5_000;
+/** How long one load lasts. @param part seconds of each part */
+export const loadSeconds = (part: number): number => WARM_SECONDS + PARTS * part;
 const REBUILT_TIMEOUT_MS = 180_000;
 const POLL_MS = 100;
 const SOLD_EVERY_MS = 250;
@@ -111,8 +115,8 @@ async function besideFrozenMaster(context: Context): Promise<Case> {
 }
 
 async function openSales(context: Context, stores: Stores, count: number): Promise<Sale[]> {
-  const stock =
-    ORDERS + Math.ceil((dueRateOf(context, 'neighbours') / count) * PARTS * secondsOf(context, 'neighbours'));
+  const seconds = loadSeconds(secondsOf(context, 'neighbours'));
+  const stock = ORDERS + Math.ceil((dueRateOf(context, 'neighbours') / count) * seconds);
   const sales: Sale[] = [];
   for (let index = 0; index < count; index++) sales.push(await stores.openSale(`neighbour-${index}`, stock + 1000));
   return sales;
@@ -140,7 +144,7 @@ async function sell(
   const { session, options } = context;
   const rate = dueRateOf(context, 'neighbours');
   const partMs = secondsOf(context, 'neighbours') * 1000;
-  const seconds = (PARTS * partMs) / 1000;
+  const seconds = loadSeconds(partMs / 1000);
   const buyers = context.buyers.take(rate * seconds);
   const paths = sales.map(({ saleId }) => `/v1/sales/${saleId}/purchases`);
   const { port } = session.program('api');
@@ -151,7 +155,7 @@ async function sell(
   const loading = runManySales({ port, paths, buyers, connections, seconds, rate }, session.signal);
   loading.catch(() => undefined); // it is awaited below
   try {
-    await sleep(partMs, undefined, { signal: session.signal });
+    await sleep(WARM_SECONDS * 1000 + partMs, undefined, { signal: session.signal });
     const fromMs = Date.now();
     session.progress('neighbours: it begins');
     await during(fromMs + partMs);
@@ -166,7 +170,7 @@ async function sell(
       load,
       buyers,
       stretches: [
-        { name: 'before', fromMs: Math.min(startedMs + SETTLE_MS, fromMs - partMs / 2), toMs: fromMs },
+        { name: 'before', fromMs: fromMs - partMs, toMs: fromMs },
         { name: 'during', fromMs, toMs },
         { name: 'after', fromMs: toMs + SETTLE_MS, toMs: endMs },
       ],
