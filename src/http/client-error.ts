@@ -48,6 +48,8 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
   const lines = [`HTTP/1.1 ${status} ${REASONS[status]}`, 'Connection: close'];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
+  // The parser still reads: a request, or the rest of one, that comes now would be carried out although it was refused.
+  if (code === 'request_timeout') socket.once('finish', () => socket.destroy());
   return code;
 }
 

@@ -47,6 +47,23 @@ describe('slow HTTP clients', () => {
     expect(fake.entered).to.deep.equal([]);
   });
 
+  it('when the request, or the rest of it, comes after the 408, then it is not carried out [S7]', async () => {
+    await start(soon);
+    const halves: readonly (readonly [string, string])[] = [
+      ['', rawPurchase('', KEY)],
+      [rawPurchase('{"q', KEY, 'Content-Length: 14'), 'uantity":1}'],
+    ];
+    for (const [early, late] of halves) {
+      const client = await RawClient.to(server.port, { allowHalfOpen: true });
+      if (early !== '') client.say(early);
+      expect((await client.answer())?.status).to.equal(408);
+      client.socket.end(late);
+      await client.end();
+    }
+    expect((await purchase()).status, 'the server has read what came before').to.equal(202);
+    expect(fake.entered).to.have.length(1);
+  });
+
   it('when a connection sends nothing, then it is closed [S7]', async () => {
     await start(soon);
     const client = await RawClient.to(server.port);

@@ -172,8 +172,9 @@ export class RawClient {
     });
   }
 
-  static async to(port: number): Promise<RawClient> {
-    const socket = connect(port, '127.0.0.1');
+  /** @param allowHalfOpen it may send although the server has sent its end */
+  static async to(port: number, { allowHalfOpen = false } = {}): Promise<RawClient> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen });
     const client = new RawClient(socket);
     await new Promise<void>((resolve) => socket.once('connect', resolve));
     return client;
