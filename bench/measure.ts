@@ -41,7 +41,7 @@ export async function measure<L extends LoadResult>(
   const { stores, signal } = session;
   const api = session.program('api');
   const soldBefore = await soldOf(session, saleId);
-  const metricsBefore = await scrape(api.port);
+  const metricsBefore = await scrape(api.operatorsPort);
   const yardstick = yardstickMicros();
   await sleep(SETTLE_MS);
   const before = sampleCpu(session);
@@ -50,7 +50,7 @@ export async function measure<L extends LoadResult>(
   const landedAtMs = await stores.waitUntilLanded(saleId, soldBefore + load.accepted, signal);
   const after = sampleCpu(session);
   session.assertAlive();
-  const metricsAfter = await scrape(api.port);
+  const metricsAfter = await scrape(api.operatorsPort);
   const batches = growth(metricsBefore, metricsAfter, 'seckill_batch_size_count');
   return {
     load,

@@ -74,13 +74,13 @@ async function withAttack(
     accounts: await signedBuyers(sale, 'accounts', run),
     captured: await signedBuyers(sale, 'captured', run),
   };
-  const { port } = session.program('api');
+  const { port, operatorsPort } = session.program('api');
   const bought = await capturePurchases(`http://127.0.0.1:${port}${purchasePath(sale)}`, groups.captured);
   await session.stores.waitUntilLanded(sale.saleId, bought, session.signal);
   session.progress(`attack: ${seconds} s of the same, and ${attacksPerSecond(rates)} attacks/s`);
-  const before = await scrape(port);
+  const before = await scrape(operatorsPort);
   const measured = await measure(session, sale.saleId, (path) => bothLoads(run, path, groups));
-  const refused = growthBy(before, await scrape(port), 'seckill_admission_refusals_total', ['layer', 'word']);
+  const refused = growthBy(before, await scrape(operatorsPort), 'seckill_admission_refusals_total', ['layer', 'word']);
   const { honest, attack: attackers } = measured.load;
   const opLog = new Map([
     ...opLogOf(run.buyers.honest, honest.outcomes),

@@ -64,7 +64,7 @@ export function closedLoop(
 
 /** The rules of admission of the api that is measured. */
 export const rulesAdminOf = ({ stack, program }: Pick<Session, 'stack' | 'program'>): RulesAdmin =>
-  new RulesAdmin(stack.env().JWT_SECRET, () => program('api').port);
+  new RulesAdmin(stack.env().JWT_SECRET, () => program('api').operatorsPort);
 
 /** Waits until the sale is at rest and compares the answers of its buyers with Redis and MySQL. */
 export async function checkSaleOf(

@@ -161,11 +161,11 @@ function trend(
 function watchMemory(session: Session): { readonly samples: readonly MemorySample[]; stop(): Promise<void> } {
   const samples: MemorySample[] = [];
   const stopping = new AbortController();
-  const { pid, port } = session.program('api');
+  const { pid, operatorsPort } = session.program('api');
   const startedAt = performance.now();
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const heap = sumOf(await scrape(port), 'nodejs_heap_size_used_bytes');
+      const heap = sumOf(await scrape(operatorsPort), 'nodejs_heap_size_used_bytes');
       const at = (performance.now() - startedAt) / 1000;
       samples.push({ at, resident: (residentBytes(pid) ?? 0) / MIB, heap: heap / MIB });
       await sleep(SAMPLE_MS, undefined, { signal: stopping.signal }).catch(() => undefined);

@@ -46,7 +46,8 @@ export class Program {
     const log = openSync(logFile, 'w');
     const portFlag = name === 'api' ? '--port' : '--metrics-port';
     const child = fork(main, [name, portFlag, '0'], {
-      env,
+      // Another build may know no such options. A scrape is of this moment.
+      env: { OPERATORS_PORT: '0', METRICS_CACHE_MS: '0', ...env },
       execArgv: [...PROGRAM_NODE_FLAGS, ...profilerArgs(name, env)],
       stdio: ['ignore', log, log, 'ipc'],
     });
@@ -65,9 +66,15 @@ export class Program {
     return this.#child.pid as number;
   }
 
-  /** Where it serves /metrics, and the api everything else. */
+  /** Where the api serves buyers. */
   get port(): number {
-    return Number(this.#facts.port ?? this.#facts.metricsPort);
+    return Number(this.#facts.port);
+  }
+
+  /** Where it serves /metrics, and the api its admin routes too. */
+  get operatorsPort(): number {
+    const { operatorsPort, metricsPort, port } = this.#facts; // the api of an older build has one port
+    return Number(operatorsPort ?? metricsPort ?? port);
   }
 
   get alive(): boolean {

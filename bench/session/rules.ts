@@ -20,7 +20,7 @@ export class RulesAdmin {
   readonly #port: () => number;
   readonly #token: string;
 
-  /** @param secret signs the tokens of the instance @param port of the running api */
+  /** @param secret signs the tokens of the instance @param port where the running api serves operators */
   constructor(secret: string, port: () => number) {
     this.#port = port;
     this.#token = createTokenSigner(secret)({ userId: 'bench', roles: ['admin'], ttlMs: TOKEN_TTL_MS });

@@ -26,6 +26,7 @@ import { welcome } from './welcome.js';
 interface UpFlags {
   readonly dir?: string;
   readonly port?: number;
+  readonly operatorsPort?: number;
   readonly freePorts?: boolean;
   readonly keepStack?: boolean;
   readonly json?: boolean;
@@ -33,6 +34,8 @@ interface UpFlags {
 
 interface UpPorts {
   readonly api: number;
+  /** Of the api. */
+  readonly operators: number;
   /** Of worker and keeper. */
   readonly metrics: readonly number[];
 }
@@ -55,7 +58,8 @@ export function upCommand(): Command {
   return new Command('up')
     .description('start everything on this machine: servers, schema, a demo sale, api, worker and keeper')
     .option('--dir <folder>', 'folder of the local stack (default: .stack in the checkout)')
-    .option('--port <port>', 'port of the api (default: 8080)', parseWhole(0, 65535))
+    .option('--port <port>', 'port of the api for buyers (default: 8080); 0 picks free ones', parseWhole(0, 65535))
+    .option('--operators-port <port>', 'port of the api for operators (default: 9103)', parseWhole(0, 65535))
     .option('--free-ports', 'at the first start of a folder: let the servers take free ports and remember them')
     .option('--keep-stack', 'leave the servers running at the end')
     .option('--json', 'lines of JSON for programs')
@@ -66,7 +70,7 @@ async function up(flags: UpFlags): Promise<void> {
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
     try {
-      assertApiPortFree(flags, process.env); // at once, and not after the boot of the servers
+      assertApiPortsFree(flags, process.env); // at once, and not after the boot of the servers
       onNpmEnd(signal, () => process.kill(process.pid, 'SIGTERM'));
       await runSystem(flags, signal);
     } finally {
@@ -84,7 +88,8 @@ async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
     const env: Environment = { ...process.env, ...stack.env() };
     const sale = await prepare(env);
     const ports = await startPrograms(env, flags, programs, signal);
-    const reason = await waitUntilOpen(urlOf(ports.api), sale.saleId, signal);
+    const urls = { url: urlOf(ports.api), operatorsUrl: urlOf(ports.operators) };
+    const reason = await waitUntilOpen(urls, sale.saleId, signal);
     if (reason !== null) report(`Not everything is ready after a minute: ${reason}.`);
     greet(flags, env, ports, sale);
     await aborted(signal);
@@ -112,13 +117,20 @@ function lockFolder({ dir }: UpFlags): { release: () => void } {
   );
 }
 
-/** @throws StackError when another process listens on the port of the api; ConfigError for a PORT that is none */
-export function assertApiPortFree({ port }: Pick<UpFlags, 'port'>, env: Environment): void {
-  const apiPort = port ?? loadConfig(['http'], env).http.port;
-  assertPortsFree(
-    [{ port: apiPort, label: 'api' }],
-    'choose another with `npm start -- --port <port>` (0: a free one)',
-  );
+/** Where the flags name no port, the environment or the default does; who wants a free port for buyers gets two. */
+const operatorsPortOf = ({ port, operatorsPort }: UpFlags): number | undefined =>
+  operatorsPort ?? (port === 0 ? 0 : undefined);
+
+/** @throws StackError when another process listens on a port of the api; ConfigError for a PORT that is none */
+export function assertApiPortsFree(flags: UpFlags, env: Environment): void {
+  const { http, operators } = loadConfig(['http', 'operators'], env);
+  const ports = [
+    { port: flags.port ?? http.port, label: 'api', flag: '--port' },
+    { port: operatorsPortOf(flags) ?? operators.port, label: 'api for operators', flag: '--operators-port' },
+  ];
+  for (const { flag, ...port } of ports) {
+    assertPortsFree([port], `choose another with \`npm start -- ${flag} <port>\` (0: a free one)`);
+  }
 }
 
 /** Servers that ran before this command are not its own to stop. */
@@ -172,15 +184,19 @@ async function startPrograms(
     programs.push(program);
     return program;
   };
-  const port = flags.port === undefined ? [] : ['--port', String(flags.port)];
+  const flag = (name: string, port: number | undefined): string[] => (port === undefined ? [] : [name, String(port)]);
   const [api, worker, keeper] = await Promise.all([
-    make('api', ['api', ...port]).start(),
+    make('api', ['api', ...flag('--port', flags.port), ...flag('--operators-port', operatorsPortOf(flags))]).start(),
     make('worker', ['worker', '--metrics-port', '0']).start(),
     make('keeper', ['keeper', '--metrics-port', '0']).start(),
   ]);
   signal.throwIfAborted();
-  const { port: apiPort } = api.facts;
-  return { api: Number(apiPort), metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)) };
+  const { port, operatorsPort } = api.facts;
+  return {
+    api: Number(port),
+    operators: Number(operatorsPort),
+    metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)),
+  };
 }
 
 /** On this machine no one is charged: unless the environment names a provider, payments are simulated. */
@@ -193,12 +209,14 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
     auth.key,
   );
   const url = urlOf(ports.api);
+  const operatorsUrl = urlOf(ports.operators);
   const metricsUrls = ports.metrics.map((port) => `${urlOf(port)}/metrics`);
-  if (flags.json) console.log(JSON.stringify({ result: 'up', url, metricsUrls, saleId: sale.saleId, token }));
+  if (flags.json)
+    console.log(JSON.stringify({ result: 'up', url, operatorsUrl, metricsUrls, saleId: sale.saleId, token }));
   else {
     const simulatedPayments = paymentProviderIn(env) === 'simulator';
     const { saleId, title } = sale;
-    console.log(welcome({ url, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
+    console.log(welcome({ url, operatorsUrl, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
   }
 }
 

@@ -6,6 +6,12 @@ const POLL_MS = 200;
 /** The api bounds its own probes; this is for one that hangs. */
 const ANSWER_TIMEOUT_MS = 5_000;
 
+/** Where the api serves buyers, and operators. */
+interface ApiUrls {
+  readonly url: string;
+  readonly operatorsUrl: string;
+}
+
 /** The body of an answer of the api, parsed. */
 type Get = (path: string) => Promise<unknown>;
 
@@ -14,9 +20,15 @@ type Get = (path: string) => Promise<unknown>;
  * @returns null, or after a minute the reason why it still would not
  * @throws the reason of `signal`
  */
-export async function waitUntilOpen(url: string, saleId: string, signal: AbortSignal): Promise<string | null> {
+export async function waitUntilOpen(
+  { url, operatorsUrl }: ApiUrls,
+  saleId: string,
+  signal: AbortSignal,
+): Promise<string | null> {
   const get: Get = async (path) =>
-    (await fetch(url + path, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })).json() as Promise<unknown>;
+    (
+      await fetch((path === '/readyz' ? operatorsUrl : url) + path, { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })
+    ).json() as Promise<unknown>;
   let reason: string | null = null;
   const check = async (): Promise<boolean> => (reason = await whyNotOpen(get, saleId)) === null;
   await waitUntil(check, { timeoutMs: OPEN_TIMEOUT_MS, everyMs: POLL_MS, signal });

@@ -1,5 +1,8 @@
 export interface WelcomeFacts {
+  /** Where buyers reach the api. */
   readonly url: string;
+  /** Where operators and monitoring reach it. */
+  readonly operatorsUrl: string;
   readonly saleId: string;
   readonly title: string;
   readonly token: string;
@@ -14,7 +17,16 @@ export interface WelcomeFacts {
 const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: no money is taken here, payments are only reported by webhook):';
 
 /** What a newcomer does next; every line can be pasted into another terminal. */
-export function welcome({ url, saleId, title, token, key, metricsUrls, simulatedPayments }: WelcomeFacts): string {
+export function welcome({
+  url,
+  operatorsUrl,
+  saleId,
+  title,
+  token,
+  key,
+  metricsUrls,
+  simulatedPayments,
+}: WelcomeFacts): string {
   return `
 Seckill is up. Sale ${saleId} (“${title}”) is open.
 
@@ -35,9 +47,11 @@ ${simulatedPayments ? 'Pay it, or give it up with /cancel (payments are simulate
   curl -s -X POST ${url}/v1/orders/<orderId>/${simulatedPayments ? 'pay' : 'cancel'} \\
     -H 'Authorization: Bearer ${token}'
 
-Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale,
-${url}/readyz for the health of every part, ${url}/openapi.json for the rest of the API.
-Metrics: ${[`${url}/metrics`, ...metricsUrls].join(' ')}
+Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale.
+
+For operators: ${operatorsUrl}/readyz for the health of every part, /openapi/buyers.json and
+/openapi/operators.json there for the rest of the API.
+Metrics: ${[`${operatorsUrl}/metrics`, ...metricsUrls].join(' ')}
 Another buyer: npm run -s seckill -- token --user alice
 
 Ctrl-C stops everything in order and keeps the data.`;

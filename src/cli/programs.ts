@@ -13,20 +13,26 @@ Exit codes: 0 stopped, 1 could not start or met a bug, 2 wrong options or settin
 
 export function apiCommand(): Command {
   return new Command('api')
-    .description('serve the HTTP API: buyers, payments, admins, /metrics')
-    .option('--port <port>', 'port to listen on; 0 picks a free one (default: PORT or 8080)', parsePort)
+    .description('serve the HTTP API: buyers and payments on one port, operators and monitoring on another')
+    .option('--port <port>', 'port for buyers; 0 picks a free one (default: PORT or 8080)', parsePort)
+    .option(
+      '--operators-port <port>',
+      'port for operators, /metrics and /readyz with reasons; 0 picks a free one (default: OPERATORS_PORT or 9103)',
+      parsePort,
+    )
     .addHelpText(
       'after',
       `
 Examples:
   seckill api
-  seckill api --port 0        any number of them may run, also on one machine
+  seckill api --port 0 --operators-port 0     any number of them may run, also on one machine
 
+Operators are served on the loopback address: OPERATORS_HOST names another one, which buyers must not reach.
 It needs MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT and JWT_SECRET.
 ${EXIT_CODES}`,
     )
-    .action(async ({ port }: { port?: string }) => {
-      const env = withValue(process.env, 'PORT', port);
+    .action(async ({ port, operatorsPort }: { port?: string; operatorsPort?: string }) => {
+      const env = withValue(withValue(process.env, 'PORT', port), 'OPERATORS_PORT', operatorsPort);
       const config = loadConfig(PROGRAM_SECTIONS.api, env);
       const log = createLog('api', config.log.level);
       const { startApi } = await import('../programs/api.js');

@@ -70,7 +70,7 @@ function sentenceOf(error: unknown): string | null {
   }
   switch (code) {
     case 'EADDRINUSE':
-      return `${error.message}. Stop what listens there, or choose another port: --port (api), --metrics-port (worker, keeper); 0 picks a free one.`;
+      return `${error.message}. Stop what listens there, or choose another port: --port or --operators-port (api), --metrics-port (worker, keeper); 0 picks a free one.`;
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':

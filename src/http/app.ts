@@ -1,24 +1,36 @@
 import express, { type ErrorRequestHandler, type Express, type Request } from 'express';
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { AnswerCounter, problem, type Lifecycle } from './answer.js';
 import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
 import { Pipeline } from './pipeline.js';
-import { Call, type Route } from './route.js';
-import { ROUTES } from './routes/index.js';
+import { RequestsPerSecond } from './requests-per-second.js';
+import { Call, type Listener, type Route } from './route.js';
+import { routesOf } from './routes/index.js';
 import { purchase, saleIdOf } from './routes/purchase.js';
 import type { HttpServices } from './services.js';
+
+/** What a listener has for the request listeners below. */
+interface Parts {
+  readonly pipeline: Pipeline;
+  readonly counterOf: (label: HttpRoute) => AnswerCounter;
+  readonly app: Express;
+}
+
+function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecycle): Parts {
+  const pipeline = new Pipeline({ ...services, lifecycle, openapi: documentOf });
+  const counterOf = (label: HttpRoute): AnswerCounter => new AnswerCounter(services.metrics, label);
+  return { pipeline, counterOf, app: createApp(routesOf(listener), pipeline, counterOf) };
+}
 
 /**
  * Finds the route of each request and hands it to the pipeline. The purchase is recognised by its address alone, before
  * Express, because Express costs several times what the rest of a refusal costs; every other address is found by
  * Express.
  */
-export function createRequestListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
-  const pipeline = new Pipeline({ ...services, lifecycle, openapi: JSON.stringify(openapiOf(ROUTES)) });
-  const counterOf = (label: HttpRoute): AnswerCounter => new AnswerCounter(services.metrics, label);
-  const app = createApp(pipeline, counterOf);
+export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
+  const { pipeline, counterOf, app } = openParts('buyers', services, lifecycle);
   const counter = counterOf(purchase.label);
   return (req, res) => {
     noteExchange(req, res);
@@ -30,24 +42,53 @@ export function createRequestListener(services: HttpServices, lifecycle: Lifecyc
   };
 }
 
-function createApp(pipeline: Pipeline, counterOf: (label: HttpRoute) => AnswerCounter): Express {
+/** @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited` */
+export function createOperatorsListener(
+  services: HttpServices,
+  lifecycle: Lifecycle,
+  perSecondMax: number,
+): RequestListener {
+  const { pipeline, counterOf, app } = openParts('operators', services, lifecycle);
+  const requests = new RequestsPerSecond(perSecondMax, services.clock);
+  const counter = counterOf('other');
+  return (req: IncomingMessage, res: ServerResponse) => {
+    noteExchange(req, res);
+    if (requests.take(services.addressOf(req))) return app(req, res);
+    pipeline.answer({ req, res, counter }, problem('rate_limited'));
+  };
+}
+
+const documents = new Map<Listener, string>();
+
+/** As JSON; made when it is first asked for, since that takes a while. */
+function documentOf(listener: Listener): string {
+  const made = documents.get(listener) ?? JSON.stringify(openapiOf(listener));
+  documents.set(listener, made);
+  return made;
+}
+
+function createApp(
+  routes: readonly Route[],
+  pipeline: Pipeline,
+  counterOf: (label: HttpRoute) => AnswerCounter,
+): Express {
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('strict routing').enable('case sensitive routing');
   app.set('query parser', 'simple');
   const counters = new Map<HttpRoute, AnswerCounter>();
-  for (const [path, routes] of routesByPath()) {
+  for (const [path, served] of byPath(routes)) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
-    const label = (routes[0] as Route).label;
+    const label = (served[0] as Route).label;
     const counter = counters.get(label) ?? counterOf(label);
     counters.set(label, counter);
-    for (const route of routes) {
+    for (const route of served) {
       app[route.method](pattern, (req: Request, res) =>
         pipeline.run(new Call<unknown>(route, counter, req, res, req.params, { ...req.query }, null)),
       );
     }
     // Express serves HEAD wherever GET is served.
-    const methods = routes.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
+    const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
     app.all(pattern, (req, res) => pipeline.answer({ req, res, counter }, problem('method_not_allowed', {}, allow)));
   }
@@ -63,9 +104,9 @@ function createApp(pipeline: Pipeline, counterOf: (label: HttpRoute) => AnswerCo
 }
 
 /** All but the purchase. */
-function routesByPath(): Map<string, Route[]> {
+function byPath(routes: readonly Route[]): Map<string, Route[]> {
   const byPath = new Map<string, Route[]>();
-  for (const route of ROUTES) {
+  for (const route of routes) {
     if (route !== purchase) byPath.set(route.path, [...(byPath.get(route.path) ?? []), route]);
   }
   return byPath;

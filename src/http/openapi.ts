@@ -1,29 +1,50 @@
 import { z } from 'zod';
 import { PROBLEM_TYPE, PROBLEMS, problemOf, type ProblemCode } from './problem.js';
-import type { AnswerSpec, Route } from './route.js';
+import type { AnswerSpec, Listener, Route } from './route.js';
+import { routesOf } from './routes/index.js';
 import { problemSchema } from './schemas.js';
 
 /** A piece of the document. */
 type Json = Record<string, unknown>;
 
-/** The document that `/openapi.json` serves: OpenAPI 3.1, made from the schemas that the routes are checked with. */
-export function openapiOf(routes: readonly Route[]): {
+/** Title and address of what a listener serves. Nothing here knows at which public address buyers reach it. */
+const ABOUT: Readonly<Record<Listener, { readonly title: string; readonly servers: readonly Json[] }>> = {
+  buyers: {
+    title: 'Seckill',
+    servers: [
+      {
+        url: '{address}',
+        description: 'where buyers reach the api',
+        variables: { address: { default: 'http://127.0.0.1:8080' } },
+      },
+    ],
+  },
+  operators: {
+    title: 'Seckill for operators',
+    servers: [{ url: '/', description: 'the server that this document came from' }],
+  },
+};
+
+/** What a listener serves, as OpenAPI 3.1, made from the schemas that its routes are checked with. */
+export function openapiOf(listener: Listener): {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly securitySchemes: Json };
 } & Json {
+  const routes = routesOf(listener);
+  const { title, servers } = ABOUT[listener];
   const schemas = new Schemas();
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) (paths[route.path] ??= {})[route.method] = operationOf(route, schemas);
   return {
     openapi: '3.1.0',
     info: {
-      title: 'Seckill',
+      title,
       version: '1',
       description:
         'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'the server that this document came from' }],
+    servers,
     tags: [...new Set(routes.map(tagOf))].map((name) => ({ name, description: TAGS[name] })),
     security: [],
     paths,

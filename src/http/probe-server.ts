@@ -1,11 +1,11 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { METRICS_TYPE, type MetricsPage } from './metrics-page.js';
 import type { ReadyReport } from './services.js';
 
 export interface ProbeServices {
   readonly ready: () => Promise<ReadyReport>;
-  /** Prometheus text format. */
-  readonly metrics: () => Promise<string>;
+  readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
 }
 
 export interface ProbeAddress {
@@ -19,18 +19,25 @@ export interface ProbeServer {
   close(): Promise<void>;
 }
 
+/** Monitoring needs a few connections and sends small requests at once. */
+const CONNECTIONS_MAX = 100;
+const REQUEST_TIMEOUT_MS = 5000;
+
 /** `/healthz`, `/readyz` and `/metrics` for programs without an API of their own. */
 export async function startProbeServer(services: ProbeServices, { host, port }: ProbeAddress): Promise<ProbeServer> {
-  const server = createServer((request, response) => {
-    void answer(request.url ?? '/', services).then(({ status, type, body }) => {
+  const times = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
+  const server = createServer(times, (request, response) => {
+    void answer(request.url ?? '/', request.headers.authorization, services).then(({ status, type, body }) => {
       response.writeHead(status, {
         'Content-Type': type,
         'X-Content-Type-Options': 'nosniff',
         'Content-Length': Buffer.byteLength(body),
+        ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
       });
       response.end(body);
     });
   });
+  server.maxConnections = CONNECTIONS_MAX;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, resolve);
@@ -51,7 +58,11 @@ interface ProbeAnswer {
   readonly body: string;
 }
 
-async function answer(url: string, services: ProbeServices): Promise<ProbeAnswer> {
+async function answer(
+  url: string,
+  authorization: string | undefined,
+  { ready, metricsPage }: ProbeServices,
+): Promise<ProbeAnswer> {
   const json = (status: number, value: unknown): ProbeAnswer => ({
     status,
     type: 'application/json',
@@ -63,11 +74,12 @@ async function answer(url: string, services: ProbeServices): Promise<ProbeAnswer
       case '/healthz':
         return json(200, { status: 'alive' });
       case '/readyz': {
-        const report = await services.ready();
+        const report = await ready();
         return json(report.ready ? 200 : 503, report);
       }
       case '/metrics':
-        return { status: 200, type: 'text/plain; version=0.0.4', body: await services.metrics() };
+        if (!metricsPage.isFor(authorization)) return json(401, { detail: 'A token is needed: METRICS_TOKEN.' });
+        return { status: 200, type: METRICS_TYPE, body: await metricsPage.read() };
       default:
         return json(404, { detail: 'Here are /healthz, /readyz and /metrics.' });
     }

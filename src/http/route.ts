@@ -14,18 +14,43 @@ import type { HttpServices } from './services.js';
 /** What handlers work with. */
 export interface RouteServices extends HttpServices {
   readonly lifecycle: Lifecycle;
-  /** The OpenAPI document as JSON. */
-  readonly openapi: string;
+  /** The OpenAPI document of each listener, as JSON. */
+  readonly openapi: (listener: Listener) => string;
 }
 
 /**
- * What a route requires of its callers, and the problems it may answer because of that. The pipeline reads this table.
+ * Where the api listens. What is only for operators and monitoring is not found where buyers are, so a firewall, or the
+ * loopback address, can keep everybody else from it.
+ */
+export type Listener = 'buyers' | 'operators';
+const BUYERS = ['buyers'] as const;
+const OPERATORS = ['operators'] as const;
+
+/**
+ * What a route requires of its callers, where it is served, and the problems it may answer because of that. The pipeline
+ * reads this table.
  */
 const ACCESS = {
-  /** Probes and the payment provider. */
-  none: { signed: false, token: false, admin: false, codes: [] },
-  anyone: { signed: false, token: false, admin: false, codes: ['denied', 'rate_limited', 'degraded'] },
+  /** The payment provider, and load balancers. */
+  none: { listeners: BUYERS, signed: false, token: false, admin: false, codes: [] },
+  /** Is the process alive? */
+  liveness: {
+    listeners: ['buyers', 'operators'],
+    signed: false,
+    token: false,
+    admin: false,
+    codes: ['rate_limited'],
+  },
+  monitoring: { listeners: OPERATORS, signed: false, token: false, admin: false, codes: ['rate_limited'] },
+  anyone: {
+    listeners: BUYERS,
+    signed: false,
+    token: false,
+    admin: false,
+    codes: ['denied', 'rate_limited', 'degraded'],
+  },
   buyer: {
+    listeners: BUYERS,
     signed: false,
     token: true,
     admin: false,
@@ -33,6 +58,7 @@ const ACCESS = {
   },
   /** A request of a buyer about a sale, signed where the sale requires it. */
   sale_buyer: {
+    listeners: BUYERS,
     signed: true,
     token: true,
     admin: false,
@@ -40,6 +66,7 @@ const ACCESS = {
   },
   /** A purchase: signed, with a queue pass and a purchase token, where the sale requires them. */
   purchase: {
+    listeners: BUYERS,
     signed: true,
     token: true,
     admin: false,
@@ -54,10 +81,17 @@ const ACCESS = {
     ],
   },
   /** A caller with the role `admin` in their token; no layer of admission refuses them. */
-  admin: { signed: false, token: true, admin: true, codes: ['unauthorized', 'role_needed'] },
+  admin: {
+    listeners: OPERATORS,
+    signed: false,
+    token: true,
+    admin: true,
+    codes: ['unauthorized', 'role_needed', 'rate_limited'],
+  },
 } as const satisfies Record<string, AccessRow>;
 
 interface AccessRow {
+  readonly listeners: readonly Listener[];
   readonly signed: boolean;
   readonly token: boolean;
   readonly admin: boolean;

@@ -1,7 +1,7 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { AnswerCounter, newLifecycle, type Lifecycle } from './answer.js';
-import { createRequestListener } from './app.js';
+import { AnswerCounter, type Lifecycle } from './answer.js';
+import { createBuyersListener, createOperatorsListener } from './app.js';
 import { answerClientError, isAnswering } from './client-error.js';
 import type { HttpServices } from './services.js';
 
@@ -40,9 +40,37 @@ const BACKLOG = 4096;
 /** A client that never reads its answer would hold its connection for ever. A poll may be silent for 30 s. */
 const STALLED_TIMEOUT_MS = 60_000;
 
-/** The API on node:http. */
-export function createHttpServer(services: HttpServices, options: HttpServerOptions): HttpServer {
-  const lifecycle = newLifecycle();
+/** What buyers, the payment provider and load balancers reach. @param lifecycle shared with the server of operators */
+export const createBuyersServer = (
+  services: HttpServices,
+  lifecycle: Lifecycle,
+  options: HttpServerOptions,
+): HttpServer => createHttpServer(createBuyersListener(services, lifecycle), services, lifecycle, options);
+
+export interface OperatorsServerOptions extends HttpServerOptions {
+  /** Requests of one address in a second. */
+  readonly requestsPerSecond: number;
+}
+
+/** What operators and monitoring reach. */
+export const createOperatorsServer = (
+  services: HttpServices,
+  lifecycle: Lifecycle,
+  options: OperatorsServerOptions,
+): HttpServer =>
+  createHttpServer(
+    createOperatorsListener(services, lifecycle, options.requestsPerSecond),
+    services,
+    lifecycle,
+    options,
+  );
+
+function createHttpServer(
+  listener: RequestListener,
+  services: Pick<HttpServices, 'metrics'>,
+  lifecycle: Lifecycle,
+  options: HttpServerOptions,
+): HttpServer {
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -51,7 +79,7 @@ export function createHttpServer(services: HttpServices, options: HttpServerOpti
       keepAliveTimeout: options.keepAliveTimeoutMs,
       connectionsCheckingInterval: Math.min(TIMEOUT_CHECK_MS, options.headersTimeoutMs),
     },
-    createRequestListener(services, lifecycle),
+    listener,
   );
   server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;

@@ -32,6 +32,7 @@ import type { Authenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
 import type { HttpMetrics } from './metrics.js';
+import type { MetricsPage } from './metrics-page.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, with the state of each dependency. */
@@ -104,8 +105,9 @@ export interface HttpServices {
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
-  /** Prometheus text format. */
-  readonly exposition: () => Promise<string>;
+  /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */
+  readonly isReady: () => Promise<boolean>;
+  readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
   readonly metrics: HttpMetrics;
   readonly log: Log;
   /** Called for every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */

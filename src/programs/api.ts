@@ -1,7 +1,10 @@
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
+import { recent } from '../core/recent.js';
+import { newLifecycle } from '../http/answer.js';
 import { createAuthenticator, type TokenKey } from '../http/auth.js';
 import { createHttpMetrics } from '../http/metrics.js';
-import { createHttpServer } from '../http/server.js';
+import { MetricsPage } from '../http/metrics-page.js';
+import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
@@ -35,6 +38,10 @@ export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 /** Sale pages kept in memory. */
 const SALES_IN_MEMORY = 1000;
 const SALE_VIEW_MS = 1000;
+/** How old the short answer of /readyz may be: load balancers ask once a second or less. */
+const READY_KEPT_MS = 1000;
+/** For what operators have under way when buyers have been answered. */
+const OPERATORS_DRAIN_MS = 1000;
 
 /**
  * The api: HTTP, admission, the path of a purchase with its producer, and what operators do over HTTP.
@@ -81,48 +88,52 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const operator = new Operator(config, log, { redis, mysql, rebuildPoints: points });
   const refunds = operator.refunds();
-  const server = createHttpServer(
-    {
-      auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
-      ...admission.services,
-      snapshots,
-      gate: points.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
-      getPurchase: new GetPurchase(waiting, pollMaxMs),
-      followPurchase,
-      streamTimes,
-      getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
-      findOrder: (orderId) => orders.findOrder(orderId),
-      getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-      payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
-      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
-      orderSearch: operator.orderSearch(),
-      refunds,
-      refundsOf: (orderId) => refunds.refundsOf(orderId),
-      webhook: webhookOf(config.payment, moves),
-      sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
-      currency: config.sale.currency,
-      editor: await operator.saleEditor(),
-      plan: (withinMs) => operator.plan(withinMs),
-      reshard: (saleId, order) => operator.reshard(saleId, order),
-      deadLetters: await operator.deadLetters(),
-      reconcile: await operator.reconcile(),
-      audit: operator.audit(),
-      trace: await operator.trace(null), // the api has no way to the admin port of the broker
-      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health }),
-      exposition: () => registry.metrics(),
-      metrics: createHttpMetrics(registry),
-      log,
-      onBug: fail,
-    },
-    config.http,
-  );
-  const { port } = await server.listen();
+  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health });
+  const services: HttpServices = {
+    auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
+    ...admission.services,
+    snapshots,
+    gate: points.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
+    getPurchase: new GetPurchase(waiting, pollMaxMs),
+    followPurchase,
+    streamTimes,
+    getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
+    findOrder: (orderId) => orders.findOrder(orderId),
+    getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
+    payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
+    cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
+    orderSearch: operator.orderSearch(),
+    refunds,
+    refundsOf: (orderId) => refunds.refundsOf(orderId),
+    webhook: webhookOf(config.payment, moves),
+    sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
+    currency: config.sale.currency,
+    editor: await operator.saleEditor(),
+    plan: (withinMs) => operator.plan(withinMs),
+    reshard: (saleId, order) => operator.reshard(saleId, order),
+    deadLetters: await operator.deadLetters(),
+    reconcile: await operator.reconcile(),
+    audit: operator.audit(),
+    trace: await operator.trace(null), // the api has no way to the admin port of the broker
+    ready,
+    isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
+    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    metrics: createHttpMetrics(registry),
+    log,
+    onBug: fail,
+  };
+  const lifecycle = newLifecycle();
+  const operators = createOperatorsServer(services, lifecycle, { ...config.http, ...config.operators });
+  const buyers = createBuyersServer(services, lifecycle, config.http);
+  const { port: operatorsPort } = await operators.listen(); // first: where its port is taken, no buyer has come yet
+  const { port } = await buyers.listen();
 
   return {
-    ready: `api listens on http://${config.http.host}:${port}`,
-    facts: { port },
+    ready: `api listens on http://${config.http.host}:${port}, for operators on http://${config.operators.host}:${operatorsPort}`,
+    facts: { port, operatorsPort },
     async stop(): Promise<void> {
-      await server.drain(config.http.drainMs);
+      await buyers.drain(config.http.drainMs);
+      await operators.drain(Math.min(OPERATORS_DRAIN_MS, config.http.drainMs));
       await Promise.all([operator, notifications, path, admission].map((part) => part.close()));
       await redis.close();
       await mysql.close();

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
+import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
@@ -51,7 +52,10 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   });
 
   const probe = await startProbeServer(
-    { ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }), metrics: () => registry.metrics() },
+    {
+      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }),
+      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    },
     config.keeperMetrics,
   );
   const stopping = new AbortController();

@@ -1,5 +1,6 @@
 import type { Section } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
+import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { ReadyReport } from '../http/services.js';
@@ -10,6 +11,7 @@ import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
+import { systemClock } from './system-clock.js';
 
 /**
  * Connects to Redis, and refuses one that must not hold stock: it evicts, keeps no log, or its clock is wrong.
@@ -57,7 +59,6 @@ export function createReadiness(servers: {
   readonly minter?: Pick<OrderIdMinter, 'problem'>;
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, health, minter } = servers;
-  let underWay: Promise<ReadyReport> | null = null;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
       probeRedisWrites(redis),
@@ -79,10 +80,5 @@ export function createReadiness(servers: {
     }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
-  return () => {
-    underWay ??= ask().finally(() => {
-      underWay = null;
-    });
-    return underWay;
-  };
+  return recent(ask, 0, systemClock);
 }

@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
+import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
@@ -81,7 +82,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     {
       // one broker serves both consumers
       ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter }),
-      metrics: () => registry.metrics(),
+      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     },
     config.workerMetrics,
   );

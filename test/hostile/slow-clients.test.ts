@@ -78,9 +78,10 @@ describe('slow HTTP clients', () => {
   });
 
   it('when a client never reads its answer, then its connection is closed [S7]', async () => {
-    fake = new FakeServices({ exposition: () => Promise.resolve('x'.repeat(20_000_000)) });
+    const metricsPage = { isFor: () => true, read: () => Promise.resolve('x'.repeat(20_000_000)) };
+    fake = new FakeServices({ metricsPage });
     await start({ stalledTimeoutMs: 100 });
-    const client = await RawClient.to(server.port);
+    const client = await RawClient.to(server.operatorsPort);
     client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
     client.socket.pause();
     await new Promise((resolve) => setTimeout(resolve, 1000));

@@ -14,7 +14,8 @@ import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { createAuthenticator } from '../../src/http/auth.js';
-import { createHttpServer } from '../../src/http/server.js';
+import { newLifecycle } from '../../src/http/answer.js';
+import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
@@ -104,7 +105,7 @@ export class HostileWorld extends ReconcileWorld {
     error: (...line) => this.#note(line),
   };
 
-  async start(): Promise<{ port: number; stop: () => Promise<void> }> {
+  async start(): Promise<{ port: number; operatorsPort: number; stop: () => Promise<void> }> {
     for (const saleId of [QUIET_SALE, BUSY_SALE, MOVED_SALE]) {
       const closesAtMs = this.clock.nowMs() + 10 * 365 * 86_400_000;
       await this.openSale({ saleId, stock: UNITS, limitPerBuyer: UNITS, closesAtMs });
@@ -120,16 +121,20 @@ export class HostileWorld extends ReconcileWorld {
       detail: 'not JSON',
       attempts: 1,
     });
-    const server = createHttpServer(this.#services(), {
+    const options = {
       port: 0,
       host: '127.0.0.1',
       maxConnections: 10_000,
       headersTimeoutMs: 200,
       requestTimeoutMs: 400,
       keepAliveTimeoutMs: 5000,
-    });
-    const { port } = await server.listen();
-    return { port, stop: () => server.drain(0) };
+      requestsPerSecond: 100_000,
+    };
+    const [services, lifecycle] = [this.#services(), newLifecycle()];
+    const buyers = createBuyersServer(services, lifecycle, options);
+    const operators = createOperatorsServer(services, lifecycle, options);
+    const [{ port }, { port: operatorsPort }] = await Promise.all([buyers.listen(), operators.listen()]);
+    return { port, operatorsPort, stop: async () => void (await Promise.all([buyers.drain(0), operators.drain(0)])) };
   }
 
   /** The newest order there is; 1 while there is none. */
@@ -238,7 +243,8 @@ export class HostileWorld extends ReconcileWorld {
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
-      exposition: () => this.registry.metrics(),
+      isReady: () => Promise.resolve(true),
+      metricsPage: { isFor: () => true, read: () => this.registry.metrics() },
       metrics: createHttpMetrics(this.registry),
       log: this.log,
       onBug: (error) => void this.#wrong('bug', error),

@@ -25,8 +25,8 @@ describe('rules over two apis', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [apis[0].url]);
   const admin = (): string => buyersOf('1').token('root', ['admin']);
   const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.status}`;
-  const versionIn = async ({ probeUrl }: Program): Promise<number> => {
-    const { text } = await ask(`${probeUrl}/metrics`);
+  const versionIn = async ({ operatorsUrl }: Program): Promise<number> => {
+    const { text } = await ask(`${operatorsUrl}/metrics`);
     return Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(text)?.[1]);
   };
   const inForce = (version: number): Promise<void> =>
@@ -36,10 +36,10 @@ describe('rules over two apis', () => {
       IN_FORCE_MS,
     );
   const newest = async (): Promise<number> =>
-    Number((await ask(`${apis[0].url}/admin/v1/rules`, { token: admin() })).json.version);
+    Number((await ask(`${apis[0].operatorsUrl}/admin/v1/rules`, { token: admin() })).json.version);
   async function publish(rules: object): Promise<void> {
     const body = { version: await newest(), rules };
-    const answer = await ask(`${apis[0].url}/admin/v1/rules`, { method: 'PUT', token: admin(), body });
+    const answer = await ask(`${apis[0].operatorsUrl}/admin/v1/rules`, { method: 'PUT', token: admin(), body });
     expect(answer.status, answer.text).to.equal(200);
     await inForce(Number(answer.json.version));
   }

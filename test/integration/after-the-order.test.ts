@@ -40,8 +40,8 @@ describe('what follows from an order, with two keepers at once', () => {
   const statesOf = (orderIds: readonly string[]): Promise<Map<string, OrderState>> =>
     createOrderStates(system.stack.mysql).statesOf(orderIds);
   const metric = async (name: string): Promise<number> => {
-    const counts = keepers.map(async ({ probeUrl }) => {
-      const { text } = await ask(`${probeUrl}/metrics`);
+    const counts = keepers.map(async ({ operatorsUrl }) => {
+      const { text } = await ask(`${operatorsUrl}/metrics`);
       return Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')}[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
     });
     return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
@@ -125,8 +125,8 @@ describe('what follows from an order, with two keepers at once', () => {
   });
 
   it('publishes what the outbox holds, for an alert', async () => {
-    for (const { probeUrl } of keepers) {
-      const { text } = await ask(`${probeUrl}/metrics`);
+    for (const { operatorsUrl } of keepers) {
+      const { text } = await ask(`${operatorsUrl}/metrics`);
       for (const kind of ['batch_recorded', 'orders_moved', 'release']) {
         expect(text).to.match(new RegExp(`^seckill_outbox_undone_rows\\{kind="${kind}"[^}]*\\} \\d+$`, 'm'));
         expect(text).to.match(new RegExp(`^seckill_outbox_oldest_seconds\\{kind="${kind}"[^}]*\\} [\\d.]+$`, 'm'));

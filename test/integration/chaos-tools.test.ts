@@ -67,7 +67,7 @@ describe('samples of a program in a soak', () => {
   });
   const addressOf = (server: Server): AddressInfo => server.address() as AddressInfo;
   const sample = async (pid: number) => {
-    const program = { name: 'api', pid, probeUrl: `http://127.0.0.1:${addressOf(metrics).port}` } as Program;
+    const program = { name: 'api', pid, operatorsUrl: `http://127.0.0.1:${addressOf(metrics).port}` } as Program;
     return samplePrograms({ running: () => [{ program, ageMs: 5 }] });
   };
   const hasInbound = (count: number): Promise<void> =>

@@ -38,7 +38,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const dlq = (...args: string[]): Promise<CommandEnd> => runCommand(['dlq', ...args], system.stack.env);
   const onDeadLetter = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
-    ask(`${api.url}/admin/v1/dead-letters${path}`, { method, token: admin, timeoutMs: 30_000 });
+    ask(`${api.operatorsUrl}/admin/v1/dead-letters${path}`, { method, token: admin, timeoutMs: 30_000 });
   const count = async (sql: string, ...values: string[]): Promise<number> => {
     const [row] = await system.stack.mysql.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${sql}`, values);
     return Number(row?.n);

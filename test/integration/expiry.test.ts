@@ -34,7 +34,7 @@ describe('unpaid orders', () => {
     expect(tookMs).to.be.lessThan(BACK_WITHIN_MS);
     await expectAllBack(stack, saleId, ORDERS);
     await until('the keeper says so', async () => {
-      const { text } = await ask(`${keeper.probeUrl}/metrics`);
+      const { text } = await ask(`${keeper.operatorsUrl}/metrics`);
       const metric = (name: string, label = ''): number =>
         Number(new RegExp(`^${name}\\{${label}[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
       const overdue = metric('seckill_overdue', 'state="pending_payment"');

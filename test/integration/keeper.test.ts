@@ -24,7 +24,7 @@ describe('the keeper mends what a death left behind', () => {
 
   const store = () => createStockStore(system.stack.redis, silentLog);
   const metric = async (name: string): Promise<number> => {
-    const { text } = await ask(`${keeper.probeUrl}/metrics`);
+    const { text } = await ask(`${keeper.operatorsUrl}/metrics`);
     return Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
   };
 

@@ -117,10 +117,10 @@ describe('examples/order-events, run as its page says', () => {
     ]);
 
     const admin = buyers.token('root', ['admin']);
-    const lines = await ask(`${api.url}/admin/v1/orders/export?sale=${saleId}&format=jsonl`, { token: admin });
+    const lines = await ask(`${api.operatorsUrl}/admin/v1/orders/export?sale=${saleId}&format=jsonl`, { token: admin });
     expect(JSON.parse(lines.text)).to.deep.include({ orderId, userId: 'ann', metadata, state: 'paid' });
     const { stdout } = await runCommand(['orders', 'export', '--sale', saleId], system.stack.env);
-    const csv = await ask(`${api.url}/admin/v1/orders/export?sale=${saleId}`, { token: admin });
+    const csv = await ask(`${api.operatorsUrl}/admin/v1/orders/export?sale=${saleId}`, { token: admin });
     expect(csv.text, 'the command exports the same').to.equal(stdout);
     expect(await example.stop(), example.stderr).to.equal(0);
     await expectInvariants(system.stack, saleId);

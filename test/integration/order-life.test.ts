@@ -122,9 +122,12 @@ describe('the life of an order', () => {
     const refund = { amountCents: 1250, state: 'refunded', reason: 'order_cancelled' };
     expect((await buyers.order('ann', orderId)).json.refunds).to.deep.equal([refund]);
     const admin = createTokenSigner(system.stack.env.JWT_SECRET)({ userId: 'boss', roles: ['admin'], ttlMs: 60_000 });
-    const repeat = await ask(`${api.url}/admin/v1/refunds/${paymentId}/done`, { method: 'POST', token: admin });
+    const repeat = await ask(`${api.operatorsUrl}/admin/v1/refunds/${paymentId}/done`, {
+      method: 'POST',
+      token: admin,
+    });
     expect(brief(repeat)).to.equal('409 wrong_state');
-    const audit = await ask(`${api.url}/admin/v1/audit?subject=refund:${paymentId}`, { token: admin });
+    const audit = await ask(`${api.operatorsUrl}/admin/v1/audit?subject=refund:${paymentId}`, { token: admin });
     expect((audit.json.entries as { action: string }[]).map(({ action }) => action)).to.deep.equal(['refund.taken_on']);
   });
 });

@@ -29,10 +29,10 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   const newSale = async (parts: SaleParts): Promise<string> => (await openSale(system.stack, parts)).saleId;
 
   const asAdmin = (method: 'GET' | 'PUT', body?: object): Promise<Answer> =>
-    ask(`${one.url}/admin/v1/rules`, { method, token: tokenOf('root', ['admin']), body });
+    ask(`${one.operatorsUrl}/admin/v1/rules`, { method, token: tokenOf('root', ['admin']), body });
   const put = async (rules: object): Promise<Answer> =>
     asAdmin('PUT', { version: (await asAdmin('GET')).json.version, rules });
-  const metricsOf = async ({ probeUrl }: Program): Promise<string> => (await ask(`${probeUrl}/metrics`)).text;
+  const metricsOf = async ({ operatorsUrl }: Program): Promise<string> => (await ask(`${operatorsUrl}/metrics`)).text;
   const versionIn = async (api: Program): Promise<number> =>
     Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec(await metricsOf(api))?.[1]);
   /** Puts rules in force in both processes. */
@@ -182,7 +182,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   });
 
   it('the routes are documented', async () => {
-    const { json } = await ask(`${one.url}/openapi.json`);
+    const { json } = await ask(`${one.operatorsUrl}/openapi/buyers.json`);
     expect(json.paths).to.include.keys(
       '/v1/sales/{saleId}/queue',
       '/v1/sales/{saleId}/queue/{ticket}',

@@ -45,7 +45,7 @@ describe('a waiting buyer, at two api processes', () => {
     expect((await ask(url, { method: 'POST', token: buyers.token(userId) })).status).to.equal(200);
   };
   const foundByNotification = async (api: Program): Promise<number> => {
-    const { text } = await ask(`${api.url}/metrics`);
+    const { text } = await ask(`${api.operatorsUrl}/metrics`);
     return Number(/^seckill_awaited_changes_total\{found_by="notification"[^}]*\} (\S+)$/m.exec(text)?.[1] ?? 0);
   };
 
@@ -110,7 +110,7 @@ describe('a waiting buyer, at two api processes', () => {
     const stream = await listen(buyers, 'ann', first);
     await until('it has begun', () => stream.eventNames.length > 0); // with `pending`, or with `ordered` if the worker was quick
     const streams = async (): Promise<string | undefined> =>
-      /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.url}/metrics`)).text)?.[1];
+      /^seckill_event_streams\{[^}]*\} (\S+)$/m.exec((await ask(`${first.operatorsUrl}/metrics`)).text)?.[1];
     await until('it is counted', async () => (await streams()) === '1');
     const startedMs = Date.now();
     const stopped = first.stop();

@@ -57,7 +57,7 @@ describe('reconcile and compensation', () => {
   const cli = (...args: string[]): Promise<CommandEnd> =>
     runCommand(['reconcile', ...args], { ...system.stack.env, ...TIMES } as never);
   const call = (method: 'GET' | 'POST', path: string): Promise<Answer> =>
-    ask(`${api.url}/admin/v1/reconcile${path}`, { method, token: admin, timeoutMs: 30_000 });
+    ask(`${api.operatorsUrl}/admin/v1/reconcile${path}`, { method, token: admin, timeoutMs: 30_000 });
   const reconcile = async (saleId: string, apply = false): Promise<Ran> => {
     const answer = await call('POST', `/sales/${saleId}${apply ? '?apply=true' : ''}`);
     const { findings = [], jobs = [] } = answer.json as { findings?: Found[]; jobs?: Record<string, string>[] };

@@ -68,7 +68,7 @@ describe('repair of a sale that Redis has lost', () => {
     expect(figures).to.include({ sold: 5, rows: 5, unitsLeft: 5, failedRows: 0 });
     const full = await expectInvariants(system.stack, scarce.saleId, few.opLog);
     expect(full).to.include({ sold: 4, rows: 5, unitsLeft: 0, failedRows: 1 });
-    const { text } = await ask(`${keeper.probeUrl}/metrics`);
+    const { text } = await ask(`${keeper.operatorsUrl}/metrics`);
     expect(text).to.match(/^seckill_sale_repairs_total\{result="repaired".*\} [1-9]/m);
     expect(text).to.match(/^seckill_sales_in_repair\{sales="live".*\} \d/m);
   });

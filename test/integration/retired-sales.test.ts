@@ -37,7 +37,9 @@ describe('retired sales', () => {
       await until('it is ordered', async () => (await buyers.status(user)).json.status === 'ordered');
     const before = (await buyers.status('r1')).json;
     const token = buyers.token('root', ['admin']);
-    expect((await ask(`${api.url}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status).to.equal(200);
+    expect(
+      (await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token })).status,
+    ).to.equal(200);
 
     await sql('UPDATE sales SET closed_at = closed_at - INTERVAL 8 DAY WHERE id = ?', saleId);
     await until('it is retired', async () => (await stateOf(saleId)) === 'begun', 30_000);
@@ -55,9 +57,9 @@ describe('retired sales', () => {
     expect((await buyers.order('r1', String(before.orderId))).status).to.equal(200);
     const page = await ask(`${api.url}/v1/sales/${saleId}`, { token: buyers.token('r1') });
     expect([page.status, page.json.state]).to.deep.equal([200, 'closed']);
-    const shown = await ask(`${api.url}/admin/v1/sales/${saleId}`, { token });
+    const shown = await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}`, { token });
     expect(shown.json.retiredAt).to.be.a('string');
-    const closed = await ask(`${api.url}/admin/v1/sales/${saleId}/close`, { method: 'POST', token });
+    const closed = await ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/close`, { method: 'POST', token });
     expect(closed.status, 'again').to.equal(200);
 
     // A buyer who cancels now changes MySQL alone.
@@ -92,7 +94,7 @@ describe('retired sales', () => {
     expect([repeated?.status, repeated?.json.orderId], 'no second order').to.deep.equal([200, order]);
     expect((await buyers.move('cancel', 'r1', order))?.status, 'it is paid').to.equal(409);
     expect((await buyers.move('cancel', 'r3', await orderIdOf('r3')))?.status).to.equal(200);
-    const exported = await ask(`${api.url}/admin/v1/orders?sale=${saleId}`, { token });
+    const exported = await ask(`${api.operatorsUrl}/admin/v1/orders?sale=${saleId}`, { token });
     expect((exported.json.orders as unknown[]).length, 'across both').to.equal(users.length);
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });

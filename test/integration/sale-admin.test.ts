@@ -17,7 +17,7 @@ describe('administration of sales over HTTP', () => {
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const brief = (answer: Answer | null): string => `${answer?.status} ${answer?.json.code ?? answer?.json.state}`;
   const post = (path: string, body?: unknown, token = admin): Promise<Answer> =>
-    ask(`${api.url}/admin/v1/sales${path}`, { method: 'POST', token, body });
+    ask(`${api.operatorsUrl}/admin/v1/sales${path}`, { method: 'POST', token, body });
   const newSale = {
     sku: 'desk-1',
     title: 'Ein Ding für 5 €',
@@ -65,7 +65,7 @@ describe('administration of sales over HTTP', () => {
 
     const figures = await expectInvariants(system.stack, String(saleId), buyers.opLog);
     expect(figures).to.include({ stock: 3, sold: 2, unitsLeft: 1 });
-    const shown = await ask(`${api.url}/admin/v1/sales/${String(saleId)}`, { token: admin });
+    const shown = await ask(`${api.operatorsUrl}/admin/v1/sales/${String(saleId)}`, { token: admin });
     expect(shown.json).to.include({ saleId, state: 'closed', sold: 2 });
   });
 
@@ -91,7 +91,7 @@ describe('administration of sales over HTTP', () => {
   it('is refused without the role [S5]', async () => {
     const saleId = await create();
     for (const [path, body] of [['', newSale] as const, [`/${saleId}/warm`] as const]) {
-      const nobody = await ask(`${api.url}/admin/v1/sales${path}`, { method: 'POST', body });
+      const nobody = await ask(`${api.operatorsUrl}/admin/v1/sales${path}`, { method: 'POST', body });
       expect(brief(nobody)).to.equal('401 unauthorized');
       expect(nobody.headers['www-authenticate']).to.match(/^Bearer/);
       expect(brief(await post(path, body, buyersOf(saleId).token('ann')))).to.equal('403 role_needed');

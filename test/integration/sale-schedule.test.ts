@@ -25,7 +25,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
 
   const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
   const call = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<Answer> =>
-    ask(`${api.url}/admin/v1${path}`, { method, token: admin, body });
+    ask(`${api.operatorsUrl}/admin/v1${path}`, { method, token: admin, body });
   const iso = (fromNowMs: number): string => new Date(Date.now() + fromNowMs).toISOString();
   const newSale = (sku: string, opensMs: number, closesMs: number) => ({
     ...{ sku, title: 'A thing', priceCents: 500, currency: 'USD', stock: 5, limitPerBuyer: 1 },
@@ -80,7 +80,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
     await system.stack.redis.redis.set(`sk:{${saleId}:0}:stock`, '4');
     await system.stack.mysql.execute("UPDATE sales SET state = 'warm' WHERE id = ?", [saleId]);
     const metric = async (): Promise<string[]> =>
-      Promise.all(keepers.map(async ({ probeUrl }) => (await ask(`${probeUrl}/metrics`)).text));
+      Promise.all(keepers.map(async ({ operatorsUrl }) => (await ask(`${operatorsUrl}/metrics`)).text));
     const named = new RegExp(`^seckill_sale_not_ready\\{[^}]*sale="${saleId}"[^}]*\\} [12]$`, 'm');
     await until('both keepers name it', async () => (await metric()).every((text) => named.test(text)), 15_000);
     const plan = await call('GET', '/sale-plan');

@@ -43,7 +43,7 @@ describe('trace of a purchase', () => {
   const seckill = (...args: string[]): Promise<CommandEnd> => runCommand(args, system.stack.env);
   const byHttp = async (id: string, query = ''): Promise<{ status: number; traces: Trace[]; detail: unknown }> => {
     const token = buyersOf('1').token('root', ['admin']);
-    const { status, json } = await ask(`${api.url}/admin/v1/requests/${id}${query}`, { token });
+    const { status, json } = await ask(`${api.operatorsUrl}/admin/v1/requests/${id}${query}`, { token });
     return { status, traces: (json.purchases ?? []) as Trace[], detail: json.detail };
   };
   const words = ({ steps }: Trace): string[] => steps.map(({ what }) => what);
@@ -161,11 +161,12 @@ describe('trace of a purchase', () => {
   it('what an admin and what a command does to a sale is audited in their names', async () => {
     const token = buyersOf('1').token('root', ['admin']);
     const { saleId } = await openSale(system.stack);
-    const post = (verb: string) => ask(`${api.url}/admin/v1/sales/${saleId}/${verb}`, { method: 'POST', token });
+    const post = (verb: string) =>
+      ask(`${api.operatorsUrl}/admin/v1/sales/${saleId}/${verb}`, { method: 'POST', token });
     expect((await post('pause')).status).to.equal(200);
     expect((await post('resume')).status).to.equal(200);
     expect((await seckill('sale', 'close', saleId)).code).to.equal(0);
-    const { json } = await ask(`${api.url}/admin/v1/audit?subject=sale:${saleId}&limit=3`, { token });
+    const { json } = await ask(`${api.operatorsUrl}/admin/v1/audit?subject=sale:${saleId}&limit=3`, { token });
     const entries = json.entries as { actor: string; action: string; before: unknown; after: unknown }[];
     expect(entries.map(({ actor, action }) => `${actor} ${action}`)).to.deep.equal([
       `${userInfo().username} sale.closed`,

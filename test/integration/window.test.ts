@@ -52,7 +52,7 @@ describe('the window of a sale', () => {
     const ending = await openSale(system.stack, { opensAtMs: nowMs - 60_000, closesAtMs: nowMs + 60_000 });
     const over = await openSale(system.stack, { opensAtMs: nowMs - 120_000, closesAtMs: nowMs - 60_000 });
     const skewOf = async (): Promise<number> => {
-      const page = await fetch(`${api.url}/readyz`).then((response) => response.text());
+      const page = await fetch(`${api.operatorsUrl}/readyz`).then((response) => response.text());
       return Number(/clock skew (-?\d+) ms/.exec(page)?.[1]);
     };
     for (const [signal, skewMs] of [['SIGUSR2', 300_000] as const, ['SIGWINCH', -300_000] as const]) {

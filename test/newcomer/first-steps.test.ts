@@ -77,10 +77,11 @@ describe('the first steps of a newcomer', function () {
 
   it('the commands of the documentation that need only this system do what they say', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
+    const [, operatorsHost = ''] = /^Metrics: http:\/\/([^/]+)/m.exec(output) ?? [];
     const commands = documentedCommands()
       .map(({ text }) => text)
       .filter((text) => RUN_HERE.some((row) => isCoveredBy(row, text)))
-      .map((text) => text.replace(/(127\.0\.0\.1|localhost):8080/, host));
+      .map((text) => text.replace(/(127\.0\.0\.1|localhost):8080/, host).replace('localhost:9103', operatorsHost));
     const startedCpu = process.cpuUsage();
     const printed = await runInShell([...new Set(commands)], openStack({ dir }).env());
     const { user, system: kernel } = process.cpuUsage(startedCpu);

@@ -45,7 +45,10 @@ describe('overload: two apis', () => {
   afterEach(() => publish({}));
 
   const admin = (path: string, body?: object): Promise<Answer> =>
-    ask(`${apis[0].url}/admin/v1/${path}`, { token, ...(body === undefined ? {} : { method: 'PUT' as const, body }) });
+    ask(`${apis[0].operatorsUrl}/admin/v1/${path}`, {
+      token,
+      ...(body === undefined ? {} : { method: 'PUT' as const, body }),
+    });
 
   async function publish(rules: object): Promise<void> {
     const { version } = (await admin('rules')).json;
@@ -98,7 +101,7 @@ describe('overload: two apis', () => {
     await admin('switches/purchase', { level: 'L0' });
     await until('purchases are taken', async () => (await buyers.buy('ann'))?.status === 202);
 
-    const { json } = await ask(`${apis[1].url}/admin/v1/audit?subject=rules:entry&limit=1`, { token });
+    const { json } = await ask(`${apis[1].operatorsUrl}/admin/v1/audit?subject=rules:entry&limit=1`, { token });
     expect((json.entries as object[])[0]).to.deep.include({ actor: 'boss', action: 'rules.published' });
     await expectInvariants(system.stack, saleId, buyers.opLog);
   });

@@ -1,8 +1,8 @@
 import type { Key } from './key.js';
-import { http, auth, admission, gate, sale, batch } from './sections/api.js';
+import { http, operators, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
-import { workerMetrics, keeperMetrics, failPoint, log } from './sections/process.js';
+import { workerMetrics, keeperMetrics, metrics, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { redis, rocketmq, mysql } from './sections/servers.js';
 
@@ -12,6 +12,7 @@ import { redis, rocketmq, mysql } from './sections/servers.js';
  */
 export const SCHEMA = {
   http,
+  operators,
   auth,
   admission,
   gate,
@@ -30,6 +31,7 @@ export const SCHEMA = {
   reconcile,
   workerMetrics,
   keeperMetrics,
+  metrics,
   failPoint,
   log,
 } as const;
@@ -45,6 +47,7 @@ export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
     'http',
+    'operators',
     'auth',
     'admission',
     'gate',
@@ -58,10 +61,11 @@ export const PROGRAM_SECTIONS = {
     'keeper',
     'repair',
     'reconcile',
+    'metrics',
     'failPoint',
     'log',
   ],
-  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'workerMetrics', 'failPoint', 'log'],
+  worker: ['redis', 'rocketmq', 'worker', 'mysql', 'order', 'workerMetrics', 'metrics', 'failPoint', 'log'],
   keeper: [
     'gate',
     'redis',
@@ -73,6 +77,7 @@ export const PROGRAM_SECTIONS = {
     'mysql',
     'payment',
     'keeperMetrics',
+    'metrics',
     'failPoint',
     'log',
   ],

@@ -1,4 +1,4 @@
-import type { Route } from '../route.js';
+import type { Listener, Route } from '../route.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from './admin-sales.js';
 import { listAudit } from './audit.js';
 import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from './dead-letters.js';
@@ -6,7 +6,7 @@ import { exportOrders } from './export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from './find-orders.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
 import { paymentWebhook } from './payment-webhook.js';
-import { healthz, metrics, openapi, readyz } from './probes.js';
+import { healthz, metrics, openapiDocuments, readiness, readyz } from './probes.js';
 import { purchase } from './purchase.js';
 import { purchaseEvents, purchaseStatus } from './purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from './queue.js';
@@ -19,7 +19,7 @@ import { cancelSale, deleteSale, editSale } from './edit-sale.js';
 import { readSalePlan } from './sale-plan.js';
 import { tracePurchase } from './traces.js';
 
-/** Every route, in the order of the document. */
+/** Every route, in the order of the documents. `readyz` and `readiness` have one address on two listeners. */
 export const ROUTES: readonly Route[] = [
   purchase,
   purchaseStatus,
@@ -66,6 +66,11 @@ export const ROUTES: readonly Route[] = [
   tracePurchase,
   healthz,
   readyz,
+  readiness,
   metrics,
-  openapi,
+  ...openapiDocuments,
 ];
+
+/** Those that a listener serves. */
+export const routesOf = (listener: Listener): readonly Route[] =>
+  ROUTES.filter(({ asks }) => asks.listeners.includes(listener));

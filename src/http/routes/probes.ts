@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { json, text as textAnswer } from '../answer.js';
-import { defineRoute } from '../route.js';
+import { json, problem, text as textAnswer } from '../answer.js';
+import { METRICS_TYPE } from '../metrics-page.js';
+import { defineRoute, type Listener } from '../route.js';
 import type { ReadyReport } from '../services.js';
 import { text } from '../schemas.js';
 
@@ -12,17 +13,16 @@ export const healthz = defineRoute({
   label: 'probe',
   operationId: 'healthz',
   summary: 'Is the process alive?',
-  access: 'none',
+  access: 'liveness',
   endpoint: null,
   answers: { 200: { description: 'it is', schema: z.object({ status: z.literal('alive') }) } },
   problems: [],
   handle: () => json(200, 'alive', { status: 'alive' }),
 });
 
-const ready = z
-  .object({ ready: z.boolean(), dependencies: z.array(z.object({ name: text, ok: z.boolean(), detail: text })) })
-  .meta({ id: 'Ready' });
+const yesOrNo = z.object({ ready: z.boolean() }).meta({ id: 'IsReady' });
 
+/** Whoever reaches buyers reads this answer, so it names neither servers nor reasons. */
 export const readyz = defineRoute({
   method: 'get',
   path: '/readyz',
@@ -32,8 +32,31 @@ export const readyz = defineRoute({
   access: 'none',
   endpoint: null,
   answers: {
-    200: { description: 'send traffic', schema: ready },
-    503: { description: 'do not, and why', schema: ready },
+    200: { description: 'send traffic', schema: yesOrNo },
+    503: { description: 'do not', schema: yesOrNo },
+  },
+  problems: [],
+  async handle(_call, { lifecycle, isReady }) {
+    const ready = !lifecycle.draining && (await isReady());
+    return ready ? json(200, 'ready', { ready }) : json(503, 'not_ready', { ready });
+  },
+});
+
+const report = z
+  .object({ ready: z.boolean(), dependencies: z.array(z.object({ name: text, ok: z.boolean(), detail: text })) })
+  .meta({ id: 'Ready' });
+
+export const readiness = defineRoute({
+  method: 'get',
+  path: '/readyz',
+  label: 'probe',
+  operationId: 'readiness',
+  summary: 'Should the process get traffic, and why not?',
+  access: 'monitoring',
+  endpoint: null,
+  answers: {
+    200: { description: 'send traffic', schema: report },
+    503: { description: 'do not, and why', schema: report },
   },
   problems: [],
   async handle(_call, services) {
@@ -52,24 +75,37 @@ export const metrics = defineRoute({
   path: '/metrics',
   label: 'probe',
   operationId: 'metrics',
-  summary: 'Metrics for Prometheus.',
-  access: 'none',
+  summary: 'Metrics for Prometheus. Where METRICS_TOKEN is set, that is the bearer token it asks for.',
+  access: 'monitoring',
   endpoint: null,
   answers: { 200: { description: 'the Prometheus text format', type: 'text/plain' } },
-  problems: [],
-  handle: async (_call, { exposition }) =>
-    textAnswer(200, 'served', await exposition(), 'text/plain; version=0.0.4; charset=utf-8'),
+  problems: ['unauthorized'],
+  async handle({ req }, { metricsPage }) {
+    if (!metricsPage.isFor(req.headers.authorization)) {
+      return problem('unauthorized', { detail: 'A token is needed: METRICS_TOKEN of this program.' }, [
+        'WWW-Authenticate',
+        'Bearer',
+      ]);
+    }
+    return textAnswer(200, 'served', await metricsPage.read(), METRICS_TYPE);
+  },
 });
 
-export const openapi = defineRoute({
-  method: 'get',
-  path: '/openapi.json',
-  label: 'probe',
-  operationId: 'openapi',
-  summary: 'This document.',
-  access: 'none',
-  endpoint: null,
-  answers: { 200: { description: 'OpenAPI 3.1', schema: z.looseObject({ openapi: text }) } },
-  problems: [],
-  handle: (_call, { openapi }) => textAnswer(200, 'served', openapi, 'application/json'),
-});
+const openapiOf = (listener: Listener, summary: string) =>
+  defineRoute({
+    method: 'get',
+    path: `/openapi/${listener}.json`,
+    label: 'probe',
+    operationId: `openapi_${listener}`,
+    summary,
+    access: 'monitoring',
+    endpoint: null,
+    answers: { 200: { description: 'OpenAPI 3.1', schema: z.looseObject({ openapi: text }) } },
+    problems: [],
+    handle: (_call, { openapi }) => textAnswer(200, 'served', openapi(listener), 'application/json'),
+  });
+
+export const openapiDocuments = [
+  openapiOf('buyers', 'What the api serves to buyers and to the payment provider.'),
+  openapiOf('operators', 'What the api serves here: this document.'),
+];

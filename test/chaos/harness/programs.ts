@@ -31,7 +31,10 @@ const READY_TIMEOUT_MS = 60_000;
  */
 const HARNESS_ENV = {
   PORT: '0',
+  OPERATORS_PORT: '0',
   METRICS_PORT: '0',
+  METRICS_CACHE_MS: '0', // what a scenario reads is what it has just caused
+  OPERATORS_REQUESTS_PER_SECOND: '10000', // all come from one address
   LOG_LEVEL: 'info',
   WORKER_INVISIBLE_MS: '10000',
   MYSQL_QUERY_TIMEOUT_MS: '5000',
@@ -78,9 +81,9 @@ export class Program {
     return `http://127.0.0.1:${this.#facts.port}`;
   }
 
-  /** Where any program serves `/readyz` and `/metrics`. */
-  get probeUrl(): string {
-    return this.name === 'api' ? this.url : `http://127.0.0.1:${this.#facts.metricsPort}`;
+  /** Where any program serves `/readyz` with reasons and `/metrics`, and the api its admin routes too. */
+  get operatorsUrl(): string {
+    return `http://127.0.0.1:${this.#facts.operatorsPort ?? this.#facts.metricsPort}`;
   }
 
   get log(): string {
@@ -291,7 +294,7 @@ export async function startHealthyPrograms(programs: Programs): Promise<HealthyP
  */
 export async function readMetric(program: Program, name: string): Promise<number> {
   const [, wanted = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(name) ?? [];
-  const { text } = await ask(`${program.probeUrl}/metrics`);
+  const { text } = await ask(`${program.operatorsUrl}/metrics`);
   let sum = 0;
   for (const [, sample, has = '', value] of text.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)) {
     const fits = sample === wanted && labels.split(',').every((label) => has.includes(label));
@@ -302,10 +305,10 @@ export async function readMetric(program: Program, name: string): Promise<number
 
 /** What `/readyz` of a program says of a dependency that is not well; null while the program is ready. */
 export async function complaintOf(
-  { probeUrl }: Program,
+  { operatorsUrl }: Program,
   dependency: 'redis' | 'rocketmq' | 'mysql',
 ): Promise<string | null> {
-  const { status, json } = await ask(`${probeUrl}/readyz`);
+  const { status, json } = await ask(`${operatorsUrl}/readyz`);
   const parts = (json.dependencies ?? []) as { readonly name: string; readonly ok: boolean; readonly detail: string }[];
   const found = parts.find(({ name }) => name === dependency);
   return status === 503 && found?.ok === false ? found.detail : null;

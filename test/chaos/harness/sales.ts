@@ -78,7 +78,7 @@ export async function reconcileSale(
   { apply = false }: { readonly apply?: boolean } = {},
 ): Promise<Reconciled> {
   const token = createTokenSigner(env.JWT_SECRET)({ userId: ACTOR, roles: ['admin'], ttlMs: TTL_MS });
-  const url = `${api.url}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
+  const url = `${api.operatorsUrl}/admin/v1/reconcile/sales/${saleId}${apply ? '?apply=true' : ''}`;
   let { json } = await ask(url, { method: 'POST', token, timeoutMs: RECONCILE_TIMEOUT_MS });
   for (let tries = 1; json.code === 'reconcile_running' && tries < TRIES_MAX; tries++) {
     await sleep(RETRY_MS); // a keeper reconciles every sale when it starts

@@ -27,7 +27,7 @@ const GIVEN_UP_WITHIN_MS = 60_000;
 async function setWrong(context: ScenarioContext, api: Program, stepMs: number): Promise<void> {
   api.signal('SIGUSR2');
   const isReported = async (): Promise<boolean> => {
-    const { status, text } = await ask(`${api.url}/readyz`);
+    const { status, text } = await ask(`${api.operatorsUrl}/readyz`);
     const [, skewMs] = /clock skew (-?\d+) ms/.exec(text) ?? [];
     return status === 503 && Math.abs(Number(skewMs) - stepMs) < 1_000;
   };

@@ -75,8 +75,8 @@ const LAST_BUCKETS = 32;
 /** The keeper takes over soon; a lease has to be longer than one statement of MySQL. */
 const SHORT_LEASE = { REPAIR_LEASE_MS: '2000', MYSQL_QUERY_TIMEOUT_MS: '1500' };
 
-const reshard = (buyers: Buyers, { url }: Program, buckets: number): Promise<Answer | null> =>
-  ask(`${url}/admin/v1/sales/${buyers.saleId}/reshard`, {
+const reshard = (buyers: Buyers, { operatorsUrl }: Program, buckets: number): Promise<Answer | null> =>
+  ask(`${operatorsUrl}/admin/v1/sales/${buyers.saleId}/reshard`, {
     method: 'POST',
     token: buyers.token('chaos', ['admin']),
     body: { buckets },

@@ -178,8 +178,8 @@ const WRONG_TIME: Scenario = {
     broker.proxy.requestDelayMs = context.random.whole(50, 200); // precheck on one side of an edge, deduct on the other
     ahead.signal('SIGUSR2');
     behind.signal('SIGWINCH');
-    const isSkewed = async ({ url }: Program): Promise<boolean> =>
-      /clock skew -?(29|30)\d{4} ms/.test((await ask(`${url}/readyz`)).text);
+    const isSkewed = async ({ operatorsUrl }: Program): Promise<boolean> =>
+      /clock skew -?(29|30)\d{4} ms/.test((await ask(`${operatorsUrl}/readyz`)).text);
     await context.observed('both clocks are wrong', async () => (await isSkewed(ahead)) && (await isSkewed(behind)));
     // late enough for some purchases before it, however long the sale takes to warm
     const opensAtMs = Date.now() + context.random.whole(6000, 8000);
@@ -273,7 +273,7 @@ function secretsOf({ stack: { env } }: ScenarioContext): string[] {
 
 async function expectNoneLeaked(programs: readonly Program[], secrets: readonly string[]): Promise<void> {
   for (const program of programs) {
-    const { text: metrics } = await ask(`${program.probeUrl}/metrics`);
+    const { text: metrics } = await ask(`${program.operatorsUrl}/metrics`);
     expectTrue(metrics.includes('seckill_') && program.log.length > 0, `the ${program.name} has a log and metrics`);
     for (const secret of secrets) {
       expectTrue(!program.log.includes(secret), `the log of the ${program.name} holds ${secret.slice(0, 8)}…`);

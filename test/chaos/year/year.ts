@@ -491,7 +491,7 @@ export class Year {
     this.#running = await SoakPrograms.start(context, YEAR_ENV);
     const redisMs = await redisUp;
     const areReady = async (): Promise<boolean> =>
-      (await Promise.all(this.#running.running().map(({ program }) => ask(`${program.probeUrl}/readyz`)))).every(
+      (await Promise.all(this.#running.running().map(({ program }) => ask(`${program.operatorsUrl}/readyz`)))).every(
         ({ status }) => status === 200,
       );
     await until('every program is ready', areReady, RESTART_MAX_MS, 100);

@@ -24,7 +24,7 @@ describe('access to admin routes', () => {
   it('needs a token, else 401; and the role, exactly, else 403: no service is called [S5]', async () => {
     const expectRefusals = async ({ method, path }: Route): Promise<void> => {
       const ask = (): request.Test =>
-        request(server.url)
+        request(server.operatorsUrl)
           [method](path.replaceAll(/\{\w+\}/g, '7'))
           .send({});
       const { body } = await ask();

@@ -95,7 +95,7 @@ describe('admin sales', () => {
     expect(fake.bugs, 'no input of a client is reported as a bug').to.deep.equal([]);
   });
 
-  const post = (path: string): request.Test => request(server.url).post(path).set('authorization', admin);
+  const post = (path: string): request.Test => request(server.operatorsUrl).post(path).set('authorization', admin);
 
   it('when a sale is created, then 201 with the sale, and times and buckets are read right', async () => {
     const { body } = await post('/admin/v1/sales').send(NEW).expect(201).expect('location', '/admin/v1/sales/7');
@@ -132,7 +132,7 @@ describe('admin sales', () => {
     expect(refused.body).to.include({ code: 'sale_overlaps', detail: 'opensAt overlaps: sale 3 offers sku-1.' });
 
     fake.plan = [{ sale: planned, status: 'not_ready', missing: ['stock: gone'], warmsAtMs: AT_MS - 600_000 }];
-    const plan = await request(server.url).get('/admin/v1/sale-plan').set('authorization', admin).expect(200);
+    const plan = await request(server.operatorsUrl).get('/admin/v1/sale-plan').set('authorization', admin).expect(200);
     const warmsAt = '2029-12-31T23:50:00.000Z';
     const sale = { ...SALE_BODY, warmBefore: '10m' };
     expect(plan.body).to.deep.equal({ sales: [{ sale, status: 'not_ready', missing: ['stock: gone'], warmsAt }] });
@@ -193,7 +193,7 @@ describe('admin sales', () => {
     await send('text/plain', JSON.stringify(NEW)).expect(415);
     await send('application/json', ' '.repeat(4097)).expect(413).expect('connection', 'close');
     expect(created).to.deep.equal([]);
-    const client = await RawClient.to(server.port);
+    const client = await RawClient.to(server.operatorsPort);
     client.say(
       'POST /admin/v1/sales HTTP/1.1',
       'Host: x',
@@ -208,7 +208,7 @@ describe('admin sales', () => {
   });
 
   it('when sales are asked for, then all or one; an unknown one is 404', async () => {
-    const get = (path: string): request.Test => request(server.url).get(path).set('authorization', admin);
+    const get = (path: string): request.Test => request(server.operatorsUrl).get(path).set('authorization', admin);
     expect((await get('/admin/v1/sales').expect(200)).body).to.deep.equal({
       sales: [SALE_BODY, SALE_BODY],
       next: null,

@@ -123,12 +123,13 @@ describe('admission in front of the routes', () => {
   it('admins, probes and webhooks are never refused by it', async () => {
     admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
-    const { url } = server as Started;
-    await request(url)
+    const { url, operatorsUrl } = server as Started;
+    await request(operatorsUrl)
       .get('/admin/v1/sales')
       .set('authorization', bearer('boss', ['admin']))
       .expect(200);
-    for (const path of ['/healthz', '/readyz', '/metrics']) await request(url).get(path).expect(200);
+    for (const path of ['/healthz', '/readyz']) await request(url).get(path).expect(200);
+    for (const path of ['/healthz', '/readyz', '/metrics']) await request(operatorsUrl).get(path).expect(200);
     await request(url)
       .post('/v1/payments/webhook')
       .expect((res) => expect(res.status).not.to.equal(403));

@@ -28,7 +28,7 @@ describe('admin audit', () => {
   afterEach(() => server.stop());
 
   const get = (query: string): request.Test =>
-    request(server.url)
+    request(server.operatorsUrl)
       .get(`/admin/v1/audit${query}`)
       .set('authorization', bearer('boss', ['admin']));
 

@@ -71,9 +71,9 @@ describe('admin dead letters', () => {
   });
 
   const get = (path: string): request.Test =>
-    request(server.url).get(`/admin/v1/dead-letters${path}`).set('authorization', admin);
+    request(server.operatorsUrl).get(`/admin/v1/dead-letters${path}`).set('authorization', admin);
   const post = (path: string): request.Test =>
-    request(server.url).post(`/admin/v1/dead-letters${path}`).set('authorization', admin);
+    request(server.operatorsUrl).post(`/admin/v1/dead-letters${path}`).set('authorization', admin);
 
   it('a list of dead letters is a page without bodies, and where the next begins if it was full', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ deadLetters: [SUMMARY], next: null });

@@ -3,8 +3,8 @@ import { subscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isDeepStrictEqual } from 'node:util';
 import type { ProblemCode } from '../../../src/http/problem.js';
-import type { Route } from '../../../src/http/route.js';
-import { ROUTES } from '../../../src/http/routes/index.js';
+import type { Listener, Route } from '../../../src/http/route.js';
+import { routesOf } from '../../../src/http/routes/index.js';
 import { problemSchema } from '../../../src/http/schemas.js';
 
 /** What was answered and is not in the document of its route, as sentences. */
@@ -14,11 +14,11 @@ const undeclared: string[] = [];
 const OUTSIDE: ReadonlySet<string> = new Set(['method_not_allowed', 'bad_request']);
 
 /** Ports of the servers whose answers are checked: other tests of this process serve made-up answers. */
-const ports = new Set<number>();
+const ports = new Map<number, Listener>();
 
 /** Holds every answer of the server at this port against the route that it came from. @returns ends that */
-export function checkAnswersOf(port: number): () => void {
-  ports.add(port);
+export function checkAnswersOf(port: number, listener: Listener): () => void {
+  ports.set(port, listener);
   return () => ports.delete(port);
 }
 
@@ -28,7 +28,8 @@ after('every answer is in the document of its route: status, code, fields and ty
 
 subscribe('http.server.request.start', (message) => {
   const { request, response } = message as { request: IncomingMessage; response: ServerResponse };
-  const route = ports.has(request.socket.localPort ?? 0) ? routeOf(request) : undefined;
+  const listener = ports.get(request.socket.localPort ?? 0);
+  const route = listener === undefined ? undefined : routeOf(listener, request);
   if (route === undefined) return;
   const chunks: Buffer[] = [];
   const keep = (chunk: unknown, encoding: unknown): void => {
@@ -46,9 +47,9 @@ subscribe('http.server.request.start', (message) => {
   } as ServerResponse['end'];
 });
 
-function routeOf({ method, url = '' }: IncomingMessage): Route | undefined {
+function routeOf(listener: Listener, { method, url = '' }: IncomingMessage): Route | undefined {
   const path = url.split('?')[0] ?? '';
-  return ROUTES.find(
+  return routesOf(listener).find(
     (route) =>
       (route.method.toUpperCase() === method || (route.method === 'get' && method === 'HEAD')) &&
       new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
@@ -60,7 +61,7 @@ function check(route: Route, response: ServerResponse, body: string): void {
     const heading = `${route.method.toUpperCase()} ${route.path} answered ${response.statusCode}`;
     undeclared.push(`${heading}: ${what}: ${body.slice(0, 200)}`);
   };
-  if (body.includes('"urn:seckill:problem:')) {
+  if (response.statusCode >= 400 && body.includes('"urn:seckill:problem:')) {
     const read = problemSchema.safeParse(JSON.parse(body));
     if (!read.success || !isDeepStrictEqual(read.data, JSON.parse(body))) return wrong('no problem as documented');
     const { code } = read.data;

@@ -28,7 +28,7 @@ describe('changing sales over HTTP', () => {
   afterEach(() => server.stop());
   const admin = bearer('boss', ['viewer', 'admin']);
   const patch = (body: object, token = admin): request.Test =>
-    request(server.url).patch('/admin/v1/sales/7').set('authorization', token).send(body);
+    request(server.operatorsUrl).patch('/admin/v1/sales/7').set('authorization', token).send(body);
 
   it('PATCH: the change reaches the editor under the name of its operator, and the sale is answered', async () => {
     const body = { title: ' New ', stock: 5, closesAt: '2030-01-01T00:00:00Z' };
@@ -62,8 +62,8 @@ describe('changing sales over HTTP', () => {
 
   it('DELETE and cancel: what became of the sale, and why not', async () => {
     const end = {
-      delete: () => request(server.url).delete('/admin/v1/sales/7').set('authorization', admin),
-      cancel: () => request(server.url).post('/admin/v1/sales/7/cancel').set('authorization', admin),
+      delete: () => request(server.operatorsUrl).delete('/admin/v1/sales/7').set('authorization', admin),
+      cancel: () => request(server.operatorsUrl).post('/admin/v1/sales/7/cancel').set('authorization', admin),
     };
     for (const verb of ['delete', 'cancel'] as const) {
       ended = { outcome: verb === 'delete' ? 'deleted' : 'closed', sale: SALE };

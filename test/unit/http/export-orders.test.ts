@@ -62,11 +62,11 @@ describe('export of orders', () => {
     });
 
     const get = (path: string, authorization = ADMIN): Promise<Response> =>
-      fetch(server.url + path, { headers: { authorization } });
+      fetch(server.operatorsUrl + path, { headers: { authorization } });
     const full = (): ShownOrder[] => Array.from({ length: 1000 }, () => ORDER);
     /** A client that reads nothing until it is resumed. */
     async function deafClient(): Promise<Socket> {
-      const socket = connect(server.port, '127.0.0.1')
+      const socket = connect(server.operatorsPort, '127.0.0.1')
         .on('error', () => undefined)
         .pause();
       sockets.push(socket);
@@ -99,9 +99,9 @@ describe('export of orders', () => {
       expect(lines.headers.get('content-type')).to.equal('application/x-ndjson');
       expect(await lines.text()).to.equal(lineOf(ORDER, 'jsonl'));
       expect((await get(PATH, bearer())).status, 'a buyer').to.equal(403);
-      expect((await fetch(server.url + PATH, { method: 'HEAD', headers: { authorization: ADMIN } })).status).to.equal(
-        200,
-      );
+      expect(
+        (await fetch(server.operatorsUrl + PATH, { method: 'HEAD', headers: { authorization: ADMIN } })).status,
+      ).to.equal(200);
     });
 
     it('stops at its limit', async () => {
@@ -176,7 +176,8 @@ describe('export of orders', () => {
   it('an order of any buyer is found by its id', async () => {
     const fake = new FakeServices({ findOrder: async (orderId) => (orderId === '99' ? ORDER : null) });
     const server = await startServer(fake);
-    const get = (id: string) => fetch(`${server.url}/admin/v1/orders/${id}`, { headers: { authorization: ADMIN } });
+    const get = (id: string) =>
+      fetch(`${server.operatorsUrl}/admin/v1/orders/${id}`, { headers: { authorization: ADMIN } });
     expect(await (await get('99')).json()).to.deep.include({
       orderId: '99',
       userId: 'u1',

@@ -3,11 +3,14 @@ import type { ShownOrder } from '../../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
-import { createHttpServer, type HttpServerOptions } from '../../../src/http/server.js';
+import { newLifecycle } from '../../../src/http/answer.js';
+import { MetricsPage } from '../../../src/http/metrics-page.js';
+import { createBuyersServer, createOperatorsServer, type OperatorsServerOptions } from '../../../src/http/server.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { checkAnswersOf } from './declared-answers.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
@@ -35,13 +38,14 @@ export const ORDER: ShownOrder = {
 };
 
 /** Long enough for any machine; who tests them sets shorter ones. */
-const SERVER_OPTIONS: HttpServerOptions = {
+const SERVER_OPTIONS: OperatorsServerOptions = {
   port: 0,
   host: '127.0.0.1',
   maxConnections: 200,
   headersTimeoutMs: 15_000,
   requestTimeoutMs: 15_000,
   keepAliveTimeoutMs: 2000,
+  requestsPerSecond: 10_000,
 };
 
 /** Services whose answers a test sets, and what they were asked. */
@@ -114,7 +118,8 @@ export class FakeServices {
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
-      exposition: () => Promise.resolve('up 1\n'),
+      isReady: () => Promise.resolve(true),
+      metricsPage: new MetricsPage(() => Promise.resolve('up 1\n'), { token: '', cacheMs: 0 }, new ManualClock()),
       metrics: {
         answered: (route, code) => () => void this.counted.push(`${route} ${code}`),
         connectionDropped: () => void this.dropped++,
@@ -127,22 +132,33 @@ export class FakeServices {
 }
 
 export interface Started {
+  /** Where buyers are served. */
   readonly port: number;
   readonly url: string;
+  readonly operatorsPort: number;
+  readonly operatorsUrl: string;
   stop(): Promise<void>;
   drain(ms: number): Promise<void>;
 }
 
-/** The server as it runs in production. Every answer is held against the document of its route. */
-export async function startServer(fake: FakeServices, options: Partial<HttpServerOptions> = {}): Promise<Started> {
-  const server = createHttpServer(fake.services, { ...SERVER_OPTIONS, ...options });
-  const { port } = await server.listen();
-  const stopChecking = checkAnswersOf(port);
+/** Both servers as they run in production. Every answer is held against the document of its route. */
+export async function startServer(fake: FakeServices, options: Partial<OperatorsServerOptions> = {}): Promise<Started> {
+  const lifecycle = newLifecycle();
+  const buyers = createBuyersServer(fake.services, lifecycle, { ...SERVER_OPTIONS, ...options });
+  const operators = createOperatorsServer(fake.services, lifecycle, { ...SERVER_OPTIONS, ...options, port: 0 });
+  const { port } = await buyers.listen();
+  const { port: operatorsPort } = await operators.listen();
+  const checks = [checkAnswersOf(port, 'buyers'), checkAnswersOf(operatorsPort, 'operators')];
   const drain = async (ms: number): Promise<void> => {
-    await server.drain(ms);
-    stopChecking();
+    await buyers.drain(ms);
+    await operators.drain(0);
+    for (const stopChecking of checks) stopChecking();
   };
-  return { port, url: `http://127.0.0.1:${port}`, stop: () => drain(0), drain };
+  const urlOf = (at: number): string => `http://127.0.0.1:${at}`;
+  return {
+    ...{ port, url: urlOf(port), operatorsPort, operatorsUrl: urlOf(operatorsPort) },
+    ...{ stop: () => drain(0), drain },
+  };
 }
 
 export interface RawAnswer {

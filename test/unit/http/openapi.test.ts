@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { openapiOf } from '../../../src/http/openapi.js';
 import { PROBLEMS, type ProblemCode } from '../../../src/http/problem.js';
-import { ROUTES } from '../../../src/http/routes/index.js';
+import { ROUTES, routesOf } from '../../../src/http/routes/index.js';
 import { purchase, readWanted } from '../../../src/http/routes/purchase.js';
 
 interface Parameter {
@@ -25,72 +25,76 @@ interface Operation {
 }
 
 // The rules of `redocly lint` that a change here may break, without its 30 MB.
-describe('openapi', () => {
-  const document = openapiOf(ROUTES);
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      path,
-      method,
-      operation: operation as unknown as Operation,
-    })),
-  );
-
-  it('has one operation per route, with an id of its own, a summary, a tag that is described and a word on tokens', () => {
-    expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(
-      ROUTES.map(({ method, path }) => `${method} ${path}`),
+for (const listener of ['buyers', 'operators'] as const) {
+  describe(`openapi for ${listener}`, () => {
+    const [routes, document] = [routesOf(listener), openapiOf(listener)];
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({
+        path,
+        method,
+        operation: operation as unknown as Operation,
+      })),
     );
-    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).to.equal(ROUTES.length);
-    const tags = (document.tags as { name: string; description: string }[]).map(({ name }) => name);
-    for (const { path, operation } of operations) {
-      expect(operation.summary, path).to.match(/.\.$|\?$/);
-      expect(tags, path).to.include.members([...operation.tags]);
-      expect(operation.security, path).to.be.an('array');
-    }
-  });
 
-  it('points at schemas that are there, and has none that nothing points at', () => {
-    const named = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name);
-    expect([...new Set(named)]).to.have.members(Object.keys(document.components.schemas));
-    expect(JSON.stringify(document)).not.to.contain('$defs');
-  });
-
-  it('describes every parameter of a path, and each with a schema', () => {
-    for (const { path, operation } of operations) {
-      const described = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
-      expect(described, path).to.have.members([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
-      for (const { name, schema } of operation.parameters) expect(schema, `${path} ${name}`).not.to.deep.equal({});
-    }
-  });
-
-  it('has a success and a client error in every operation, and says of every response what it means', () => {
-    for (const { path, operation } of operations) {
-      const statuses = Object.keys(operation.responses);
-      expect(
-        statuses.some((status) => status.startsWith('2')),
-        path,
-      ).to.equal(true);
-      expect(
-        statuses.some((status) => status.startsWith('4')),
-        path,
-      ).to.equal(true);
-      for (const { description } of Object.values(operation.responses)) expect(description).to.have.length.above(3);
-    }
-  });
-
-  it('names, explains and shows every problem of a route, with Retry-After where it may be tried again', () => {
-    for (const route of ROUTES) {
-      const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
-      for (const code of route.codes) {
-        const { status, detail, retryAfterMs } = PROBLEMS[code];
-        const response = responses[String(status)] as Response;
-        expect(response.description, `${route.path} ${code}`).to.contain(`\`${code}\`: ${detail}`);
-        expect(response.content?.['application/problem+json']?.examples).to.have.property(code);
-        if (retryAfterMs !== null) expect(response.headers).to.have.property('Retry-After');
-        if (code === 'unauthorized') expect(response.headers).to.have.property('WWW-Authenticate');
+    it('has one operation per route, with an id of its own, a summary, a tag that is described and a word on tokens', () => {
+      expect(operations.map(({ method, path }) => `${method} ${path}`)).to.have.members(
+        routes.map(({ method, path }) => `${method} ${path}`),
+      );
+      expect(new Set(operations.map(({ operation }) => operation.operationId)).size).to.equal(routes.length);
+      const tags = (document.tags as { name: string; description: string }[]).map(({ name }) => name);
+      for (const { path, operation } of operations) {
+        expect(operation.summary, path).to.match(/.\.$|\?$/);
+        expect(tags, path).to.include.members([...operation.tags]);
+        expect(operation.security, path).to.be.an('array');
       }
-    }
-  });
+    });
 
+    it('points at schemas that are there, and has none that nothing points at', () => {
+      const named = [...JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name);
+      expect([...new Set(named)]).to.have.members(Object.keys(document.components.schemas));
+      expect(JSON.stringify(document)).not.to.contain('$defs');
+    });
+
+    it('describes every parameter of a path, and each with a schema', () => {
+      for (const { path, operation } of operations) {
+        const described = operation.parameters.filter((each) => each.in === 'path').map(({ name }) => name);
+        expect(described, path).to.have.members([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+        for (const { name, schema } of operation.parameters) expect(schema, `${path} ${name}`).not.to.deep.equal({});
+      }
+    });
+
+    it('has a success and a client error in every operation, and says of every response what it means', () => {
+      for (const { path, operation } of operations) {
+        const statuses = Object.keys(operation.responses);
+        expect(
+          statuses.some((status) => status.startsWith('2')),
+          path,
+        ).to.equal(true);
+        expect(
+          statuses.some((status) => status.startsWith('4')),
+          path,
+        ).to.equal(true);
+        for (const { description } of Object.values(operation.responses)) expect(description).to.have.length.above(3);
+      }
+    });
+
+    it('names, explains and shows every problem of a route, with Retry-After where it may be tried again', () => {
+      for (const route of routes) {
+        const { responses } = document.paths[route.path]?.[route.method] as unknown as Operation;
+        for (const code of route.codes) {
+          const { status, detail, retryAfterMs } = PROBLEMS[code];
+          const response = responses[String(status)] as Response;
+          expect(response.description, `${route.path} ${code}`).to.contain(`\`${code}\`: ${detail}`);
+          expect(response.content?.['application/problem+json']?.examples).to.have.property(code);
+          if (retryAfterMs !== null) expect(response.headers).to.have.property('Retry-After');
+          if (code === 'unauthorized') expect(response.headers).to.have.property('WWW-Authenticate');
+        }
+      }
+    });
+  });
+}
+
+describe('openapi', () => {
   it('leaves out no code that exists', () => {
     const documented = new Set(ROUTES.flatMap(({ codes }) => codes));
     const outside = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];

@@ -6,7 +6,7 @@ import type { Sale, SaleSnapshot } from '../../../src/core/sale.js';
 import type { QueueAnswer } from '../../../src/admission/queue/waiting-rooms.js';
 import type { TokenAnswer } from '../../../src/admission/sign/purchase-tokens.js';
 import { newLifecycle } from '../../../src/http/answer.js';
-import { createRequestListener } from '../../../src/http/app.js';
+import { createBuyersListener } from '../../../src/http/app.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices } from './http-harness.js';
@@ -54,7 +54,7 @@ describe('the queue and its tokens over HTTP', () => {
     };
     const tokens = { issue, check: () => null };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
-    app = createRequestListener(fake.services, newLifecycle());
+    app = createBuyersListener(fake.services, newLifecycle());
   });
 
   const join = (path = '/v1/sales/7/queue'): request.Test =>

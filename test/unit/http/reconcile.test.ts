@@ -24,9 +24,9 @@ describe('admin reconcile', () => {
   });
 
   const get = (path: string): request.Test =>
-    request(server.url).get(`/admin/v1/reconcile${path}`).set('authorization', admin);
+    request(server.operatorsUrl).get(`/admin/v1/reconcile${path}`).set('authorization', admin);
   const post = (path: string): request.Test =>
-    request(server.url).post(`/admin/v1/reconcile${path}`).set('authorization', admin);
+    request(server.operatorsUrl).post(`/admin/v1/reconcile${path}`).set('authorization', admin);
 
   it('a dry run reports its findings; with apply it makes jobs in the name of the caller and waits for them', async () => {
     await world.stray(sale, ['u1']);

@@ -45,9 +45,9 @@ describe('admin refunds', () => {
   afterEach(() => server.stop());
 
   const get = (query: string): request.Test =>
-    request(server.url).get(`/admin/v1/refunds${query}`).set('authorization', admin);
+    request(server.operatorsUrl).get(`/admin/v1/refunds${query}`).set('authorization', admin);
   const done = (paymentId: string): request.Test =>
-    request(server.url).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', admin);
+    request(server.operatorsUrl).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', admin);
 
   it('lists them; a full page says where the next one begins', async () => {
     expect((await get('').expect(200)).body).to.deep.equal({ refunds: [SHOWN, SHOWN], next: null });

@@ -16,7 +16,7 @@ describe('admin reshard', () => {
   afterEach(() => server.stop());
 
   const post = (body: unknown, saleId = '7'): request.Test =>
-    request(server.url)
+    request(server.operatorsUrl)
       .post(`/admin/v1/sales/${saleId}/reshard`)
       .set('authorization', bearer('boss', ['admin']))
       .send(body as object);

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import { newLifecycle } from '../../../src/http/answer.js';
-import { createRequestListener } from '../../../src/http/app.js';
+import { createBuyersListener } from '../../../src/http/app.js';
 import type { PurchaseQuery } from '../../../src/purchase/get-purchase.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { AT_MS, bearer, FakeServices, ORDER, RawClient, startServer, until, type Started } from './http-harness.js';
@@ -80,7 +80,7 @@ describe('routes', () => {
     it('when a poll has been answered, then nothing of it stays in memory', async () => {
       fake = new FakeServices();
       const lifecycle = newLifecycle();
-      const listener = createRequestListener(fake.services, lifecycle);
+      const listener = createBuyersListener(fake.services, lifecycle);
       await request(listener).get(path).set('authorization', bearer()).expect(200);
       expect(lifecycle.polls.size).to.equal(0);
     });
@@ -180,26 +180,6 @@ describe('routes', () => {
     });
   });
 
-  describe('probes', () => {
-    it('when the process lives, then healthz is 200 and metrics are text', async () => {
-      const url = await serve();
-      await request(url).get('/healthz').expect(200, { status: 'alive' });
-      const { text } = await request(url)
-        .get('/metrics')
-        .expect(200)
-        .expect('content-type', /^text\/plain; version=0.0.4/);
-      expect(text).to.equal('up 1\n');
-      await request(url).head('/healthz').expect(200);
-    });
-
-    it('when a dependency is down, then readyz is 503 and says which', async () => {
-      const report = { ready: false, dependencies: [{ name: 'redis', ok: false, detail: 'no answer' }] };
-      const url = await serve({ ready: () => Promise.resolve(report) });
-      const { body } = await request(url).get('/readyz').expect(503);
-      expect(body).to.deep.equal(report);
-    });
-  });
-
   describe('errors', () => {
     it('when a dependency is down, then 503 names it and keeps its message to itself', async () => {
       const down = new OperationalError('mysql', 'ECONNREFUSED 10.0.0.7:3306', { retryable: true });
@@ -210,7 +190,7 @@ describe('routes', () => {
     });
 
     it('when something unforeseen happens, then 500 without detail, and it is reported', async () => {
-      const url = await serve({ ready: () => Promise.reject(new TypeError('secret')) });
+      const url = await serve({ isReady: () => Promise.reject(new TypeError('secret')) });
       const { text } = await request(url).get('/readyz').expect(500);
       expect(text).to.contain('"code":"internal"').and.not.contain('secret');
       expect(fake.bugs).to.have.length(1);
@@ -224,6 +204,7 @@ describe('routes', () => {
         '/v1/sales',
         '/v1/sales/7/',
         '/admin',
+        '/metrics',
         '/Healthz',
         '/v1/sales/7/purchases/k1/x',
       ]) {
@@ -240,8 +221,9 @@ describe('routes', () => {
     it('when the method is another, then 405 with Allow', async () => {
       const url = await serve();
       await request(url).delete('/v1/sales/7').expect(405).expect('allow', 'GET, HEAD');
-      await request(url).put('/admin/v1/sales').expect(405).expect('allow', 'POST, GET, HEAD');
-      await request(url).get('/admin/v1/sales/7/open').expect(405).expect('allow', 'POST');
+      const { operatorsUrl } = server as Started;
+      await request(operatorsUrl).put('/admin/v1/sales').expect(405).expect('allow', 'POST, GET, HEAD');
+      await request(operatorsUrl).get('/admin/v1/sales/7/open').expect(405).expect('allow', 'POST');
     });
 
     it('when anything is answered, then no header names the server software', async () => {

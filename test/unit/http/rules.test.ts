@@ -22,7 +22,7 @@ describe('admin rules', () => {
   afterEach(() => server.stop());
 
   const ask = (method: 'get' | 'put' | 'post', path = ''): request.Test =>
-    request(server.url)[method](`/admin/v1/rules${path}`).set('authorization', admin);
+    request(server.operatorsUrl)[method](`/admin/v1/rules${path}`).set('authorization', admin);
   const put = (version: number, rules: object): request.Test => ask('put').send({ version, rules });
 
   it('rules that were read can be changed and sent back, and are published under the name of the caller', async () => {

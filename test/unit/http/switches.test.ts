@@ -19,7 +19,7 @@ describe('admin switches', () => {
   afterEach(() => server.stop());
 
   const ask = (method: 'get' | 'put' | 'post', path = ''): request.Test =>
-    request(server.url)
+    request(server.operatorsUrl)
       [method](`/admin/v1/switches${path}`)
       .set('authorization', bearer('boss', ['admin']));
 

@@ -35,7 +35,7 @@ describe('admin trace', () => {
   afterEach(() => server.stop());
 
   const get = (path: string): request.Test =>
-    request(server.url)
+    request(server.operatorsUrl)
       .get(`/admin/v1/requests/${path}`)
       .set('authorization', bearer('boss', ['admin']));
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { assertPortsFree, portInUseSentence } from '../../../deploy/local/stack/ports.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
-import { assertApiPortFree } from '../../../deploy/local/up.js';
+import { assertApiPortsFree } from '../../../deploy/local/up.js';
 
 describe('a port in use [L1]', () => {
   const redis = { port: 16_379, label: 'Redis' };
@@ -38,11 +38,18 @@ describe('a port in use [L1]', () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const sentence = new RegExp(`^Port ${port} \\(api\\) is in use by pid ${process.pid} .*npm start -- --port <port>`);
+    const sentence = (label: string, flag: string): RegExp =>
+      new RegExp(`^Port ${port} \\(${label}\\) is in use by pid ${process.pid} .*npm start -- ${flag} <port>`);
+    const [forBuyers, forOperators] = [sentence('api', '--port'), sentence('api for operators', '--operators-port')];
+    const [taken, free] = [String(port), { port: 0, operatorsPort: 0 }];
     try {
-      expect(() => assertApiPortFree({ port }, {}), 'as --port').to.throw(StackError, sentence);
-      expect(() => assertApiPortFree({}, { PORT: String(port) }), 'as PORT').to.throw(StackError, sentence);
-      expect(() => assertApiPortFree({ port: 0 }, { PORT: String(port) }), 'a free one').not.to.throw();
+      expect(() => assertApiPortsFree({ ...free, port }, {}), 'as --port').to.throw(StackError, forBuyers);
+      expect(() => assertApiPortsFree({ operatorsPort: 0 }, { PORT: taken }), 'as PORT').to.throw(
+        StackError,
+        forBuyers,
+      );
+      expect(() => assertApiPortsFree({ ...free, operatorsPort: port }, {})).to.throw(StackError, forOperators);
+      expect(() => assertApiPortsFree({ port: 0 }, { PORT: taken, OPERATORS_PORT: taken }), 'free ones').not.to.throw();
     } finally {
       server.close();
     }

@@ -2,7 +2,12 @@ import { expect } from 'chai';
 import { whyNotOpen } from '../../../deploy/local/wait-until-open.js';
 import { welcome } from '../../../deploy/local/welcome.js';
 
-const FACTS = { url: 'http://127.0.0.1:8080', saleId: '7', title: 'A pen', token: 't', key: 'k1', metricsUrls: [] };
+const URLS = {
+  url: 'http://127.0.0.1:8080',
+  operatorsUrl: 'http://127.0.0.1:9103',
+  metricsUrls: ['http://127.0.0.1:9101/metrics'],
+};
+const FACTS = { ...URLS, saleId: '7', title: 'A pen', token: 't', key: 'k1' };
 const READY = { ready: true, dependencies: [] };
 const redis = { name: 'redis', ok: true, detail: 'answers' };
 const rocketmq = { name: 'rocketmq', ok: false, detail: 'no route' };
@@ -22,6 +27,13 @@ describe('the greeting of npm start', () => {
   it('waits for an api that does not answer yet', async () => {
     const refused = (): Promise<never> => Promise.reject(new Error('fetch failed'));
     expect(await whyNotOpen(refused, '7')).to.equal('the api does not answer (fetch failed)');
+  });
+
+  it('sends operators to their own port, and buyers nowhere near it', () => {
+    const text = welcome({ ...FACTS, simulatedPayments: true });
+    expect(text).to.contain('http://127.0.0.1:9103/readyz');
+    expect(text).to.contain('Metrics: http://127.0.0.1:9103/metrics http://127.0.0.1:9101/metrics');
+    expect(text).not.to.match(/:8080\/(readyz|metrics|openapi)/);
   });
 
   it('says that payments are simulated where they are, and only there', () => {

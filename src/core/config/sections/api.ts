@@ -65,6 +65,41 @@ export const http = {
   }),
 } as const satisfies Keys;
 
+export const operators = {
+  host: text({
+    env: 'OPERATORS_HOST',
+    doc: 'Address on which operators and monitoring are served: admin routes, /metrics, /readyz with reasons. Not one that buyers reach.',
+    fallback: '127.0.0.1',
+    minLength: 1,
+    range: 'address',
+  }),
+  // Beside worker and keeper (9101, 9102); 9100 is that of the node exporter of Prometheus.
+  port: integer({
+    env: 'OPERATORS_PORT',
+    doc: 'Port for operators and monitoring; 0 picks a free one.',
+    unit: '',
+    fallback: 9103,
+    min: 0,
+    max: 65535,
+  }),
+  maxConnections: integer({
+    env: 'OPERATORS_CONNECTIONS_MAX',
+    doc: 'Open connections of operators and monitoring; one more is closed at once.',
+    unit: 'connections',
+    fallback: 100,
+    min: 1,
+    max: 10000,
+  }),
+  requestsPerSecond: integer({
+    env: 'OPERATORS_REQUESTS_PER_SECOND',
+    doc: 'Requests of one address to the port for operators in a second; one more gets `rate_limited`.',
+    unit: 'requests',
+    fallback: 100,
+    min: 1,
+    max: 100000,
+  }),
+} as const satisfies Keys;
+
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',

@@ -25,6 +25,25 @@ const metricsOf = <const Port extends number>(program: string, port: Port) =>
 export const workerMetrics = metricsOf('worker', 9101);
 export const keeperMetrics = metricsOf('keeper', 9102);
 
+export const metrics = {
+  token: text({
+    env: 'METRICS_TOKEN',
+    doc: 'The bearer token that /metrics of api, worker and keeper asks for. Not set: none.',
+    optional: true,
+    secret: true,
+    minLength: 16,
+    range: '16 characters or more',
+  }),
+  cacheMs: integer({
+    env: 'METRICS_CACHE_MS',
+    doc: 'A page of /metrics is given again for this long, since buyers wait while it is collected; 0: each is collected.',
+    unit: 'ms',
+    fallback: 1000,
+    min: 0,
+    max: 60000,
+  }),
+} as const satisfies Keys;
+
 export const failPoint = {
   point: text({
     env: 'FAILPOINT',

@@ -1,0 +1,20 @@
+import type { Clock } from './ports/clock.js';
+
+/**
+ * Asks at most once in `keepMs`: who calls in between gets the last answer, and who calls while a question is under way
+ * shares it. A failure is not kept.
+ * @param keepMs from the answer on; 0 shares a question and keeps nothing
+ */
+export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Pick<Clock, 'monotonicMs'>): () => Promise<T> {
+  let last: { readonly answer: Promise<T>; untilMs: number } | null = null;
+  return () => {
+    if (last !== null && clock.monotonicMs() < last.untilMs) return last.answer;
+    const asked = { answer: ask(), untilMs: Infinity };
+    last = asked;
+    asked.answer.then(
+      () => (asked.untilMs = clock.monotonicMs() + keepMs),
+      () => (asked.untilMs = -Infinity),
+    );
+    return asked.answer;
+  };
+}

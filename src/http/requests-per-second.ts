@@ -1,0 +1,28 @@
+import type { Clock } from '../core/ports/clock.js';
+
+/** Counts the requests of each address in this process, second by second; what it remembers ends with the second. */
+export class RequestsPerSecond {
+  readonly #max: number;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #counts = new Map<string, number>();
+  #second = 0;
+
+  /** @param max requests of one address in a second */
+  constructor(max: number, clock: Pick<Clock, 'nowMs'>) {
+    this.#max = max;
+    this.#clock = clock;
+  }
+
+  /** Counts a request. @returns false: it is one too many */
+  take(address: string): boolean {
+    const second = Math.floor(this.#clock.nowMs() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#counts.clear();
+    }
+    const count = (this.#counts.get(address) ?? 0) + 1;
+    if (count > this.#max) return false;
+    this.#counts.set(address, count);
+    return true;
+  }
+}

@@ -1,0 +1,126 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { MetricsPage } from '../../../src/http/metrics-page.js';
+import { startProbeServer } from '../../../src/http/probe-server.js';
+import type { Listener, Route } from '../../../src/http/route.js';
+import { ROUTES } from '../../../src/http/routes/index.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+
+const TOKEN = 'a-token-for-monitoring';
+const REPORT = {
+  ready: false,
+  dependencies: [{ name: 'rocketmq', ok: false, detail: '10.0.0.7:8081 does not answer' }],
+};
+
+describe('the two listeners of an api', () => {
+  let server: Started | undefined;
+  const serve = async (overrides: Partial<HttpServices> = {}, requestsPerSecond = 10_000): Promise<Started> =>
+    (server = await startServer(new FakeServices(overrides), { requestsPerSecond }));
+  afterEach(() => server?.stop());
+
+  const urlOf = (listener: Listener): string => (listener === 'buyers' ? server?.url : server?.operatorsUrl) ?? '';
+  /** Whether a listener knows the address of a route: whoever asks has every role. */
+  async function isThere(listener: Listener, { method, path }: Route): Promise<boolean> {
+    const { body } = await request(urlOf(listener))
+      [method](path.replaceAll(/\{\w+\}/g, '7'))
+      .set('authorization', bearer('boss', ['admin']))
+      .set('idempotency-key', 'not a key!')
+      .set('content-type', 'text/plain')
+      .send('x');
+    return body.code !== 'route_not_found' && body.code !== 'method_not_allowed';
+  }
+
+  it('serve each route where it belongs, and only there', async () => {
+    await serve({ ready: () => Promise.resolve(REPORT) });
+    const BOTH = ['/healthz', '/readyz'];
+    for (const route of ROUTES) {
+      const forOperators = /^\/(admin|metrics|openapi)/.test(route.path);
+      const expected = BOTH.includes(route.path)
+        ? { buyers: true, operators: true }
+        : { buyers: !forOperators, operators: forOperators };
+      const found = { buyers: await isThere('buyers', route), operators: await isThere('operators', route) };
+      expect(found, `${route.method} ${route.path}`).to.deep.equal(expected);
+    }
+  });
+
+  it('/readyz says yes or no to buyers, and to operators why; while it drains, no', async () => {
+    const { url, operatorsUrl } = await serve({ ready: () => Promise.resolve(REPORT), isReady: async () => false });
+    expect((await request(url).get('/readyz').expect(503)).body).to.deep.equal({ ready: false });
+    expect((await request(operatorsUrl).get('/readyz').expect(503)).body).to.deep.equal(REPORT);
+    await server?.stop();
+    await serve();
+    expect((await request(urlOf('buyers')).get('/readyz').expect(200)).body).to.deep.equal({ ready: true });
+    await request(urlOf('operators')).get('/readyz').expect(200);
+  });
+
+  it('/healthz and /metrics answer without a token', async () => {
+    const { operatorsUrl } = await serve();
+    await request(operatorsUrl).get('/healthz').expect(200, { status: 'alive' });
+    await request(operatorsUrl).head('/healthz').expect(200);
+    const { text } = await request(operatorsUrl)
+      .get('/metrics')
+      .expect(200)
+      .expect('content-type', /^text\/plain; version=0.0.4/);
+    expect(text).to.equal('up 1\n');
+  });
+
+  it('of one address operators get so many answers in a second, then 429; other addresses are served', async () => {
+    const clock = new ManualClock();
+    let address = '192.0.2.1';
+    const { operatorsUrl, url } = await serve({ clock, addressOf: () => address }, 3);
+    for (let i = 0; i < 3; i++) await request(operatorsUrl).get('/healthz').expect(200);
+    const { body } = await request(operatorsUrl).get('/admin/v1/sales').expect(429).expect('retry-after', '1');
+    expect(body).to.include({ code: 'rate_limited', retryable: true });
+    await request(url).get('/healthz').expect(200);
+    address = '192.0.2.2';
+    await request(operatorsUrl).get('/healthz').expect(200);
+    address = '192.0.2.1';
+    await clock.sleep(1000);
+    await request(operatorsUrl).get('/healthz').expect(200);
+  });
+
+  describe('/metrics', () => {
+    let clock: ManualClock;
+    let collected: number;
+    const page = (token: string, cacheMs: number): MetricsPage =>
+      new MetricsPage(async () => `collected ${++collected}\n`, { token, cacheMs }, clock);
+    beforeEach(() => {
+      clock = new ManualClock();
+      collected = 0;
+    });
+
+    it('is collected once in a second at most, however many ask', async () => {
+      const { operatorsUrl } = await serve({ metricsPage: page('', 1000) });
+      const read = async (): Promise<string> => (await request(operatorsUrl).get('/metrics').expect(200)).text;
+      expect(await Promise.all([read(), read(), read()])).to.deep.equal(Array(3).fill('collected 1\n'));
+      await clock.sleep(999);
+      expect(await read()).to.equal('collected 1\n');
+      await clock.sleep(1);
+      expect(await read()).to.equal('collected 2\n');
+    });
+
+    it('asks for its bearer token where there is one, in every program', async () => {
+      const { operatorsUrl } = await serve({ metricsPage: page(TOKEN, 0) });
+      const probe = await startProbeServer(
+        { ready: () => Promise.resolve(REPORT), metricsPage: page(TOKEN, 0) },
+        { host: '127.0.0.1', port: 0 },
+      );
+      try {
+        for (const url of [operatorsUrl, `http://127.0.0.1:${probe.port}`]) {
+          const ask = (authorization: string): request.Test =>
+            request(url).get('/metrics').set('authorization', authorization);
+          for (const wrong of ['', TOKEN, `Bearer ${TOKEN}x`, `Bearer ${bearer('boss', ['admin'])}`, 'Bearer']) {
+            const { text } = await ask(wrong).expect(401).expect('www-authenticate', 'Bearer');
+            expect(text).to.contain('METRICS_TOKEN').and.not.contain(TOKEN);
+          }
+          expect((await ask(`Bearer ${TOKEN}`).expect(200)).text).to.match(/^collected /);
+          await request(url).get('/healthz').expect(200);
+        }
+      } finally {
+        await probe.close();
+      }
+    });
+  });
+});
