@@ -7,9 +7,11 @@ import { openStack } from './stack/stack.js';
 const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET'] as const;
 
 // Where the environment names no server at all, the local stack is meant, if it was ever started; if not, the
-// configuration says what is missing. Whoever names one of them must name the others that a command needs.
+// configuration says what is missing. Whoever names one of them must name the others that a command needs, and production
+// is never the stack of a developer.
 const wasStarted = existsSync(stackPaths(DEFAULT_DIR).secretsFile);
-if (wasStarted && !SERVER_KEYS.some((key) => process.env[key])) {
+const isProduction = process.env.NODE_ENV === 'production';
+if (wasStarted && !isProduction && !SERVER_KEYS.some((key) => process.env[key])) {
   try {
     for (const [key, value] of Object.entries(openStack().env())) process.env[key] ||= value as string;
   } catch (error) {

@@ -22,7 +22,7 @@ export interface Caller {
 export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
 
 /** Why a layer refuses: the `code` of the answer. */
-export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded';
+export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded' | 'unavailable';
 
 /** A refusal, as the buyer reads it. */
 export interface Refused {
@@ -38,7 +38,7 @@ export type Verdict = Refused | null | Promise<Refused | null>;
 
 /** One layer. It is called only while its mode is not `off`, and need not tell a dry run from `on`. */
 export interface Layer {
-  readonly name: LayerName;
+  readonly name: LayerName | 'rules';
   /** As the current rules say. */
   readonly mode: Mode;
   /** Before the token is checked. */

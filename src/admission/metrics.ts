@@ -25,9 +25,14 @@ export function createAdmissionMetrics(registry: Registry) {
     help: 'Version of the rules that this process follows.',
     registers,
   });
+  const newestVersion = new Gauge({
+    name: 'seckill_admission_rules_newest_version',
+    help: 'Newest version of the rules that this process has seen. Above the one that it follows: it cannot use it.',
+    registers,
+  });
   const rulesRefused = new Counter({
     name: 'seckill_admission_rules_refused_total',
-    help: 'Versions of the rules that this process could not use. Alert on any.',
+    help: 'Versions of the rules that this process could not use.',
     registers,
   });
   const counted = new Counter({
@@ -79,8 +84,14 @@ export function createAdmissionMetrics(registry: Registry) {
   return {
     /** @param word why, such as `denied` or `nonce_used` */
     refused: (layer: string, word: string, mode: CountedMode): void => refusals.labels(layer, word, mode).inc(),
-    rulesTaken: (version: number): void => rulesVersion.set(version),
-    rulesRefused: (): void => rulesRefused.inc(),
+    rulesTaken: (version: number): void => {
+      rulesVersion.set(version);
+      newestVersion.set(version);
+    },
+    rulesRefused: (version: number): void => {
+      newestVersion.set(version);
+      rulesRefused.inc();
+    },
     /** @param by Redis for all processes, or this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the one with the longest wait */

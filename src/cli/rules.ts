@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { withOperator, type Operator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { fieldSentences } from '../core/field-errors.js';
@@ -11,11 +11,18 @@ import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
 import { isoTime, printable, tableLine } from './print.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 
 interface Flags {
   readonly json?: boolean;
 }
+interface WaitFlags extends Flags {
+  /** Seconds. */
+  readonly wait: number;
+}
 
+/** An api that follows at this very moment is not reported as one that does not. */
+const STATUS_WAIT_S = 1;
 const LIST_DEFAULT = 20;
 const LIST_MAX = 10_000;
 const VERSION_MAX = 999_999_999;
@@ -27,17 +34,20 @@ Until rules are published, every request is admitted. docs/admission.md explains
 Examples:
   seckill rules show > rules.json        change it, then
   seckill rules check rules.json         says what is wrong with it; asks no server
-  seckill rules set rules.json           in force in every api within a second
+  seckill rules set rules.json           publishes them, and says where they are in force
+  seckill rules set rules.json --wait 60 gives the apis a minute
+  seckill rules status                   where the newest are in force
   seckill rules show 3 --json            version 3, as it was published
   seckill rules history --limit 5
 
 The file holds {"version": …, "rules": {…}}; version is the one it was made from. If there is a newer one, nothing is
-changed: read them with \`rules show\`, and try again.
-Exit codes: 0 done, 1 not done (the rules are wrong, or there is a newer version), 2 used wrongly.`;
+changed: read them with \`rules show\`, and try again. Every api says in Redis once a second which version it follows.
+Exit codes: 0 done, and in force in every api that runs; 1 not (the rules are wrong, there is a newer version, an api does not
+follow, or no api runs); 2 used wrongly. With --wait 0 the apis are not asked, and 0 says only that the rules are published.`;
 
 export function rulesCommand(): Command {
   const rules = new Command('rules')
-    .description('the rules of admission: show, check, set, history')
+    .description('the rules of admission: show, check, set, status, history')
     .addHelpText('after', EXAMPLES);
   rules
     .command('show')
@@ -55,8 +65,14 @@ export function rulesCommand(): Command {
     .command('set')
     .description('publish the rules of a file: they replace the current ones')
     .argument('<file>', 'JSON file, as `rules show` prints it')
+    .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
-    .action((file: string, flags: Flags) => set(file, flags));
+    .action((file: string, flags: WaitFlags) => set(file, flags));
+  rules
+    .command('status')
+    .description('where the newest rules are in force: in which api, and why not in the others')
+    .option('--json', 'print one JSON line')
+    .action((flags: Flags) => run((admin, operator) => status(admin, operator, flags)));
   rules
     .command('history')
     .description('who published rules, newest first')
@@ -66,9 +82,11 @@ export function rulesCommand(): Command {
   return rules;
 }
 
-async function run(task: (admin: RuleAdmin) => Promise<void>): Promise<void> {
+type Rules = Operator<'mysql' | 'redis' | 'log'>;
+
+async function run(task: (admin: RuleAdmin, operator: Rules) => Promise<void>): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
-  await withOperator(config, createLog('rules', 'error'), async (operator) => task(await operator.rules()));
+  await withOperator(config, createLog('rules', 'error'), async (operator) => task(await operator.rules(), operator));
 }
 
 async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
@@ -87,16 +105,18 @@ async function check(file: string, { json }: Flags): Promise<void> {
   if (!json) console.log(`${file}: nothing is wrong with it.`);
 }
 
-async function set(file: string, { json }: Flags): Promise<void> {
+async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
   const { version, rules } = await documentIn(file);
   if (version === undefined) throw new CliError(`${file}: version must say which version these rules were made from.`);
-  await run(async (admin) => {
+  await run(async (admin, operator) => {
     const answer = await admin.publish(rules, version, operatorName());
     switch (answer.outcome) {
       case 'published': {
-        if (json) return console.log(JSON.stringify(answer));
-        const when = answer.seenAtOnce ? 'a second' : 'ten seconds: Redis is away, so each api finds them in MySQL';
-        return console.log(`Version ${answer.version} is in force everywhere within ${when}.`);
+        const found = await findInForce(operator, answer.version, wait);
+        if (json) console.log(JSON.stringify({ ...answer, ...inForceFields(found) }));
+        const sentence = inForceSentence(found);
+        if (!json) console.log(sentence);
+        return;
       }
       case 'invalid':
         throw new CliError(wrong(file, answer.reasons));
@@ -106,6 +126,14 @@ async function set(file: string, { json }: Flags): Promise<void> {
         return assertNever(answer);
     }
   });
+}
+
+async function status(admin: RuleAdmin, operator: Rules, { json }: Flags): Promise<void> {
+  const { version } = await admin.show();
+  const found = await findInForce(operator, version, STATUS_WAIT_S);
+  if (json) console.log(JSON.stringify(inForceFields(found)));
+  const sentence = inForceSentence(found);
+  if (!json) console.log(sentence);
 }
 
 async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: number }): Promise<void> {

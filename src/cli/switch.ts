@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { withOperator } from '../programs/operator.js';
+import { withOperator, type Operator } from '../programs/operator.js';
 import { loadConfig } from '../core/config/load.js';
 import { assertNever } from '../core/errors.js';
 import { fieldSentences } from '../core/field-errors.js';
@@ -16,9 +16,12 @@ import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './options.js';
 import { printable, tableLine } from './print.js';
+import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './rules-in-force.js';
 
 interface Flags {
   readonly percent?: string;
+  /** Seconds. */
+  readonly wait: number;
   readonly json?: boolean;
 }
 
@@ -38,8 +41,8 @@ Examples:
   seckill switch purchase L4 --percent 20    for a fifth of the users, always the same ones
   seckill switch sale L0                     back to full answers
 
-Each is in force in every api within a second. It is a new version of the rules: \`seckill rules history\` says who set it.
-Exit codes: 0 done, 1 not done, 2 used wrongly.`;
+Each is a new version of the rules: \`seckill rules history\` says who set it, \`seckill rules status\` where it is in force.
+Exit codes: 0 done, and in force in every api that runs; 1 not; 2 used wrongly. With --wait 0 the apis are not asked.`;
 
 export function switchCommand(): Command {
   return new Command('switch')
@@ -47,6 +50,7 @@ export function switchCommand(): Command {
     .argument('[endpoint]', 'purchase, status, sale or order')
     .argument('[level]', 'L0 to L4')
     .option('--percent <share>', 'for so many of 100 users, 0 to 100 (default: all)')
+    .option(...WAIT_OPTION)
     .option('--json', 'print one JSON line')
     .addHelpText('after', EXAMPLES)
     .action(act);
@@ -67,18 +71,22 @@ async function act(
   if (read.read === 'refused') {
     return command.error(`error: ${printable(fieldSentences(read.errors))}`);
   }
-  await run((admin) => set(admin, read.change, flags));
+  await run((admin, operator) =>
+    set(admin, read.change, flags, (version) => findInForce(operator, version, flags.wait)),
+  );
 }
 
-async function run(task: (admin: SwitchAdmin) => Promise<void>): Promise<void> {
+async function run(
+  task: (admin: SwitchAdmin, operator: Operator<'mysql' | 'redis' | 'log'>) => Promise<void>,
+): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'log'], process.env);
   await withOperator(config, createLog('switch', 'error'), async (operator) =>
-    task(new SwitchAdmin(await operator.rules())),
+    task(new SwitchAdmin(await operator.rules()), operator),
   );
 }
 
 /** @throws CliError when the rules cannot be read */
-export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Flags): Promise<void> {
+export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Pick<Flags, 'json'>): Promise<void> {
   const found = await admin.show();
   if (found.outcome === 'rules_unfit') throw unfit(found);
   if (json) return console.log(JSON.stringify(switchesBody(found)));
@@ -86,12 +94,24 @@ export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Flags): P
   for (const row of found.switches) console.log(lineOf(row));
 }
 
-/** @throws CliError when it was not set */
-export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange, { json }: Flags): Promise<void> {
+/** @param ask where a version is in force @throws CliError when it was not set, or is not in force everywhere */
+export async function set(
+  admin: Pick<SwitchAdmin, 'set'>,
+  change: SwitchChange,
+  { json }: Pick<Flags, 'json'>,
+  ask: (version: number) => Promise<Found>,
+): Promise<void> {
   const answer = await admin.set(change, operatorName());
   switch (answer.outcome) {
-    case 'switched':
-      return console.log(json ? JSON.stringify(switchedBody(answer)) : switchedSentence(answer));
+    case 'switched': {
+      const found = await ask(answer.version);
+      // `inForce` of a switch says whether its layer is on
+      if (json) console.log(JSON.stringify({ ...switchedBody(answer), rules: inForceFields(found) }));
+      else console.log(switchedSentence(answer));
+      const sentence = inForceSentence(found);
+      if (!json) console.log(sentence);
+      return;
+    }
     case 'version_conflict':
       throw new CliError('the rules were changed by others at the same time; nothing was switched. Try again.');
     case 'rules_unfit':
@@ -101,12 +121,11 @@ export async function set(admin: Pick<SwitchAdmin, 'set'>, change: SwitchChange,
   }
 }
 
-function switchedSentence({ row, version, seenAtOnce }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
+function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'switched' }>): string {
   const { endpoint, level, percent, inForce } = row;
   const what = `${endpoint} is at ${level} for ${percent === 100 ? 'all' : `${percent} of 100 users`}`;
-  if (!inForce) return `${what}, but not in force: degrade.mode of the rules is not "on" (version ${version}).`;
-  const when = seenAtOnce ? 'a second' : 'ten seconds: Redis is away, so each api finds it in MySQL';
-  return `${what}, everywhere within ${when} (version ${version}).`;
+  const butOff = inForce ? '' : ', but without effect: degrade.mode of the rules is not "on"';
+  return `${what}${butOff} (version ${version}).`;
 }
 
 const unfit = ({ reasons }: Unfit): CliError =>

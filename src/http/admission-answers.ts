@@ -12,12 +12,14 @@ const DETAILS: Readonly<Record<AdmissionCode, string>> = {
   denied: 'Access is denied.',
   rate_limited: 'You ask too often, or too many ask at once.',
   degraded: 'There is too much to do right now; nothing was taken. Ask again with the same key.',
+  unavailable: 'This process lets nobody in yet; nothing was taken. Ask again with the same key.',
 };
 
 const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> = {
   denied: new PreparedProblem('denied', { detail: DETAILS.denied }),
   rate_limited: new PreparedProblem('rate_limited', { detail: DETAILS.rate_limited }),
   degraded: new PreparedProblem('degraded', { detail: DETAILS.degraded }),
+  unavailable: new PreparedProblem('unavailable', { detail: DETAILS.unavailable }),
 };
 
 /** The refusal of a layer of admission. */

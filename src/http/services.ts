@@ -15,6 +15,7 @@ import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
+import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
@@ -100,6 +101,8 @@ export interface HttpServices {
   readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;
   /** The rules of admission. @throws OperationalError mysql */
   readonly rules: Pick<RuleAdmin, 'show' | 'find' | 'check' | 'publish' | 'history'>;
+  /** Which version each api follows. @throws OperationalError redis */
+  readonly ruleReports: Pick<RuleReports, 'live'>;
   /** The switches of degradation, which are part of those rules. @throws OperationalError mysql */
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
   readonly audit: AuditLog;

@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import { Admission } from '../admission/admission.js';
 import { REPORT_TIMES, SharedBreakers } from '../admission/breaker/shared-breakers.js';
@@ -10,7 +11,7 @@ import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
 import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
 import { QueuePasses, TICK_MS, WaitingRooms } from '../admission/queue/waiting-rooms.js';
-import { CurrentRules } from '../admission/rules/current-rules.js';
+import { CurrentRules, RulesLayer, rulesReadiness } from '../admission/rules/current-rules.js';
 import { RuleAdmin } from '../admission/rules/rule-admin.js';
 import { missingSecrets, type RuleSet } from '../admission/rules/rule-set.js';
 import { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
@@ -27,6 +28,7 @@ import { createLimitStore } from '../redis/limit-store.js';
 import { createNonceStore } from '../redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
+import { createRuleReports } from '../redis/rule-reports.js';
 import { systemClock as clock } from './system-clock.js';
 import { withBreakers } from './with-breakers.js';
 
@@ -60,7 +62,19 @@ export async function openAdmission(
   const unfit = (rules: RuleSet) => missingSecrets(rules, keys);
   const repository = createRuleRepository(mysql);
   const broadcast = createRuleBroadcast(redis);
-  const current = new CurrentRules({ repository, broadcast, clock, metrics, log, unfit });
+  const ruleReports = createRuleReports(redis);
+  const processId = randomUUID();
+  const reporter = { processId, host: hostname(), pid: process.pid };
+  const current = new CurrentRules({
+    repository,
+    broadcast,
+    reports: ruleReports,
+    reporter,
+    clock,
+    metrics,
+    log,
+    unfit,
+  });
   await current.start();
   const ruleAdmin = new RuleAdmin({ repository, broadcast, log, unfit });
 
@@ -82,7 +96,7 @@ export async function openAdmission(
       metrics,
       log,
     },
-    { processId: randomUUID(), ...REPORT_TIMES },
+    { processId, ...REPORT_TIMES },
   );
   await breakers.runOnce(); // a new process starts with the quorum of the others
   const degrade = new Degrade({
@@ -91,7 +105,7 @@ export async function openAdmission(
     metrics,
   });
   // Breakers last: a request that they let through as a trial should reach the dependency.
-  const layers = [lists, limits, new DegradeLayer(degrade)];
+  const layers = [new RulesLayer(current), lists, limits, new DegradeLayer(degrade)];
 
   // What a purchase must show. Clients and other processes read its times, so they are wall time.
   const seals = new Seals(keys.seal);
@@ -113,6 +127,7 @@ export async function openAdmission(
       admission: new Admission(current, layers, metrics),
       addressOf: createClientAddress(new NetworkSet(http.trustedProxies.split(',').filter((text) => text !== ''))),
       rules: ruleAdmin,
+      ruleReports,
       switches: new SwitchAdmin(ruleAdmin),
       degrade,
       reads: { status: reads('status'), sale: reads('sale'), order: reads('order') },
@@ -128,6 +143,7 @@ export async function openAdmission(
       rooms,
       clock,
     },
+    rulesReadiness: () => rulesReadiness(current.standing),
     /** Wraps stores and channels so that the breakers see how their calls go. */
     watched: withBreakers(breakers),
     /** Evens out the purchases that reach the batcher. */

@@ -29,7 +29,7 @@ import { apiFailPoints } from './fail-points.js';
 import { Operator } from './operator.js';
 import { openPurchasePath } from './purchase-path.js';
 import type { Running } from './run-program.js';
-import { createReadiness, openRedis, paymentProviderOf } from './servers.js';
+import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
 
@@ -48,6 +48,7 @@ const OPERATORS_DRAIN_MS = 1000;
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('api');
   const points = apiFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
@@ -88,7 +89,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const operator = new Operator(config, log, { redis, mysql, rebuildPoints: points });
   const refunds = operator.refunds();
-  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint, health: path.health });
+  const ready = createReadiness({
+    redis,
+    mysql,
+    endpoint: config.rocketmq.endpoint,
+    health: path.health,
+    rules: admission.rulesReadiness,
+  });
   const services: HttpServices = {
     auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
     ...admission.services,

@@ -14,7 +14,7 @@ import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import type { Running } from './run-program.js';
-import { createReadiness, openRedis, paymentProviderOf } from './servers.js';
+import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createRegistry } from './telemetry.js';
 
@@ -25,6 +25,7 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
+  log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('keeper');
   const points = keeperFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);

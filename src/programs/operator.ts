@@ -8,6 +8,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
+import type { RuleReports } from '../core/ports/rules.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { Resharded } from '../core/sale-repair.js';
 import { createAuditLog } from '../mysql/audit-log.js';
@@ -40,6 +41,7 @@ import type { RedisConnection } from '../redis/connection.js';
 import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
+import { createRuleReports } from '../redis/rule-reports.js';
 import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
@@ -109,7 +111,11 @@ export class Operator<S extends SectionName> {
     return new RuleAdmin({ repository: createRuleRepository(this.#openMysql()), broadcast, log: this.#log });
   }
 
-  /** @throws OperationalError redis, as does every method below */
+  /** Which version each api follows. @throws OperationalError redis, as does every method below */
+  async ruleReports(this: Operator<'mysql' | 'redis'>): Promise<RuleReports> {
+    return createRuleReports(await this.#openRedis());
+  }
+
   async sales(this: Operator<'mysql' | 'redis' | 'gate'>): Promise<SaleAdmin> {
     return openSaleAdmin(await this.#openRedis(), this.#openMysql(), this.#config.gate.snapshotCacheMs);
   }

@@ -1,4 +1,4 @@
-import type { Section } from '../core/config/schema.js';
+import type { Config, Section } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
@@ -7,11 +7,28 @@ import type { ReadyReport } from '../http/services.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { createPaymentSimulator } from '../payment/simulator.js';
+import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
 import { systemClock } from './system-clock.js';
+
+/** Which servers a program uses, without logins: its first line of log says so, since a wrong address may answer as well. */
+export function serversOf({
+  mysql,
+  redis,
+  rocketmq,
+  repair,
+}: Config<'mysql' | 'redis' | 'rocketmq'> & Partial<Config<'repair'>>): Record<string, string> {
+  const { host, pathname } = new URL(mysql.url);
+  return {
+    mysql: `${host}${pathname}`,
+    redis: namedAddress(readRedisAddress(redis.url)),
+    rocketmq: rocketmq.endpoint,
+    ...(repair === undefined || repair.namesrv === '' ? {} : { nameServer: repair.namesrv }),
+  };
+}
 
 /**
  * Connects to Redis, and refuses one that must not hold stock: it evicts, keeps no log, or its clock is wrong.
@@ -57,8 +74,10 @@ export function createReadiness(servers: {
   readonly health?: ChannelHealth;
   /** Of a worker, which is of no use without order ids. */
   readonly minter?: Pick<OrderIdMinter, 'problem'>;
+  /** Of an api: whether it has the rules of admission in force. */
+  readonly rules?: () => { readonly ok: boolean; readonly detail: string };
 }): () => Promise<ReadyReport> {
-  const { redis, mysql, endpoint, health, minter } = servers;
+  const { redis, mysql, endpoint, health, minter, rules } = servers;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
       probeRedisWrites(redis),
@@ -78,6 +97,7 @@ export function createReadiness(servers: {
       const problem = minter.problem();
       dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
     }
+    if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
   return recent(ask, 0, systemClock);

@@ -17,7 +17,7 @@ import { createBatchStore } from '../redis/batch-store.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { workerFailPoints } from './fail-points.js';
 import type { Running } from './run-program.js';
-import { brokerConnection, createReadiness, openRedis } from './servers.js';
+import { brokerConnection, createReadiness, openRedis, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
 
@@ -35,6 +35,7 @@ const PROBE_EVERY_MS = 1000;
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
   const points = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);

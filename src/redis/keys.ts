@@ -54,6 +54,8 @@ export const notificationsChannel = (saleId: string): string => `sk:news:${saleI
 const ENTRY_TAG = 'sk:{entry}:';
 /** The current rules, read by every process. */
 export const RULES_KEY = `${ENTRY_TAG}rules`;
+/** Which rules each api follows: its report, and the processes that have one. */
+export const RULE_REPORTERS_KEY = `${ENTRY_TAG}rules:apis`;
 
 /** Counters of the limits. Two generations of subjects take turns; see lua/take-permits-5.lua. */
 export const limitKeys = {

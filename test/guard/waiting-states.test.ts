@@ -64,16 +64,20 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
     }
   });
 
-  it('admission has an alert for a breaker that opened and for rules that were refused', async () => {
+  it('admission has an alert for a breaker that opened and for rules that an api cannot use', async () => {
     const rules = read('deploy/prometheus/alerts.yml');
-    for (const metric of ['seckill_admission_breaker', 'seckill_admission_rules_refused_total']) {
+    for (const metric of ['seckill_admission_breaker', 'seckill_admission_rules_newest_version']) {
       expect(rules).to.match(new RegExp(`expr: (>-\\s+)?max.*\\b${metric}\\b`));
     }
     const registry = new Registry();
-    const { breakerMoved } = createAdmissionMetrics(registry);
+    const { breakerMoved, rulesTaken, rulesRefused } = createAdmissionMetrics(registry);
     breakerMoved('mysql', 'open');
+    rulesTaken(2);
+    rulesRefused(3);
     const text = await registry.metrics();
     expect(text, 'above the threshold of its alert').to.match(/^seckill_admission_breaker\{dependency="mysql"\} 2$/m);
+    expect(text, 'in force').to.match(/^seckill_admission_rules_version 2$/m);
+    expect(text, 'above it').to.match(/^seckill_admission_rules_newest_version 3$/m);
     expect(text, 'seen before it moves').to.match(/^seckill_admission_breaker\{dependency="redis"\} 0$/m);
   });
 

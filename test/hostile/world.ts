@@ -42,7 +42,11 @@ import { MemoryNonceStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../helpers/memory/memory-admission-stores.js';
 import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../helpers/memory/memory-refund-repository.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../helpers/memory/memory-rule-repository.js';
+import {
+  MemoryRuleBroadcast,
+  MemoryRuleReports,
+  MemoryRuleRepository,
+} from '../helpers/memory/memory-rule-repository.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
@@ -239,6 +243,7 @@ export class HostileWorld extends ReconcileWorld {
       reconcile: this.#seen(this.reconcile),
       refunds,
       rules: this.#seen(rules),
+      ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),

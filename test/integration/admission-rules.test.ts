@@ -64,6 +64,51 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
+  it('rules that no api can use are nowhere in force: the command says so, and an api that starts lets nobody in', async () => {
+    const { env, servers } = system.stack;
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const buyers = buyersOf(saleId);
+    const [ann = '', bob = ''] = userIds(2);
+    const lists = { mode: 'on', users: { deny: [ann] } };
+    await publish({ lists });
+    const [good, file] = [await newest(), join(servers.dir, `unfit-${process.pid}.json`)];
+    await writeFile(file, JSON.stringify({ version: good, rules: { lists, sign: { mode: 'on', keys: ['lost'] } } }));
+    const set = await runCommand(['rules', 'set', file], env).finally(() => rm(file, { force: true }));
+    expect(set.code, set.stdout).to.equal(1);
+    for (const { pid } of apis) {
+      expect(set.stderr).to.match(
+        new RegExp(`pid ${pid}  follows version ${good}, and cannot use ${good + 1}: sign\\.keys`),
+      );
+    }
+    for (const { url, operatorsUrl } of apis) {
+      expect((await ask(`${url}/readyz`)).json, 'it keeps its last good rules').to.deep.equal({ ready: true });
+      expect((await ask(`${operatorsUrl}/readyz`)).text).to.contain(`version ${good + 1} cannot be used here`);
+      expect(brief(await buyers.buy(ann, { url }))).to.equal('403 denied');
+    }
+
+    const late = await system.programs.start('api');
+    expect((await ask(`${late.url}/readyz`)).json).to.deep.equal({ ready: false });
+    expect((await ask(`${late.operatorsUrl}/readyz`)).text).to.contain('no version is in force');
+    for (const user of [ann, bob]) {
+      expect(brief(await buyers.buy(user, { url: late.url }))).to.equal('503 unavailable');
+    }
+    const status = await runCommand(['rules', 'status', '--json'], env);
+    expect(status.code, status.stderr).to.equal(1);
+    const { inForce: where, apis: found } = JSON.parse(status.stdout) as {
+      inForce: string;
+      apis: { follows: boolean }[];
+    };
+    expect([where, found.map(({ follows }) => follows)]).to.deep.equal(['not_everywhere', [false, false, false]]);
+
+    await publish({ lists });
+    await until('it is ready', async () => (await ask(`${late.url}/readyz`)).status === 200, IN_FORCE_MS);
+    expect(brief(await buyers.buy(ann, { url: late.url }))).to.equal('403 denied');
+    expect(brief(await buyers.buy(bob, { url: late.url }))).to.equal('202 pending');
+    await late.stop();
+    expect((await runCommand(['rules', 'status'], env)).stdout).to.match(/^Version \d+ is in force in all 2 apis\.$/m);
+    expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 1, unitsLeft: 4 });
+  });
+
   it('a limit holds for both together, with Retry-After', async () => {
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);

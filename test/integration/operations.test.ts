@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { isDeepStrictEqual } from 'node:util';
 import { migrate } from '../../src/mysql/migrate.js';
 import { Buyers } from '../chaos/harness/buyers.js';
-import { ask } from '../chaos/harness/http.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -27,6 +27,55 @@ describe('questions of operators', () => {
       expect((await ask(`${program.operatorsUrl}/healthz`)).json, program.name).to.deep.equal({ status: 'alive' });
       expect(await readiness(program), program.name).to.deep.equal({ status: 200, bad: [] });
     }
+  });
+
+  it('each start logs which servers it uses, without their logins', () => {
+    const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
+    const { host, pathname, password } = new URL(MYSQL_URL);
+    const servers = { mysql: `${host}${pathname}`, redis: new URL(REDIS_URL).host, rocketmq: ROCKETMQ_ENDPOINT };
+    for (const { name, log } of all) {
+      const line = log.split('\n').find((text) => text.includes('starting with these servers')) ?? '{}';
+      expect((JSON.parse(line) as { servers?: object }).servers, name).to.include(servers);
+      expect(password).to.have.length.above(8);
+      expect(log, name).not.to.contain(password);
+    }
+  });
+
+  it('no answer on the port of buyers names a server or its address, also while one is away', async () => {
+    const [api] = all as [Program];
+    const { MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT } = system.stack.env;
+    const ports = [new URL(MYSQL_URL).port, new URL(REDIS_URL).port, ROCKETMQ_ENDPOINT.split(':')[1] as string];
+    const buyers = new Buyers('1', system.stack.env.JWT_SECRET, () => [api.url]);
+    const answers = (): Promise<Answer[]> =>
+      Promise.all(
+        [
+          '/healthz',
+          '/readyz',
+          '/v1/sales/1',
+          '/v1/me/orders',
+          '/v1/orders/1',
+          '/metrics',
+          '/openapi/operators.json',
+        ].map((path) => ask(api.url + path, { token: buyers.token('ann', ['admin']) })),
+      );
+    const expectNothing = (given: readonly Answer[]): void => {
+      for (const { text } of given) {
+        expect(text).not.to.match(/127\.0\.0\.1|localhost|ECONN/);
+        for (const port of ports) expect(text).not.to.contain(port);
+      }
+    };
+    expectNothing(await answers());
+    const { servers } = system.stack;
+    expect(servers.server('mariadb').kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    try {
+      const isReady = async (): Promise<boolean> => (await ask(`${api.url}/readyz`)).status === 200;
+      await until('the api is not ready', async () => !(await isReady()));
+      expect((await ask(`${api.url}/readyz`)).json).to.deep.equal({ ready: false });
+      expectNothing(await answers());
+    } finally {
+      servers.server('mariadb').kill('SIGCONT');
+    }
+    for (const program of all) await until('ready again', async () => (await readiness(program)).status === 200);
   });
 
   for (const [server, dependency] of [['redis', 'redis'] as const, ['mariadb', 'mysql'] as const]) {

@@ -34,6 +34,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill rules check rules.json',
   'seckill rules set rules.json',
   'seckill rules history',
+  'seckill rules status',
   'curl -s localhost:9103/metrics | grep seckill_admission_refusals_total',
   'seckill dlq list --state parked',
   'seckill dlq export --since -1d > dead-letters.jsonl',

@@ -1,6 +1,14 @@
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
-import type { RuleBroadcast, RuleUpdate, RuleRepository, StoredRules } from '../../core/ports/rules.js';
+import type {
+  RuleBroadcast,
+  RuleReport,
+  RuleReports,
+  RuleRepository,
+  RuleUpdate,
+  StoredRules,
+} from '../../core/ports/rules.js';
+import type { Layer, Refused } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import { ALL_OFF, isAnyOn, parseRules, type Fitness, type RuleSet } from './rule-set.js';
 
@@ -10,10 +18,18 @@ const BROADCAST_POLL_MS = 250;
 const REPOSITORY_POLL_MS = 10_000;
 /** And this often while Redis is away or has lost what it knew. */
 const REPOSITORY_POLL_INSTEAD_MS = 1000;
+/** A report is written anew this often, and at once when it changes; an api that misses three is not counted any more. */
+const REPORT_EVERY_MS = 1000;
+const REPORT_LIFE_MS = 3500;
+/** For a report, which is kept in Redis, and for `/readyz`. */
+const REASONS_SHOWN = 3;
 
 interface CurrentRulesParts {
   readonly broadcast: RuleBroadcast;
   readonly repository: Pick<RuleRepository, 'current'>;
+  readonly reports: Pick<RuleReports, 'report' | 'withdraw'>;
+  /** Whose reports these are. */
+  readonly reporter: Pick<RuleReport, 'processId' | 'host' | 'pid'>;
   readonly clock: Clock;
   readonly metrics: Pick<AdmissionMetrics, 'rulesTaken' | 'rulesRefused'>;
   readonly log: Log;
@@ -21,18 +37,26 @@ interface CurrentRulesParts {
   readonly unfit?: Fitness;
 }
 
+/** Which rules are in force in this process, as a report has it. */
+export type RulesStanding = Pick<RuleReport, 'version' | 'refused'>;
+
 /**
  * The rules that this process follows. They only go forward: a newer version replaces an older one if this process can
- * use it, wherever it was read. Whatever fails, the present rules stay.
+ * use it, wherever it was read. Whatever fails, the present rules stay. A process that could not use the newest rules at
+ * its start has none: it is not ready, and lets no buyer in, until it reads rules that it can use.
  */
 export class CurrentRules {
   readonly #parts: CurrentRulesParts;
   readonly #redisOutage: OutageLog;
   readonly #mysqlOutage: OutageLog;
   #rules = ALL_OFF;
-  #isAnyOn = false;
+  #isAnyOn = true;
+  #standing: RulesStanding = { version: null, refused: null };
+  #reported: RulesStanding | null = null;
+  #reportedMs = -Infinity;
+  #reporting: Promise<void> | null = null;
   /** Newest version that was read, whether it could be used or not. */
-  #seen = 0;
+  #seen = -1;
   #repositoryReadMs = -Infinity;
   #reading: Promise<void> | null = null;
 
@@ -52,9 +76,14 @@ export class CurrentRules {
     return this.#rules;
   }
 
-  /** False: every layer is off, and none needs to be called. */
+  /** False: every layer is off, and none needs to be called. True as well while no rules are in force. */
   get isAnyOn(): boolean {
     return this.#isAnyOn;
+  }
+
+  /** Replaced when it changes. */
+  get standing(): RulesStanding {
+    return this.#standing;
   }
 
   /**
@@ -71,13 +100,18 @@ export class CurrentRules {
       await this.runOnce();
       await this.#parts.clock.sleep(BROADCAST_POLL_MS, signal);
     }
-    await this.#reading;
+    await Promise.all([this.#reading, this.#reporting]);
+    const { reports, reporter, log } = this.#parts;
+    await reports.withdraw(reporter.processId).catch((err: unknown) => {
+      log.debug({ err }, 'the report of the rules of this process could not be withdrawn; it ends by itself');
+    });
   }
 
   /** Reads Redis; MySQL, which may be slow, is read beside it when it is due. Never rejects. */
   async runOnce(): Promise<void> {
     const update = await this.#readBroadcast();
     if (update?.is === 'newer') this.#take(update.stored);
+    if (update !== null) this.#reporting ??= this.#report().finally(() => (this.#reporting = null));
     const everyMs = update === null || update.is === 'behind' ? REPOSITORY_POLL_INSTEAD_MS : REPOSITORY_POLL_MS;
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#reading !== null || nowMs - this.#repositoryReadMs < everyMs) return;
@@ -109,6 +143,19 @@ export class CurrentRules {
     }
   }
 
+  async #report(): Promise<void> {
+    const { clock, reports, reporter } = this.#parts;
+    const standing = this.#standing;
+    const nowMs = clock.monotonicMs();
+    if (standing === this.#reported && nowMs - this.#reportedMs < REPORT_EVERY_MS) return;
+    try {
+      await reports.report({ ...reporter, ...standing }, REPORT_LIFE_MS);
+      [this.#reported, this.#reportedMs] = [standing, nowMs];
+    } catch (error) {
+      this.#redisOutage.failed(error);
+    }
+  }
+
   async #announce(stored: StoredRules): Promise<void> {
     try {
       await this.#parts.broadcast.announce(stored);
@@ -123,17 +170,56 @@ export class CurrentRules {
     const { log, metrics, unfit } = this.#parts;
     const parsed = parseRules(rules, unfit);
     if ('reasons' in parsed) {
-      metrics.rulesRefused();
+      metrics.rulesRefused(version);
+      const reasons = parsed.reasons.slice(0, REASONS_SHOWN).map(({ path, message }) => `${path} ${message}`);
+      this.#standing = { ...this.#standing, refused: { version, reasons } };
       return log.error(
         { version, reasons: parsed.reasons },
-        'new admission rules cannot be used; the present ones stay',
+        this.#standing.version === null
+          ? 'the admission rules cannot be used: no buyer is let in'
+          : 'new admission rules cannot be used; the present ones stay',
       );
     }
     this.#rules = parsed.rules;
     this.#isAnyOn = isAnyOn(parsed.rules);
+    this.#standing = { version, refused: null };
     metrics.rulesTaken(version);
     log.info({ version }, 'new admission rules are in force');
   }
+}
+
+const NOBODY: Refused = { word: 'unavailable', retryAfterMs: null };
+
+/** Lets nobody in while no rules are in force: what cannot be read may deny the very buyer who asks. */
+export class RulesLayer implements Layer {
+  readonly name = 'rules';
+  readonly #current: Pick<CurrentRules, 'standing'>;
+
+  constructor(current: Pick<CurrentRules, 'standing'>) {
+    this.#current = current;
+  }
+
+  get mode(): 'off' | 'on' {
+    return this.#current.standing.version === null ? 'on' : 'off';
+  }
+
+  anonymous(): Refused {
+    return NOBODY;
+  }
+
+  buyer(): Refused {
+    return NOBODY;
+  }
+}
+
+/** For `/readyz`: not ready without rules in force; one that keeps older rules is, and says so. */
+export function rulesReadiness({ version, refused }: RulesStanding): { readonly ok: boolean; readonly detail: string } {
+  const kept = version === null ? 'no version is in force, and no buyer is let in' : `version ${version} is in force`;
+  if (refused === null) return { ok: version !== null, detail: kept };
+  return {
+    ok: version !== null,
+    detail: `${kept}; version ${refused.version} cannot be used here: ${refused.reasons.join('; ')}`,
+  };
 }
 
 /** Logs the first of many failures in a row, and their end. */

@@ -49,6 +49,39 @@ export type RuleUpdate =
   | { readonly is: 'newer'; readonly stored: StoredRules }
   | { readonly is: 'behind' };
 
+/** Which rules one api follows. */
+export interface RuleReport {
+  /** Never used twice. */
+  readonly processId: string;
+  /** The machine and the process id there, for people. */
+  readonly host: string;
+  readonly pid: number;
+  /** In force in this api; null: it could use none since its start, and lets no buyer in. */
+  readonly version: number | null;
+  /** A newer version that it cannot use, with a sentence for each reason. */
+  readonly refused: { readonly version: number; readonly reasons: readonly string[] } | null;
+}
+
+/** Where each api says which rules it follows, and operators read it. */
+export interface RuleReports {
+  /**
+   * Writes the report of an api, in place of its last one.
+   * @param lifeMs after so long without another report it is gone, on the clock of the store
+   * @throws OperationalError redis
+   */
+  report(report: RuleReport, lifeMs: number): Promise<void>;
+
+  /** Removes the report: the process ends. Nothing happens when there is none. @throws OperationalError redis */
+  withdraw(processId: string): Promise<void>;
+
+  /**
+   * Those of all apis that live, at most 1000, in no order. One that cannot be read (another release wrote it) follows
+   * no version.
+   * @throws OperationalError redis
+   */
+  live(): Promise<readonly RuleReport[]>;
+}
+
 /** Brings new rules to every process within a second. It may lose them: the repository is the truth. */
 export interface RuleBroadcast {
   /** @throws OperationalError redis */

@@ -12,7 +12,7 @@ import { purchaseEvents, purchaseStatus } from './purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from './queue.js';
 import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensationJob } from './reconcile.js';
 import { listRefunds, takeOnRefund } from './refunds.js';
-import { checkRules, listRules, publishRules, readOldRules, readRules } from './rules.js';
+import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from './rules.js';
 import { readSalePage } from './sale-page.js';
 import { readSwitches, setSwitch } from './switches.js';
 import { cancelSale, deleteSale, editSale } from './edit-sale.js';
@@ -56,6 +56,7 @@ export const ROUTES: readonly Route[] = [
   listRefunds,
   takeOnRefund,
   readRules,
+  readRulesStatus,
   publishRules,
   checkRules,
   listRules,

@@ -4,6 +4,7 @@ import { fieldError, fieldErrors, must, plainError, type FieldError } from '../.
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
+import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
 import { json, problem } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
 import { count, fieldErrorList, isoTime, limit, text, time } from '../schemas.js';
@@ -64,8 +65,9 @@ export const publishRules = defineRoute({
   label: 'admin',
   operationId: 'publishRules',
   summary:
-    'Put other rules in force, everywhere within a second. `version` is the one they were made from: whoever was' +
-    ' faster wins, the other one gets 409. Layers that are left out are off.',
+    'Publish other rules. An api that can use them follows within a second; `/admin/v1/rules/status` says which do.' +
+    ' `version` is the one they were made from: whoever was faster wins, the other one gets 409. Layers that are left' +
+    ' out are off.',
   access: 'admin',
   endpoint: null,
   body: document,
@@ -92,6 +94,41 @@ export const publishRules = defineRoute({
       default:
         return assertNever(answer);
     }
+  },
+});
+
+export const readRulesStatus = defineRoute({
+  method: 'get',
+  path: '/admin/v1/rules/status',
+  label: 'admin',
+  operationId: 'readRulesStatus',
+  summary: 'Where the newest rules are in force: what each api that runs has said within the last seconds.',
+  access: 'admin',
+  endpoint: null,
+  answers: {
+    200: {
+      description: '`nowhere`: no api has said that it runs, this one neither',
+      schema: z.object({
+        version: count,
+        inForce: z.enum(['everywhere', 'not_everywhere', 'nowhere']),
+        apis: z.array(
+          z
+            .object({
+              host: text,
+              pid: count,
+              version: count.nullable().meta({ description: 'in force there; null: none, it lets no buyer in' }),
+              follows: z.boolean(),
+              refused: z.object({ version: count, reasons: z.array(text) }).nullable(),
+            })
+            .meta({ id: 'RulesOfApi' }),
+        ),
+      }),
+    },
+  },
+  problems: [],
+  async handle(_call, { rules, ruleReports }) {
+    const { version } = await rules.show();
+    return json(200, 'found', rulesInForceBody(judgeInForce(version, await ruleReports.live())));
   },
 });
 
@@ -158,6 +195,13 @@ export const ruleChangeBody = ({ version, actor, atMs }: RuleChange): object => 
   version,
   actor,
   at: isoTime(atMs),
+});
+
+/** Where rules are in force, as admins read it. */
+export const rulesInForceBody = ({ inForce, version, apis }: WhereInForce): object => ({
+  version,
+  inForce,
+  apis: apis.map(({ host, pid, version, follows, refused }) => ({ host, pid, version, follows, refused })),
 });
 
 /** What a check of rules says. */

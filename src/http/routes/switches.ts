@@ -57,8 +57,8 @@ export const setSwitch = defineRoute({
   label: 'admin',
   operationId: 'setSwitch',
   summary:
-    'Set the switch of one endpoint, in force everywhere within a second: a new version of the rules, with nothing' +
-    ' else changed. A purchase takes only L0 or L4.',
+    'Set the switch of one endpoint: a new version of the rules, with nothing else changed. A purchase takes only L0 or' +
+    ' L4.',
   access: 'admin',
   endpoint: null,
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),

@@ -1,9 +1,12 @@
 import { OperationalError } from '../../../src/core/errors.js';
+import type { Clock } from '../../../src/core/ports/clock.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type {
   RuleUpdate,
   RuleBroadcast,
   RuleChange,
+  RuleReport,
+  RuleReports,
   RuleRepository,
   StoredRules,
   StoreOutcome,
@@ -93,5 +96,41 @@ export class MemoryRuleBroadcast implements RuleBroadcast {
 
   #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'memory rule broadcast is down', { retryable: true });
+  }
+}
+
+/** Reports of the apis in memory; they expire with the clock. */
+export class MemoryRuleReports implements RuleReports {
+  /** While true every call fails as if Redis were away. */
+  down = false;
+  /** Reports that were written. */
+  written = 0;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #reports = new Map<string, { readonly report: RuleReport; readonly untilMs: number }>();
+
+  constructor(clock: Pick<Clock, 'nowMs'>) {
+    this.#clock = clock;
+  }
+
+  async report(report: RuleReport, lifeMs: number): Promise<void> {
+    this.#failIfDown();
+    this.written++;
+    this.#reports.set(report.processId, { report, untilMs: this.#clock.nowMs() + lifeMs });
+  }
+
+  async withdraw(processId: string): Promise<void> {
+    this.#failIfDown();
+    this.#reports.delete(processId);
+  }
+
+  async live(): Promise<readonly RuleReport[]> {
+    this.#failIfDown();
+    return [...this.#reports.values()]
+      .filter(({ untilMs }) => untilMs > this.#clock.nowMs())
+      .map(({ report }) => report);
+  }
+
+  #failIfDown(): void {
+    if (this.down) throw new OperationalError('redis', 'memory rule reports are down', { retryable: true });
   }
 }

@@ -1,8 +1,12 @@
 import { expect } from 'chai';
-import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
+import { CurrentRules, RulesLayer, rulesReadiness } from '../../../src/admission/rules/current-rules.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import type { Log } from '../../../src/core/ports/log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import {
+  MemoryRuleBroadcast,
+  MemoryRuleReports,
+  MemoryRuleRepository,
+} from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
@@ -11,9 +15,11 @@ class RulesWorld {
   readonly clock = new SteppedClock();
   readonly repository = new MemoryRuleRepository();
   readonly broadcast = new MemoryRuleBroadcast();
+  readonly reports = new MemoryRuleReports(this.clock);
   readonly logged: string[] = [];
   readonly taken: number[] = [];
   refused = 0;
+  #processes = 0;
   readonly log: Log = {
     debug: () => undefined,
     info: (_fields, message) => void this.logged.push(`info ${message}`),
@@ -27,6 +33,8 @@ class RulesWorld {
     return new CurrentRules({
       broadcast: this.broadcast,
       repository: this.repository,
+      reports: this.reports,
+      reporter: { processId: `p${++this.#processes}`, host: 'shop-1', pid: 7 },
       clock: this.clock,
       log: this.log,
       metrics: { rulesTaken: (version) => void this.taken.push(version), rulesRefused: () => void this.refused++ },
@@ -85,7 +93,7 @@ describe('current rules', () => {
     await world.admin.publish({}, 1, 'ann');
     await world.poll();
     expect(world.current.isAnyOn).to.equal(false);
-    expect(world.taken).to.deep.equal([1, 2]);
+    expect(world.taken).to.deep.equal([0, 1, 2]);
   });
 
   it('a process that starts follows the newest rules before its first buyer', async () => {
@@ -108,6 +116,75 @@ describe('current rules', () => {
     await world.broadcast.announce({ version: 3, rules: denying('bob') });
     await world.poll();
     expect(world.denied).to.deep.equal(['bob']);
+  });
+
+  it('a process that runs keeps its last good rules, is ready, and says which version it cannot use', async () => {
+    await world.admin.publish(denying('eve'), 0, 'ann');
+    await world.poll();
+    await world.storeOnly({ ...denying('eve', 'bob'), tomorrow: {} });
+    world.clock.advance(10_000);
+    await world.poll();
+    expect(world.denied).to.deep.equal(['eve']);
+    const { ok, detail } = rulesReadiness(world.current.standing);
+    expect(ok).to.equal(true);
+    expect(detail).to.equal('version 1 is in force; version 2 cannot be used here: tomorrow is not known here');
+    await world.poll();
+    expect(await world.reports.live()).to.deep.equal([
+      { processId: 'p1', host: 'shop-1', pid: 7, ...world.current.standing },
+    ]);
+    expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
+  });
+
+  it('a process that cannot use the newest rules at its start is not ready and lets nobody in, until it can', async () => {
+    await world.admin.publish(denying('eve'), 0, 'ann');
+    await world.storeOnly({ ...denying('eve'), tomorrow: {} });
+    const late = world.newCurrent();
+    await late.start();
+    const door = new RulesLayer(late);
+    expect([late.isAnyOn, door.mode, rulesReadiness(late.standing).ok]).to.deep.equal([true, 'on', false]);
+    expect(rulesReadiness(late.standing).detail).to.match(/^no version is in force.*version 2 .*tomorrow is not known/);
+    for (const verdict of [door.anonymous(), door.buyer()]) expect(verdict.word).to.equal('unavailable');
+    await world.admin.publish(denying('eve'), 2, 'ann');
+    await late.runOnce();
+    expect([door.mode, rulesReadiness(late.standing).ok]).to.deep.equal(['off', true]);
+    expect(late.rules.lists.users.deny).to.deep.equal(['eve']);
+  });
+
+  it('before it has read any rules it lets nobody in', () => {
+    const early = world.newCurrent();
+    expect([early.isAnyOn, new RulesLayer(early).mode]).to.deep.equal([true, 'on']);
+  });
+
+  it('reports its version once a second, and a new one at once; it withdraws at its end', async () => {
+    const before = world.reports.written;
+    for (let polls = 0; polls < 12; polls++) {
+      world.clock.advance(250);
+      await world.poll();
+    }
+    expect(world.reports.written - before, 'in 3 s').to.equal(3);
+    await world.admin.publish(denying('eve'), 0, 'ann');
+    await world.poll();
+    expect((await world.reports.live()).map(({ version }) => version)).to.deep.equal([1]);
+    const stop = new AbortController();
+    const polling = world.current.poll(stop.signal);
+    stop.abort();
+    await polling;
+    expect(await world.reports.live()).to.deep.equal([]);
+  });
+
+  it('while Redis is away it reports nothing, and follows its rules', async () => {
+    await world.admin.publish(denying('eve'), 0, 'ann');
+    await world.poll();
+    world.broadcast.down = world.reports.down = true;
+    for (let polls = 0; polls < 5; polls++) {
+      world.clock.advance(1000);
+      await world.poll();
+    }
+    expect(world.denied).to.deep.equal(['eve']);
+    expect(world.warnings()).to.have.length(1);
+    world.broadcast.down = world.reports.down = false;
+    await world.poll();
+    expect((await world.reports.live()).map(({ version }) => version)).to.deep.equal([1]);
   });
 
   it('older rules never replace newer ones', async () => {

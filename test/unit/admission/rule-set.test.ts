@@ -10,7 +10,11 @@ import {
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { CurrentRules } from '../../../src/admission/rules/current-rules.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import {
+  MemoryRuleBroadcast,
+  MemoryRuleReports,
+  MemoryRuleRepository,
+} from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 
 const reasonsOf = (rules: unknown): string[] => {
@@ -160,7 +164,10 @@ describe('rules that need secrets', () => {
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
       const metrics = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
-      const current = new CurrentRules({ broadcast, repository, clock: new SteppedClock(), metrics, log, unfit });
+      const clock = new SteppedClock();
+      const reporter = { processId: 'p1', host: 'shop-1', pid: 7 };
+      const reports = new MemoryRuleReports(clock);
+      const current = new CurrentRules({ broadcast, repository, reports, reporter, clock, metrics, log, unfit });
       const admin = new RuleAdmin({ repository, broadcast, log: silentLog }); // as at the command line, where no secret is
       await admin.publish(named('app-1'), 0, 'ann');
       await current.start();

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import sinon from 'sinon';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { set, show, switchCommand } from '../../../src/cli/switch.js';
+import type { Found } from '../../../src/cli/rules-in-force.js';
 import { SwitchAdmin } from '../../../src/admission/degrade/switches.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../helpers/silent-log.js';
@@ -22,24 +23,36 @@ describe('seckill switch', () => {
   });
   afterEach(() => sinon.restore());
 
+  const everywhere = async (version: number): Promise<Found> => ({
+    inForce: 'everywhere',
+    version,
+    apis: [{ processId: 'p', host: 'h', pid: 1, version, refused: null, follows: true }],
+  });
   const SALE = { endpoint: 'sale', level: 'L1', percent: 20 } as const;
   const json = (): unknown => JSON.parse(lines.at(-1) ?? '');
 
   it('says what is switched, for whom, and when it is in force', async () => {
-    await set(admin, SALE, {});
-    expect(lines.pop()).to.equal('sale is at L1 for 20 of 100 users, everywhere within a second (version 1).');
-    broadcast.down = true;
-    await set(admin, { ...SALE, percent: 100 }, {});
-    expect(lines.pop()).to.match(/^sale is at L1 for all, everywhere within ten seconds: .*\(version 2\)\.$/);
-    broadcast.down = false;
-    await rules.publish({ degrade: { mode: 'dry_run' } }, 2, 'boss');
-    await set(admin, SALE, {});
-    expect(lines.pop()).to.contain('but not in force');
+    await set(admin, SALE, {}, everywhere);
+    expect(lines.splice(0)).to.deep.equal([
+      'sale is at L1 for 20 of 100 users (version 1).',
+      'Version 1 is in force in the one api that runs.',
+    ]);
+    await rules.publish({ degrade: { mode: 'dry_run' } }, 1, 'boss');
+    await set(admin, SALE, {}, everywhere);
+    expect(lines.shift()).to.contain('but without effect');
+  });
+
+  it('says what was set, and fails, where an api does not follow', async () => {
+    const unknown = async (version: number): Promise<Found> => ({ inForce: 'unknown', version, why: 'Redis is away' });
+    const error = await set(admin, SALE, {}, unknown).catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(CliError).with.property('message').that.contains('Redis is away');
+    expect(lines).to.deep.equal(['sale is at L1 for 20 of 100 users (version 1).']);
   });
 
   it('shows every switch, for people and for programs', async () => {
-    await set(admin, SALE, { json: true });
-    expect(json()).to.deep.equal({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
+    await set(admin, SALE, { json: true }, everywhere);
+    expect(json()).to.deep.include({ outcome: 'switched', version: 1, seenAtOnce: true, inForce: true, ...SALE });
+    expect(json()).to.have.nested.property('rules.inForce', 'everywhere');
     lines = [];
     await show(admin, {});
     expect(lines).to.have.length(5);
@@ -56,9 +69,9 @@ describe('seckill switch', () => {
         (error: unknown) => (error instanceof CliError ? error.message : 'no sentence'),
       );
     const busy = { set: () => Promise.resolve({ outcome: 'version_conflict' as const, version: 7 }) };
-    expect(await why(set(busy, SALE, {}))).to.match(/nothing was switched/);
+    expect(await why(set(busy, SALE, {}, everywhere))).to.match(/nothing was switched/);
     await repository.store({ '\u001b[2Jtomorrow': {} }, 0, 'newer');
-    for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}))]) {
+    for (const message of [await why(show(admin, {})), await why(set(admin, SALE, {}, everywhere))]) {
       expect(message)
         .to.match(/cannot be read/)
         .and.contain('tomorrow')

@@ -114,6 +114,7 @@ export class FakeServices {
       reconcile: { run: refuse, runs: refuse, jobs: refuse, findJob: refuse, retry: refuse },
       refunds: { list: refuse, takeOn: refuse },
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
+      ruleReports: { live: refuse },
       switches: { show: refuse, set: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
@@ -156,8 +157,12 @@ export async function startServer(fake: FakeServices, options: Partial<Operators
   };
   const urlOf = (at: number): string => `http://127.0.0.1:${at}`;
   return {
-    ...{ port, url: urlOf(port), operatorsPort, operatorsUrl: urlOf(operatorsPort) },
-    ...{ stop: () => drain(0), drain },
+    port,
+    url: urlOf(port),
+    operatorsPort,
+    operatorsUrl: urlOf(operatorsPort),
+    stop: () => drain(0),
+    drain,
   };
 }
 

@@ -1,0 +1,85 @@
+import type { RuleReports } from '../core/ports/rules.js';
+import { whereInForce, type WhereInForce } from '../admission/rules/where-in-force.js';
+import { OperationalError } from '../core/errors.js';
+import { rulesInForceBody } from '../http/routes/rules.js';
+import type { Operator } from '../programs/operator.js';
+import { systemClock as clock } from '../programs/system-clock.js';
+import { CliError } from './cli-error.js';
+import { parseWhole } from './options.js';
+import { printable } from './print.js';
+
+/** More than an api needs, and longer than one that died is counted. */
+const WAIT_DEFAULT_S = 5;
+const WAIT_MAX_S = 3600;
+
+export const WAIT_OPTION = [
+  '--wait <seconds>',
+  'how long every api may take to follow; 0: do not ask them',
+  parseWhole(0, WAIT_MAX_S),
+  WAIT_DEFAULT_S,
+] as const;
+
+/** Where a version is in force, as far as that is known. */
+export type Found =
+  | WhereInForce
+  | { readonly inForce: 'unknown'; readonly version: number; readonly why: string }
+  | { readonly inForce: 'not_asked'; readonly version: number };
+
+/** Asks the apis. @param waitS 0: they are not asked */
+export async function findInForce(
+  operator: Operator<'mysql' | 'redis'>,
+  version: number,
+  waitS: number,
+): Promise<Found> {
+  if (waitS === 0) return { inForce: 'not_asked', version };
+  try {
+    return await askApis(await operator.ruleReports(), version, waitS);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    return { inForce: 'unknown', version, why: error.message };
+  }
+}
+
+const askApis = (reports: RuleReports, version: number, waitS: number): Promise<Found> =>
+  whereInForce(version, { reports, clock }, waitS * 1000);
+
+/** For programs: what they may add to a line of JSON. */
+export const inForceFields = (found: Found): object => ('apis' in found ? rulesInForceBody(found) : found);
+
+/** @returns one sentence. @throws CliError when the version is not in force everywhere, as far as anybody knows */
+export function inForceSentence(found: Found): string {
+  const { version } = found;
+  switch (found.inForce) {
+    case 'everywhere':
+      return found.apis.length === 1
+        ? `Version ${version} is in force in the one api that runs.`
+        : `Version ${version} is in force in all ${found.apis.length} apis.`;
+    case 'not_asked':
+      return `Version ${version} is published; \`seckill rules status\` says where it is in force.`;
+    case 'nowhere':
+      throw new CliError(
+        `version ${version} is published, but no api says that it runs: it is in force nowhere. An api takes the newest ` +
+          'rules before it lets buyers in.',
+      );
+    case 'unknown':
+      throw new CliError(
+        printable(
+          `version ${version} is published, but nobody can say where it is in force: ${found.why}. Each api finds it in MySQL.`,
+        ),
+      );
+    case 'not_everywhere': {
+      const lines = found.apis.map((api) => `  ${apiLine(api, version)}`);
+      throw new CliError(
+        [`version ${version} is published, but not in force everywhere:`, ...lines].map(printable).join('\n'),
+      );
+    }
+  }
+}
+
+function apiLine({ host, pid, version, refused, follows }: WhereInForce['apis'][number], wanted: number): string {
+  const name = `${host} pid ${pid}`;
+  if (follows) return `${name}  follows it`;
+  const instead = version === null ? 'lets no buyer in' : `follows version ${version}`;
+  if (refused === null || refused.version < wanted) return `${name}  ${instead}`;
+  return `${name}  ${instead}, and cannot use ${refused.version}: ${refused.reasons.join('; ')}`;
+}

@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import { runCommand } from '../chaos/harness/commands.js';
+
+const TIMEOUT_MS = 60_000;
+/** No setting of ours: what a shell on a server has. */
+const { PATH, HOME } = process.env;
+
+/** In the checkout, where a developer may have started a stack. */
+describe('programs without settings', function () {
+  this.timeout(TIMEOUT_MS);
+
+  const needed = {
+    api: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'JWT_SECRET'],
+    worker: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT'],
+    keeper: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT'],
+    migrate: ['MYSQL_URL'],
+    'rules status': ['MYSQL_URL', 'REDIS_URL'],
+  };
+  for (const [command, keys] of Object.entries(needed)) {
+    it(`seckill ${command} names each address that is missing, and connects to no other server`, async () => {
+      for (const NODE_ENV of ['', 'production']) {
+        const { code, stderr } = await runCommand(command.split(' '), { PATH, HOME, NODE_ENV });
+        expect(code, stderr).to.equal(2);
+        for (const key of keys) expect(stderr).to.contain(`${key} is not set: `);
+        expect(stderr).not.to.contain('starting with these servers');
+      }
+    });
+  }
+});
