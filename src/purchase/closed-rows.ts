@@ -38,11 +38,12 @@ export class ClosedRows {
   #isAsking = false;
   #askedAtMs = -Infinity;
 
-  constructor(repository: Pick<OrderRepository, 'findByPurchases'>, clock: Clock) {
+  /** @param knownMax answers kept; room for all of them is taken at once */
+  constructor(repository: Pick<OrderRepository, 'findByPurchases'>, clock: Clock, knownMax = KNOWN_MAX) {
     this.#repository = repository;
     this.#clock = clock;
     this.#known = new LRUCache({
-      max: KNOWN_MAX,
+      max: knownMax,
       ttl: LIFE_MS,
       ttlResolution: 0,
       perf: { now: () => clock.monotonicMs() },

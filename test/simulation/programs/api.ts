@@ -25,6 +25,8 @@ import { onBug, type SimulatedSystem } from '../simulated-system.js';
 const HTTP_TIMEOUT_MS = 20_000;
 const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
+/** A run has a dozen buyers; room for the 20,000 answers of a real api would cost a quarter of its time. */
+const CLOSED_ROWS_MAX = 100;
 
 /** The requests that one api process serves. */
 interface Endpoints {
@@ -129,7 +131,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
       return 'outcome_unknown';
     },
   });
-  const closedRows = new ClosedRows(orders, clock);
+  const closedRows = new ClosedRows(orders, clock, CLOSED_ROWS_MAX);
   const gate = new PurchaseGate({ snapshots, flags, batcher, closedRows, store });
   const { notifications } = system;
   const metrics = { changeFound: (by: FoundBy) => system.count(`change found: ${by}`) };
