@@ -39,6 +39,9 @@ const outputs = new Outputs();
 const COVERED: readonly Folder[] = ['unit', 'contract'];
 const isWhole = mochaArgs.length === 0 && changedSince === null && COVERED.every((folder) => folders.includes(folder));
 const coverageDir = isWhole ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
+const uncovered = new Set<Folder>(COVERED);
+/** Begins when the last covered folder has ended: other lanes are still under way then. */
+let coverage: Promise<void> = Promise.resolve();
 let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 const files = chooseFiles();
@@ -46,9 +49,7 @@ const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (f
 const bare = runFolders(chosen(LANES.bare));
 if (chosen([...LANES.stack, ...LANES.faults]).length > 0) await runOnStacks();
 else await Promise.all([bare, runFolders(chosen(LANES.programs))]);
-if (coverageDir !== null && !stopping.signal.aborted) {
-  await checkCoverage(coverageDir).catch((error: Error) => addFailure('coverage', error.message));
-}
+await coverage;
 end();
 
 function options(): TestOptions {
@@ -105,9 +106,10 @@ async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = proc
       ...(PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : []),
       ...mochaArgs,
     ];
-    const coverage = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
-    add(await runMocha(files.get(folder) ?? [], options, { ...env, ...coverage }, output, stopping.signal));
+    const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
+    add(await runMocha(files.get(folder) ?? [], options, { ...env, ...collect }, output, stopping.signal));
     output.end();
+    if (coverageDir !== null && uncovered.delete(folder) && uncovered.size === 0) coverage = checkCoverage(coverageDir);
   }
 }
 
@@ -171,10 +173,18 @@ function add(more: Counts): void {
   };
 }
 
+/** Never rejects. */
 async function checkCoverage(folder: string): Promise<void> {
-  const { table, missed } = await coverageByRoom(folder);
-  console.log(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}`);
-  for (const sentence of missed) addFailure('coverage', sentence);
+  if (stopping.signal.aborted) return;
+  const output = outputs.open();
+  try {
+    const { table, missed } = await coverageByRoom(folder);
+    output.write(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}\n`);
+    for (const sentence of missed) addFailure('coverage', sentence);
+  } catch (error) {
+    addFailure('coverage', (error as Error).message);
+  }
+  output.end();
   rmSync(folder, { recursive: true, force: true });
 }
 

@@ -18,7 +18,7 @@ import type { Program } from '../chaos/harness/programs.js';
 import { useSystem } from '../helpers/system.js';
 import { found, until } from '../chaos/harness/wait.js';
 
-const DEAD_LETTERS = 1000;
+const DEAD_LETTERS = 400;
 /** A batch in pending leaves it when it is marked recorded; releases and the last marks follow within the heal time. */
 const RUN_TIMEOUT_MS = 180_000;
 
@@ -191,27 +191,27 @@ describe('compensation: dead letters, replayed and discarded', () => {
           " WHERE d.sale_id = ? AND a.action = 'dead_letter.replay_begun'",
         saleId,
       );
-    const args = ['replay', '--all-matching', '--sale', saleId, '--rate', '500', '--json'];
+    const args = ['replay', '--all-matching', '--sale', saleId, '--rate', '200', '--json'];
 
     const unasked = await dlq(...args);
     expect([unasked.code, unasked.lines.length], 'so many need a yes').to.deep.equal([2, DEAD_LETTERS]);
     expect([await parked(), await begun()]).to.deep.equal([DEAD_LETTERS, 0]);
 
     const startedMs = Date.now();
-    const killed = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(300, 'SIGKILL');
+    const killed = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(120, 'SIGKILL');
     expect(killed.signal).to.equal('SIGKILL');
     const [afterKill, begunByThen] = [await parked(), await begun()];
-    expect(afterKill, 'it was half way').to.be.within(1, DEAD_LETTERS - 300);
+    expect(afterKill, 'it was half way').to.be.within(1, DEAD_LETTERS - 120);
     const halfWay = await count(
       "dead_letters WHERE sale_id = ? AND state = 'parked' AND replay_started_at IS NOT NULL",
       saleId,
     );
 
-    const stopped = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(200, 'SIGINT');
+    const stopped = await new RunningCommand(['dlq', ...args, '--yes'], stack.env).signalAfter(80, 'SIGINT');
     expect(stopped.code, stopped.stderr).to.equal(1);
     expect(stopped.stderr).to.contain('The same command goes on');
     const afterStop = await parked();
-    expect(afterStop).to.be.within(1, afterKill - 150);
+    expect(afterStop).to.be.within(1, afterKill - 60);
 
     const last = await dlq(...args, '--yes');
     expect(last.code, last.stderr).to.equal(0);
