@@ -53,11 +53,11 @@ const WINDOW_SHARE = 4;
 const LEAD_MS = 8_000;
 const WARM_BEFORE = '6s';
 /** Buyers of sales that are imported and not yet sold: so many seconds of load, and these at least. */
-const AHEAD_SECONDS = 15;
-const AHEAD_MIN = 4_000;
+const AHEAD_SECONDS = 30;
+const AHEAD_MIN = 20_000;
 const IMPORTED_AT_ONCE = 20;
 /** Purchases a second before any was counted. */
-const PACE_FIRST = 300;
+const PACE_FIRST = 1_000;
 const CONNECTIONS = 256;
 /** Of each api. */
 const SALES_AT_ONCE = 2;
