@@ -4,6 +4,7 @@ import type { Sale } from '../../src/core/sale.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import type { ClientOutcome } from '../../test/invariants/check-sale.js';
+import { found } from '../../test/chaos/harness/wait.js';
 import { startRedisCluster } from '../../test/helpers/redis-cluster.js';
 import { BenchError } from '../bench-error.js';
 import { purchaseKeyAt, readRecords, type BuyerSlice } from '../load/buyers.js';
@@ -262,7 +263,10 @@ async function problemsOf(
       const word = code === OUTCOME_CODE.ok ? 'ok' : code === OUTCOME_CODE.fail ? 'fail' : 'unknown';
       opLog.set(purchaseKeyAt(records, buyers, place), word);
     }
-    const check = await stores.check(sale.saleId, alreadyThere(sale) === 0 ? opLog : undefined);
+    // the first question after a freeze may find that the driver has closed its connection
+    const check = await found(`the orders of sale ${sale.saleId} are compared`, () =>
+      stores.check(sale.saleId, alreadyThere(sale) === 0 ? opLog : undefined),
+    );
     const verdict = judgeSale({ accepted, unanswered }, check);
     problems.push(...verdict.problems.map((problem) => `sale ${sale.saleId}: ${problem}`));
   }

@@ -1,7 +1,7 @@
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openMysqlPool, type MysqlPool } from '../../src/mysql/pool.js';
-import { createOrderAudit } from '../../src/mysql/reconcile-repository.js';
+import { createOrderAudit } from '../../test/invariants/order-audit.js';
 import { withOperator } from '../../src/programs/operator.js';
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import { createLog } from '../../src/programs/telemetry.js';

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { readFileSync } from 'node:fs';
 import { runCommandLine } from './run-command-line.js';
 
 /** Loaded when they are named: each brings libraries that take longer to load than most commands take to run. */
@@ -21,9 +22,14 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   token: async () => (await import('./setup.js')).tokenCommand(),
 };
 
+/** The same from the sources and from `dist`. */
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  readonly version: string;
+};
+
 const seckill = new Command('seckill')
   .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
-  .version(process.env.npm_package_version ?? '1.0.0')
+  .version(version)
   .addHelpText(
     'after',
     `

@@ -89,7 +89,7 @@ async function takeOn(repository: RefundRepository, paymentId: string, json: boo
     case 'done': {
       const { amountCents, orderId } = answer.refund;
       if (json) return console.log(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
-      return console.log(`${amountCents} cents of order ${orderId} are yours to pay back now: the keeper will not.`);
+      return console.log(`Pay back ${amountCents} cents of order ${orderId} now; the keeper will not.`);
     }
     case 'already_refunded':
       throw new CliError(

@@ -155,8 +155,6 @@ async function documentIn(file: string): Promise<RulesDocument> {
 }
 
 const wrong = (file: string, reasons: readonly RuleReason[]): string =>
-  [`${file} is not fit to be in force:`, ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
-    .map(printable)
-    .join('\n');
+  [`${file} is invalid:`, ...reasons.map(({ path, message }) => `  ${path} ${message}`)].map(printable).join('\n');
 
 const line = tableLine(7, 24);

@@ -172,7 +172,9 @@ function saleOf(verb: string, saleId: string, answer: SaleAdminAnswer): Sale {
     case 'wrong_state':
       throw new CliError(wrongStateSentence(verb, answer.sale));
     case 'not_warmed':
-      throw new CliError(`the stock of sale ${saleId} is not in Redis: was Redis emptied?`);
+      throw new CliError(
+        `the stock of sale ${saleId} is not in Redis; \`seckill sale repair ${saleId}\` loads it from MySQL`,
+      );
     case 'repairing':
       throw new CliError(`sale ${saleId} is being rebuilt in Redis; try again in a minute.`);
     default:

@@ -14,7 +14,7 @@ const ADDRESS_BITS = { 4: 32, 6: 128 } as const;
 const IPV4 = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
 const GROUP = /^[0-9a-f]{1,4}$/i;
 const GROUPS = 8;
-/** `::ffff:0:0/96`, where IPv4 lives inside IPv6. */
+/** `::ffff:0:0/96`: IPv4-mapped IPv6 addresses. */
 const MAPPED = 0xffffn;
 const MAPPED_LENGTH = 96;
 

@@ -35,7 +35,7 @@ export type WatchedState = (typeof WATCHED_STATES)[number];
 export const WAITING_STATES = {
   half_open: {
     waits: 'a half message that was neither committed nor rolled back',
-    deadline: 'check interval of the broker, 10 s',
+    deadline: '10 s (`transactionTimeOut` of the broker), looked for every 5 s',
     endedBy: 'check-back by any api; where units are held, also the re-drive',
     watchedAs: 'batch_pending',
   },

@@ -8,25 +8,19 @@ import { unavailableDetail } from './problem.js';
  * what was shown: that would tell an attacker what to change.
  */
 
-const DETAILS: Readonly<Record<AdmissionCode, string>> = {
-  denied: 'Access is denied.',
-  rate_limited: 'You ask too often, or too many ask at once.',
-  degraded: 'There is too much to do right now; nothing was taken. Ask again with the same key.',
-  unavailable: 'This process lets nobody in yet; nothing was taken. Ask again with the same key.',
-};
-
 const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> = {
-  denied: new PreparedProblem('denied', { detail: DETAILS.denied }),
-  rate_limited: new PreparedProblem('rate_limited', { detail: DETAILS.rate_limited }),
-  degraded: new PreparedProblem('degraded', { detail: DETAILS.degraded }),
-  unavailable: new PreparedProblem('unavailable', { detail: DETAILS.unavailable }),
+  denied: new PreparedProblem('denied'),
+  rate_limited: new PreparedProblem('rate_limited'),
+  degraded: new PreparedProblem('degraded'),
+  unavailable: new PreparedProblem('unavailable', {
+    detail: 'This process lets nobody in yet; nothing was taken. Ask again with the same key.',
+  }),
 };
 
 /** The refusal of a layer of admission. */
 export function refusedAnswer({ word, retryAfterMs, headers }: Refused, requestId: string | null): Answer {
   if (retryAfterMs === null && headers === undefined) return PREPARED[word].answer(requestId);
-  const detail = DETAILS[word];
-  return problem(word, retryAfterMs === null ? { requestId, detail } : { requestId, detail, retryAfterMs }, headers);
+  return problem(word, retryAfterMs === null ? { requestId } : { requestId, retryAfterMs }, headers);
 }
 
 export const NOT_SIGNED = new PreparedProblem('bad_signature', {

@@ -7,7 +7,7 @@ import { foundOrderBody } from './routes/find-orders.js';
 export const EXPORT_FORMATS = ['csv', 'jsonl'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** More than anybody has. */
+/** Above the size of any table. */
 export const EXPORT_MAX = 1_000_000_000;
 /** Orders that are read at once, and so the most that wait for a slow reader. */
 const PAGE = 1000;

@@ -173,7 +173,7 @@ export class Pipeline {
       return this.answer(exchange, problem('unavailable', { requestId, detail: detailOf(error.dependency) }));
     }
     this.answer(exchange, problem('internal', { requestId }));
-    this.#services.log.error({ error }, 'unexpected error while answering a request');
+    this.#services.log.error({ err: error }, 'unexpected error while answering a request');
     this.#services.onBug(error);
   }
 }

@@ -1,48 +1,6 @@
 import type { FieldError } from '../core/field-errors.js';
 import type { Refusal } from '../core/outcome.js';
 
-/** Problems that no purchase meets: they concern the request itself, its sender, or other routes. */
-type HttpCode =
-  | 'bad_request'
-  | 'unauthorized'
-  | 'role_needed'
-  | 'denied'
-  | 'queue_pass_needed'
-  | 'purchase_token_needed'
-  | 'route_not_found'
-  | 'order_not_found'
-  | 'purchase_not_found'
-  | 'dead_letter_not_found'
-  | 'job_not_found'
-  | 'refund_not_found'
-  | 'method_not_allowed'
-  | 'request_timeout'
-  | 'wrong_state'
-  | 'sale_overlaps'
-  | 'units_not_free'
-  | 'not_warmed'
-  | 'not_replayable'
-  | 'reconcile_running'
-  | 'version_conflict'
-  | 'rules_not_found'
-  | 'payload_too_large'
-  | 'unsupported_media_type'
-  | 'headers_too_large'
-  | 'internal'
-  | 'repairing'
-  | 'payment_declined'
-  | 'refund_due'
-  | 'payment_conflict'
-  | 'payment_not_configured'
-  | 'bad_signature'
-  | 'ticket_not_found'
-  | 'tokens_gone'
-  | 'degraded'
-  | 'rules_unfit';
-
-/** Every word that may stand in the `code` of an answer that is not a success. */
-export type ProblemCode = Refusal | 'outcome_unknown' | HttpCode;
-
 interface ProblemRow {
   readonly status: number;
   readonly title: string;
@@ -60,8 +18,8 @@ const row = (status: number, title: string, detail: string, retryAfterMs: number
 
 const UNAVAILABLE = 'does not answer; this try took nothing. Ask again with the same key.';
 
-/** The one table from word to status. A word without a row does not compile. */
-export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
+/** The one table from word to status. A refusal without a row does not compile; other problems exist by their row. */
+export const PROBLEMS = {
   request_conflict: row(422, 'Key already used', 'This key was used for a different request.'),
   not_found: row(404, 'No such sale', 'There is no such sale.'),
   closed: row(409, 'Sale over', 'The sale is over.'),
@@ -112,10 +70,18 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemRow>> = {
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
   ticket_not_found: row(404, 'No such ticket', 'You have no such ticket for this queue, or it has ended. Join again.'),
-  degraded: row(503, 'Too busy', 'There is too much to do right now; this was not begun. Ask again later.', 2000),
+  degraded: row(
+    503,
+    'Too busy',
+    'Too many requests at the moment; nothing was started. Try again later with the same key.',
+    2000,
+  ),
   rules_unfit: row(409, 'Rules cannot be used', 'The newest rules cannot be read here; publish others first.'),
   tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
-};
+} satisfies Record<Refusal | 'outcome_unknown', ProblemRow> & Record<string, ProblemRow>;
+
+/** Every word that may stand in the `code` of an answer that is not a success. */
+export type ProblemCode = keyof typeof PROBLEMS;
 
 /** The body of every answer that is not a success: RFC 9457, with `code` as the word a program reads. */
 export interface Problem {

@@ -17,7 +17,7 @@ import type { CompensationJobRow } from './tables.js';
 const TEXT_MAX = 1000;
 const cut = (text: string): string => text.slice(0, TEXT_MAX);
 
-/** Counted no further: more says nothing more. */
+/** Counted no further: an alert needs no exact number beyond this. */
 const COUNTED_MAX = 10_000;
 
 const jobs = () => knex('compensation_jobs').select('*');

@@ -1,10 +1,7 @@
-import { isLive } from '../core/order.js';
 import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
-  AuditedRow,
-  OrderAudit,
   AgedOrder,
   OrderCursor,
   OrderPage,
@@ -15,7 +12,7 @@ import type {
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
 import { ageOf, knex, msAgo, select } from './knex.js';
-import { nextOrders, unlistedOrders, type PageOf } from './order-ranges.js';
+import { nextOrders, unlistedOrders } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { findSale } from './sale-repository.js';
 import type { OrderRow } from './tables.js';
@@ -33,29 +30,7 @@ const COLUMNS = [
   'reason',
 ] as const satisfies (keyof OrderRow)[];
 type ComparedRow = Pick<OrderRow, (typeof COLUMNS)[number]>;
-type PaidRow = ComparedRow & Pick<OrderRow, 'paid_at'>;
 type AgedRow = ComparedRow & { readonly age_us: string };
-
-export interface AuditOptions {
-  readonly windowRows?: number;
-  /**
-   * Also reads the whole table for orders that no range names: an audit trusts no note. False: only where the live orders
-   * do not add up to `sold`, for audits of thousands of sales.
-   */
-  readonly searchAll?: boolean;
-}
-
-/** Reads all orders of a sale at rest, for audits. Each statement sees what is committed at its moment. */
-export function createOrderAudit(
-  pool: MysqlPool,
-  { windowRows = WINDOW_ROWS, searchAll = true }: AuditOptions = {},
-): OrderAudit {
-  return {
-    findSale: (saleId) => findSale(pool, saleId),
-    orders: (saleId) => auditedOrders(pool, saleId, { windowRows, searchAll }),
-    undoneReleases: (saleId) => undoneReleases(pool, saleId),
-  };
-}
 
 /** Reads the orders of a live sale. Each statement sees what is committed at its moment. */
 export function createReconcileRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): ReconcileRepository {
@@ -73,24 +48,6 @@ export function createReconcileRepository(pool: MysqlPool, windowRows: number = 
       return (await select(pool, undone)).length === 0;
     },
   };
-}
-
-async function* auditedOrders(
-  pool: MysqlPool,
-  saleId: string,
-  { windowRows, searchAll }: Required<AuditOptions>,
-): AsyncGenerator<readonly AuditedRow[]> {
-  const columns = [...COLUMNS, 'paid_at'] as const;
-  let liveUnits = 0;
-  let cursor: OrderCursor | null = null;
-  do {
-    const page: PageOf<PaidRow> = await nextOrders<PaidRow>(pool, saleId, cursor, { columns, maxOrders: windowRows });
-    for (const { state, quantity } of page.rows) if (isLive(state)) liveUnits += quantity;
-    if (page.rows.length > 0) yield page.rows.map(auditedOf);
-    cursor = page.next;
-  } while (cursor !== null);
-  if (!searchAll && (await findSale(pool, saleId))?.sold === liveUnits) return;
-  for await (const rows of unlistedOrders<PaidRow>(pool, saleId, '0', columns, windowRows)) yield rows.map(auditedOf);
 }
 
 async function orderPage(
@@ -175,17 +132,6 @@ async function stuckRows(
   return rows.map(({ id, attempts, age_us }) => ({ outboxId: id, attempts, ageMs: Number(age_us) / 1000 }));
 }
 
-const comparedOf = (row: ComparedRow) => ({
-  orderId: row.id,
-  userId: row.user_id,
-  requestId: row.request_id,
-  batchId: row.batch_id,
-  quantity: row.quantity,
-  state: row.state,
-  reason: row.reason,
-});
-
-const auditedOf = (row: PaidRow): AuditedRow => ({ ...comparedOf(row), paidAtMs: row.paid_at?.getTime() ?? null });
 /** Put together by hand: a rebuild does it for every order of a sale, and a spread costs more than the rest of it. */
 const agedOf = (row: AgedRow): AgedOrder => ({
   orderId: row.id,

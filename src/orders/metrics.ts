@@ -139,9 +139,9 @@ export function createOrderJobMetrics(registry: Registry) {
     /** Orders of which buyers who wait were notified. */
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),
-    /** One try to give money back. */
     /** An attempt to pay that an api left open, by how it stands after the provider was asked. */
     attemptResolved: (state: ResolvedAttempt): void => attempts.labels(state).inc(),
+    /** One try to give money back. */
     refundTried: (outcome: RefundOutcome['outcome']): void => refunds.labels(outcome).inc(),
   };
 }

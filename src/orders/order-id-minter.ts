@@ -141,7 +141,7 @@ export function createOrderIdMinter(
       const nowMs = Math.floor(clock.nowMs());
       const refused = refusal(nowMs, Math.max(nowMs, lastMs));
       if (refused === null) return null;
-      if (refused.reason === 'no_lease') return 'no slot for order ids is held: it is asked of MySQL again and again';
+      if (refused.reason === 'no_lease') return 'no slot for order ids is leased; MySQL is asked until one is free';
       return `the clock was set back: no order id for another ${Math.ceil(refused.waitMs)} ms. Set the clock of this host (NTP)`;
     },
 

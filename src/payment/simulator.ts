@@ -10,8 +10,8 @@ const SIMULATED = 'simulated-';
 
 /**
  * A payment simulator: no money moves, no provider is called. It keeps no state: what it answers follows from order and key,
- * so a repeated charge is the same payment, and a charge that was begun counts as made. Its payment ids start with `simulated-`, wherever they show up. Any other
- * payment, told by webhook, is of real money: it says of none that it is on its way back.
+ * so a repeated charge is the same payment, and a charge that was begun counts as made. Its payment ids start with
+ * `simulated-`. It refuses to refund any other payment, since that one took real money.
  */
 export function createPaymentSimulator(): PaymentProvider {
   const charge: PaymentProvider['charge'] = async (orderId, amountCents, key) => {

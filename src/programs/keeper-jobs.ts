@@ -2,7 +2,6 @@ import type { Config } from '../core/config/schema.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
-import type { RunOutcome } from '../core/ports/reconcile-runs.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -147,15 +146,6 @@ export function planJobs(
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
   const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
   const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
-  const compare = async (saleId: string): Promise<RunOutcome> => {
-    let whole = false;
-    const { outcome, counts } = await reconcile.run({ saleId, apply: false, waitMs: 0, actor: 'keeper' }, (result) => {
-      whole = result.outcome === 'compared' && !result.report.more;
-    });
-    // markers that nobody asks for any more are no difference: they go by themselves
-    const differs = Object.entries(counts).some(([kind, count]) => kind !== 'stale_marker' && count > 0);
-    return outcome === 'findings' && whole && !differs ? 'match' : outcome;
-  };
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
@@ -181,7 +171,13 @@ export function planJobs(
 
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
     [everyMs, runSchedule({ schedule, sales: admin, readiness, clock, metrics, log }, { everyMs })],
-    [everyMs, compareEnded({ schedule, compare, log }, { afterMs: config.reconcile.safeAgeMs })],
+    [
+      everyMs,
+      compareEnded(
+        { schedule, compare: (saleId) => reconcile.compareEnded(saleId), log },
+        { afterMs: config.reconcile.safeAgeMs },
+      ),
+    ],
 
     // Changes of sales that Redis has not followed yet are finished.
     [everyMs, finishEdits({ edits: createSaleEdits(mysql), editor })],
@@ -278,8 +274,8 @@ export function planJobs(
     ],
   ];
   if (config.reconcile.everyMs > 0) {
-    const compare = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
-    jobs.push([config.reconcile.everyMs, compare]);
+    const compareAll = reconcileJob({ admin: reconcile, metrics }, { apply: config.reconcile.apply === 'true' });
+    jobs.push([config.reconcile.everyMs, compareAll]);
   }
   const { hotSalePerSecond } = config.gate;
   const { hotSaleAuto, hotSaleAutoPerSecond, hotSaleAutoBucketsMax } = config.keeper;

@@ -10,6 +10,7 @@ import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repos
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
+import { isSaleSoldOut } from '../purchase/gate.js';
 import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
@@ -114,10 +115,7 @@ export async function openPurchasePath(
     batcher,
     health: channel.health,
     hot,
-    isSoldOut(saleId): boolean {
-      const snapshot = snapshots.peek(saleId);
-      return snapshot?.snapshot === 'ready' && flags.isSoldOut(snapshot.sale);
-    },
+    isSoldOut: (saleId) => isSaleSoldOut(saleId, { snapshots, flags }),
     async close(): Promise<void> {
       stop.abort();
       await Promise.all([channel.close(), barrier?.close(), reporting]);

@@ -29,6 +29,15 @@ export interface PurchaseRequest {
   readonly trace: string;
 }
 
+/** Whether this process knows that nothing of a sale is left. */
+export function isSaleSoldOut(
+  saleId: string,
+  { snapshots, flags }: { readonly snapshots: SaleSnapshots; readonly flags: Pick<SoldOutFlags, 'isSoldOut'> },
+): boolean {
+  const found = snapshots.peek(saleId);
+  return found?.snapshot === 'ready' && flags.isSoldOut(found.sale);
+}
+
 /** The start of the main path: finds the sale, refuses from memory what is sold out, and submits the rest to the batcher. */
 export class PurchaseGate {
   readonly #parts: GateParts;

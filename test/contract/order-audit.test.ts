@@ -1,7 +1,6 @@
 import { expect } from 'chai';
-import { createOrderAudit, type AuditOptions } from '../../src/mysql/reconcile-repository.js';
+import { createOrderAudit, type AuditedRow, type AuditOptions } from '../invariants/order-audit.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
-import type { AuditedRow } from '../../src/core/ports/reconcile-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
 import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
 

@@ -99,7 +99,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await world.audited()).to.have.length(1);
     });
 
-    it('nobody takes on what a keeper is asking the provider for; a keeper that died leaves a word', async () => {
+    it('nobody takes on what a keeper is asking the provider for; one whose keeper died says so in `last_error`', async () => {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
       await world.refunds.lease(1, 300);
@@ -112,7 +112,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect((entry?.before as { lastError: string }).lastError).to.match(/was asked, and no answer is noted/);
     });
 
-    it('a keeper that has its answer is in the way of nobody', async () => {
+    it('a keeper that has its answer gives its lease back', async () => {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
       await world.refunds.lease(1, LEASE_MS);

@@ -28,8 +28,14 @@ describe('sales as people run them, and sales that run by themselves', () => {
     ask(`${api.operatorsUrl}/admin/v1${path}`, { method, token: admin, body });
   const iso = (fromNowMs: number): string => new Date(Date.now() + fromNowMs).toISOString();
   const newSale = (sku: string, opensMs: number, closesMs: number) => ({
-    ...{ sku, title: 'A thing', priceCents: 500, currency: 'USD', stock: 5, limitPerBuyer: 1 },
-    ...{ opensAt: iso(opensMs), closesAt: iso(closesMs) },
+    sku,
+    title: 'A thing',
+    priceCents: 500,
+    currency: 'USD',
+    stock: 5,
+    limitPerBuyer: 1,
+    opensAt: iso(opensMs),
+    closesAt: iso(closesMs),
   });
   const stateOf = async (saleId: string): Promise<unknown> => (await call('GET', `/sales/${saleId}`)).json.state;
   const actions = async (saleId: string): Promise<string[]> => {

@@ -99,22 +99,3 @@ export type AuditedOrder = Pick<
   Order,
   'orderId' | 'userId' | 'requestId' | 'batchId' | 'quantity' | 'state' | 'reason'
 >;
-
-/** The columns that an audit of a sale at rest compares in addition. */
-export type AuditedRow = AuditedOrder & Pick<Order, 'paidAtMs'>;
-
-/** All rows of a sale at rest, for an audit. */
-export interface OrderAudit {
-  /** @throws OperationalError mysql */
-  findSale(saleId: string): Promise<Sale | null>;
-  /**
-   * Every row of the sale, in chunks.
-   * @throws OperationalError mysql
-   */
-  orders(saleId: string): AsyncIterable<readonly AuditedRow[]>;
-  /**
-   * Outbox rows that must be done before the sale is at rest: releases that are not done.
-   * @throws OperationalError mysql
-   */
-  undoneReleases(saleId: string): Promise<number>;
-}

@@ -128,7 +128,7 @@ export const cancelOrder = defineRoute({
   },
 });
 
-/** A change has no poorer form: it is made or refused. */
+/** A change is made or refused, never degraded. */
 const isDegraded = ({ userId }: Pick<Call, 'userId'>, { degrade }: RouteServices): boolean =>
   degrade.isOn && refusesChange(degrade.rulingOf('order', userId));
 

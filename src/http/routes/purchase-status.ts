@@ -98,7 +98,7 @@ export const purchaseEvents = defineRoute({
   async handle(call, services) {
     const { userId, params: ids, req } = call;
     const { requestId } = ids;
-    // An old event is worth nothing, so a stream has no poorer form; the status of the purchase can be asked for.
+    // A stream has no degraded form; the status of the purchase can be asked for.
     const { degrade, lifecycle } = services;
     const level = degrade.isOn ? degrade.rulingOf('status', userId)?.level : undefined;
     if (level !== undefined && level !== 'L0') return problem('degraded', { requestId, detail: NO_STREAM });

@@ -14,7 +14,7 @@ export interface QuietOptions {
 
 export interface QuietPorts {
   readonly sales: Pick<SaleRepository, 'find'>;
-  /** Null: the broker cannot be asked, so stillness has to do. */
+  /** Null: the broker cannot be asked, so it waits until no order was written for `quietMs`. */
   readonly progress: WorkerProgress | null;
   readonly clock: Clock;
   readonly log: Log;

@@ -2,7 +2,7 @@ import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { createOrderAudit } from '../../../src/mysql/reconcile-repository.js';
+import { createOrderAudit } from '../../invariants/order-audit.js';
 import { type MysqlPool, openMysqlPool } from '../../../src/mysql/pool.js';
 import { createSaleRepository } from '../../../src/mysql/sale-repository.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';

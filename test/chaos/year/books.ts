@@ -1,5 +1,5 @@
 import { purchaseKeyAt, type BuyerFile } from '../../../bench/load/buyers.js';
-import { createOrderAudit } from '../../../src/mysql/reconcile-repository.js';
+import { createOrderAudit } from '../../invariants/order-audit.js';
 import { checkSale, type ClientOutcome, type OpLog, type SaleFigures } from '../../invariants/check-sale.js';
 import type { ClientHistory, Move } from '../../invariants/check-history.js';
 import { bucketStatusOf } from '../harness/redis.js';

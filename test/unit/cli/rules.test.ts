@@ -42,7 +42,7 @@ describe('seckill rules check', () => {
     const bad = '{"rules":{"lists":{"mode":"x","users":{"deny":["a b"]}}}}';
     const message = await check(bad);
     expect(message)
-      .to.match(/^refused: .*not fit/)
+      .to.match(/^refused: .*is invalid/)
       .and.contain('\n  lists.mode ')
       .and.contain('\n  lists.users.deny.0 ');
     await check(bad, '--json');

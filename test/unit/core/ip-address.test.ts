@@ -14,7 +14,7 @@ describe('address', () => {
     );
   });
 
-  it('IPv4 in IPv6 clothes is IPv4, however it is written', () => {
+  it('an IPv4-mapped IPv6 address is an IPv4 address, however it is written', () => {
     const plain = { family: 4, value: 0x0a010203 };
     for (const text of ['10.1.2.3', '::ffff:10.1.2.3', '::FFFF:a01:203', '0:0:0:0:0:ffff:0a01:0203']) {
       expect(readAddress(text), text).to.deep.equal(plain);

@@ -40,7 +40,7 @@ describe('client address', () => {
     }
   });
 
-  it('IPv4 is never in IPv6 clothes, and ports are left out', () => {
+  it('normalises IPv4-mapped IPv6 addresses and ignores ports', () => {
     expect(addressOf([], '::ffff:192.0.2.1')).to.equal('192.0.2.1');
     expect(addressOf(OURS, '::ffff:10.0.0.1', '::ffff:198.51.100.7')).to.equal('198.51.100.7');
     expect(addressOf(OURS, '10.0.0.1', '198.51.100.7:4711')).to.equal('198.51.100.7');

@@ -95,7 +95,7 @@ describe('order-id-minter', () => {
     expect(minter.problem()).to.match(/the clock was set back: no order id for another 4900 ms/);
     clock.advance(4900);
     expect(minter.problem()).to.equal(null);
-    expect(open('new').problem()).to.match(/no slot for order ids is held/);
+    expect(open('new').problem()).to.match(/no slot for order ids is leased/);
   });
 
   it('a clock that steps back by half an hour: ids go on under another slot, none is given twice [D8]', async () => {

@@ -172,7 +172,7 @@ describe('keeper: faults of single buckets', () => {
     new BucketFaults().throwIfAny();
   });
 
-  it("any other fault is everybody's: what was begun ends, nothing more is begun", async () => {
+  it('any other fault ends the run: what was begun ends, nothing more is begun', async () => {
     const begun: number[] = [];
     const work = async (item: number): Promise<void> => {
       begun.push(item);
