@@ -67,6 +67,13 @@ export const PROBLEMS = {
   payment_declined: row(402, 'Payment declined', 'The payment was declined. Try again with another Idempotency-Key.'),
   refund_due: row(409, 'Paid too late', 'The order had ended before the money came. It goes back.'),
   payment_conflict: row(409, 'Payment known', 'This payment was reported before with another order or amount.'),
+  payment_in_progress: row(
+    409,
+    'Payment in progress',
+    'A payment of this order with another Idempotency-Key is not resolved yet. Nothing was charged for this one.',
+    2000,
+  ),
+  wrong_payment_mode: row(422, 'Wrong mode', 'This server does not accept payments of this mode (live or test).'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
   ticket_not_found: row(404, 'No such ticket', 'You have no such ticket for this queue, or it has ended. Join again.'),

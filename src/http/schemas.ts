@@ -82,12 +82,15 @@ export const problemSchema = z
   })
   .meta({ id: 'Problem', description: 'RFC 9457; `code` is the word that a program reads.' });
 
+/** ISO 4217. */
+export const currency = matching('three capital letters such as EUR', /^[A-Z]{3}$/);
+
 const saleFields = {
   saleId: text,
   sku: text,
   title: text,
   priceCents: count,
-  currency: text.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
+  currency: currency.meta({ description: 'of the price and of all orders: three letters of ISO 4217' }),
   limitPerBuyer: count,
   opensAt: time,
   closesAt: time,
@@ -124,7 +127,7 @@ const orderFields = {
   requestId: id,
   quantity: count,
   amountCents: count,
-  currency: text.meta({ description: 'of the amount: three letters of ISO 4217' }),
+  currency: currency.meta({ description: 'of the amount: three letters of ISO 4217' }),
   state: z.enum(ORDER_STATES),
   reason: z.enum(FAILURE_REASONS).nullable(),
   createdAt: time,

@@ -83,7 +83,12 @@ export interface HttpServices {
   /** @throws OperationalError mysql */
   readonly cancelOrder: (orderId: string, userId: string) => Promise<CancelAnswer>;
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
-  readonly webhook: { readonly verifier: WebhookVerifier; readonly pay: OrderTransitions['pay'] } | null;
+  readonly webhook: {
+    readonly verifier: WebhookVerifier;
+    /** Payments of the other kind are refused. */
+    readonly mode: 'live' | 'test';
+    readonly pay: OrderTransitions['pay'];
+  } | null;
   /** Of a new sale that names none. */
   readonly currency: string;
   readonly sales: Pick<SaleAdmin, 'create' | 'show' | 'list' | 'warm' | 'open' | 'pause' | 'close'>;

@@ -143,7 +143,7 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
       const [archived] = await select(tx, paymentWithRefund('payments_archive', payment.paymentId));
       if (archived !== undefined) return outcomeBefore(archived, orderId, payment);
       await execute(tx, knex('payments').insert(row));
-      const reason = whyNot(order, payment.amountCents);
+      const reason = await whyNot(tx, order, payment);
       if (reason === null) {
         await moveOrders(tx, [order], 'paid');
         return 'paid';
@@ -160,8 +160,12 @@ async function recordPayment(pool: MysqlPool, orderId: string, payment: Payment)
 }
 
 /** Why this payment does not pay the order; null when it does. The deadline does not count until something acts on it. */
-function whyNot(order: LockedOrder, amountCents: number): string | null {
+async function whyNot(tx: Transaction, order: LockedOrder, { amountCents, currency }: Payment): Promise<string | null> {
   if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  if (currency !== undefined) {
+    const [sale] = await select(tx, knex('sales').select('currency').where({ id: order.sale_id }));
+    if (sale?.currency !== currency) return 'wrong_currency';
+  }
   return Number(order.amount_cents) === amountCents ? null : 'wrong_amount';
 }
 

@@ -1,13 +1,20 @@
 import { isOrderId } from '../core/ids.js';
-import type { AttemptEnd, AttemptName, OpenAttempt, PaymentAttempts } from '../core/ports/payment-attempts.js';
+import { mayMove } from '../core/order.js';
+import type {
+  AttemptEnd,
+  AttemptName,
+  OpenAttempt,
+  OpenOutcome,
+  PaymentAttempts,
+} from '../core/ports/payment-attempts.js';
 import { ageOf, execute, inMs, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 
 const ERROR_MAX = 1000;
-/** Open attempts of one order that a request looks after: keys are chosen by the buyer, who may send many. */
+/** Open attempts of one order that a request looks after. */
 const OF_ORDER_MAX = 10;
 
-/** One statement, so it is committed before the provider is asked. A second request with the same key opens it anew. */
+/** A second request with the same key opens it anew. */
 const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, available_at)
   VALUES (:orderId, :key, :amountCents, :availableAt)
   ON DUPLICATE KEY UPDATE state = 'open', version = version + 1, opened_at = UTC_TIMESTAMP(3),
@@ -16,9 +23,7 @@ const OPEN = `INSERT INTO payment_attempts (order_id, \`key\`, amount_cents, ava
 /** Charges that were begun, in MySQL. Its clock says what is due. */
 export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
   return {
-    async open(orderId, key, amountCents, askAfterMs): Promise<void> {
-      await execute(pool, knex.raw(OPEN, { orderId, key, amountCents, availableAt: inMs(askAfterMs) }));
-    },
+    open: (orderId, key, amountCents, askAfterMs) => open(pool, { orderId, key }, amountCents, askAfterMs),
     async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
       const same = { order_id: orderId, key, ...(version === undefined ? {} : { version }) };
       await execute(pool, knex('payment_attempts').where(same).update({ state: end, last_error: null }));
@@ -54,6 +59,28 @@ const attemptOf = (row: AttemptRow): OpenAttempt => ({
   version: row.version,
   ageMs: Number(row.age_us) / 1000,
 });
+
+/**
+ * The row of the order is the lock: of two requests the second sees the attempt of the first, and a move of the order comes
+ * before or after. Committed before the provider is asked. Rows are read after the lock, so in READ COMMITTED they are the newest.
+ */
+async function open(
+  pool: MysqlPool,
+  { orderId, key }: AttemptName,
+  amountCents: number,
+  askAfterMs: number,
+): Promise<OpenOutcome> {
+  if (!isOrderId(orderId)) return { outcome: 'wrong_state' }; // MySQL would read 12x as 12
+  return pool.transaction(async (tx) => {
+    const [order] = await select(tx, knex('orders').select('state').where({ id: orderId }).forUpdate());
+    if (order === undefined || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
+    const ofOrder = columns().where({ order_id: orderId, state: 'open' }).whereNot({ key });
+    const [other] = await select(tx, ofOrder.limit(1));
+    if (other !== undefined) return { outcome: 'in_progress', other: attemptOf(other) };
+    await execute(tx, knex.raw(OPEN, { orderId, key, amountCents, availableAt: inMs(askAfterMs) }));
+    return { outcome: 'opened' };
+  });
+}
 
 /** The lock lasts for these statements, the lease in `available_at` for the work: nobody is asked under a lock. */
 function lease(pool: MysqlPool, max: number, leaseMs: number): Promise<OpenAttempt[]> {

@@ -1,6 +1,7 @@
 import { assertNever, OperationalError } from '../core/errors.js';
 import { isOrderId } from '../core/ids.js';
 import { mayMove, type ShownOrder } from '../core/order.js';
+import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
@@ -32,6 +33,7 @@ export interface PayPorts {
   readonly refunds: Pick<RefundRepository, 'refundsOf'>;
   /** Null where none is configured: then payments only come by webhook. */
   readonly provider: Pick<PaymentProvider, 'charge' | 'lookUp'> | null;
+  readonly clock: Pick<Clock, 'sleep'>;
   readonly log: Log;
 }
 
@@ -46,45 +48,68 @@ export interface PayRequest {
  * - `paid`: now or before
  * - `wrong_state`: the order has ended, and no money was taken
  * - `refund_due`: the order ended before the money came; it goes back, or has gone
+ * - `payment_in_progress`: a charge with another key is under way or not resolved; nothing was charged by this call
  * - `declined`: the provider said no; another key may try again
  * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
  * - `payment_not_configured`: there is no provider that could take money
  */
 export type PayAnswer =
   | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: ShownOrder }
-  | { readonly outcome: 'not_found' | 'declined' | 'outcome_unknown' | 'payment_not_configured' };
+  | {
+      readonly outcome: 'not_found' | 'declined' | 'outcome_unknown' | 'payment_in_progress' | 'payment_not_configured';
+    };
 
 /** The key of a request without one: its retries are one charge. */
 const DEFAULT_KEY = 'order';
 /** By then the call of a provider has ended, one way or the other. */
 const ASK_AFTER_MS = 30_000;
+/** How long a request waits, in all, for the charge of another key: most providers answer within three seconds. */
+const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
 /**
- * Pays an order: note the attempt, charge, then the move. An order that was paid before is not charged again; of one that
- * has ended it is first found out what came of charges before. What dies in between is resolved by a keeper.
+ * Pays an order: note the attempt, charge, then the move. One key at a time may charge; the others wait for a moment, and
+ * answer by what came of it. An order that was paid before is not charged again; of one that has ended it is first found
+ * out what came of charges before. What dies in between is resolved by a keeper.
  * @throws OperationalError mysql, only when this call has charged nothing
  */
 export async function payOrder(request: PayRequest, ports: PayPorts): Promise<PayAnswer> {
   const { orderId, userId } = request;
-  const order = await getOrder(orderId, userId, ports.repository);
-  if (order === null) return { outcome: 'not_found' };
-  if (order.state === 'paid') return { outcome: 'paid', order };
-  if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
-  if (ports.provider === null) return { outcome: 'payment_not_configured' };
-
+  const { attempts, provider, clock } = ports;
   const key = request.key ?? DEFAULT_KEY;
-  await ports.attempts.open(orderId, key, order.amountCents, ASK_AFTER_MS);
-  const charge = await ports.provider.charge(orderId, order.amountCents, key);
-  if (charge.outcome === 'unknown') return { outcome: 'outcome_unknown' };
+  for (const waitMs of [...WAITS_MS, null]) {
+    const order = await getOrder(orderId, userId, ports.repository);
+    if (order === null) return { outcome: 'not_found' };
+    if (order.state === 'paid') return { outcome: 'paid', order };
+    if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
+    if (provider === null) return { outcome: 'payment_not_configured' };
+
+    const opened = await attempts.open(orderId, key, order.amountCents, ASK_AFTER_MS);
+    if (opened.outcome === 'opened') return charge(order, key, { ...ports, provider });
+    if (opened.outcome === 'wrong_state') continue; // it was moved since it was read
+    if (opened.other.ageMs >= ASK_AFTER_MS) {
+      if ((await resolveAttempt(opened.other, { ...ports, provider })) === 'open') break;
+    } else if (waitMs !== null) await clock.sleep(waitMs);
+  }
+  return { outcome: 'payment_in_progress' };
+}
+
+/** The one charge of this moment. */
+async function charge(
+  { orderId, userId, amountCents }: ShownOrder,
+  key: string,
+  ports: PayPorts & { readonly provider: Pick<PaymentProvider, 'charge'> },
+): Promise<PayAnswer> {
+  const answer = await ports.provider.charge(orderId, amountCents, key);
+  if (answer.outcome === 'unknown') return { outcome: 'outcome_unknown' };
   try {
-    if (charge.outcome === 'declined') {
+    if (answer.outcome === 'declined') {
       await closeAttempt({ orderId, key }, 'declined', ports);
       return { outcome: 'declined' };
     }
-    const moved = await ports.moves.pay(orderId, charge.payment);
+    const moved = await ports.moves.pay(orderId, answer.payment);
     const now = await getOrder(orderId, userId, ports.repository);
     if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
-      const fields = { orderId, outcome: moved, ...charge.payment };
+      const fields = { orderId, outcome: moved, ...answer.payment };
       ports.log.error(fields, 'money was taken that cannot be recorded: ask the provider');
       return { outcome: 'outcome_unknown' };
     }

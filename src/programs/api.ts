@@ -107,7 +107,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
     findOrder: (orderId) => orders.findOrder(orderId),
     getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-    payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, log }),
+    payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, clock, log }),
     cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
     orderSearch: operator.orderSearch(),
     refunds,
@@ -152,8 +152,12 @@ const tokenKeyOf = ({ algorithm, key }: ApiConfig['auth']): TokenKey =>
   algorithm === 'HS256' ? { algorithm, secret: key } : { algorithm, publicKey: key };
 
 /** Where the payment provider reports payments; null without a secret to check its signature with. */
-function webhookOf({ webhookSecret }: ApiConfig['payment'], moves: OrderTransitions): HttpServices['webhook'] {
+function webhookOf(
+  { webhookSecret, webhookSecretBefore, webhookMode }: ApiConfig['payment'],
+  moves: OrderTransitions,
+): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
-  const verifier = createWebhookVerifier(webhookSecret, { nowMs: () => clock.nowMs() });
-  return { verifier, pay: (orderId, payment) => moves.pay(orderId, payment) };
+  const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
+  const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
+  return { verifier, mode: webhookMode, pay: (orderId, payment) => moves.pay(orderId, payment) };
 }

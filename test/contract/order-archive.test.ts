@@ -165,7 +165,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { sale, orders } = await retiredSale(['ann', 'bob', 'cid', 'dan', 'eve'], { unpaid: 1 });
       const [, charged, owed, , unpaid] = orders as [Order, Order, Order, Order, Order];
       await world.retirement.forgotten(sale.saleId);
-      await world.attempts.open(charged.orderId, 'k', charged.amountCents, 0);
+      await world.leaveOpenAttempt(charged.orderId, 'k');
       const refund = paymentOf(owed);
       expect(await world.moves.pay(owed.orderId, refund)).to.equal('refund_due');
       for (const max of [1, 2, 100]) {
@@ -280,7 +280,7 @@ describe('the archive of orders, in MySQL', function () {
   it('dies after any of its statements: each order, payment and coupon is in one place, then it goes on [C3]', async () => {
     const { sale, orders } = await begunSale();
     const orderIds = orders.map(({ orderId }) => orderId);
-    await world.attempts.open(orderIds[1] ?? '', 'k', 1, 0);
+    await world.leaveOpenAttempt(orderIds[1] ?? '', 'k');
     await world.attempts.close({ orderId: orderIds[1] ?? '', key: 'k' }, 'declined');
     let left = 0;
     const dying: MysqlPool = {

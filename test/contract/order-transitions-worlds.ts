@@ -39,6 +39,10 @@ export interface MovesWorld extends RepositoryWorld {
   readonly moves: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
   readonly attempts: PaymentAttempts;
+  /** An open row for an order in any state, beside others: an api before decision 36 wrote such. */
+  leaveOpenAttempt(orderId: string, key: string): Promise<void>;
+  /** Time passes. */
+  elapse(ms: number): Promise<void>;
   /** Moves orders of any age. */
   readonly archive: OrderArchive;
   readonly search: OrderSearch;
@@ -62,6 +66,13 @@ async function mysqlMoves(): Promise<MovesWorld> {
     moves: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
     refunds: createRefundRepository(pool),
     attempts: createPaymentAttempts(pool),
+    async leaveOpenAttempt(orderId, key) {
+      await pool.execute('INSERT INTO payment_attempts (order_id, `key`, amount_cents) VALUES (?, ?, 1)', [
+        orderId,
+        key,
+      ]);
+    },
+    elapse: (ms) => systemClock.sleep(ms),
     archive: createOrderArchive(pool, 0),
     search: createOrderSearch(pool, 3),
     async audited() {
@@ -92,7 +103,7 @@ async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
   const moves = new MemoryOrderTransitions(world.repositories);
   const refunds = new MemoryRefundRepository(moves, world.clock);
-  const attempts = new MemoryPaymentAttempts(world.clock);
+  const attempts = new MemoryPaymentAttempts(world.clock, world.repositories);
   const isOpen = (orderId: string): boolean =>
     [...attempts.rows.values()].some((row) => row.orderId === orderId && row.state === 'open') ||
     [...moves.payments.values()].some((payment) => {
@@ -104,6 +115,8 @@ async function memoryMoves(): Promise<MovesWorld> {
     moves,
     refunds,
     attempts,
+    leaveOpenAttempt: async (orderId, key) => attempts.put(orderId, key, 1),
+    elapse: (ms) => world.clock.sleep(ms),
     archive: new MemoryOrderArchive(world.repositories, isOpen),
     search: new MemoryOrderSearch(world.repositories),
     audited: async () => refunds.audited,

@@ -78,11 +78,14 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       expect(await movesOf(order)).to.deep.equal(['paid']);
     });
 
-    it('pay: another amount is owed back, and the order stays unpaid', async () => {
+    it('pay: another amount or currency is owed back, and the order stays unpaid', async () => {
       const order = await oneOrder();
       const wrong = paymentOf(order, { amountCents: order.amountCents - 1 });
       expect(await world.moves.pay(order.orderId, wrong)).to.equal('refund_due');
       expect(await refundOf(wrong.paymentId)).to.equal('wrong_amount');
+      const foreign = { ...paymentOf(order), currency: 'JPY' };
+      expect(await world.moves.pay(order.orderId, foreign)).to.equal('refund_due');
+      expect(await refundOf(foreign.paymentId)).to.equal('wrong_currency');
       expect(await stateOf(order)).to.equal('pending_payment');
       expect(await world.moves.pay(order.orderId, paymentOf(order))).to.equal('paid');
     });

@@ -1,67 +1,45 @@
 import { expect } from 'chai';
-import type { PaymentAttempts } from '../../src/core/ports/payment-attempts.js';
-import { createPaymentAttempts } from '../../src/mysql/payment-attempts.js';
-import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { MemoryPaymentAttempts } from '../helpers/memory/memory-payment-attempts.js';
-import { ownMysqlWorld, systemClock } from './repository-worlds.js';
-
-/** Attempts of a database of its own: a lease takes those of all orders together. */
-interface World {
-  readonly attempts: PaymentAttempts;
-  elapse(ms: number): Promise<void>;
-  close(): Promise<void>;
-}
-
-async function mysqlWorld(): Promise<World> {
-  const { pool, close } = await ownMysqlWorld(4);
-  return { attempts: createPaymentAttempts(pool), elapse: (ms) => systemClock.sleep(ms), close };
-}
-
-async function memoryWorld(): Promise<World> {
-  const clock = new ManualClock();
-  const attempts = new MemoryPaymentAttempts(clock);
-  return { attempts, elapse: (ms) => clock.sleep(ms), close: async () => undefined };
-}
+import { LATER_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 const LEASE_MS = 60_000;
 const SHORT_MS = 300;
 
-for (const [name, createWorld] of [
-  ['memory', memoryWorld],
-  ['mysql', mysqlWorld],
-] as const) {
+for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`contract PaymentAttempts on ${name}`, function () {
     this.timeout(30_000);
-    let world: World;
-    let orders = 4_611_686_018_427_387_000n;
-    const freshOrder = (): string => String(++orders);
+    let world: MovesWorld;
+    const made: string[] = [];
+    const freshOrder = async (): Promise<string> => {
+      const { orders } = await ordersIn(world, ['ann'], { paymentWindowMs: LATER_MS });
+      const orderId = orders[0]?.orderId ?? '';
+      made.push(orderId);
+      return orderId;
+    };
     before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());
     afterEach(async () => {
-      for (let at = orders; at > orders - 10n; at--) {
-        for (const attempt of await world.attempts.openOf(String(at))) await world.attempts.close(attempt, 'charged');
+      for (const orderId of made.splice(0)) {
+        for (const attempt of await world.attempts.openOf(orderId)) await world.attempts.close(attempt, 'charged');
       }
     });
 
     it('an attempt is open, with its key and amount, until it is closed', async () => {
-      const orderId = freshOrder();
+      const orderId = await freshOrder();
       expect(await world.attempts.openOf(orderId)).to.deep.equal([]);
-      await world.attempts.open(orderId, 'k1', 1999, LEASE_MS);
-      await world.attempts.open(orderId, 'k2', 1999, LEASE_MS);
+      expect(await world.attempts.open(orderId, 'k1', 1999, LEASE_MS)).to.deep.equal({ outcome: 'opened' });
       const open = await world.attempts.openOf(orderId);
-      expect(open.map(({ key }) => key)).to.have.members(['k1', 'k2']);
-      expect(open[0]).to.include({ orderId, amountCents: 1999, version: 0 });
+      expect(open).to.have.length(1);
+      expect(open[0]).to.include({ orderId, key: 'k1', amountCents: 1999, version: 0 });
       expect(open[0]?.ageMs).to.be.within(0, 5_000);
-      await world.attempts.close({ orderId, key: 'k1' }, 'charged');
-      await world.attempts.close({ orderId, key: 'k2' }, 'declined');
+      await world.attempts.close({ orderId, key: 'k1' }, 'declined');
       expect(await world.attempts.openOf(orderId)).to.deep.equal([]);
       expect(await world.attempts.openOf('12x')).to.deep.equal([]);
     });
 
     it('it is asked for when it is due, by one keeper at a time, and again when the lease is over', async () => {
-      const orderId = freshOrder();
+      const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, SHORT_MS);
       expect(await world.attempts.lease(10, LEASE_MS), 'not due').to.deep.equal([]);
       await world.elapse(SHORT_MS + 50);
@@ -75,7 +53,7 @@ for (const [name, createWorld] of [
     });
 
     it('a keeper does not close what a buyer has opened anew meanwhile', async () => {
-      const orderId = freshOrder();
+      const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, 0);
       await world.elapse(10);
       const [leased] = await world.attempts.lease(10, LEASE_MS);
@@ -86,7 +64,7 @@ for (const [name, createWorld] of [
     });
 
     it('one that was closed is open again when its key is used again, and young again', async () => {
-      const orderId = freshOrder();
+      const orderId = await freshOrder();
       await world.attempts.open(orderId, 'k', 1, 0);
       await world.elapse(SHORT_MS);
       await world.attempts.close({ orderId, key: 'k' }, 'declined');
@@ -94,6 +72,48 @@ for (const [name, createWorld] of [
       const [open] = await world.attempts.openOf(orderId);
       expect(open?.version).to.equal(1);
       expect(open?.ageMs).to.be.below(SHORT_MS);
+    });
+
+    it('of forty keys at once one is opened, and the others are told which; the next may when that is closed', async () => {
+      const orderId = await freshOrder();
+      const keys = Array.from({ length: 40 }, (_, n) => `k${n}`);
+      const all = await Promise.all(keys.map((key) => world.attempts.open(orderId, key, 1, LEASE_MS)));
+      const [open, ...more] = await world.attempts.openOf(orderId);
+      expect([open === undefined, more]).to.deep.equal([false, []]);
+      for (const [index, answer] of all.entries()) {
+        if (keys[index] === open?.key) expect(answer).to.deep.equal({ outcome: 'opened' });
+        else if (answer.outcome !== 'in_progress') expect.fail(`k${index}: ${answer.outcome}`);
+        else expect(answer.other).to.include({ orderId, key: open?.key, amountCents: 1 });
+      }
+      expect(await world.attempts.open(orderId, open?.key ?? '', 1, LEASE_MS), 'its own retry').to.include({
+        outcome: 'opened',
+      });
+      await world.attempts.close({ orderId, key: open?.key ?? '' }, 'declined');
+      expect((await world.attempts.open(orderId, 'next', 1, LEASE_MS)).outcome).to.equal('opened');
+    });
+
+    it('none is opened for an order that is paid, has ended or does not exist', async () => {
+      const [paid, cancelled] = [await freshOrder(), await freshOrder()];
+      await world.moves.pay(paid, paymentOf((await world.orders.findOrder(paid))!));
+      await world.moves.cancel(cancelled);
+      for (const orderId of [paid, cancelled, '4611686018427387001', '12x']) {
+        expect(await world.attempts.open(orderId, 'k', 1, LEASE_MS), orderId).to.deep.equal({ outcome: 'wrong_state' });
+        expect(await world.attempts.openOf(orderId)).to.deep.equal([]);
+      }
+    });
+
+    it('beside those that an older api left open none is opened, until all are closed', async () => {
+      const orderId = await freshOrder();
+      await world.leaveOpenAttempt(orderId, 'k1');
+      await world.leaveOpenAttempt(orderId, 'k2');
+      expect((await world.attempts.openOf(orderId)).map(({ key }) => key)).to.have.members(['k1', 'k2']);
+      for (const key of ['k1', 'k2', 'k3']) {
+        expect((await world.attempts.open(orderId, key, 1, LEASE_MS)).outcome, key).to.equal('in_progress');
+      }
+      await world.attempts.close({ orderId, key: 'k1' }, 'declined');
+      expect((await world.attempts.open(orderId, 'k2', 1, LEASE_MS)).outcome).to.equal('opened');
+      await world.attempts.close({ orderId, key: 'k2' }, 'declined');
+      expect((await world.attempts.open(orderId, 'k3', 1, LEASE_MS)).outcome).to.equal('opened');
     });
   });
 }

@@ -359,11 +359,18 @@ function request(authorization: fc.Arbitrary<string>): fc.Arbitrary<Sent> {
 const signedWebhook: fc.Arbitrary<Sent> = fc
   .oneof(
     fc.oneof(poison, nested(2000), fc.json().map(asBytes)),
-    fc
-      .tuple(id, id, fc.oneof(fc.integer(), fc.constantFrom(1999, 1e21, -1)))
-      .map(([orderId, paymentId, amountCents]) =>
-        asBytes(JSON.stringify({ type: 'payment.succeeded', orderId, paymentId, amountCents })),
+    fc.tuple(id, id, fc.oneof(fc.integer(), fc.constantFrom(1999, 1e21, -1))).map(([orderId, paymentId, amountCents]) =>
+      asBytes(
+        JSON.stringify({
+          type: 'payment.succeeded',
+          orderId,
+          paymentId,
+          amountCents,
+          currency: 'EUR',
+          live: true,
+        }),
       ),
+    ),
   )
   .map((content) => {
     const signature = signWebhook(WEBHOOK_SECRET, Buffer.from(content, 'latin1').toString('utf8'), Date.now());

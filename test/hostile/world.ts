@@ -168,7 +168,7 @@ export class HostileWorld extends ReconcileWorld {
     };
     const metrics = { changeFound: () => undefined };
     const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
-    const attempts = this.#seen(new MemoryPaymentAttempts(this.clock));
+    const attempts = this.#seen(new MemoryPaymentAttempts(this.clock, this.mysql));
     const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock };
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
@@ -234,10 +234,15 @@ export class HostileWorld extends ReconcileWorld {
           attempts,
           refunds,
           provider: createPaymentSimulator(),
+          clock,
           log: this.log,
         }),
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
-      webhook: { verifier: createWebhookVerifier(WEBHOOK_SECRET), pay: (...payment) => moves.pay(...payment) },
+      webhook: {
+        verifier: createWebhookVerifier([WEBHOOK_SECRET]),
+        mode: 'live',
+        pay: (...payment) => moves.pay(...payment),
+      },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
       reconcile: this.#seen(this.reconcile),

@@ -121,7 +121,7 @@ export class World implements SimulatedSystem {
     this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
     this.refunds = new MemoryRefundRepository(this.moves, clock);
-    this.attempts = new MemoryPaymentAttempts(clock);
+    this.attempts = new MemoryPaymentAttempts(clock, this.repositories);
     const { redis, repositories, moves } = this;
     this.servers = {
       stock: redis,

@@ -36,6 +36,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     payment?.provider === 'simulator' && failPoint?.environment === 'production'
       ? 'PAYMENT_PROVIDER must not be simulator where NODE_ENV is production: no money would move'
       : null,
+  ({ payment }) =>
+    payment && payment.webhookSecretBefore !== '' && payment.webhookSecret === ''
+      ? 'PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is'
+      : null,
   ({ redis }) =>
     redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
       ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'

@@ -4,11 +4,14 @@ export interface Payment {
   /** Id at the provider; the same payment reported twice has the same one. */
   readonly paymentId: string;
   readonly amountCents: number;
+  /** Of the amount, where the provider says it; without it, that of the order. */
+  readonly currency?: string;
 }
 
 /**
  * - `paid`: the order is paid, by this payment, now or when it was reported before
- * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else; a `refunds` row
+ * - `refund_due`: the money came for an order that had ended, was paid before, or costs something else,
+ *   or is in another currency; a `refunds` row
  *   owes it back
  * - `payment_conflict`: this payment was reported before with another order or amount; nothing was changed
  */

@@ -16,15 +16,26 @@ export interface OpenAttempt {
 export type AttemptName = Pick<OpenAttempt, 'orderId' | 'key'>;
 
 /**
+ * - `opened`: this call may charge
+ * - `in_progress`: a charge with another key may have been made or be under way, so nothing else may be charged
+ * - `wrong_state`: the order cannot be paid any more
+ */
+export type OpenOutcome =
+  | { readonly outcome: 'opened' }
+  | { readonly outcome: 'wrong_state' }
+  | { readonly outcome: 'in_progress'; readonly other: OpenAttempt };
+
+/**
  * Charges that were begun. Each is written, and committed, before the provider is asked for money: whatever dies then, it is
  * known whom to ask, and with which key. Several keepers may work on them.
  */
 export interface PaymentAttempts {
   /**
-   * A charge with this key is about to begin, for the first time or again. A keeper asks what came of it after `askAfterMs`.
+   * A charge with this key is about to begin, for the first time or again; one key at a time has an order. A keeper asks
+   * what came of it after `askAfterMs`.
    * @throws OperationalError mysql; then nothing may be charged
    */
-  open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<void>;
+  open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<OpenOutcome>;
 
   /**
    * What the provider said is final, and is recorded where it is money.
@@ -34,7 +45,7 @@ export interface PaymentAttempts {
   close(attempt: AttemptName & { readonly version?: number }, end: AttemptEnd): Promise<void>;
 
   /**
-   * Those of one order that are open, ten at most: a buyer chooses the keys, and may choose many.
+   * Those of one order that are open, ten at most: apis before decision 36 opened one for every key of a buyer.
    * @throws OperationalError mysql
    */
   openOf(orderId: string): Promise<OpenAttempt[]>;

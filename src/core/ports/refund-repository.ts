@@ -7,7 +7,7 @@ export interface Refund {
   readonly paymentId: string;
   readonly orderId: string;
   readonly amountCents: number;
-  /** Why: `already_paid`, `wrong_amount` or `order_<state>`. */
+  /** Why: `already_paid`, `wrong_amount`, `wrong_currency` or `order_<state>`. */
   readonly reason: string;
   readonly state: RefundState;
 }

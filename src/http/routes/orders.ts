@@ -60,7 +60,8 @@ export const payOrder = defineRoute({
   path: '/v1/orders/{orderId}/pay',
   label: 'order',
   operationId: 'payOrder',
-  summary: 'Pay an order. One Idempotency-Key is one charge; without it all tries are one. Safe to repeat.',
+  summary:
+    'Pay an order. One Idempotency-Key is one charge; without it all tries are one. Safe to repeat. One key at a time is charged.',
   access: 'buyer',
   endpoint: 'order',
   params,
@@ -71,6 +72,7 @@ export const payOrder = defineRoute({
     'wrong_state',
     'refund_due',
     'payment_declined',
+    'payment_in_progress',
     'payment_not_configured',
     'outcome_unknown',
   ],
@@ -92,6 +94,7 @@ export const payOrder = defineRoute({
         return problem('payment_declined', { requestId });
       case 'refund_due':
       case 'outcome_unknown':
+      case 'payment_in_progress':
       case 'payment_not_configured':
         return problem(answer.outcome, { requestId });
       default:

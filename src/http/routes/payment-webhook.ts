@@ -6,7 +6,7 @@ import type { Payment } from '../../core/ports/order-transitions.js';
 import { json, problem } from '../answer.js';
 import { BODY_BYTES_MAX } from '../body.js';
 import { defineRoute } from '../route.js';
-import { count, orderId, paymentId, text } from '../schemas.js';
+import { count, currency, orderId, paymentId, text } from '../schemas.js';
 
 /** The one event that moves an order. Others are acknowledged and ignored: a provider sends what it likes. */
 const PAYMENT_SUCCEEDED = 'payment.succeeded';
@@ -39,6 +39,8 @@ export const paymentWebhook = defineRoute({
         paymentId: paymentId.optional(),
         orderId: orderId.optional(),
         amountCents: count.optional(),
+        currency: currency.optional(),
+        live: z.boolean().optional().meta({ description: 'real money; false for a trial mode of the provider' }),
       })
       .meta({ id: 'PaymentEvent' }),
     required: true,
@@ -55,7 +57,7 @@ export const paymentWebhook = defineRoute({
       }),
     },
   },
-  problems: ['bad_signature', 'order_not_found', 'payment_conflict', 'payment_not_configured'],
+  problems: ['bad_signature', 'order_not_found', 'payment_conflict', 'wrong_payment_mode', 'payment_not_configured'],
   early: (_call, { webhook }) => (webhook === null ? problem('payment_not_configured') : null),
   async handle({ body, req }, { webhook, log }) {
     if (webhook === null) return problem('payment_not_configured');
@@ -70,7 +72,13 @@ export const paymentWebhook = defineRoute({
       log.error({ ...event.claims, outcome: event.type, detail: event.detail }, LOST);
       return problem('bad_request', { detail: event.detail });
     }
-    const { orderId, payment } = event;
+    const { orderId, payment, live } = event;
+    if (live !== (webhook.mode === 'live')) {
+      const fields = { orderId, ...payment, live, outcome: 'wrong_payment_mode' };
+      if (live) log.error(fields, LOST);
+      else log.warn(fields, TEST_PAYMENT);
+      return problem('wrong_payment_mode');
+    }
     const outcome = await webhook.pay(orderId, payment);
     if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
     switch (outcome) {
@@ -88,6 +96,7 @@ export const paymentWebhook = defineRoute({
 });
 
 const HEADER_SHAPE = 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.';
+const TEST_PAYMENT = 'a payment of the trial mode of the provider was reported here: nothing was recorded';
 const LOST = 'money was taken that cannot be recorded: ask the provider';
 
 /**
@@ -95,13 +104,19 @@ const LOST = 'money was taken that cannot be recorded: ask the provider';
  * `claims` what it says of the payment, unchecked, for a person.
  */
 type PaymentEvent =
-  | { readonly type: typeof PAYMENT_SUCCEEDED; readonly orderId: string; readonly payment: Payment }
+  | {
+      readonly type: typeof PAYMENT_SUCCEEDED;
+      readonly orderId: string;
+      readonly payment: Payment;
+      readonly live: boolean;
+    }
   | { readonly type: 'other' }
   | { readonly type: 'unreadable'; readonly detail: string; readonly claims: PaymentClaims };
-type PaymentClaims = Readonly<Partial<Record<'orderId' | 'paymentId' | 'amountCents', unknown>>>;
+const CLAIMS = ['orderId', 'paymentId', 'amountCents', 'currency', 'live'] as const;
+type PaymentClaims = Readonly<Partial<Record<(typeof CLAIMS)[number], unknown>>>;
 
 const typed = z.object({ type: z.string().min(1).max(64) });
-const succeeded = z.object({ paymentId, orderId, amountCents: z.int().min(0) });
+const succeeded = z.object({ paymentId, orderId, amountCents: z.int().min(0), currency, live: z.boolean() });
 
 /** Reads the body of the webhook. Fields that it does not know are fine. Never throws. */
 export function readPaymentEvent(text: string): PaymentEvent {
@@ -116,11 +131,11 @@ export function readPaymentEvent(text: string): PaymentEvent {
     const sentences = fieldErrors(read.error).map(({ message }) => message);
     return unreadable(sentences.join(' '), raw);
   }
-  const { paymentId, orderId, amountCents } = read.data;
-  return { type: PAYMENT_SUCCEEDED, orderId, payment: { paymentId, amountCents } };
+  const { orderId, live, ...payment } = read.data;
+  return { type: PAYMENT_SUCCEEDED, orderId, payment, live };
 }
 
 function unreadable(detail: string, raw: unknown): PaymentEvent {
-  const { orderId, paymentId, amountCents } = (raw ?? {}) as PaymentClaims;
-  return { type: 'unreadable', detail, claims: { orderId, paymentId, amountCents } };
+  const claimed = (raw ?? {}) as PaymentClaims;
+  return { type: 'unreadable', detail, claims: Object.fromEntries(CLAIMS.map((name) => [name, claimed[name]])) };
 }

@@ -40,13 +40,14 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
     this.#failOn('pay_fails');
     const order = this.#find(orderId);
     if (order === undefined) return 'not_found';
-    const { paymentId, amountCents } = payment;
+    const { paymentId, amountCents, currency } = payment;
     const known = this.payments.get(paymentId);
     if (known !== undefined) {
       if (known.orderId !== orderId || known.amountCents !== amountCents) return 'payment_conflict';
       return known.refund === null ? 'paid' : 'refund_due';
     }
-    const refund = refundReason(order, amountCents);
+    const isForeign = currency !== undefined && this.#repositories.saleOf(order.saleId)?.currency !== currency;
+    const refund = refundReason(order, amountCents, isForeign);
     this.payments.set(paymentId, { paymentId, amountCents, orderId, refund });
     if (refund === null) this.#move([order], 'paid');
     this.#failOn('pay_reply_lost');
@@ -134,7 +135,8 @@ export class MemoryOrderTransitions implements OrderTransitions, OverdueOrders {
   }
 }
 
-function refundReason(order: Order, amountCents: number): string | null {
+function refundReason(order: Order, amountCents: number, isForeign: boolean): string | null {
   if (!mayMove(order.state, 'paid')) return order.state === 'paid' ? 'already_paid' : `order_${order.state}`;
+  if (isForeign) return 'wrong_currency';
   return order.amountCents === amountCents ? null : 'wrong_amount';
 }

@@ -1,9 +1,12 @@
 import { OperationalError } from '../../../src/core/errors.js';
+import { mayMove } from '../../../src/core/order.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
+import type { OrderRepository } from '../../../src/core/ports/order-repository.js';
 import type {
   AttemptEnd,
   AttemptName,
   OpenAttempt,
+  OpenOutcome,
   PaymentAttempts,
 } from '../../../src/core/ports/payment-attempts.js';
 
@@ -18,14 +21,16 @@ interface StoredAttempt {
   lastError: string | null;
 }
 
-/** Charges that were begun, in memory. */
+/** Charges that were begun, in memory, for the orders of a repository. */
 export class MemoryPaymentAttempts implements PaymentAttempts {
   readonly rows = new Map<string, StoredAttempt>();
   readonly #clock: Clock;
+  readonly #orders: Pick<OrderRepository, 'findOrder'>;
   readonly #faults: ('open' | 'close')[] = [];
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, orders: Pick<OrderRepository, 'findOrder'>) {
     this.#clock = clock;
+    this.#orders = orders;
   }
 
   /** Each fault hits the next call of its kind, before that does anything. */
@@ -33,8 +38,12 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
     this.#faults.push(...faults);
   }
 
-  async open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<void> {
+  async open(orderId: string, key: string, amountCents: number, askAfterMs: number): Promise<OpenOutcome> {
     this.#failOn('open');
+    const order = await this.#orders.findOrder(orderId);
+    if (order === null || !mayMove(order.state, 'paid')) return { outcome: 'wrong_state' };
+    const other = this.#open.find((row) => row.orderId === orderId && row.key !== key);
+    if (other !== undefined) return { outcome: 'in_progress', other: this.#attemptOf(other) };
     const nowMs = this.#clock.nowMs();
     const before = this.rows.get(nameOf({ orderId, key }));
     this.rows.set(nameOf({ orderId, key }), {
@@ -45,6 +54,22 @@ export class MemoryPaymentAttempts implements PaymentAttempts {
       version: before === undefined ? 0 : before.version + 1,
       openedAtMs: nowMs,
       availableAtMs: nowMs + askAfterMs,
+      lastError: null,
+    });
+    return { outcome: 'opened' };
+  }
+
+  /** An open row, whatever else there is: an api before decision 36 opened one for every key. */
+  put(orderId: string, key: string, amountCents: number): void {
+    const nowMs = this.#clock.nowMs();
+    const times = { openedAtMs: nowMs, availableAtMs: nowMs };
+    this.rows.set(nameOf({ orderId, key }), {
+      orderId,
+      key,
+      amountCents,
+      state: 'open',
+      version: 0,
+      ...times,
       lastError: null,
     });
   }

@@ -153,7 +153,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>
-      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, log }),
+      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, clock, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
     checkBack: createCheckBack(store, log),
   };

@@ -49,10 +49,12 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
+    const RETRYABLE: readonly string[] = ['outcome_unknown', 'payment_in_progress'];
     for (const [answer, status, code] of [
       [{ outcome: 'wrong_state', order: { ...PAID, state: 'expired' } }, 409, 'wrong_state'],
       [{ outcome: 'refund_due', order: { ...PAID, state: 'expired' } }, 409, 'refund_due'],
       [{ outcome: 'declined' }, 402, 'payment_declined'],
+      [{ outcome: 'payment_in_progress' }, 409, 'payment_in_progress'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
       [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
       [{ outcome: 'not_found' }, 404, 'order_not_found'],
@@ -65,7 +67,7 @@ describe('orders and payments over HTTP', () => {
           .set('idempotency-key', 'k9')
           .expect(status)
           .expect('content-type', /problem\+json/);
-        expect(body).to.include({ code, requestId: 'k9', retryable: status === 503 });
+        expect(body).to.include({ code, requestId: 'k9', retryable: RETRYABLE.includes(code) });
         if (code === 'wrong_state') expect(body.detail).to.equal('Cannot pay an order that is expired.');
         expect(fake.counted).to.deep.equal([`order ${code}`]);
       });
@@ -123,7 +125,8 @@ describe('orders and payments over HTTP', () => {
   describe('POST webhook', () => {
     const path = '/v1/payments/webhook';
     const secret = 'a-webhook-secret-of-more-than-32-bytes';
-    const event = { eventId: 'e1', type: 'payment.succeeded', paymentId: 'p1', orderId: '99', amountCents: 1998 };
+    const payment = { paymentId: 'p1', amountCents: 1998, currency: 'EUR' };
+    const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
     let outcome: PayOutcome;
 
@@ -131,11 +134,16 @@ describe('orders and payments over HTTP', () => {
       reported = [];
       outcome = 'paid';
     });
-    const listen = (report?: () => Promise<PayOutcome>, overrides: Partial<HttpServices> = {}): Promise<string> =>
+    const listen = (
+      report?: () => Promise<PayOutcome>,
+      overrides: Partial<HttpServices> = {},
+      mode: 'live' | 'test' = 'live',
+    ): Promise<string> =>
       serve({
         ...overrides,
         webhook: {
-          verifier: createWebhookVerifier(secret, { nowMs: () => AT_MS }),
+          verifier: createWebhookVerifier([secret], { nowMs: () => AT_MS }),
+          mode,
           pay: (orderId, payment) => {
             reported.push([orderId, payment]);
             return report ? report() : Promise.resolve(outcome);
@@ -149,7 +157,7 @@ describe('orders and payments over HTTP', () => {
       const url = await listen();
       const { body } = await post(url, JSON.stringify(event)).expect(200);
       expect(body).to.deep.equal({ outcome: 'paid', orderId: '99', paymentId: 'p1' });
-      expect(reported).to.deep.equal([['99', { paymentId: 'p1', amountCents: 1998 }]]);
+      expect(reported).to.deep.equal([['99', payment]]);
       outcome = 'refund_due';
       expect((await post(url, JSON.stringify(event)).expect(200)).body).to.include({ outcome: 'refund_due' });
       expect(fake.counted).to.deep.equal(['payment paid', 'payment refund_due']);
@@ -183,6 +191,11 @@ describe('orders and payments over HTTP', () => {
         { amountCents: -1 },
         { amountCents: 1.5 },
         { amountCents: '1998' },
+        { currency: undefined },
+        { currency: 'eur' },
+        { currency: 'EURO' },
+        { live: undefined },
+        { live: 'true' },
       ]) {
         bodies.push(JSON.stringify({ ...event, ...part }));
       }
@@ -206,15 +219,17 @@ describe('orders and payments over HTTP', () => {
       await post(url, '{').expect(400);
       await post(url, JSON.stringify({ type: 'payment.failed' }));
       await post(url, '{', 't=1,v1=00').expect(401);
-      const payment = { orderId: '99', paymentId: 'p1', amountCents: 1998 };
+      const money = { orderId: '99', ...payment };
       expect(errors.map(([fields]) => fields)).to.deep.equal([
-        { ...payment, outcome: 'not_found' },
-        { ...payment, outcome: 'payment_conflict' },
-        { ...payment, paymentId: 'a b', outcome: 'unreadable', detail: 'paymentId must be a payment id.' },
+        { ...money, outcome: 'not_found' },
+        { ...money, outcome: 'payment_conflict' },
+        { ...money, live: true, paymentId: 'a b', outcome: 'unreadable', detail: 'paymentId must be a payment id.' },
         {
           orderId: undefined,
           paymentId: undefined,
           amountCents: undefined,
+          currency: undefined,
+          live: undefined,
           outcome: 'unreadable',
           detail: 'The body must be an object with a type.',
         },
@@ -223,6 +238,22 @@ describe('orders and payments over HTTP', () => {
       expect(new Set(errors.map(([, message]) => message))).to.have.all.keys(
         'money was taken that cannot be recorded: ask the provider',
       );
+    });
+
+    it('a payment of the other mode: 422, nothing is recorded; money that is real is an error in the log', async () => {
+      const logged: string[] = [];
+      const noted = (level: string) => (fields: object) => void logged.push(`${level} ${JSON.stringify(fields)}`);
+      const log = { ...silentLog, error: noted('error'), warn: noted('warn') };
+      const url = await listen(undefined, { log });
+      const trial = await post(url, JSON.stringify({ ...event, live: false })).expect(422);
+      expect(trial.body).to.include({ code: 'wrong_payment_mode', retryable: false });
+      await server?.stop();
+      const testing = await listen(undefined, { log }, 'test');
+      await post(testing, JSON.stringify(event)).expect(422);
+      expect(reported).to.deep.equal([]);
+      await post(testing, JSON.stringify({ ...event, live: false })).expect(200);
+      expect(reported).to.deep.equal([['99', payment]]);
+      expect(logged.map((line) => line.split(' ')[0])).to.deep.equal(['warn', 'error']);
     });
 
     it('another type of event is taken and left', async () => {

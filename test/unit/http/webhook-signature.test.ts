@@ -6,7 +6,7 @@ const SECRET = 'a-webhook-secret-of-more-than-32-bytes';
 const NOW_MS = Date.UTC(2030, 0, 1);
 
 describe('webhook signature', () => {
-  const verifier = createWebhookVerifier(SECRET, { nowMs: () => NOW_MS });
+  const verifier = createWebhookVerifier([SECRET], { nowMs: () => NOW_MS });
   const body = '{"type":"payment.succeeded"}';
   const header = signWebhook(SECRET, body, NOW_MS);
 
@@ -29,6 +29,14 @@ describe('webhook signature', () => {
     ] as const) {
       expect(verifier.verify(given, text), given).to.equal('invalid');
     }
+  });
+
+  it('while the secret is changed, either is good, and no third', () => {
+    const both = createWebhookVerifier(['a-new-secret-of-more-than-32-bytes', SECRET], { nowMs: () => NOW_MS });
+    expect(both.verify(header, body)).to.equal('good');
+    expect(both.verify(signWebhook('a-new-secret-of-more-than-32-bytes', body, NOW_MS), body)).to.equal('good');
+    expect(both.verify(signWebhook('a-third-secret-of-more-than-32-bytes', body, NOW_MS), body)).to.equal('invalid');
+    expect(createWebhookVerifier([], { nowMs: () => NOW_MS }).verify(header, body)).to.equal('invalid');
   });
 
   it('of another shape is invalid and never throws', () => {

@@ -50,7 +50,7 @@ describe('pay and cancel', () => {
     charged = [];
     meanwhile = () => undefined;
     isSilent = false;
-    attempts = new MemoryPaymentAttempts(clock);
+    attempts = new MemoryPaymentAttempts(clock, mysql);
     owed = new MemoryRefundRepository(moves, clock);
     const sale = saleOf({}, clock.nowMs());
     mysql.putSale(sale);
@@ -64,7 +64,7 @@ describe('pay and cancel', () => {
   const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
     payOrder(
       { orderId: '99', userId, key },
-      { repository: mysql, moves, attempts, refunds: owed, provider: by, log: silentLog },
+      { repository: mysql, moves, attempts, refunds: owed, provider: by, clock, log: silentLog },
     );
   /** The job of a keeper. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
@@ -93,10 +93,39 @@ describe('pay and cancel', () => {
     expect(refunds()).to.deep.equal([null]);
   });
 
-  it('two keys at once: the order is paid, both are answered paid, and the second payment is owed back', async () => {
-    const both = await Promise.all([pay('one'), pay('two')]);
-    expect(both.map(({ outcome }) => outcome)).to.deep.equal(['paid', 'paid']);
-    expect(refunds()).to.have.members([null, 'already_paid']);
+  it('forty keys at once: one is charged, and all are answered paid', async () => {
+    meanwhile = () => clock.sleep(1000);
+    const all = await Promise.all(Array.from({ length: 40 }, (_, n) => pay(`k${n}`)));
+    expect(all.map(({ outcome }) => outcome)).to.deep.equal(Array.from({ length: 40 }, () => 'paid'));
+    expect(charged).to.have.length(1);
+    expect(refunds()).to.deep.equal([null]);
+  });
+
+  it('while the charge of one key is declined, the next key waits, and is charged then', async () => {
+    meanwhile = () => clock.sleep(500);
+    const both = await Promise.all([pay('decline-1'), pay('k2')]);
+    expect(both.map(({ outcome }) => outcome)).to.deep.equal(['declined', 'paid']);
+    expect(charged).to.deep.equal(['99 decline-1', '99 k2']);
+  });
+
+  it('while the charge of one key is not resolved, another key hears payment_in_progress, and nothing is charged for it', async () => {
+    expect(await pay('unknown-1')).to.deep.equal({ outcome: 'outcome_unknown' });
+    const sinceMs = clock.nowMs();
+    expect(await pay('k2')).to.deep.equal({ outcome: 'payment_in_progress' });
+    expect(clock.nowMs() - sinceMs, 'it waited').to.equal(3000);
+    clock.advance(60_000);
+    expect(await pay('k2'), 'the provider does not know either').to.deep.equal({ outcome: 'payment_in_progress' });
+    expect(charged).to.deep.equal(['99 unknown-1']);
+    expect(await pay('unknown-1'), 'the same key asks again').to.deep.equal({ outcome: 'outcome_unknown' });
+  });
+
+  it('an attempt whose api died is resolved by the request with another key: money that was taken pays the order', async () => {
+    moves.breakNext('pay_fails');
+    expect(await pay('k1')).to.deep.equal({ outcome: 'outcome_unknown' });
+    clock.advance(30_000);
+    expect((await pay('k2')).outcome).to.equal('paid');
+    expect(charged).to.deep.equal(['99 k1']);
+    expect(refunds()).to.deep.equal([null]);
   });
 
   it('an order of another buyer is not found, and nothing is charged', async () => {
@@ -174,7 +203,7 @@ describe('pay and cancel', () => {
   });
 
   it('more attempts than are looked at once: it is not said that no money was taken before the last is known', async () => {
-    for (let key = 0; key < 11; key++) await attempts.open('99', `decline-${key}`, order.amountCents, 0);
+    for (let key = 0; key < 11; key++) attempts.put('99', `decline-${key}`, order.amountCents);
     for (let key = 0; key < 11; key++) charged.push(`99 decline-${key}`);
     await cancel();
     expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
@@ -251,7 +280,15 @@ describe('pay and cancel', () => {
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
     const request = { orderId: '99', userId: 'ann', key: null };
-    const answer = await payOrder(request, { repository: mysql, moves: stuck, attempts, refunds: owed, provider, log });
+    const answer = await payOrder(request, {
+      repository: mysql,
+      moves: stuck,
+      attempts,
+      refunds: owed,
+      provider,
+      clock,
+      log,
+    });
     expect(answer).to.deep.equal({ outcome: 'outcome_unknown' });
     expect(errors).to.have.length(1);
   });

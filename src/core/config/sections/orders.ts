@@ -71,6 +71,20 @@ export const payment = {
     secret: true,
     range: '32 characters or more',
   }),
+  webhookSecretBefore: text({
+    env: 'PAYMENT_WEBHOOK_SECRET_BEFORE',
+    doc: 'While the secret of the webhook is changed: the one before, which is accepted too. Remove it when the provider signs with the new one.',
+    optional: true,
+    minLength: 32,
+    secret: true,
+    range: '32 characters or more',
+  }),
+  webhookMode: word({
+    env: 'PAYMENT_WEBHOOK_MODE',
+    doc: 'Which payments the webhook accepts: `live` ones are real money (`"live": true`), `test` ones are those of a trial mode of the provider.',
+    words: ['live', 'test'],
+    fallback: 'live',
+  }),
 } as const satisfies Keys;
 
 export const notifications = {

@@ -147,6 +147,7 @@ describe('config', () => {
       'REDIS_URL',
       'MYSQL_URL',
       'PAYMENT_WEBHOOK_SECRET',
+      'PAYMENT_WEBHOOK_SECRET_BEFORE',
       'ADMISSION_SIGN_KEYS',
       'ADMISSION_SEAL_KEYS',
     ]);
@@ -168,7 +169,12 @@ describe('config', () => {
 
   it('a simulator of payments is a choice, and refused in production; without a webhook secret there is no webhook', () => {
     const { payment } = loadConfig(PROGRAM_SECTIONS.api, GOOD);
-    expect(payment).to.deep.equal({ provider: 'none', webhookSecret: '' });
+    expect(payment).to.deep.equal({
+      provider: 'none',
+      webhookSecret: '',
+      webhookSecretBefore: '',
+      webhookMode: 'live',
+    });
     const simulated = { ...GOOD, PAYMENT_PROVIDER: 'simulator' };
     expect(loadConfig(PROGRAM_SECTIONS.api, simulated).payment.provider).to.equal('simulator');
     const problems = problemsOf(PROGRAM_SECTIONS.api, { ...simulated, NODE_ENV: 'production' });
@@ -176,6 +182,8 @@ describe('config', () => {
     expect(problems[0]).to.include('PAYMENT_PROVIDER');
     const short = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET: 'short' });
     expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
+    const alone = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET_BEFORE: SECRET });
+    expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is']);
   });
 
   it('is frozen, section by section', () => {
