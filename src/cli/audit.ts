@@ -5,7 +5,7 @@ import { auditBody } from '../http/routes/audit.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { parseTime, parseWhole } from './options.js';
-import { isoTime, tableLine } from './print.js';
+import { isoTime, print, printError, tableLine } from './print.js';
 
 interface ListFlags {
   readonly subject?: string;
@@ -64,14 +64,14 @@ async function list({ json, limit, since, before, subject, actor, action }: List
   const entries = await withOperator(config, createLog('audit', 'error'), (operator) =>
     operator.audit().list(filter, page),
   );
-  if (!json) console.log(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
+  if (!json) print(line('entry', 'at', 'actor', 'action', 'subject', 'before → after'));
   for (const entry of entries) {
     if (json) {
-      console.log(JSON.stringify(auditBody(entry)));
+      print(JSON.stringify(auditBody(entry)));
       continue;
     }
     const change = `${JSON.stringify(entry.before)} → ${JSON.stringify(entry.after)}`;
-    console.log(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
+    print(line(entry.auditId, isoTime(entry.atMs), entry.actor, entry.action, entry.subject, change));
   }
-  if (!json && entries.length === limit) console.error(`There may be more: add --before ${entries.at(-1)?.auditId}.`);
+  if (!json && entries.length === limit) printError(`There may be more: add --before ${entries.at(-1)?.auditId}.`);
 }

@@ -2,6 +2,7 @@ import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-l
 import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
 import { assertNever } from '../core/errors.js';
+import { inLine, print, printError } from './print.js';
 
 export interface WorkOrder {
   readonly deadLetterIds: AsyncIterable<string> | Iterable<string>;
@@ -33,10 +34,10 @@ export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: Work
     counts.set(word, (counts.get(word) ?? 0) + 1);
     if (isEnd) done++;
     handled++;
-    if (json) return console.log(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
+    if (json) return print(JSON.stringify({ deadLetterId: result.deadLetterId, outcome: word, note }));
     if (isTerminal) process.stderr.write(isEnd ? `\r${handled} of ${total}` : '\r');
     if (isTerminal && isEnd) return;
-    console.log(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd());
+    print(inLine(`${result.deadLetterId.padEnd(8)}  ${word.padEnd(16)}  ${note ?? ''}`.trimEnd()));
   };
   try {
     const work = (deadLetterId: string): Promise<ReplayAnswer | DiscardAnswer> =>
@@ -47,10 +48,9 @@ export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: Work
     process.off('SIGINT', stop).off('SIGTERM', stop);
   }
   const sum = [...counts].map(([word, count]) => `${count} ${word}`).join(', ');
-  console.error(`${total} asked for: ${sum || 'nothing done'}.`);
-  if (stopping.signal.aborted) console.error('Stopped. The same command goes on where this one ended.');
-  else if (counts.has('fault'))
-    console.error('A part of the system failed. When it is back, run the same command again.');
+  printError(`${total} asked for: ${sum || 'nothing done'}.`);
+  if (stopping.signal.aborted) printError('Stopped. The same command goes on where this one ended.');
+  else if (counts.has('fault')) printError('A part of the system failed. When it is back, run the same command again.');
   return done === total;
 }
 

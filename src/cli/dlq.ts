@@ -18,7 +18,7 @@ import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin
 import { CliError } from './cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
 import { operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
-import { isoTime, printable, tableLine } from './print.js';
+import { isoTime, print, printError, inLine, tableLine } from './print.js';
 
 interface FilterFlags {
   readonly group?: string;
@@ -171,12 +171,12 @@ async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flag
     last = deadLetter;
     shown++;
   }
-  if (!json && shown === limit && last !== null) console.error(`There may be more: add --after ${last.deadLetterId}.`);
+  if (!json && shown === limit && last !== null) printError(`There may be more: add --after ${last.deadLetterId}.`);
 }
 
 async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean | undefined): Promise<void> {
   const deadLetter = await found(admin, deadLetterId);
-  if (json) console.log(JSON.stringify(deadLetterBody(deadLetter)));
+  if (json) print(JSON.stringify(deadLetterBody(deadLetter)));
   else printDeadLetter(deadLetter);
 }
 
@@ -184,7 +184,8 @@ async function exportDeadLetters(admin: DeadLetterAdmin, { state, limit, ...flag
   const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
   for await (const { deadLetterId } of admin.matching(filter, limit)) {
     const deadLetter = await admin.find(deadLetterId);
-    if (deadLetter === null || process.stdout.write(`${JSON.stringify(deadLetterBody(deadLetter))}\n`)) continue;
+    if (deadLetter === null || process.stdout.write(`${inLine(JSON.stringify(deadLetterBody(deadLetter)))}\n`))
+      continue;
     await new Promise((resolve) => process.stdout.once('drain', resolve));
   }
 }
@@ -206,7 +207,7 @@ async function work(
     if (flags.dryRun || mustAsk) {
       await dryRun(allMatching ? matching(limit) : deadLettersOf(admin, ids), total, json);
       if (flags.dryRun) return;
-      console.error(`More than ${ASK_ABOVE} dead letters match. Add --yes to go on.`);
+      printError(`More than ${ASK_ABOVE} dead letters match. Add --yes to go on.`);
       process.exitCode = EXIT_USAGE;
       return;
     }
@@ -224,11 +225,11 @@ async function dryRun(deadLetters: AsyncIterable<DeadLetterSummary>, total: numb
   for await (const deadLetter of deadLetters) {
     printSummary(deadLetter, json);
     if (!json && ++shown === DRY_RUN_SHOWN && total > shown) {
-      console.log(`… and ${total - shown} more`);
+      print(`… and ${total - shown} more`);
       break;
     }
   }
-  if (!json) console.log(`${total} would be worked on; nothing was done.`);
+  if (!json) print(`${total} would be worked on; nothing was done.`);
 }
 
 async function* idsOf(deadLetters: AsyncIterable<DeadLetterSummary>): AsyncGenerator<string> {
@@ -247,29 +248,31 @@ async function found(admin: DeadLetterAdmin, deadLetterId: string): Promise<Stor
 
 const line = tableLine(8, 24, 9, 17, 18, 22, 7);
 
-const printHeading = (): void =>
-  console.log(line('id', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
+const printHeading = (): void => print(line('id', 'parked at', 'state', 'reason', 'sale', 'batch', 'replays', 'note'));
 
 function printSummary(deadLetter: DeadLetterSummary, json: boolean | undefined): void {
-  if (json) return console.log(JSON.stringify(summaryBody(deadLetter)));
+  if (json) return print(JSON.stringify(summaryBody(deadLetter)));
   const { deadLetterId, parkedAtMs, state, reason, saleId, batchId, replays, note, detail } = deadLetter;
   const ids = [saleId ?? '-', batchId ?? '-'];
-  console.log(line(deadLetterId, isoTime(parkedAtMs), state, reason, ...ids, String(replays), note ?? detail));
+  print(line(deadLetterId, isoTime(parkedAtMs), state, reason, ...ids, String(replays), note ?? detail));
 }
 
 function printDeadLetter({ body, ...summary }: StoredDeadLetter): void {
-  const print = (name: string, value: unknown): void =>
-    console.log(`${name.padEnd(16)} ${printable(String(value ?? '-'))}`);
-  for (const [name, value] of Object.entries(summaryBody(summary))) print(name, value);
+  const printField = (name: string, value: unknown): void =>
+    print(`${name.padEnd(16)} ${inLine(String(value ?? '-'))}`);
+  for (const [name, value] of Object.entries(summaryBody(summary))) printField(name, value);
   const decoded = decodeBatch(body);
-  if (decoded.outcome !== 'decoded') return print('body', `no batch: ${decoded.detail}\n${body}`);
-  const { purchases, bucket, epoch, createdAtMs } = decoded.batch;
-  print('bucket, epoch', `${bucket}, ${epoch}`);
-  print('formed at', isoTime(createdAtMs));
-  print('purchases', purchases.length);
-  for (const { userId, requestId, quantity, metadata } of purchases.slice(0, PURCHASES_SHOWN)) {
-    const noted = metadata === undefined ? '' : `  metadata ${printable(JSON.stringify(metadata))}`;
-    console.log(`  buyer ${userId}  request ${requestId}  quantity ${quantity}${noted}`);
+  if (decoded.outcome !== 'decoded') {
+    printField('body', `no batch: ${decoded.detail}`);
+    return print(inLine(body));
   }
-  if (purchases.length > PURCHASES_SHOWN) console.log(`  … all of them with --json`);
+  const { purchases, bucket, epoch, createdAtMs } = decoded.batch;
+  printField('bucket, epoch', `${bucket}, ${epoch}`);
+  printField('formed at', isoTime(createdAtMs));
+  printField('purchases', purchases.length);
+  for (const { userId, requestId, quantity, metadata } of purchases.slice(0, PURCHASES_SHOWN)) {
+    const noted = metadata === undefined ? '' : `  metadata ${JSON.stringify(metadata)}`;
+    print(inLine(`  buyer ${userId}  request ${requestId}  quantity ${quantity}${noted}`));
+  }
+  if (purchases.length > PURCHASES_SHOWN) print(`  … all of them with --json`);
 }

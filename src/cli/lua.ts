@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { readScripts } from '../redis/scripts.js';
 import { CliError } from './cli-error.js';
+import { print } from './print.js';
 
 export function luaCommand(): Command {
   return new Command('lua')
@@ -12,10 +13,10 @@ export function luaCommand(): Command {
 function printScripts(name: string | undefined): void {
   const scripts = readScripts();
   if (name === undefined) {
-    for (const { sha1, name: each } of scripts) console.log(`${sha1}  ${each}`);
+    for (const { sha1, name: each } of scripts) print(`${sha1}  ${each}`);
     return;
   }
   const script = scripts.find((one) => one.name === name);
   if (!script) throw new CliError(`There is no script ${name}. \`seckill lua\` lists them.`);
-  console.log(`-- SHA1 ${script.sha1}, ${script.numberOfKeys} keys\n${script.text.trimEnd()}`);
+  print(`-- SHA1 ${script.sha1}, ${script.numberOfKeys} keys\n${script.text.trimEnd()}`);
 }

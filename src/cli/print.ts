@@ -1,12 +1,25 @@
-/** What was stored came from elsewhere: it must not steer the terminal. */
-export const printable = (text: string): string => text.replace(/[^\P{C}\n]/gu, '\ufffd');
+// What was stored came from elsewhere: it must not steer the terminal, nor look like a line of ours. So commands write by
+// `print` and `printError`, and what stands inside of a line goes through `inLine`.
+
+/** Controls, marks of direction and the like, as JSON escapes them: a line of JSON stays the same value. Not line breaks. */
+export const printable = (text: string): string => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, escaped);
+/** Line breaks too. */
+export const inLine = (text: string): string => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escaped);
+
+const escaped = (found: string): string =>
+  Array.from({ length: found.length }, (_, at) => `\\u${found.charCodeAt(at).toString(16).padStart(4, '0')}`).join('');
+
+/** A line, or several of ours, to stdout. */
+export const print = (text: string): void => console.log(printable(text));
+/** The same to stderr. */
+export const printError = (text: string): void => console.error(printable(text));
 
 /** One line of a table: each cell padded to its width, those after the last width as long as they are. */
 export const tableLine =
   (...widths: readonly number[]) =>
   (...cells: readonly string[]): string =>
     cells
-      .map((cell, index) => printable(cell).padEnd(widths[index] ?? 0))
+      .map((cell, index) => inLine(cell).padEnd(widths[index] ?? 0))
       .join('  ')
       .trimEnd();
 

@@ -11,7 +11,7 @@ import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
 import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseRowNumber, parseSaleId, parseWhole } from './options.js';
-import { isoTime, tableLine } from './print.js';
+import { inLine, isoTime, print, printError, tableLine } from './print.js';
 
 interface RunFlags {
   readonly sale?: string;
@@ -102,44 +102,42 @@ async function reconcileSales(admin: ReconcileAdmin, { sale, apply = false, wait
   if (!json) printSaleHeading();
   const request = { apply, waitMs: wait * 1000, actor: operatorName(), signal: stopping.signal };
   const result = await admin.run(sale === undefined ? request : { ...request, saleId: sale }, (one) => {
-    if (json) console.log(JSON.stringify(saleResultBody(one)));
+    if (json) print(JSON.stringify(saleResultBody(one)));
     else printSale(one);
   });
   process.off('SIGINT', stop).off('SIGTERM', stop);
-  if (json) console.log(JSON.stringify(result));
-  else console.error(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
+  if (json) print(JSON.stringify(result));
+  else printError(`Sales compared: ${result.salesCompared}; ${result.outcome}.`);
   if (result.outcome !== 'match') process.exitCode = EXIT_PARTLY;
 }
 
 const saleLine = tableLine(18, 10, 9, 9, 9, 9, 10, 8, 8);
 
 const printSaleHeading = (): void =>
-  console.log(saleLine('sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young', 'waiting'));
+  print(saleLine('sale', 'outcome', 'stock', 'sold', 'left', 'buyers', 'difference', 'young', 'waiting'));
 
 function printSale(result: SaleResult): void {
   switch (result.outcome) {
     case 'not_found':
-      return console.log(saleLine(result.saleId, 'not_found'));
+      return print(saleLine(result.saleId, 'not_found'));
     case 'taken':
-      return console.log(
-        saleLine(result.saleId, 'taken', `${result.owner} compares it, until ${isoTime(result.untilMs)}`),
-      );
+      return print(saleLine(result.saleId, 'taken', `${result.owner} compares it, until ${isoTime(result.untilMs)}`));
     case 'failed':
-      return console.log(saleLine(result.saleId, 'failed', result.error.message));
+      return print(saleLine(result.saleId, 'failed', result.error.message));
     case 'compared': {
       const { saleId, outcome, figures, findings, counts } = result.report;
       const { stock, sold, unitsLeft, unitsOfBuyers, difference, moving, young, waiting, unseen } = figures;
       const apart = moving === 1 ? `${difference} moving` : String(difference);
       const units = [stock, sold, unitsLeft, unitsOfBuyers].map(String);
-      console.log(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
-      if (unseen > 0) console.log(`  ${unseen} more that differ were not read again: run it once more`);
+      print(saleLine(saleId, outcome, ...units, apart, String(young), String(waiting)));
+      if (unseen > 0) print(`  ${unseen} more that differ were not read again: run it once more`);
       for (const finding of findings.slice(0, FINDINGS_SHOWN)) {
-        console.log(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`);
+        print(inLine(`  ${finding.kind.padEnd(13)} ${describeFinding(finding)}`));
       }
       const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
-      if (all > FINDINGS_SHOWN) console.log(`  … ${all} in all`);
+      if (all > FINDINGS_SHOWN) print(`  … ${all} in all`);
       for (const { jobId, state, lastError } of result.jobs.slice(0, FINDINGS_SHOWN)) {
-        console.log(`  job ${jobId.padEnd(9)} ${state.padEnd(13)} ${lastError ?? ''}`.trimEnd());
+        print(inLine(`  job ${jobId.padEnd(9)} ${state.padEnd(13)} ${lastError ?? ''}`.trimEnd()));
       }
       return;
     }
@@ -157,18 +155,18 @@ async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit
     ...(kind === undefined ? {} : { kind }),
   };
   const jobs = await admin.jobs(filter, { max: limit, ...(after === undefined ? {} : { afterId: after }) });
-  if (!json) console.log(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'what was found; last error'));
+  if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'what was found; last error'));
   for (const job of jobs) {
-    if (json) console.log(JSON.stringify(jobBody(job)));
+    if (json) print(JSON.stringify(jobBody(job)));
     else printJob(job);
   }
-  if (!json && jobs.length === limit) console.error(`There may be more: add --after ${jobs.at(-1)?.jobId}.`);
+  if (!json && jobs.length === limit) printError(`There may be more: add --after ${jobs.at(-1)?.jobId}.`);
 }
 
 function printJob({ jobId, kind, state, saleId, attempts, availableAtMs, detail, lastError }: CompensationJob): void {
   const due = state === 'pending' ? isoTime(availableAtMs) : '-';
   const what = lastError === null ? detail : `${detail}; ${lastError}`;
-  console.log(jobLine(jobId, kind, state, saleId, String(attempts), due, what));
+  print(jobLine(jobId, kind, state, saleId, String(attempts), due, what));
 }
 
 async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undefined): Promise<void> {
@@ -177,22 +175,22 @@ async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undef
   if (outcome === 'not_retryable') {
     throw new CliError(`job ${jobId} cannot be tried again: its purchase has ended as a failed order.`);
   }
-  if (json) console.log(JSON.stringify({ jobId, outcome }));
-  else console.log(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was repaired before.');
+  if (json) print(JSON.stringify({ jobId, outcome }));
+  else print(outcome === 'retried' ? 'The keeper tries it again now.' : 'It was repaired before.');
 }
 
 const runLine = tableLine(8, 24, 18, 8, 10, 16);
 
 async function listRuns(admin: ReconcileAdmin, { sale, limit, json }: ListFlags): Promise<void> {
   const runs = await admin.runs(sale === undefined ? {} : { saleId: sale }, limit);
-  if (!json) console.log(runLine('run', 'started at', 'sale', 'applied', 'outcome', 'actor', 'findings'));
+  if (!json) print(runLine('run', 'started at', 'sale', 'applied', 'outcome', 'actor', 'findings'));
   for (const one of runs) {
-    if (json) console.log(JSON.stringify(runBody(one)));
+    if (json) print(JSON.stringify(runBody(one)));
     else printRun(one);
   }
 }
 
 function printRun({ runId, startedAtMs, saleId, applied, outcome, actor, findings }: ReconcileRun): void {
   const words = [saleId ?? 'all', applied ? 'yes' : 'no', outcome ?? 'no end', actor];
-  console.log(runLine(runId, isoTime(startedAtMs), ...words, String(findings.length)));
+  print(runLine(runId, isoTime(startedAtMs), ...words, String(findings.length)));
 }

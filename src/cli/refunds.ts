@@ -13,7 +13,7 @@ import {
 } from '../core/ports/refund-repository.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
-import { isoTime, tableLine } from './print.js';
+import { isoTime, print, printError, tableLine } from './print.js';
 
 interface ListFlags {
   readonly state: RefundState | 'all';
@@ -78,9 +78,9 @@ async function run(task: (repository: RefundRepository) => Promise<void>): Promi
 async function list(repository: RefundRepository, { state, after, limit, json }: ListFlags): Promise<void> {
   const page = { max: limit, ...(after === undefined ? {} : { afterPaymentId: after }) };
   const found = await repository.list(state === 'all' ? {} : { state }, page);
-  if (!json) console.log(line('payment', 'since', 'state', 'order', 'cents', 'tries', 'reason', 'last error'));
-  for (const refund of found) console.log(json ? JSON.stringify(refundBody(refund)) : lineOf(refund));
-  if (!json && found.length === limit) console.error(`There may be more: add --after ${found.at(-1)?.paymentId}.`);
+  if (!json) print(line('payment', 'since', 'state', 'order', 'cents', 'tries', 'reason', 'last error'));
+  for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund));
+  if (!json && found.length === limit) printError(`There may be more: add --after ${found.at(-1)?.paymentId}.`);
 }
 
 async function takeOn(repository: RefundRepository, paymentId: string, json: boolean | undefined): Promise<void> {
@@ -88,8 +88,8 @@ async function takeOn(repository: RefundRepository, paymentId: string, json: boo
   switch (answer.outcome) {
     case 'done': {
       const { amountCents, orderId } = answer.refund;
-      if (json) return console.log(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
-      return console.log(`Pay back ${amountCents} cents of order ${orderId} now; the keeper will not.`);
+      if (json) return print(JSON.stringify({ outcome: answer.outcome, refund: refundBody(answer.refund) }));
+      return print(`Pay back ${amountCents} cents of order ${orderId} now; the keeper will not.`);
     }
     case 'already_refunded':
       throw new CliError(

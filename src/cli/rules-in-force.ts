@@ -6,7 +6,7 @@ import type { Operator } from '../programs/operator.js';
 import { systemClock as clock } from '../programs/system-clock.js';
 import { CliError } from './cli-error.js';
 import { parseWhole } from './options.js';
-import { printable } from './print.js';
+import { inLine } from './print.js';
 
 /** More than an api needs, and longer than one that died is counted. */
 const WAIT_DEFAULT_S = 5;
@@ -63,14 +63,14 @@ export function inForceSentence(found: Found): string {
       );
     case 'unknown':
       throw new CliError(
-        printable(
+        inLine(
           `version ${version} is published, but nobody can say where it is in force: ${found.why}. Each api finds it in MySQL.`,
         ),
       );
     case 'not_everywhere': {
       const lines = found.apis.map((api) => `  ${apiLine(api, version)}`);
       throw new CliError(
-        [`version ${version} is published, but not in force everywhere:`, ...lines].map(printable).join('\n'),
+        [`version ${version} is published, but not in force everywhere:`, ...lines].map(inLine).join('\n'),
       );
     }
   }

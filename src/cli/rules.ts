@@ -10,7 +10,7 @@ import { checkedRulesBody, readRulesDocument, ruleChangeBody, type RulesDocument
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
-import { isoTime, printable, tableLine } from './print.js';
+import { isoTime, print, inLine, tableLine } from './print.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION } from './rules-in-force.js';
 
 interface Flags {
@@ -92,7 +92,7 @@ async function run(task: (admin: RuleAdmin, operator: Rules) => Promise<void>): 
 async function show(admin: RuleAdmin, version: number | undefined, { json }: Flags): Promise<void> {
   const stored = version === undefined ? await admin.show() : await admin.find(version);
   if (stored === null) throw new CliError(`there is no version ${version} of the rules.`);
-  console.log(JSON.stringify(stored, null, json ? 0 : 2));
+  print(JSON.stringify(stored, null, json ? 0 : 2));
 }
 
 /** Needs no server, so that it can run where rules are reviewed. */
@@ -100,9 +100,9 @@ async function check(file: string, { json }: Flags): Promise<void> {
   const { rules } = await documentIn(file);
   const parsed = parseRules(rules);
   const reasons = 'reasons' in parsed ? parsed.reasons : [];
-  if (json) console.log(JSON.stringify(checkedRulesBody(reasons)));
+  if (json) print(JSON.stringify(checkedRulesBody(reasons)));
   if (reasons.length > 0) throw new CliError(wrong(file, reasons));
-  if (!json) console.log(`${file}: nothing is wrong with it.`);
+  if (!json) print(`${file}: nothing is wrong with it.`);
 }
 
 async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
@@ -113,9 +113,9 @@ async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
     switch (answer.outcome) {
       case 'published': {
         const found = await findInForce(operator, answer.version, wait);
-        if (json) console.log(JSON.stringify({ ...answer, ...inForceFields(found) }));
+        if (json) print(JSON.stringify({ ...answer, ...inForceFields(found) }));
         const sentence = inForceSentence(found);
-        if (!json) console.log(sentence);
+        if (!json) print(sentence);
         return;
       }
       case 'invalid':
@@ -131,17 +131,17 @@ async function set(file: string, { json, wait }: WaitFlags): Promise<void> {
 async function status(admin: RuleAdmin, operator: Rules, { json }: Flags): Promise<void> {
   const { version } = await admin.show();
   const found = await findInForce(operator, version, STATUS_WAIT_S);
-  if (json) console.log(JSON.stringify(inForceFields(found)));
+  if (json) print(JSON.stringify(inForceFields(found)));
   const sentence = inForceSentence(found);
-  if (!json) console.log(sentence);
+  if (!json) print(sentence);
 }
 
 async function history(admin: RuleAdmin, { limit, json }: Flags & { limit: number }): Promise<void> {
   const changes = await admin.history(limit);
-  if (!json) console.log(line('version', 'at', 'by'));
+  if (!json) print(line('version', 'at', 'by'));
   for (const change of changes) {
     const { version, atMs, actor } = change;
-    console.log(json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, isoTime(atMs), actor));
+    print(json ? JSON.stringify(ruleChangeBody(change)) : line(`${version}`, isoTime(atMs), actor));
   }
 }
 
@@ -155,6 +155,6 @@ async function documentIn(file: string): Promise<RulesDocument> {
 }
 
 const wrong = (file: string, reasons: readonly RuleReason[]): string =>
-  [`${file} is invalid:`, ...reasons.map(({ path, message }) => `  ${path} ${message}`)].map(printable).join('\n');
+  [`${file} is invalid:`, ...reasons.map(({ path, message }) => `  ${path} ${message}`)].map(inLine).join('\n');
 
 const line = tableLine(7, 24);

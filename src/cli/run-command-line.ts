@@ -1,8 +1,10 @@
 import type { Writable } from 'node:stream';
+import { inspect } from 'node:util';
 import type { Command } from 'commander';
 import { ConfigError } from '../core/config/load.js';
 import { OperationalError } from '../core/errors.js';
 import { CliError, UsageError } from './cli-error.js';
+import { printable, printError } from './print.js';
 
 /** Exit codes: 0 done, 1 failed or done in part, 2 used wrongly. */
 const EXIT_FAILED = 1;
@@ -15,6 +17,10 @@ const EXIT_USAGE = 2;
 export async function runCommandLine(program: Command, commands: readonly Command[]): Promise<void> {
   ignoreClosedPipe(process.stdout);
   program
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(printable(text)),
+      writeErr: (text) => void process.stderr.write(printable(text)),
+    })
     .showHelpAfterError('(add --help to see what this command takes)')
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : EXIT_USAGE));
   for (const command of commands) program.addCommand(inherit(command, program));
@@ -45,19 +51,19 @@ function inherit(command: Command, parent: Command): Command {
 /** An error that an operator can fix is printed as one sentence; any other is a bug and keeps its stack. */
 export function report(error: unknown): number {
   if (error instanceof ConfigError || error instanceof UsageError) {
-    console.error(`seckill: ${error.message}`);
+    printError(`seckill: ${error.message}`);
     return EXIT_USAGE;
   }
   if (error instanceof CliError || error instanceof OperationalError) {
-    console.error(`seckill: ${error.message}`);
+    printError(`seckill: ${error.message}`);
     return EXIT_FAILED;
   }
   const sentence = sentenceOf(error);
   if (sentence !== null) {
-    console.error(`seckill: ${sentence}`);
+    printError(`seckill: ${sentence}`);
     return EXIT_FAILED;
   }
-  console.error('seckill: unexpected error', error);
+  printError(`seckill: unexpected error ${inspect(error)}`);
   return EXIT_FAILED;
 }
 

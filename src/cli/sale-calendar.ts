@@ -10,7 +10,7 @@ import { IMPORT_FORMATS, readImport, type ImportError, type ImportFormat } from 
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import { UsageError } from './cli-error.js';
 import { operatorName } from './options.js';
-import { isoTime, printable, tableLine } from './print.js';
+import { isoTime, print, inLine, tableLine } from './print.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
   const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
@@ -66,22 +66,22 @@ async function importSales(file: string, { dryRun, json }: { dryRun?: boolean; j
       json,
     );
   }
-  if (json) for (const { saleId, sku } of created) console.log(JSON.stringify({ saleId, sku }));
+  if (json) for (const { saleId, sku } of created) print(JSON.stringify({ saleId, sku }));
   else
-    console.log(
+    print(
       dryRun ? `${newSales.length} sales are right; nothing was created.` : `${created.length} sales were created.`,
     );
 }
 
 function formatOf(file: string): ImportFormat {
   const format = IMPORT_FORMATS.find((known) => extname(file).toLowerCase() === `.${known}`);
-  if (format === undefined) throw new UsageError(`${printable(file)} must end in .csv or .json.`);
+  if (format === undefined) throw new UsageError(`${inLine(file)} must end in .csv or .json.`);
   return format;
 }
 
 function refused(file: string, errors: readonly ImportError[], json: boolean | undefined): UsageError {
-  if (json) for (const error of errors) console.log(JSON.stringify({ file, ...error }));
-  const lines = errors.map(({ line, message }) => printable(`${file}:${line}: ${message}`));
+  if (json) for (const error of errors) print(JSON.stringify({ file, ...error }));
+  const lines = errors.map(({ line, message }) => inLine(`${file}:${line}: ${message}`));
   const things = errors.length === 1 ? 'one thing is' : `${errors.length} things are`;
   return new UsageError(`${things} wrong, and nothing was created:\n${json ? '' : lines.join('\n')}`.trimEnd());
 }
@@ -112,16 +112,16 @@ async function plan({ within, json }: { within: string; json?: boolean }): Promi
   if (withinMs === null) throw new UsageError('--within must be a duration such as 12h or 7d.');
   const config = loadConfig(['mysql', 'redis', 'gate', 'rocketmq'], process.env);
   const planned = await withOperator(config, createLog('sale', 'error'), (operator) => operator.plan(withinMs));
-  if (!json) console.log(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));
+  if (!json) print(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));
   for (const entry of planned) {
     if (json) {
-      console.log(JSON.stringify(plannedBody(entry)));
+      print(JSON.stringify(plannedBody(entry)));
       continue;
     }
     const { sale, status, missing, warmsAtMs } = entry;
     const warms = warmsAtMs === null ? '-' : isoTime(warmsAtMs);
     const times = [warms, isoTime(sale.opensAtMs), isoTime(sale.closesAtMs)];
-    console.log(planLine(sale.saleId, status, sale.sku, ...times, missing.join('; ')));
+    print(planLine(sale.saleId, status, sale.sku, ...times, missing.join('; ')));
   }
   if (planned.some(({ status }) => status === 'not_ready')) process.exitCode = 1;
 }

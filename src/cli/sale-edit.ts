@@ -9,6 +9,7 @@ import { readSaleChange, type SaleCancelled, type SaleEdited, type SaleEditor } 
 import { CliError } from './cli-error.js';
 import { operatorName, parseSaleId } from './options.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
+import { print } from './print.js';
 
 interface EditFlags {
   readonly title?: string;
@@ -50,7 +51,7 @@ export function saleEditCommand(): Command {
       const sale = await withEditor(async (editor) =>
         editedSale(saleId, await editor.edit(saleId, read.change, operatorName())),
       );
-      if (json) console.log(saleLine(sale));
+      if (json) print(saleLine(sale));
       else printSale(sale);
     });
 }
@@ -92,7 +93,7 @@ export function saleCancelCommand(verb: 'cancel' | 'delete'): Command {
         const end = verb === 'cancel' ? editor.cancel : editor.remove;
         return endedAs(verb, saleId, await end.call(editor, saleId, operatorName()));
       });
-      console.log(json ? JSON.stringify({ saleId, outcome }) : `sale ${saleId} is ${outcome}.`);
+      print(json ? JSON.stringify({ saleId, outcome }) : `sale ${saleId} is ${outcome}.`);
     });
 }
 

@@ -4,7 +4,7 @@ import type { Sale } from '../core/sale.js';
 import { saleBody } from '../http/routes/admin-sales.js';
 import { UsageError } from './cli-error.js';
 import { readTime } from './options.js';
-import { isoTime, printable } from './print.js';
+import { isoTime, print, inLine } from './print.js';
 
 // How the commands about sales read what was typed, and print a sale.
 
@@ -27,7 +27,7 @@ export function printSale(sale: Sale): void {
     'run by':
       sale.warmBeforeMs === null ? 'hand' : `the keeper, warm ${durationText(sale.warmBeforeMs)} before it opens`,
   };
-  for (const [name, value] of Object.entries(rows)) console.log(`${name.padEnd(10)} ${printable(value)}`);
+  for (const [name, value] of Object.entries(rows)) print(`${name.padEnd(10)} ${inLine(value)}`);
 }
 
 /** What is wrong with a sale, a line each, by its option. */
@@ -36,7 +36,7 @@ export function refused(errors: readonly FieldError[]): UsageError {
     const predicate = message.slice(field.length).replace(/(?<=than )\w+(?=\.$)/, flagOf); // `later than --opens-at.`
     return `  ${flagOf(field)}${predicate}`;
   });
-  return new UsageError(`there is something wrong with this sale:\n${lines.map(printable).join('\n')}`);
+  return new UsageError(`there is something wrong with this sale:\n${lines.map(inLine).join('\n')}`);
 }
 
 /** Text that is no number is passed on unchanged; `readNewSale` refuses it and names its field. */

@@ -9,6 +9,7 @@ import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { RepairStep } from '../recovery/repair/repair-sale.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseSaleId, parseWhole } from './options.js';
+import { print, printError } from './print.js';
 
 const REPAIR_DETAILS = `
 The keeper does this by itself, within seconds, for every sale that Redis may have lost data of. By hand it is done at
@@ -40,12 +41,12 @@ async function repair(
 ): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'repair', 'log'], process.env);
   const onStep = (step: RepairStep): void =>
-    json ? console.log(JSON.stringify({ saleId, ...step })) : console.error(stepSentence(step));
+    json ? print(JSON.stringify({ saleId, ...step })) : printError(stepSentence(step));
   const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
     operator.repair(saleId, { actor: operatorName(), onStep }, { force }),
   );
   const done = endSentence(saleId, end);
-  console.log(json ? JSON.stringify({ saleId, ...end }) : done);
+  print(json ? JSON.stringify({ saleId, ...end }) : done);
 }
 
 function stepSentence(step: RepairStep): string {
@@ -125,7 +126,6 @@ async function reshard(
   );
   if (end.outcome !== 'resharded') throw new CliError(RESHARD_SENTENCES[end.outcome]);
   const lockedFor = `${(end.lockedMs / 1000).toFixed(2)} s`;
-  if (json) console.log(JSON.stringify({ saleId, ...end }));
-  else
-    console.log(`Sale ${saleId} has ${end.buckets} buckets now: ${end.unitsLeft} units left, locked for ${lockedFor}.`);
+  if (json) print(JSON.stringify({ saleId, ...end }));
+  else print(`Sale ${saleId} has ${end.buckets} buckets now: ${end.unitsLeft} units left, locked for ${lockedFor}.`);
 }

@@ -7,7 +7,7 @@ import { readNewSale } from '../sales/new-sale.js';
 import type { SaleAdmin, SaleAdminAnswer, SaleCreated } from '../sales/sale-admin.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseSaleId, parseTime, parseWhole } from './options.js';
-import { isoTime, tableLine } from './print.js';
+import { isoTime, print, printError, tableLine } from './print.js';
 import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.js';
 import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
@@ -126,7 +126,7 @@ export function saleCommand(): Command {
 
 async function run(json: boolean | undefined, work: (admin: SaleAdmin) => Promise<Sale>): Promise<void> {
   const sale = await withSales(work);
-  if (json) console.log(saleLine(sale));
+  if (json) print(saleLine(sale));
   else printSale(sale);
 }
 
@@ -219,11 +219,11 @@ async function list({ state, sku, opensFrom, opensTo, before, limit, json }: Lis
     ...(before === undefined ? {} : { beforeId: before }),
   };
   const sales = await withSales((admin) => admin.list(filter));
-  if (!json) console.log(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
+  if (!json) print(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));
   for (const sale of sales) {
     const { saleId, state: stands, sku: item, title, sold, stock, opensAtMs, closesAtMs } = sale;
     const cells = [saleId, stands, item, `${sold} of ${stock}`, isoTime(opensAtMs), isoTime(closesAtMs), title];
-    console.log(json ? saleLine(sale) : listLine(...cells));
+    print(json ? saleLine(sale) : listLine(...cells));
   }
-  if (!json && sales.length === limit) console.error(`There may be more: add --before ${sales.at(-1)?.saleId}.`);
+  if (!json && sales.length === limit) printError(`There may be more: add --before ${sales.at(-1)?.saleId}.`);
 }

@@ -8,6 +8,7 @@ import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
 import { parseId, parseWhole } from './options.js';
+import { print } from './print.js';
 
 // What is done once, before the programs start: schema, topics, and a token to try them with.
 
@@ -26,8 +27,8 @@ export function migrateCommand(): Command {
     .action(async ({ json }: { json?: boolean }) => {
       const { mysql } = loadConfig(['mysql'], process.env);
       const applied = await migrate(mysql);
-      if (json) console.log(JSON.stringify({ applied }));
-      else console.log(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
+      if (json) print(JSON.stringify({ applied }));
+      else print(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
     });
 }
 
@@ -68,9 +69,9 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   const target = { namesrvAddr, cluster };
   const lists = readTopicLists();
   const outcome = await applyTopics(target, group === undefined ? lists : withGroup(lists, group));
-  if (json) console.log(JSON.stringify({ result: outcome, ...target }));
-  else if (outcome === 'unchanged') console.log(`All topics and groups are in place at ${namesrvAddr}.`);
-  else console.log(`Topics and groups are created at ${namesrvAddr} and were read back.`);
+  if (json) print(JSON.stringify({ result: outcome, ...target }));
+  else if (outcome === 'unchanged') print(`All topics and groups are in place at ${namesrvAddr}.`);
+  else print(`Topics and groups are created at ${namesrvAddr} and were read back.`);
 }
 
 /** Groups that begin like ours are ours: two programs in one group take each other's messages. */
@@ -102,7 +103,7 @@ export function tokenCommand(): Command {
       if (auth.algorithm !== 'HS256') {
         throw new UsageError('JWT_ALGORITHM is RS256: only the holder of the private key can sign a token.');
       }
-      console.log(signToken({ userId: user, roles, ttlMs: ttlHours * 3_600_000 }, auth.key));
+      print(signToken({ userId: user, roles, ttlMs: ttlHours * 3_600_000 }, auth.key));
     });
 }
 

@@ -15,7 +15,7 @@ import { switchedBody, switchesBody } from '../http/routes/switches.js';
 import { createLog } from '../programs/telemetry.js';
 import { CliError } from './cli-error.js';
 import { operatorName } from './options.js';
-import { printable, tableLine } from './print.js';
+import { print, inLine, tableLine } from './print.js';
 import { findInForce, inForceFields, inForceSentence, WAIT_OPTION, type Found } from './rules-in-force.js';
 
 interface Flags {
@@ -66,10 +66,10 @@ async function act(
     if (flags.percent !== undefined) command.error('error: --percent needs an endpoint and a level');
     return run((admin) => show(admin, flags));
   }
-  if (level === undefined) return command.error(`error: which level for ${printable(endpoint)}? L0 to L4`);
+  if (level === undefined) return command.error(`error: which level for ${inLine(endpoint)}? L0 to L4`);
   const read = readSwitchArguments(endpoint, level, flags.percent);
   if (read.read === 'refused') {
-    return command.error(`error: ${printable(fieldSentences(read.errors))}`);
+    return command.error(`error: ${inLine(fieldSentences(read.errors))}`);
   }
   await run((admin, operator) =>
     set(admin, read.change, flags, (version) => findInForce(operator, version, flags.wait)),
@@ -89,9 +89,9 @@ async function run(
 export async function show(admin: Pick<SwitchAdmin, 'show'>, { json }: Pick<Flags, 'json'>): Promise<void> {
   const found = await admin.show();
   if (found.outcome === 'rules_unfit') throw unfit(found);
-  if (json) return console.log(JSON.stringify(switchesBody(found)));
-  console.log(line('endpoint', 'level', 'percent', 'in force'));
-  for (const row of found.switches) console.log(lineOf(row));
+  if (json) return print(JSON.stringify(switchesBody(found)));
+  print(line('endpoint', 'level', 'percent', 'in force'));
+  for (const row of found.switches) print(lineOf(row));
 }
 
 /** @param ask where a version is in force @throws CliError when it was not set, or is not in force everywhere */
@@ -106,10 +106,10 @@ export async function set(
     case 'switched': {
       const found = await ask(answer.version);
       // `inForce` of a switch says whether its layer is on
-      if (json) console.log(JSON.stringify({ ...switchedBody(answer), rules: inForceFields(found) }));
-      else console.log(switchedSentence(answer));
+      if (json) print(JSON.stringify({ ...switchedBody(answer), rules: inForceFields(found) }));
+      else print(switchedSentence(answer));
       const sentence = inForceSentence(found);
-      if (!json) console.log(sentence);
+      if (!json) print(sentence);
       return;
     }
     case 'version_conflict':
@@ -131,7 +131,7 @@ function switchedSentence({ row, version }: Extract<SwitchAnswer, { outcome: 'sw
 const unfit = ({ reasons }: Unfit): CliError =>
   new CliError(
     ['the newest rules cannot be read by this program:', ...reasons.map(({ path, message }) => `  ${path} ${message}`)]
-      .map(printable)
+      .map(inLine)
       .join('\n'),
   );
 

@@ -7,7 +7,7 @@ import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { parseId, parseSaleId } from './options.js';
-import { isoTime, tableLine } from './print.js';
+import { inLine, isoTime, print, printError, tableLine } from './print.js';
 import { createTraceBroker } from '../rocketmq/admin/find-messages.js';
 
 interface TraceFlags {
@@ -57,18 +57,18 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
   );
   if (answer.outcome === 'not_found') throw new CliError(answer.why);
   for (const one of answer.traces) {
-    if (json) console.log(JSON.stringify(traceBody(one)));
+    if (json) print(JSON.stringify(traceBody(one)));
     else printTrace(one);
   }
-  if (answer.more) console.error('There are more: narrow it with --user or --sale.');
+  if (answer.more) printError('There are more: narrow it with --user or --sale.');
 }
 
 const stepLine = tableLine(24, 6, 16);
 
 function printTrace({ request: { userId, saleId, requestId }, standing, steps }: PurchaseTrace): void {
-  console.log(`Request ${requestId} of buyer ${userId} in sale ${saleId}`);
+  print(inLine(`Request ${requestId} of buyer ${userId} in sale ${saleId}`));
   for (const { atMs, source, what, detail } of steps) {
-    console.log(`  ${stepLine(atMs === null ? 'now' : isoTime(atMs), source, what, detail)}`);
+    print(`  ${stepLine(atMs === null ? 'now' : isoTime(atMs), source, what, detail)}`);
   }
-  console.log(`${standing.sentence}\n`);
+  print(`${inLine(standing.sentence)}\n`);
 }

@@ -51,6 +51,6 @@ describe('what a command prints when it fails', () => {
   it('an unexpected error keeps its stack', () => {
     const error = new Error('x');
     expect(report(error)).to.equal(1);
-    expect(printed[0]).to.include(error);
+    expect(printed[0]?.[0]).to.include(error.stack);
   });
 });
