@@ -35,6 +35,7 @@ export function createSaleRepository(pool: MysqlPool): SaleRepository {
       }),
     calendar: (skus) => calendarOf(pool, skus),
     find: (saleId) => findSale(pool, saleId),
+    newestId: () => newestId(pool),
     list: (filter) => list(pool, filter),
     move: (saleId, to, actor = SYSTEM_ACTOR, seen) => move(pool, saleId, to, actor, seen),
   };
@@ -99,6 +100,11 @@ export async function findSale(on: Statements, saleId: string): Promise<Sale | n
       .where({ id: saleId }),
   );
   return row === undefined ? null : saleOf(row);
+}
+
+async function newestId(pool: MysqlPool): Promise<string> {
+  const [row] = await select(pool, knex('sales').select('id').orderBy('id', 'desc').limit(1));
+  return row?.id ?? '0';
 }
 
 async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {

@@ -56,6 +56,7 @@ export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
     sales: (repository: SaleRepository): SaleRepository => ({
       ...repository,
       find: mysql((saleId) => repository.find(saleId)),
+      newestId: mysql(() => repository.newestId()),
     }),
   };
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 
 export interface SaleSnapshotsPorts {
-  readonly repository: Pick<SaleRepository, 'find'>;
+  readonly repository: Pick<SaleRepository, 'find' | 'newestId'>;
   readonly cache: SaleSnapshotCache;
   readonly clock: Clock;
 }
@@ -24,31 +24,43 @@ const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
 /** How long a reader with an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
+/** Ids without a sale that are remembered, apart from the sales, so that nobody can push those out. */
+const ABSENT_MAX = 10_000;
+/** MySQL is asked for the newest sale no more often than this, however many ids are invented. */
+const NEWEST_EVERY_MS = 20;
 
 /**
  * Sale snapshots through three layers: memory, the shared cache, MySQL (`ready`, `not_found`, `loading`; the fourth
  * word, SOLD_OUT, is the local flag). However many buyers ask at once, one process reads MySQL, and in each process
- * one call is under way per sale.
+ * one call is under way per sale. Sales are numbered upwards, so an id above the newest one needs no look-up of its own:
+ * all who ask for such ids share one query.
  */
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;
   readonly #options: SaleSnapshotsOptions;
-  readonly #memory: LRUCache<string, SaleSnapshot>;
+  readonly #memory: LRUCache<string, SaleSnapshot & { readonly snapshot: 'ready' }>;
+  readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
+  /** There was a sale with this id; there may be newer ones. */
+  #newestId = '0';
+  /** The query that was not sent yet. */
+  #nextNewest: Promise<void> | null = null;
+  #lastNewest: Promise<void> = Promise.resolve();
+  #newestAskedMs = -Infinity;
 
   constructor(ports: SaleSnapshotsPorts, options: SaleSnapshotsOptions) {
     this.#ports = ports;
     this.#options = options;
-    this.#memory = new LRUCache({
-      max: options.memoryMax,
+    const terms = {
       ttl: options.memoryTtlMs,
-      noDeleteOnStaleGet: true,
       ttlResolution: 0, // else the cache remembers our clock for a millisecond of the real one
       perf: { now: () => ports.clock.monotonicMs() },
-    });
+    };
+    this.#memory = new LRUCache({ ...terms, max: options.memoryMax, noDeleteOnStaleGet: true });
+    this.#absent = new LRUCache({ ...terms, max: ABSENT_MAX });
   }
 
-  /** The snapshot if memory has it; costs no await. */
+  /** The snapshot of a sale if memory has it; costs no await. */
   peek(saleId: string): SaleSnapshot | undefined {
     return this.#memory.get(saleId);
   }
@@ -56,6 +68,7 @@ export class SaleSnapshots {
   /** The snapshot is out of date: the next request reads MySQL again. Never throws. */
   async forget(saleId: string): Promise<void> {
     this.#memory.delete(saleId);
+    this.#absent.delete(saleId);
     try {
       await this.#ports.cache.forget(saleId);
     } catch (error) {
@@ -68,7 +81,33 @@ export class SaleSnapshots {
     const snapshot = this.peek(saleId);
     if (snapshot) return snapshot;
     const known = this.#memory.get(saleId, { allowStale: true });
-    return known?.snapshot === 'ready' ? this.#freshOr(known, saleId) : this.#load(saleId);
+    if (known) return this.#freshOr(known, saleId);
+    if (this.#absent.has(saleId)) return NOT_FOUND;
+    return isAfter(saleId, this.#newestId) ? this.#loadIfExists(saleId) : this.#load(saleId);
+  }
+
+  /** A MySQL that does not answer is no reason not to look into the shared cache. */
+  async #loadIfExists(saleId: string): Promise<SaleSnapshot> {
+    try {
+      await (this.#nextNewest ??= this.#askNewest());
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      return this.#load(saleId);
+    }
+    return isAfter(saleId, this.#newestId) ? NOT_FOUND : this.#load(saleId);
+  }
+
+  /** One query after the other. Who asks while one is under way waits for the next, which sees what was there before. */
+  async #askNewest(): Promise<void> {
+    const { clock, repository } = this.#ports;
+    await this.#lastNewest;
+    const restMs = this.#newestAskedMs + NEWEST_EVERY_MS - clock.monotonicMs();
+    if (restMs > 0) await clock.sleep(restMs);
+    this.#nextNewest = null;
+    this.#newestAskedMs = clock.monotonicMs();
+    const asked = repository.newestId().then((newestId) => void (this.#newestId = newestId));
+    this.#lastNewest = asked.catch(() => undefined); // who asked hears of it
+    await asked;
   }
 
   /**
@@ -113,9 +152,19 @@ export class SaleSnapshots {
   }
 
   #keep(saleId: string, sale: Sale | null): SaleSnapshot {
-    const snapshot: SaleSnapshot =
-      sale === null || sale.state === 'draft' ? { snapshot: 'not_found' } : { snapshot: 'ready', sale };
+    if (sale === null || sale.state === 'draft') {
+      this.#memory.delete(saleId);
+      this.#absent.set(saleId, true);
+      return NOT_FOUND;
+    }
+    const snapshot = { snapshot: 'ready', sale } as const;
     this.#memory.set(saleId, snapshot);
     return snapshot;
   }
 }
+
+const NOT_FOUND: SaleSnapshot = { snapshot: 'not_found' };
+
+/** Whether one id is higher than the other; both are whole numbers without leading zeros. */
+const isAfter = (one: string, other: string): boolean =>
+  one.length === other.length ? one > other : one.length > other.length;

@@ -43,6 +43,11 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.sales.list({ states: [], max: 10 })).to.deep.equal([]);
     });
 
+    it('newestId: no sale has a higher id, a draft included', async () => {
+      const { saleId } = await world.sales.create(newSale());
+      expect(await world.sales.newestId()).to.equal(saleId);
+    });
+
     it('list: by sku, by opening and page by page, each sale once', async () => {
       const { sku } = newSale();
       const nowMs = Date.now();

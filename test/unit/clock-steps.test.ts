@@ -91,7 +91,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     let title = sale.title;
     const snapshots = new SaleSnapshots(
       {
-        repository: { find: async () => ({ ...sale, title }) },
+        repository: { find: async () => ({ ...sale, title }), newestId: async () => sale.saleId },
         cache: new MemorySaleSnapshotCache(new ManualClock(), { ttlMs: 0 }),
         clock,
       },

@@ -50,6 +50,9 @@ export interface SaleRepository {
   /** @throws OperationalError mysql */
   find(saleId: string): Promise<Sale | null>;
 
+  /** No sale has a higher id, a draft included; `0` where there is no sale. @throws OperationalError mysql */
+  newestId(): Promise<string>;
+
   /**
    * Sales, newest first; or, by the end of their window, those first that end last.
    * @throws OperationalError mysql

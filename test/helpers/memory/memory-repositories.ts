@@ -252,6 +252,11 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return this.#sales.get(saleId) ?? null;
   }
 
+  async newestId(): Promise<string> {
+    this.#failOn('read_fails');
+    return [...this.#sales.keys()].reduce((newest, id) => (BigInt(id) > BigInt(newest) ? id : newest), '0');
+  }
+
   async list(filter: SaleFilter): Promise<Sale[]> {
     const {
       states,

@@ -99,7 +99,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['pay', 'cancel']);
   const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(
-    { repository: sales, cache, clock },
+    { repository: { ...sales, newestId: () => repositories.newestId() }, cache, clock },
     { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
   );
   const units = new UnitFetcher(

@@ -63,6 +63,7 @@ export class Operator {
       'createAll',
       'calendar',
       'find',
+      'newestId',
       'list',
       'move',
     ]);

@@ -49,7 +49,14 @@ describe('get-purchase', () => {
 
   const create = (ports: { clock?: Clock; snapshots?: Pick<SaleSnapshots, 'get'> } = {}): GetPurchase => {
     const snapshots = new SaleSnapshots(
-      { repository: { find: async (saleId) => (saleId === sale.saleId ? sale : null) }, cache: cacheOf(), clock },
+      {
+        repository: {
+          find: async (saleId) => (saleId === sale.saleId ? sale : null),
+          newestId: async () => sale.saleId,
+        },
+        cache: cacheOf(),
+        clock,
+      },
       { memoryTtlMs: 3_600_000, memoryMax: 10, lockMs: 1000 },
     );
     const repository = {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { SaleSnapshots } from '../../../src/sales/sale-snapshots.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
@@ -9,11 +10,16 @@ const MEMORY_MS = 1000;
 const CACHE_MS = 5000;
 const LOCK_MS = 3000;
 
+/** Above every id of these tests but those that are invented. */
+const NEWEST = '800000000000000000';
+const invented = (nth: number): string => `9000000000000${String(nth).padStart(5, '0')}`;
+
 describe('sale snapshots', () => {
   let clock: ManualClock;
   let cache: MemorySaleSnapshotCache;
   let sale: Sale | null;
   let repositoryReads: number;
+  let newestReads: number;
   let repositoryFails: boolean;
   /** What MySQL waits for before it answers. */
   let repositoryTakes: () => Promise<unknown>;
@@ -23,6 +29,7 @@ describe('sale snapshots', () => {
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: CACHE_MS });
     sale = saleOf();
     repositoryReads = 0;
+    newestReads = 0;
     repositoryFails = false;
     repositoryTakes = async () => undefined;
   });
@@ -35,8 +42,13 @@ describe('sale snapshots', () => {
       if (repositoryFails) throw new Error('MySQL is away');
       return sale?.saleId === saleId ? sale : null;
     };
+    const newestId = async (): Promise<string> => {
+      newestReads++;
+      if (repositoryFails) throw new OperationalError('mysql', 'MySQL is away', { retryable: true });
+      return NEWEST;
+    };
     return new SaleSnapshots(
-      { repository: { find }, cache, clock },
+      { repository: { find, newestId }, cache, clock },
       { memoryTtlMs: MEMORY_MS, memoryMax, lockMs: LOCK_MS },
     );
   };
@@ -184,12 +196,41 @@ describe('sale snapshots', () => {
   });
 
   it('memory holds a bounded number of snapshots', async () => {
-    const snapshots = process(2);
-    for (const id of ['1', '2', '3']) await snapshots.get(id);
-    expect([snapshots.peek('1'), snapshots.peek('2')?.snapshot, snapshots.peek('3')?.snapshot]).to.deep.equal([
-      undefined,
-      'not_found',
-      'not_found',
-    ]);
+    const snapshots = process(1);
+    await snapshots.get(saleId());
+    const first = saleId();
+    sale = saleOf();
+    await snapshots.get(saleId());
+    expect([snapshots.peek(first), snapshots.peek(saleId())]).to.deep.equal([undefined, { snapshot: 'ready', sale }]);
+  });
+
+  it('ids without a sale push out no snapshot', async () => {
+    const snapshots = process(1);
+    await snapshots.get(saleId());
+    for (let nth = 1; nth <= 100; nth++) await snapshots.get(String(nth));
+    expect(snapshots.peek(saleId())).to.deep.equal({ snapshot: 'ready', sale });
+  });
+
+  it('a thousand invented ids at once cost one query of the newest sale, and nothing of the cache', async () => {
+    const snapshots = process();
+    const ids = Array.from({ length: 1000 }, (_, nth) => invented(nth));
+    const found = await Promise.all(ids.map((id) => snapshots.get(id)));
+    expect(new Set(found.map(({ snapshot }) => snapshot))).to.deep.equal(new Set(['not_found']));
+    expect([newestReads, repositoryReads, cache.reads]).to.deep.equal([1, 0, 0]);
+  });
+
+  it('invented ids one after the other cost fifty queries a second at most', async () => {
+    const snapshots = process();
+    const startedMs = clock.monotonicMs();
+    for (let nth = 0; nth < 100; nth++) await snapshots.get(invented(nth));
+    expect(newestReads / (clock.monotonicMs() - startedMs)).to.be.at.most(100 / 1980);
+    expect([repositoryReads, cache.reads]).to.deep.equal([0, 0]);
+  });
+
+  it('while MySQL is away a sale that was never seen here comes from the cache', async () => {
+    sale = saleOf({ saleId: invented(1) });
+    await cache.write(saleId(), sale);
+    repositoryFails = true;
+    expect(await process().get(saleId())).to.deep.equal({ snapshot: 'ready', sale });
   });
 });
