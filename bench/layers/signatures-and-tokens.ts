@@ -16,7 +16,13 @@ import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-m
 import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';
-const REQUEST = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
+const REQUEST = {
+  method: 'POST',
+  path: '/v1/sales/7/purchases',
+  body: '{"quantity":1}',
+  userId: 'u1',
+  idempotencyKey: 'order-1',
+};
 const SALE_ID = '7';
 const DAY_MS = 86_400_000;
 /** Requests signed beforehand, and used in turn; a power of two. */
@@ -37,7 +43,7 @@ export async function signCosts({ nonces, redisCpu, ms }: FrontCostParts): Promi
   const run = randomBytes(6).toString('hex');
   const signed = (place: number): SignatureHeaders => {
     const nonce = `${run}-${String(place).padStart(12, '0')}`;
-    return signRequest('bench', key as NonNullable<typeof key>, { ...REQUEST, timestamp, nonce });
+    return signRequest('bench', key as NonNullable<typeof key>, { version: 2, ...REQUEST, timestamp, nonce });
   };
   const layer = (mode: SignRules['mode'], store: NonceStore): RequestSignatures => {
     const rules = signRules.parse({ mode, keys: ['bench'] });
@@ -82,11 +88,17 @@ export async function tokenCosts({ tokens: store, redisCpu, ms }: FrontCostParts
     return { purchase, token: seals.seal({ kind: 'purchase-token', ...purchase }, [untilMs]) };
   });
   const at = (place: number) => buyers[place & (PREPARED - 1)] as (typeof buyers)[number];
-  const ask = (tokens: PurchaseTokens, place: number) => tokens.check(at(place).purchase, at(place).token);
+  const open = (tokens: PurchaseTokens, { userId }: { readonly userId: string }, token: string) =>
+    tokens.begin(saleId, token) ?? tokens.open(saleId, userId, token);
+  const ask = (tokens: PurchaseTokens, place: number) => {
+    const { purchase, token } = at(place);
+    const endsAtMs = open(tokens, purchase, token);
+    return typeof endsAtMs === 'number' ? tokens.redeem({ ...purchase, address: '127.0.0.1' }, endsAtMs) : endsAtMs;
+  };
   const [off, on] = [layer('off'), layer('on')];
   const offUs = costOfCall((place) => ask(off, place));
   const spent = await costWhileConcurrent(async (place) => await ask(on, place), { ms, redisCpu });
-  const forged = costOfCall((place) => on.check(at(place).purchase, at(place + 1).token));
+  const forged = costOfCall((place) => open(on, at(place).purchase, at(place + 1).token));
   return [{ name: 'purchase token', offUs, inUs: spent.ownUs, refusedUs: forged, redisUs: spent.redisUs }];
 }
 

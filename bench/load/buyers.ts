@@ -164,8 +164,12 @@ export function headersAt(records: Buffer, recordBytes: number, place: number): 
   return Object.fromEntries(lines.map((line) => line.split(': ') as [string, string]));
 }
 
-/** `userId/requestId` of a buyer, as MySQL names the purchase. `place` counts from the start of the slice. */
-export function purchaseKeyAt(records: Buffer, slice: BuyerSlice, place: number): string {
-  const text = records.toString('latin1', place * slice.recordBytes, (place + 1) * slice.recordBytes);
-  return `${userIdOf(slice.first + place)}/${text.slice(text.indexOf(KEY_MARK) + KEY_MARK.length, -2)}`;
+/** The Idempotency-Key of a buyer. `place` counts from the start of the slice. */
+export function idempotencyKeyAt(records: Buffer, { recordBytes }: BuyerSlice, place: number): string {
+  const text = records.toString('latin1', place * recordBytes, (place + 1) * recordBytes);
+  return text.slice(text.indexOf(KEY_MARK) + KEY_MARK.length, -2);
 }
+
+/** `userId/requestId` of a buyer, as MySQL names the purchase. `place` counts from the start of the slice. */
+export const purchaseKeyAt = (records: Buffer, slice: BuyerSlice, place: number): string =>
+  `${userIdOf(slice.first + place)}/${idempotencyKeyAt(records, slice, place)}`;

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { BenchError } from '../bench-error.js';
-import { readRecords, userIdOf, type BuyerSlice } from './buyers.js';
+import { idempotencyKeyAt, readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';
 
 /** Keys of the instance, as its configuration has them: `id:secret,id:secret`. */
@@ -18,7 +18,7 @@ const SEAL_LIFE_MS = 3_600_000;
 const CHUNK = 20_000;
 
 /** Further headers of one buyer, as they stand in the request. Those of all buyers have one length. */
-type HeadersOf = (userId: string) => string;
+type HeadersOf = (userId: string, idempotencyKey: string) => string;
 
 /**
  * Signs each request anew: a time stamp is good for five minutes and a nonce for one use.
@@ -31,9 +31,10 @@ export function signatureHeaders(keys: string, path: string): HeadersOf {
   const run = randomBytes(8).toString('hex');
   const timestamp = String(Math.floor(Date.now() / 1000));
   let signed = 0;
-  return () => {
+  return (userId, idempotencyKey) => {
     const nonce = `${run}-${String(signed++).padStart(12, '0')}`;
-    const headers = signRequest(keyId, key, { method: 'POST', path, body: PURCHASE_BODY, timestamp, nonce });
+    const purchase = { method: 'POST', path, body: PURCHASE_BODY, userId, idempotencyKey };
+    const headers = signRequest(keyId, key, { version: 2, ...purchase, timestamp, nonce });
     return Object.entries(headers)
       .map(([name, value]) => `${name}: ${value}\r\n`)
       .join('');
@@ -45,16 +46,20 @@ export function credentialHeaders(keys: AdmissionKeys, saleId: string, path: str
   const signature = signatureHeaders(keys.sign, path);
   const seals = new Seals(readKeyring(keys.seal));
   const untilMs = Date.now() + SEAL_LIFE_MS;
-  return (userId) => {
+  return (userId, idempotencyKey) => {
     const token = seals.seal({ kind: 'purchase-token', saleId, userId }, [untilMs]);
     const pass = seals.seal({ kind: 'queue-pass', saleId, userId }, [untilMs]);
-    return `${signature(userId)}seckill-purchase-token: ${token}\r\nseckill-queue-pass: ${pass}\r\n`;
+    return `${signature(userId, idempotencyKey)}seckill-purchase-token: ${token}\r\nseckill-queue-pass: ${pass}\r\n`;
   };
 }
 
 /** The same buyers with these headers, in a file of their own. */
 export async function withHeaders(slice: BuyerSlice, path: string, headersOf: HeadersOf): Promise<BuyerSlice> {
-  const extraBytes = headersOf(userIdOf(slice.first)).length;
+  const [firstUser, firstKey] = [
+    userIdOf(slice.first),
+    idempotencyKeyAt(readRecords({ ...slice, count: 1 }), slice, 0),
+  ];
+  const extraBytes = headersOf(firstUser, firstKey).length;
   const file = openSync(path, 'w', 0o600);
   try {
     for (let from = 0; from < slice.count; from += CHUNK) {
@@ -63,7 +68,7 @@ export async function withHeaders(slice: BuyerSlice, path: string, headersOf: He
       let text = '';
       for (let place = 0; place < part.count; place++) {
         text += records.toString('latin1', place * slice.recordBytes, (place + 1) * slice.recordBytes);
-        text += headersOf(userIdOf(part.first + place));
+        text += headersOf(userIdOf(part.first + place), idempotencyKeyAt(records, part, place));
       }
       if (text.length !== part.count * (slice.recordBytes + extraBytes)) {
         throw new BenchError('the headers of the prepared buyers differ in length');

@@ -95,7 +95,7 @@ export function createAdmissionMetrics(registry: Registry) {
     /** @param by Redis for all processes, or this process alone */
     requestsCounted: (by: 'redis' | 'local', requests: number): void => countedBy[by].inc(requests),
     /** @param limit the one with the longest wait */
-    limitRefused: (endpoint: string, limit: LimitName | 'leaky', mode: CountedMode): void =>
+    limitRefused: (endpoint: string, limit: LimitName | 'leaky' | 'address', mode: CountedMode): void =>
       limitRefusals.labels(endpoint, limit, mode).inc(),
     /** Users or addresses passed a limit uncounted. */
     uncounted: (times: number): void => uncounted.inc(times),

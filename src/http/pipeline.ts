@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Verdict } from '../admission/layer.js';
+import type { Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
 import { NO_PASS, NO_TOKEN, CANNOT_CHECK, NOT_SIGNED, refusedAnswer, unauthorizedAnswer } from './admission-answers.js';
 import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
@@ -11,20 +11,30 @@ import type { Call, RouteServices } from './route.js';
  * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
  * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`.
  *
- *   1  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
- *   2  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
- *   3  token             the caller, and whether they have the role that the route needs        401, 403 role_needed
- *   4  head              parameters, query, headers and media type                             400, 415
- *   5  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
- *   6  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
- *   7  buyer layers      the same layers as in 2, by user                                      403, 429, 503
- *   8  body              read up to its limit, then checked                                    413, 400
- *   9  signature, body   is it true, and is it new                                             401, 503
- * 10  purchase token    where the sale asks for one                                           403, 503
- * 11  handler           the use case; its answer is counted and sent
+ *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
+ *                        where the sale asks for one: whether they are there at all
+ *   2  address           requests of this address to this process, counted in its memory           429
+ *   3  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
+ *   4  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
+ *   5  token             the caller, and whether they have the role that the route needs        401, 403 role_needed
+ *   6  head              parameters, query, headers and media type                             400, 415
+ *   7  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
+ *   8  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
+ *   9  purchase token    whether it is one of ours, for this buyer                             403
+ *  10  buyer layers      the same layers as in 4, by user                                      403, 429, 503
+ *  11  body              read up to its limit, then checked                                    413, 400
+ *  12  signature, body   is it true, and is it new                                             401, 503
+ *  13  purchase token    was it redeemed for another purchase                                  403, 503
+ *  14  handler           the use case; its answer is counted and sent
  *
- * Steps 1, 2, 5, 7, 9 and 10 are skipped while no rules of admission are on. A refusal up to step 7 leaves the body
- * unread. Nothing here awaits, or allocates a closure, before step 8, unless a layer must ask another server.
+ * What a stranger lacks is seen first: a header that is not there costs nothing to miss. A forged token is not, since to
+ * find it out costs an HMAC or, where keys are public, many times that: the address is counted before (2, 4). For the
+ * same reason the seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and behind
+ * the sold-out flag, which costs less than either.
+ *
+ * Steps 3, 4, 7, 9, 10, 12 and 13, and the purchase token in 1, are skipped while no rules of admission are on. A refusal
+ * up to step 10 leaves the body unread. Nothing here awaits, or allocates a closure, before step 11, unless a layer must
+ * ask another server.
  */
 export class Pipeline {
   readonly #services: RouteServices;
@@ -38,8 +48,9 @@ export class Pipeline {
   /** Never throws. */
   run(call: Call): void {
     try {
-      const { admission } = this.#services;
-      if (call.route.endpoint === null || !admission.isOn) this.#identify(call);
+      const refused = this.#refuseStranger(call);
+      if (refused !== null) return this.#refuse(call, refused);
+      if (call.route.endpoint === null || !this.#services.admission.isOn) this.#identify(call);
       else this.#admitAnonymous(call, call.route.endpoint);
     } catch (error) {
       this.#fail(call, error);
@@ -47,6 +58,20 @@ export class Pipeline {
   }
 
   /** Steps 1 and 2. */
+  #refuseStranger(call: Call): Answer | null {
+    const { admission, tokens, addressLimit, addressOf } = this.#services;
+    const { route, req, requestId } = call;
+    if (route.asks.token && req.headers.authorization === undefined) return unauthorizedAnswer('missing', requestId);
+    if (route.endpoint === null) return null;
+    if (route.access === 'purchase' && admission.isOn) {
+      const { saleId } = call.params as { readonly saleId: string };
+      if (tokens.begin(saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
+    }
+    if (!addressLimit.isOn || !addressLimit.refuses(addressOf(req), route.endpoint)) return null;
+    return refusedAnswer(TOO_MANY_REQUESTS, requestId);
+  }
+
+  /** Steps 3 and 4. */
   #admitAnonymous(call: Call, endpoint: NonNullable<Call['route']['endpoint']>): void {
     const { admission, signatures, addressOf } = this.#services;
     const { req } = call;
@@ -66,9 +91,9 @@ export class Pipeline {
     verdict.then((late) => this.#after(late, call, next)).catch((error: unknown) => this.#fail(call, error));
   }
 
-  /** Steps 3 to 7. */
+  /** Steps 5 to 10. */
   #identify(call: Call): void {
-    const { auth, admission, passes } = this.#services;
+    const { auth, admission, passes, tokens } = this.#services;
     const { route, req, requestId, admitted } = call;
     if (route.asks.token) {
       const who = auth.authenticate(req.headers.authorization);
@@ -87,11 +112,17 @@ export class Pipeline {
     }
     const early = route.early === null ? null : route.early(call, this.#services);
     if (early !== null) return this.#refuse(call, early);
+    if (route.access === 'purchase' && admitted !== null) {
+      const { saleId } = call.params as { readonly saleId: string };
+      const endsAtMs = tokens.open(saleId, call.userId, req.headers[PURCHASE_TOKEN]);
+      if (endsAtMs === 'forbidden') return this.#refuse(call, NO_TOKEN.answer(requestId));
+      call.tokenEndsAtMs = endsAtMs;
+    }
     if (admitted === null || !route.asks.token) return this.#read(call);
     this.#after(admission.buyer(admitted, call.userId), call, 'read');
   }
 
-  /** Step 8; a route without a body leaves it unread, unless a signature is over it. */
+  /** Step 11; a route without a body leaves it unread, unless a signature is over it. */
   #read(call: Call): void {
     const { req, route } = call;
     if (route.body === undefined && call.signature === null) return void this.#finish(call, '');
@@ -108,7 +139,7 @@ export class Pipeline {
     );
   }
 
-  /** Steps 8 to 11. Never rejects. */
+  /** Steps 11 to 14. Never rejects. */
   async #finish(call: Call, text: string): Promise<void> {
     const { route, signature } = call;
     try {
@@ -120,14 +151,16 @@ export class Pipeline {
         call.body = read.value;
       }
       if (signature !== null) {
-        const { method = '', url: path = '' } = call.req;
-        const refused = await this.#services.signatures.finish(signature, { method, path, body: text });
+        const { method = '', url: path = '', headers } = call.req;
+        const idempotencyKey = String(headers['idempotency-key'] ?? '');
+        const sent = { method, path, body: text, userId: call.userId, idempotencyKey };
+        const refused = await this.#services.signatures.finish(signature, sent);
         if (refused !== null) {
           return this.#refuse(call, (refused === 'unavailable' ? CANNOT_CHECK : NOT_SIGNED).answer(call.requestId));
         }
       }
-      if (route.access === 'purchase' && call.admitted !== null) {
-        const refused = await this.#checkPurchaseToken(call);
+      if (call.tokenEndsAtMs !== null && call.admitted !== null) {
+        const refused = await this.#redeem(call, call.tokenEndsAtMs, call.admitted.address);
         if (refused !== null) return this.#refuse(call, refused);
       }
       const reply = route.handle(call, this.#services);
@@ -138,10 +171,10 @@ export class Pipeline {
     }
   }
 
-  async #checkPurchaseToken({ params, userId, requestId, req }: Call): Promise<Answer | null> {
+  async #redeem({ params, userId, requestId }: Call, endsAtMs: number, address: string): Promise<Answer | null> {
     const { saleId } = params as { readonly saleId: string };
-    const asked = { saleId, userId, requestId: requestId as string };
-    const refused = await this.#services.tokens.check(asked, req.headers['seckill-purchase-token']);
+    const purchase = { saleId, userId, requestId: requestId as string, address };
+    const refused = await this.#services.tokens.redeem(purchase, endsAtMs);
     if (refused === null) return null;
     return (refused === 'unavailable' ? CANNOT_CHECK : NO_TOKEN).answer(requestId);
   }
@@ -177,6 +210,9 @@ export class Pipeline {
     this.#services.onBug(error);
   }
 }
+
+const PURCHASE_TOKEN = 'seckill-purchase-token';
+const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
 
 /** A request with the counter of its answers. */
 interface Exchange {

@@ -84,7 +84,17 @@ export const PROBLEMS = {
     2000,
   ),
   rules_unfit: row(409, 'Rules cannot be used', 'The newest rules cannot be read here; publish others first.'),
-  tokens_gone: row(409, 'No tokens left', 'As many buyers have a token for this sale as may have one.'),
+  tokens_gone: row(
+    409,
+    'No tokens left',
+    'As many buyers have a token for this sale as may have one at a time. Ask again when the first one ends.',
+    1000,
+  ),
+  token_limit_reached: row(
+    409,
+    'Token limit reached',
+    'You have let as many tokens for this sale end as one buyer may have.',
+  ),
 } satisfies Record<Refusal | 'outcome_unknown', ProblemRow> & Record<string, ProblemRow>;
 
 /** Every word that may stand in the `code` of an answer that is not a success. */

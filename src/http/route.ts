@@ -214,6 +214,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   admitted: Caller | null = null;
   /** Null: no signature is asked for. */
   signature: SignatureHead | null = null;
+  /** The end of the purchase token, Unix ms; null: none is asked for. */
+  tokenEndsAtMs: number | null = null;
 
   constructor(
     route: Route,

@@ -11,6 +11,8 @@ export interface HttpServerOptions {
   readonly host: string;
   /** Open connections; one more is closed at once. */
   readonly maxConnections: number;
+  /** Those of one address, as `limitedAddress` counts it; 0 or left out: any number. */
+  readonly connectionsPerAddressMax?: number;
   /** From the first byte of a request, or from its connection, to the end of its headers, in ms. */
   readonly headersTimeoutMs: number;
   /** From the first byte of a request to the end of its body, in ms; at least headersTimeoutMs. */
@@ -67,7 +69,7 @@ export const createOperatorsServer = (
 
 function createHttpServer(
   listener: RequestListener,
-  services: Pick<HttpServices, 'metrics'>,
+  services: Pick<HttpServices, 'limitedAddress' | 'metrics'>,
   lifecycle: Lifecycle,
   options: HttpServerOptions,
 ): HttpServer {
@@ -84,6 +86,7 @@ function createHttpServer(
   server.timeout = options.stalledTimeoutMs ?? STALLED_TIMEOUT_MS;
   server.maxConnections = options.maxConnections;
   const sockets = trackSockets(server);
+  limitConnections(server, options.connectionsPerAddressMax ?? 0, services);
   const other = new AnswerCounter(services.metrics, 'other');
   server.on('drop', () => services.metrics.connectionDropped());
   server.on('clientError', (error, socket) => {
@@ -100,6 +103,31 @@ function trackSockets(server: Server): ReadonlySet<Socket> {
     socket.once('close', () => sockets.delete(socket));
   });
   return sockets;
+}
+
+/** One client could hold all connections, each for as long as its time-outs allow. */
+function limitConnections(
+  server: Server,
+  max: number,
+  { limitedAddress, metrics }: Pick<HttpServices, 'limitedAddress' | 'metrics'>,
+): void {
+  if (max === 0) return;
+  const open = new Map<string, number>();
+  server.on('connection', (socket: Socket) => {
+    const address = limitedAddress(socket.remoteAddress ?? '');
+    if (address === null) return;
+    const count = (open.get(address) ?? 0) + 1;
+    if (count > max) {
+      metrics.connectionDropped();
+      return void socket.destroy();
+    }
+    open.set(address, count);
+    socket.once('close', () => {
+      const left = (open.get(address) ?? 1) - 1;
+      if (left > 0) open.set(address, left);
+      else open.delete(address);
+    });
+  });
 }
 
 function listen(server: Server, { port, host }: HttpServerOptions): Promise<{ port: number }> {

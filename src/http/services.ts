@@ -6,6 +6,8 @@ import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-
 import type { Degrade } from '../admission/degrade/degrade.js';
 import type { SwitchAdmin } from '../admission/degrade/switches.js';
 import type { Admission } from '../admission/admission.js';
+import type { AddressLimit } from '../admission/limits/address-limit.js';
+import type { LimitedAddress } from '../admission/limits/limited-addresses.js';
 import type { QueuePasses, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
@@ -48,10 +50,14 @@ export interface HttpServices {
   /** The admission layers; asked for the endpoints of buyers only. */
   readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer'>;
   readonly addressOf: ClientAddress;
+  /** The limit that is on without rules. */
+  readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
+  /** What an address counts as where buyers at one address share places; null: it is not counted. */
+  readonly limitedAddress: LimitedAddress;
   /** Signatures of requests that buyers send about a sale. */
   readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
-  readonly tokens: Pick<PurchaseTokens, 'check' | 'issue'>;
+  readonly tokens: Pick<PurchaseTokens, 'begin' | 'open' | 'redeem' | 'issue'>;
   readonly rooms: Pick<WaitingRooms, 'join' | 'read' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
   readonly clock: Pick<Clock, 'nowMs'>;

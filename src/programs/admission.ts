@@ -6,6 +6,8 @@ import { REPORT_TIMES, SharedBreakers } from '../admission/breaker/shared-breake
 import { Degrade, DegradeLayer } from '../admission/degrade/degrade.js';
 import { DegradedReads, FallbackCache, type Body, type ReadEndpoint } from '../admission/degrade/degraded-reads.js';
 import { SwitchAdmin } from '../admission/degrade/switches.js';
+import { AddressLimit } from '../admission/limits/address-limit.js';
+import { createLimitedAddress } from '../admission/limits/limited-addresses.js';
 import { Limits } from '../admission/limits/limits.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
@@ -122,10 +124,14 @@ export async function openAdmission(
     const rules = () => current.rules.degrade.cache;
     return new DegradedReads(endpoint, new FallbackCache<Body>({ rules, clock, max: ANSWERS_MAX }));
   };
+  const proxies = networksOf(http.trustedProxies);
+  const limitedAddress = createLimitedAddress(proxies, networksOf(http.unlimitedNetworks));
   return {
     services: {
       admission: new Admission(current, layers, metrics),
-      addressOf: createClientAddress(new NetworkSet(http.trustedProxies.split(',').filter((text) => text !== ''))),
+      addressOf: createClientAddress(proxies),
+      addressLimit: new AddressLimit(http.requestsPerAddressMax, { limited: limitedAddress, clock, metrics }),
+      limitedAddress,
       rules: ruleAdmin,
       ruleReports,
       switches: new SwitchAdmin(ruleAdmin),
@@ -155,6 +161,8 @@ export async function openAdmission(
     },
   };
 }
+
+const networksOf = (list: string): NetworkSet => new NetworkSet(list.split(',').filter((text) => text !== ''));
 
 async function tick(rooms: WaitingRooms, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

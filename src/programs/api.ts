@@ -70,7 +70,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const provider = paymentProviderOf(config.payment, log);
   const attempts = createPaymentAttempts(mysql);
 
-  const { pollMaxMs, streamsMax, streamsPerBuyerMax, ...streamTimes } = config.notifications;
+  const { pollMaxMs, streamsMax, streamsPerBuyerMax, streamsPerAddressMax, ...streamTimes } = config.notifications;
   const waiting = {
     snapshots,
     store,
@@ -85,6 +85,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     pollMaxMs,
     followersMax: streamsMax,
     followersPerBuyerMax: streamsPerBuyerMax,
+    followersPerAddressMax: streamsPerAddressMax,
   });
 
   const operator = new Operator(config, log, { redis, mysql, rebuildPoints: points });

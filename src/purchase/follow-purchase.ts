@@ -50,6 +50,8 @@ export interface FollowPurchaseOptions {
   readonly followersMax: number;
   /** The same for the purchases of one buyer, so that one buyer cannot take all places. */
   readonly followersPerBuyerMax: number;
+  /** The same for those of one address; left out: any number. */
+  readonly followersPerAddressMax?: number;
   /** Each is read this often at least, ms, also without a notification. */
   readonly pollMaxMs: number;
 }
@@ -58,6 +60,8 @@ export interface FollowPurchaseOptions {
 export interface FollowQuery extends PurchaseRef {
   /** The last step that the follower has seen; null: none. */
   readonly seen: StepWord | null;
+  /** What the address of the follower counts as; null or left out: it is not counted. */
+  readonly address?: string | null;
   /** Aborts when the follower has gone. */
   readonly signal: AbortSignal;
 }
@@ -72,7 +76,7 @@ export interface Following {
 
 /**
  * - `ended`: the follower has seen the end before, there is nothing more to come
- * - `overloaded`: too many are followed at once, by all or by this buyer
+ * - `overloaded`: too many are followed at once, by all, by this buyer or from this address
  */
 export type FollowAnswer = Following | { readonly outcome: 'ended' | 'not_found' | 'overloaded' };
 
@@ -85,7 +89,11 @@ export class FollowPurchase {
   constructor(ports: FollowPurchasePorts, options: FollowPurchaseOptions) {
     this.#ports = ports;
     this.#pollMaxMs = options.pollMaxMs;
-    this.#places = new Places({ max: options.followersMax, perBuyerMax: options.followersPerBuyerMax });
+    this.#places = new Places({
+      max: options.followersMax,
+      perBuyerMax: options.followersPerBuyerMax,
+      perAddressMax: options.followersPerAddressMax ?? Infinity,
+    });
   }
 
   get following(): number {
@@ -97,7 +105,7 @@ export class FollowPurchase {
    * @throws OperationalError redis or mysql
    */
   async open(query: FollowQuery): Promise<FollowAnswer> {
-    const close = this.#places.take(query.userId);
+    const close = this.#places.take(query.userId, query.address);
     if (close === null) return { outcome: 'overloaded' };
     try {
       const first = stepOf(await readPurchase(query, null, this.#ports));

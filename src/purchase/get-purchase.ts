@@ -13,6 +13,8 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
 export interface PurchaseQuery extends PurchaseRef {
   /** How long to wait while the status is still `pending`; 0 answers at once. */
   readonly waitMs: number;
+  /** What the address of the caller counts as; null or left out: it is not counted. */
+  readonly address?: string | null;
   /** Aborts when the caller has gone. */
   readonly signal: AbortSignal;
 }
@@ -21,12 +23,18 @@ export interface PurchaseQuery extends PurchaseRef {
 const WAITERS_MAX = 2000;
 /** Those of one buyer, who waits for one or a few purchases. */
 const WAITERS_PER_BUYER_MAX = 10;
+/** Those of one address, which may stand for a household or an office. */
+const WAITERS_PER_ADDRESS_MAX = 200;
 
 /** The status of a purchase, at once or as soon as it is more than `pending`. */
 export class GetPurchase {
   readonly #ports: GetPurchasePorts;
   readonly #pollMaxMs: number;
-  readonly #places = new Places({ max: WAITERS_MAX, perBuyerMax: WAITERS_PER_BUYER_MAX });
+  readonly #places = new Places({
+    max: WAITERS_MAX,
+    perBuyerMax: WAITERS_PER_BUYER_MAX,
+    perAddressMax: WAITERS_PER_ADDRESS_MAX,
+  });
 
   /** @param pollMaxMs a waiting caller's purchase is read this often at least, ms, also without a notification */
   constructor(ports: GetPurchasePorts, pollMaxMs: number) {
@@ -40,7 +48,7 @@ export class GetPurchase {
     const deadlineMs = clock.monotonicMs() + query.waitMs;
     const status = await readPurchase(query, null, this.#ports);
     if (status.status !== 'pending' || query.waitMs === 0) return status;
-    const leave = this.#places.take(query.userId);
+    const leave = this.#places.take(query.userId, query.address);
     if (leave === null) return status;
     const watch = new PurchaseWatch(query, this.#ports, this.#pollMaxMs);
     try {

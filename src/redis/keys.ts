@@ -76,5 +76,11 @@ export const HOT_PROCESSES_KEY = `${ENTRY_TAG}hot`;
 export const hotReportKey = (processId: string): string => `${ENTRY_TAG}hot:${processId}`;
 
 export const nonceKey = (keyId: string, nonce: string): string => `${ENTRY_TAG}nonce:${keyId}:${nonce}`;
-/** The one-time purchase tokens of a sale. */
-export const purchaseTokensKey = (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`;
+/** Since when its server has forgotten no nonce. */
+export const NONCES_KEY = `${ENTRY_TAG}nonces`;
+/** The one-time purchase tokens of a sale: who has one, when each ends, and those that one address fetched. */
+export const purchaseTokenKeys = {
+  tokens: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}`,
+  ends: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}:ends`,
+  from: (saleId: string, address: string): string => `${ENTRY_TAG}tokens:${saleId}:from:${address}`,
+};

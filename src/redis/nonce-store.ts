@@ -1,14 +1,15 @@
-import type { NonceStore } from '../core/ports/admission-stores.js';
+import type { NonceStore, NonceTaken } from '../core/ports/admission-stores.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
-import { nonceKey } from './keys.js';
+import { nonceKey, NONCES_KEY } from './keys.js';
 
-export function createNonceStore({ redis }: RedisConnection): NonceStore {
+export function createNonceStore({ run }: Pick<RedisConnection, 'run'>): NonceStore {
   return {
-    async take(keyId, nonce, lifeMs) {
-      const reply = await asOperationalError('take a nonce', () =>
-        redis.set(nonceKey(keyId, nonce), '1', 'PX', lifeMs, 'NX'),
+    async take(keyId, nonce, { lifeMs, signedAtMs }) {
+      const keys = [nonceKey(keyId, nonce), NONCES_KEY];
+      return asOperationalError(
+        'take a nonce',
+        () => run('take-nonce', keys, [lifeMs, signedAtMs]) as Promise<NonceTaken>,
       );
-      return reply === 'OK' ? 'fresh' : 'used';
     },
   };
 }

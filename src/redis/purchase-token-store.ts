@@ -1,6 +1,6 @@
 import type { Issued, PurchaseTokenStore, Redeemed } from '../core/ports/admission-stores.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
-import { purchaseTokensKey } from './keys.js';
+import { purchaseTokenKeys } from './keys.js';
 import { asList } from './replies.js';
 
 /** After the sale, ms: buyers have asked for the result of their purchase by then. */
@@ -8,21 +8,22 @@ const KEPT_MS = 86_400_000;
 
 export function createPurchaseTokenStore({ run }: RedisConnection): PurchaseTokenStore {
   return {
-    async issue({ saleId, fromMs, untilMs, tokensMax }, userId) {
-      const args = [userId, fromMs, untilMs, tokensMax, KEPT_MS];
-      const reply = await asOperationalError('issue a purchase token', () =>
-        run('issue-token', [purchaseTokensKey(saleId)], args),
+    async issue(issue, { userId, address }) {
+      const { saleId, fromMs, untilMs, opensAtMs, lifeMs, tokensMax, perBuyer, perAddress } = issue;
+      const { tokens, ends, from } = purchaseTokenKeys;
+      const keys = [tokens(saleId), ends(saleId), from(saleId, address ?? '')];
+      const addressMax = address === null ? 0 : (perAddress ?? 0);
+      const args = [userId, fromMs, untilMs, opensAtMs, lifeMs, tokensMax, perBuyer, addressMax, KEPT_MS];
+      const [outcome, atMs] = asList(
+        await asOperationalError('issue a purchase token', () => run('issue-token', keys, args)),
       );
-      const [outcome, nowMs] = asList(reply);
-      return { outcome: outcome as Issued, nowMs: Number(nowMs) };
+      return { outcome: outcome as Issued, atMs: Number(atMs) };
     },
 
-    async redeem({ saleId, userId, requestId }, isGood) {
+    async redeem({ saleId, userId, requestId, address }, isGood) {
+      const keys = [purchaseTokenKeys.tokens(saleId), purchaseTokenKeys.from(saleId, address ?? '')];
       const args = [userId, requestId, isGood ? 1 : 0, KEPT_MS];
-      return asOperationalError(
-        'redeem a purchase token',
-        () => run('redeem-token', [purchaseTokensKey(saleId)], args) as Promise<Redeemed>,
-      );
+      return asOperationalError('redeem a purchase token', () => run('redeem-token', keys, args) as Promise<Redeemed>);
     },
   };
 }

@@ -25,6 +25,7 @@ export const SCRIPT_NAMES = [
   'swap',
   'take-permits',
   'report-breakers',
+  'take-nonce',
   'issue-token',
   'redeem-token',
   'read-transfers',

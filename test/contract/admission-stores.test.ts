@@ -14,27 +14,30 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
     after(() => world?.close());
 
+    const take = async (keyId: string, nonce: string, lifeMs = 60_000, signedAgoMs = 0): Promise<string> =>
+      world.nonces.take(keyId, nonce, { lifeMs, signedAtMs: (await world.nowMs()) - signedAgoMs });
+
     it('of many calls that take one nonce at once, one gets it', async () => {
       const nonce = randomUUID();
-      const answers = await Promise.all(Array.from({ length: 20 }, () => world.nonces.take('k1', nonce, 60_000)));
+      const answers = await Promise.all(Array.from({ length: 20 }, () => take('k1', nonce)));
       expect(answers.filter((answer) => answer === 'fresh')).to.have.length(1);
-      expect(await world.nonces.take('k1', nonce, 60_000)).to.equal('used');
+      expect(await take('k1', nonce)).to.equal('used');
     });
 
     it('each key has nonces of its own', async () => {
       const nonce = randomUUID();
-      expect(await world.nonces.take('k1', nonce, 60_000)).to.equal('fresh');
-      expect(await world.nonces.take('k2', nonce, 60_000)).to.equal('fresh');
+      expect(await take('k1', nonce)).to.equal('fresh');
+      expect(await take('k2', nonce)).to.equal('fresh');
     });
 
     it('a nonce ends after its life, and a refused try does not lengthen it', async () => {
       const nonce = randomUUID();
-      await world.nonces.take('k1', nonce, 2000); // long enough for a busy machine
-      expect(await world.nonces.take('k1', nonce, 600_000)).to.equal('used');
+      await take('k1', nonce, 2000); // long enough for a busy machine
+      expect(await take('k1', nonce, 600_000)).to.equal('used');
       let [answer, waitedMs] = ['used', 0];
       for (; answer === 'used' && waitedMs < 10_000; waitedMs += 250) {
         await world.elapse(250);
-        answer = await world.nonces.take('k1', nonce, 600_000);
+        answer = await take('k1', nonce, 600_000);
       }
       expect(answer).to.equal('fresh');
     });
@@ -50,10 +53,12 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
     const issueOf = async (parts: Partial<TokenIssue> = {}): Promise<TokenIssue> => {
       const nowMs = await world.nowMs();
-      return { saleId: freshSaleId(), fromMs: nowMs - 1000, untilMs: nowMs + 60_000, tokensMax: 3, ...parts };
+      const times = { fromMs: nowMs - 1000, untilMs: nowMs + 3_600_000, opensAtMs: nowMs, lifeMs: 600_000 };
+      return { saleId: freshSaleId(), ...times, tokensMax: 3, perBuyer: 3, perAddress: null, ...parts };
     };
-    const issueTo = async (issue: TokenIssue, userId: string): Promise<string> =>
-      (await world.tokens.issue(issue, userId)).outcome;
+    const buyer = (userId: string, address: string | null = null) => ({ userId, address });
+    const issueTo = async (issue: TokenIssue, userId: string, address: string | null = null): Promise<string> =>
+      (await world.tokens.issue(issue, buyer(userId, address))).outcome;
 
     it('issues one to each buyer while there are any, and the same one again', async () => {
       const issue = await issueOf();
@@ -69,12 +74,38 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(words.filter((word) => word === 'none_left')).to.have.length(40);
     });
 
+    it('a token that lapsed frees its place; a buyer who lets too many lapse gets no more', async () => {
+      const lifeMs = 1000;
+      const issue = await issueOf({ tokensMax: 1, perBuyer: 2, lifeMs });
+      const afterwards = async (userId: string): Promise<string> => {
+        await world.elapse(lifeMs + 1);
+        return issueTo(issue, userId);
+      };
+      const first = await world.tokens.issue(issue, buyer('a'));
+      expect(first.outcome).to.equal('handed');
+      expect(await world.tokens.issue(issue, buyer('b'))).to.deep.equal({ outcome: 'none_left', atMs: first.atMs });
+      expect(await afterwards('b')).to.equal('handed');
+      expect(await afterwards('a'), 'the second one of this buyer').to.equal('handed');
+      expect(await afterwards('a')).to.equal('buyer_limit');
+    });
+
+    it('one address has so many at a time that are not redeemed', async () => {
+      const issue = await issueOf({ tokensMax: 10, perAddress: 2 });
+      const { saleId } = issue;
+      for (const user of ['a', 'b']) expect(await issueTo(issue, user, '203.0.113.7')).to.equal('handed');
+      expect(await issueTo(issue, 'c', '203.0.113.7')).to.equal('address_limit');
+      expect(await issueTo(issue, 'c', '203.0.113.8')).to.equal('handed');
+      expect(await issueTo(issue, 'd', null), 'an address that is not known').to.equal('handed');
+      await world.tokens.redeem({ saleId, requestId: 'r1', ...buyer('a', '203.0.113.7') }, true);
+      expect(await issueTo(issue, 'e', '203.0.113.7')).to.equal('handed');
+    });
+
     it('too early and too late, on the clock of Redis; no token is issued then', async () => {
       const nowMs = await world.nowMs();
       const early = await issueOf({ fromMs: nowMs + 60_000, untilMs: nowMs + 120_000 });
-      const answer = await world.tokens.issue(early, 'a');
+      const answer = await world.tokens.issue(early, buyer('a'));
       expect(answer.outcome).to.equal('too_early');
-      expect(answer.nowMs).to.be.within(nowMs, nowMs + 10_000);
+      expect(answer.atMs).to.be.within(nowMs, nowMs + 10_000);
       expect(await issueTo({ ...early, fromMs: nowMs - 1000 }, 'a')).to.equal('handed');
       expect(await issueTo({ ...early, fromMs: nowMs - 1000, untilMs: nowMs }, 'a')).to.equal('too_late');
     });
@@ -84,7 +115,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const { saleId } = issue;
       await issueTo(issue, 'a');
       const redeem = (requestId: string, isGood: boolean, userId = 'a'): Promise<string> =>
-        world.tokens.redeem({ saleId, userId, requestId }, isGood);
+        world.tokens.redeem({ saleId, requestId, ...buyer(userId) }, isGood);
       expect(await redeem('r1', false)).to.equal('ended');
       expect(await redeem('r1', true)).to.equal('spent');
       expect(await redeem('r1', true)).to.equal('spent_before');
@@ -100,7 +131,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const saleId = freshSaleId();
       const words = await Promise.all(
         Array.from({ length: 20 }, (_, index) =>
-          world.tokens.redeem({ saleId, userId: 'a', requestId: `r${index}` }, true),
+          world.tokens.redeem({ saleId, requestId: `r${index}`, ...buyer('a') }, true),
         ),
       );
       expect(words.filter((word) => word === 'spent')).to.have.length(1);

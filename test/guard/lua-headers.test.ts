@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { expect } from 'chai';
 import type { StoreAnswer } from '../../src/core/outcome.js';
 import type { LimitVerdict } from '../../src/core/limits.js';
-import type { Issued, Redeemed } from '../../src/core/ports/admission-stores.js';
+import type { Issued, NonceTaken, Redeemed } from '../../src/core/ports/admission-stores.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
 import type { SaleEditStore } from '../../src/core/ports/sale-edits.js';
@@ -132,7 +132,17 @@ const SWAP = ['superseded', 'swapped'] as const;
 const swapIsThePort: Same<(typeof SWAP)[number], Awaited<ReturnType<RepairStore['swap']>>> = true;
 const TAKE_PERMITS = ['rate_limited', 'allowed'] as const;
 const takePermitsIsThePort: Same<(typeof TAKE_PERMITS)[number], LimitVerdict['outcome']> = true;
-const ISSUE_TOKEN = ['too_early', 'too_late', 'handed_before', 'none_left', 'handed'] as const;
+const TAKE_NONCE = ['outdated', 'used', 'fresh'] as const;
+const takeNonceIsThePort: Same<(typeof TAKE_NONCE)[number], NonceTaken> = true;
+const ISSUE_TOKEN = [
+  'too_early',
+  'too_late',
+  'handed_before',
+  'buyer_limit',
+  'address_limit',
+  'none_left',
+  'handed',
+] as const;
 const issueTokenIsThePort: Same<(typeof ISSUE_TOKEN)[number], Issued> = true;
 const REDEEM_TOKEN = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
 const redeemTokenIsThePort: Same<(typeof REDEEM_TOKEN)[number], Redeemed> = true;
@@ -162,6 +172,7 @@ const WORDS: Partial<Record<ScriptName, readonly string[]>> = {
   'restore-marker': RESTORE_MARKER,
   swap: SWAP,
   'take-permits': TAKE_PERMITS,
+  'take-nonce': TAKE_NONCE,
   'issue-token': ISSUE_TOKEN,
   'redeem-token': REDEEM_TOKEN,
   'mark-recorded': ['repairing', 'recorded'] satisfies (Repairing | 'recorded')[],
@@ -210,6 +221,7 @@ describe('guard: the header of a script is its contract', () => {
       restoreMarkerIsThePort,
       swapIsThePort,
       takePermitsIsThePort,
+      takeNonceIsThePort,
       issueTokenIsThePort,
       redeemTokenIsThePort,
       transferOutIsThePort,

@@ -5,6 +5,7 @@ import { type Body, DegradedReads, FallbackCache } from '../../src/admission/deg
 import { Degrade, degradeRules } from '../../src/admission/degrade/degrade.js';
 import { SwitchAdmin } from '../../src/admission/degrade/switches.js';
 import { Admission } from '../../src/admission/admission.js';
+import { createLimitedAddress } from '../../src/admission/limits/limited-addresses.js';
 import { Lists, listsRules } from '../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../src/admission/lists/network-set.js';
 import { QueuePasses, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
@@ -215,6 +216,8 @@ export class HostileWorld extends ReconcileWorld {
       ),
       orderSearch: new MemoryOrderSearch(this.mysql),
       addressOf: createClientAddress(new NetworkSet(['127.0.0.0/8'])),
+      addressLimit: { isOn: false, refuses: () => false },
+      limitedAddress: createLimitedAddress(),
       ...this.#admission(snapshots, flags),
       gate: new PurchaseGate({ snapshots, flags, batcher, closedRows: waiting.closedRows, store }),
       getPurchase: new GetPurchase({ ...waiting, metrics }, 1000),

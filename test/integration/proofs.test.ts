@@ -64,10 +64,12 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     });
   const BODY = { quantity: 1 };
 
-  function signed(path: string, method = 'POST', body = ''): Headers {
+  function signed(path: string, method = 'POST', body = '', userId = 'ann', idempotencyKey = ''): Headers {
     const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as KeyObject;
     const timestamp = String(Math.floor(Date.now() / 1000));
-    return signRequest('local', key, { method, path, body, timestamp, nonce: randomBytes(16).toString('hex') });
+    const nonce = randomBytes(16).toString('hex');
+    const request = { version: 2, method, path, body, timestamp, nonce, userId, idempotencyKey } as const;
+    return signRequest('local', key, request);
   }
 
   it('signed requests: unsigned is refused, signed is sold, a nonce counts once for all processes', async () => {
@@ -77,14 +79,23 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     await publish({ sign: { mode: 'on', sales: [saleId], keys: ['local'] } });
 
     expect(brief(await buy(saleId, 'ann'))).to.equal('401 bad_signature');
-    const forged = { ...signed(path, 'POST', '{"quantity":2}') };
+    const forged = { ...signed(path, 'POST', '{"quantity":2}', 'ann', 'k1') };
     expect(brief(await buy(saleId, 'ann', { headers: forged }))).to.equal('401 bad_signature');
-    const headers = signed(path, 'POST', JSON.stringify(BODY));
+    const headers = signed(path, 'POST', JSON.stringify(BODY), 'ann', 'k1');
+    for (const [user, key] of [
+      ['bob', 'k1'],
+      ['ann', 'k2'],
+    ] as const) {
+      expect(brief(await buy(saleId, user, { headers, key })), 'of another buyer or key').to.equal('401 bad_signature');
+    }
     expect(brief(await buy(saleId, 'ann', { headers }))).to.equal('202 pending');
     for (const api of [one, other]) {
       expect(brief(await buy(saleId, 'ann', { headers, api })), 'replayed').to.equal('401 bad_signature');
     }
-    const again = await buy(saleId, 'ann', { headers: signed(path, 'POST', JSON.stringify(BODY)), api: other });
+    const again = await buy(saleId, 'ann', {
+      headers: signed(path, 'POST', JSON.stringify(BODY), 'ann', 'k1'),
+      api: other,
+    });
     expect(again.status, 'the same purchase, signed anew').to.be.oneOf([200, 202]);
 
     const statusPath = `${path}/k1?wait=10`;

@@ -1,41 +1,62 @@
 import { expect } from 'chai';
-import { purchaseTokensKey } from '../../src/redis/keys.js';
+import { purchaseTokenKeys } from '../../src/redis/keys.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { ScriptRunner } from './script-runner.js';
 
 const KEPT_MS = 600_000;
+const LIFE_MS = 60_000;
 
-describe('lua/issue-token-1.lua and lua/redeem-token-1.lua', () => {
+describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
   let runner: ScriptRunner;
-  let key: string;
+  let saleId: string;
   let nowMs: number;
   before(async () => {
     runner = await ScriptRunner.open();
   });
   after(() => runner?.close());
   beforeEach(async () => {
-    key = purchaseTokensKey(freshSaleId());
+    saleId = freshSaleId();
     nowMs = await runner.nowMs();
   });
 
-  const issue = async (userId: string, { from = -1000, until = 60_000, max = 2 } = {}): Promise<unknown[]> =>
-    (await runner.connection.run(
-      'issue-token',
-      [key],
-      [userId, nowMs + from, nowMs + until, max, KEPT_MS],
-    )) as unknown[];
-  const redeem = (userId: string, requestId: string, isGood: 0 | 1 = 1): Promise<unknown> =>
-    runner.connection.run('redeem-token', [key], [userId, requestId, isGood, KEPT_MS]);
-  const entries = (): Promise<Record<string, string>> => runner.connection.redis.hgetall(key);
-  const lifeMs = (): Promise<number> => runner.connection.redis.pttl(key);
+  interface Terms {
+    readonly from?: number;
+    readonly until?: number;
+    readonly opens?: number;
+    readonly life?: number;
+    readonly max?: number;
+    readonly perBuyer?: number;
+    readonly perAddress?: number;
+    readonly address?: string;
+  }
+  const keyOf = {
+    tokens: () => purchaseTokenKeys.tokens(saleId),
+    ends: () => purchaseTokenKeys.ends(saleId),
+    from: (address: string) => purchaseTokenKeys.from(saleId, address),
+  };
+  const issue = async (userId: string, terms: Terms = {}): Promise<[word: string, atMs: number]> => {
+    const { from = -1000, until = 600_000, opens = 0, life = LIFE_MS, max = 2 } = terms;
+    const { perBuyer = 3, perAddress = 0, address = '' } = terms;
+    const keys = [keyOf.tokens(), keyOf.ends(), keyOf.from(address)];
+    const times = [nowMs + from, nowMs + until, nowMs + opens, life];
+    const args = [userId, ...times, max, perBuyer, perAddress, KEPT_MS];
+    return (await runner.connection.run('issue-token', keys, args)) as [string, number];
+  };
+  const redeem = (userId: string, requestId: string, isGood: 0 | 1 = 1, address = ''): Promise<unknown> =>
+    runner.connection.run('redeem-token', [keyOf.tokens(), keyOf.from(address)], [userId, requestId, isGood, KEPT_MS]);
+  const entries = (): Promise<Record<string, string>> => runner.connection.redis.hgetall(keyOf.tokens());
+  /** As if the tokens of these buyers had ended. */
+  const lapse = async (...users: string[]): Promise<void> => {
+    for (const user of users) await runner.connection.redis.zadd(keyOf.ends(), nowMs - 1, user);
+  };
 
   it('too_early and too_late come before all else, and leave nothing behind', async () => {
     expect((await issue('a', { from: 5000, until: -1000 }))[0]).to.equal('too_early');
     expect((await issue('a', { until: -1, max: 0 }))[0]).to.equal('too_late');
-    expect(await runner.connection.redis.exists(key)).to.equal(0);
+    expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
   });
 
-  it('handed_before comes before none_left; the list never grows beyond its tokens', async () => {
+  it('handed_before comes before none_left; the list never grows beyond its places', async () => {
     for (const [user, word] of [
       ['a', 'handed'],
       ['b', 'handed'],
@@ -47,19 +68,73 @@ describe('lua/issue-token-1.lua and lua/redeem-token-1.lua', () => {
     expect(await entries()).to.deep.equal({ a: '', b: '' });
   });
 
-  it('the time is that of the server', async () => {
-    const [, time] = await issue('a');
-    expect(time)
-      .to.be.a('number')
-      .within(nowMs, nowMs + 10_000);
+  it('a token ends its life after its issue, or after the opening of the sale, and stays the same until then', async () => {
+    const [, endsAtMs] = await issue('a');
+    expect(endsAtMs).to.be.within(nowMs + LIFE_MS, nowMs + LIFE_MS + 10_000);
+    expect(await issue('a', { life: 5000 })).to.deep.equal(['handed_before', endsAtMs]);
+    expect(await issue('b', { opens: 30_000 })).to.deep.equal(['handed', nowMs + 30_000 + LIFE_MS]);
+  });
+
+  it('the place of a token that lapsed is free for others; who waits hears when the first one is', async () => {
+    const [, firstEnd] = await issue('a');
+    await issue('b', { life: 2 * LIFE_MS });
+    expect(await issue('c')).to.deep.equal(['none_left', firstEnd]);
+    await lapse('a');
+    expect((await issue('c'))[0]).to.equal('handed');
+    expect((await issue('a'))[0], 'its place is taken').to.equal('none_left');
+  });
+
+  it('a redeemed token keeps its place until its end, and its buyer gets no other one', async () => {
+    for (const user of ['a', 'b']) await issue(user);
+    expect(await redeem('a', '17'), 'a key of digits alone').to.equal('spent');
+    expect((await issue('c'))[0]).to.equal('none_left');
+    await lapse('a');
+    expect((await issue('a'))[0]).to.equal('handed_before');
+    expect((await issue('c'))[0]).to.equal('handed');
+    expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('spent_before');
+  });
+
+  it('buyer_limit: who lets so many lapse gets no more, before places are counted', async () => {
+    for (const entry of ['', ':2', ':3']) {
+      expect((await issue('a'))[0]).to.equal('handed');
+      expect(await entries()).to.deep.equal({ a: entry });
+      await lapse('a');
+    }
+    expect((await issue('a', { max: 0 }))[0]).to.equal('buyer_limit');
+  });
+
+  it('address_limit: an address has so many at a time that are not redeemed, and comes before none_left', async () => {
+    const there = { perAddress: 2, address: '203.0.113.7', max: 3 };
+    const [, firstEnd] = await issue('a', there);
+    await issue('b', { ...there, life: 2 * LIFE_MS });
+    expect(await issue('c', there)).to.deep.equal(['address_limit', firstEnd]);
+    expect((await issue('a', there))[0], 'who has one hears it').to.equal('handed_before');
+    expect((await issue('d', { ...there, address: '203.0.113.8' }))[0]).to.equal('handed');
+    expect((await issue('e', { ...there, address: '203.0.113.9' }))[0]).to.equal('none_left');
+    await redeem('a', 'r1', 1, there.address);
+    expect((await issue('c', { ...there, max: 4 }))[0], 'a redeemed one does not count').to.equal('handed');
+    expect(await runner.connection.redis.pttl(keyOf.from(there.address))).to.be.within(1, 2 * LIFE_MS);
+  });
+
+  it('as many lapsed tokens are remembered as there are places; redeemed ones stay', async () => {
+    await issue('a');
+    await redeem('a', 'r1');
+    await lapse('a');
+    for (const user of ['b', 'c', 'd', 'e']) {
+      expect((await issue(user))[0]).to.equal('handed');
+      await lapse(user);
+    }
+    await issue('f');
+    expect(await entries()).to.deep.equal({ a: 'r1', d: '', e: '', f: '' });
   });
 
   it('the list ends some time after the sale, also one that begins with a purchase', async () => {
+    const lifeMs = (): Promise<number> => runner.connection.redis.pttl(keyOf.tokens());
     await issue('a');
-    expect(await lifeMs()).to.be.within(60_000 + KEPT_MS - 10_000, 60_000 + KEPT_MS);
+    expect(await lifeMs()).to.be.within(600_000 + KEPT_MS - 10_000, 600_000 + KEPT_MS);
     await redeem('a', 'r1');
     expect(await lifeMs()).to.be.above(KEPT_MS); // not shortened
-    key = purchaseTokensKey(freshSaleId());
+    saleId = freshSaleId();
     await redeem('a', 'r1');
     expect(await lifeMs()).to.be.within(KEPT_MS - 10_000, KEPT_MS);
   });

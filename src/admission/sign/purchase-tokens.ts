@@ -1,7 +1,8 @@
-import { OperationalError } from '../../core/errors.js';
+import { assertNever, OperationalError } from '../../core/errors.js';
 import type { PurchaseTokenStore, Redeemed } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { covers } from '../layer.js';
+import { addressKey } from '../limits/limits.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { TokenRules } from './request-signatures.js';
 import type { SealOf, Seals } from './seals.js';
@@ -18,11 +19,13 @@ export interface TokenSale {
  * - `not_needed`: this sale asks for none
  * - `handed`: the token, for the first time or again
  * - `not_open`, `closed`: too early, too late
- * - `tokens_gone`: as many buyers have one as may have one
+ * - `token_limit_reached`: the buyer let as many lapse as one buyer may have
+ * - `tokens_gone`, `rate_limited`: as many buyers, or as many at this address, have one as may have one at a time
  */
 export type TokenAnswer =
   | { readonly outcome: 'handed'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
-  | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'tokens_gone' };
+  | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'token_limit_reached' }
+  | { readonly outcome: 'tokens_gone' | 'rate_limited'; /** Then one is free. */ readonly retryAfterMs: number };
 
 /** `unavailable`: it is unknown whether the token was redeemed before. */
 export type TokenRefusal = 'forbidden' | 'unavailable';
@@ -31,20 +34,27 @@ export interface TokenPurchase {
   readonly saleId: string;
   readonly userId: string;
   readonly requestId: string;
+  /** Of the client; empty when its connection is gone. */
+  readonly address: string;
 }
+
+/** A token that is free again is not sought by all who wait in the same moment. */
+const RETRY_JITTER_MS = 2000;
 
 /** Why, for the metric. */
 type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'spent' | 'spent_before'> | 'unavailable';
 
 /**
  * One-time purchase tokens: shortly before a sale opens a signed-in buyer fetches one, and their purchase shows it. Each
- * buyer has one, and there are only so many. Only a true seal costs a call to Redis, so an invented token costs an HMAC.
+ * buyer has one, and there are only so many at a time. Only a true seal costs a call to Redis, so an invented token costs
+ * an HMAC, and none costs nothing. A purchase passes `begin`, `open` and `redeem` in turn.
  */
 export class PurchaseTokens {
   readonly #rules: () => TokenRules;
   readonly #seals: Seals;
   readonly #store: PurchaseTokenStore;
   readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #random: () => number;
   readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
 
   constructor({
@@ -52,54 +62,97 @@ export class PurchaseTokens {
     seals,
     store,
     clock,
+    random = Math.random,
     metrics,
   }: {
     readonly rules: () => TokenRules;
     readonly seals: Seals;
     readonly store: PurchaseTokenStore;
     readonly clock: Pick<Clock, 'nowMs'>;
+    /** From 0 up to 1. */
+    readonly random?: () => number;
     readonly metrics: Pick<AdmissionMetrics, 'refused'>;
   }) {
     this.#rules = rules;
     this.#seals = seals;
     this.#store = store;
     this.#clock = clock;
+    this.#random = random;
     this.#metrics = metrics;
   }
 
-  /** @throws OperationalError redis */
-  async issue({ saleId, stock, opensAtMs, closesAtMs }: TokenSale, userId: string): Promise<TokenAnswer> {
-    const { mode, sales, leadMs, lifeMs, perUnit } = this.#rules();
+  /**
+   * @param address of the client; empty: not known
+   * @throws OperationalError redis
+   */
+  async issue(
+    { saleId, stock, opensAtMs, closesAtMs }: TokenSale,
+    { userId, address }: { readonly userId: string; readonly address: string },
+  ): Promise<TokenAnswer> {
+    const { mode, sales, leadMs, lifeMs, perUnit, perBuyer, perAddress } = this.#rules();
     if (mode === 'off' || !covers(sales, saleId)) return { outcome: 'not_needed' };
+    const times = { fromMs: opensAtMs - leadMs, untilMs: closesAtMs, opensAtMs, lifeMs };
     const tokensMax = Math.ceil(stock * perUnit);
-    const issue = { saleId, fromMs: opensAtMs - leadMs, untilMs: closesAtMs, tokensMax };
-    const { outcome, nowMs } = await this.#store.issue(issue, userId);
-    if (outcome === 'too_early') return { outcome: 'not_open' };
-    if (outcome === 'too_late') return { outcome: 'closed' };
-    if (outcome === 'none_left') return { outcome: 'tokens_gone' };
-    const untilMs = Math.max(nowMs, opensAtMs) + lifeMs; // the wait for the opening does not use it up
-    return { outcome: 'handed', token: this.#seals.seal(sealOf(saleId, userId), [untilMs]), untilMs };
+    const buyer = { userId, address: keyOf(address) };
+    const { outcome, atMs } = await this.#store.issue({ saleId, ...times, tokensMax, perBuyer, perAddress }, buyer);
+    switch (outcome) {
+      case 'handed':
+      case 'handed_before':
+        return { outcome: 'handed', token: this.#seals.seal(sealOf(saleId, userId), [atMs]), untilMs: atMs };
+      case 'too_early':
+        return { outcome: 'not_open' };
+      case 'too_late':
+        return { outcome: 'closed' };
+      case 'buyer_limit':
+        return { outcome: 'token_limit_reached' };
+      case 'address_limit':
+        return { outcome: 'rate_limited', retryAfterMs: this.#untilFree(atMs) };
+      case 'none_left':
+        return { outcome: 'tokens_gone', retryAfterMs: this.#untilFree(atMs) };
+      default:
+        return assertNever(outcome);
+    }
+  }
+
+  #untilFree(atMs: number): number {
+    return Math.max(1, atMs - this.#clock.nowMs()) + Math.floor(this.#random() * RETRY_JITTER_MS);
   }
 
   /**
-   * Called for each purchase. Never rejects for a fault of Redis.
+   * Whether a purchase shows a token at all; the buyer need not be known yet.
    * @param token the header `Seckill-Purchase-Token`
    * @returns null: go on
    */
-  check(
-    purchase: TokenPurchase,
-    token: string | string[] | undefined,
-  ): TokenRefusal | null | Promise<TokenRefusal | null> {
+  begin(saleId: string, token: string | string[] | undefined): 'forbidden' | null {
+    if (token !== undefined) return null;
     const { mode, sales } = this.#rules();
-    if (mode === 'off' || !covers(sales, purchase.saleId)) return null;
-    if (token === undefined) return this.#refuse('no_token', mode);
-    const fields = this.#seals.open(sealOf(purchase.saleId, purchase.userId), String(token));
-    if (fields === null) return this.#refuse('bad_token', mode);
-    const isGood = Number(fields[0]) > this.#clock.nowMs();
-    return this.#redeem(purchase, isGood).then((flaw) => (flaw === null ? null : this.#refuse(flaw, mode)));
+    if (mode === 'off' || !covers(sales, saleId)) return null;
+    this.#metrics.refused('token', 'no_token', mode);
+    return mode === 'on' ? 'forbidden' : null;
   }
 
-  async #redeem(purchase: TokenPurchase, isGood: boolean): Promise<Flaw | null> {
+  /** Whether the token is one of ours, for this buyer. @returns its end in Unix ms, to pass to `redeem`; null: none is needed */
+  open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
+    if (token === undefined) return null;
+    const { mode, sales } = this.#rules();
+    if (mode === 'off' || !covers(sales, saleId)) return null;
+    const fields = this.#seals.open(sealOf(saleId, userId), String(token));
+    if (fields !== null) return Number(fields[0]);
+    return this.#refuse('bad_token', mode) === null ? null : 'forbidden';
+  }
+
+  /**
+   * Binds the token to this purchase. Never rejects for a fault of Redis.
+   * @returns null: go on
+   */
+  async redeem({ address, ...purchase }: TokenPurchase, endsAtMs: number): Promise<TokenRefusal | null> {
+    const isGood = endsAtMs > this.#clock.nowMs();
+    const flaw = await this.#redeem({ ...purchase, address: keyOf(address) }, isGood);
+    const { mode } = this.#rules();
+    return flaw === null || mode === 'off' ? null : this.#refuse(flaw, mode);
+  }
+
+  async #redeem(purchase: Parameters<PurchaseTokenStore['redeem']>[0], isGood: boolean): Promise<Flaw | null> {
     try {
       const redeemed = await this.#store.redeem(purchase, isGood);
       return redeemed === 'spent' || redeemed === 'spent_before' ? null : redeemed;
@@ -116,4 +169,5 @@ export class PurchaseTokens {
   }
 }
 
+const keyOf = (address: string): string | null => (address === '' ? null : addressKey(address));
 const sealOf = (saleId: string, userId: string): SealOf => ({ kind: 'purchase-token', saleId, userId });

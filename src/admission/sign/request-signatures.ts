@@ -18,10 +18,14 @@ const tokenRules = z.strictObject({
   sales: saleScope.default('all'),
   /** Tokens are issued from so long before the sale opens. */
   leadMs: z.int().min(0).max(86_400_000).default(300_000),
-  /** A token is good for so long; a buyer whose token has ended may fetch it again. */
+  /** A token is good, and keeps its place, for so long; then another buyer may have the place. */
   lifeMs: z.int().min(1000).max(86_400_000).default(900_000),
-  /** Tokens, as a multiple of the stock: enough for those who win, too few for most scripts. */
+  /** Tokens at a time, as a multiple of the stock: enough for those who win, too few for most scripts. */
   perUnit: z.number().min(1).max(1000).default(3),
+  /** Tokens of one buyer, one after the other: who lets so many lapse gets no more. */
+  perBuyer: z.int().min(1).max(1000).default(3),
+  /** Tokens at a time that one address has fetched and not redeemed; null: any number. */
+  perAddress: z.int().min(1).max(100_000).nullable().default(100),
   down: whenDown.default('refuse'),
 });
 
@@ -32,6 +36,12 @@ export const signRules = z
     sales: saleScope.default('all'),
     /** Ids of the keys that are accepted; their secrets are in the configuration. */
     keys: z.array(z.string().refine(isId, 'must be a key id')).max(64).default([]),
+    /** Versions of signatures that are accepted; the first one covers neither the buyer nor the Idempotency-Key. */
+    versions: z
+      .array(z.literal([1, 2]))
+      .min(1)
+      .max(2)
+      .default([1, 2]),
     /** How far the time of a request may be from ours, either way. */
     windowMs: z.int().min(1000).max(3_600_000).default(300_000),
     down: whenDown.default('refuse'),
@@ -45,8 +55,11 @@ export const signRules = z
 export type SignRules = z.infer<typeof signRules>;
 export type TokenRules = SignRules['tokens'];
 
+export type SignatureVersion = 1 | 2;
+
 /** What a signature is over. */
 export interface CanonicalRequest {
+  readonly version: SignatureVersion;
   readonly method: string;
   /** The target as it stands in the request line, query included. */
   readonly path: string;
@@ -55,24 +68,33 @@ export interface CanonicalRequest {
   /** Unix time in seconds, as the header has it. */
   readonly timestamp: string;
   readonly nonce: string;
+  /** Whom the token names. From version 2 on. */
+  readonly userId: string;
+  /** The header `Idempotency-Key` as it was sent; empty without one. From version 2 on. */
+  readonly idempotencyKey: string;
 }
 
-type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body'>;
+type SentRequest = Pick<CanonicalRequest, 'method' | 'path' | 'body' | 'userId' | 'idempotencyKey'>;
 
 /** Longer addresses are not signed; none of this API comes near. */
 const PATH_LENGTH_MAX = 1024;
 
 /**
- * The text under a signature: six lines that end with a newline each but for the last. No part can hold a newline, so
- * two requests never have the same text.
+ * The text under a signature: six lines, in version 2 eight, that end with a newline each but for the last. No part can
+ * hold a newline, so two requests never have the same text.
  */
-export const canonicalText = ({ method, path, body, timestamp, nonce }: CanonicalRequest): string =>
-  `SECKILL-HMAC-SHA256\n${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
+export function canonicalText(request: CanonicalRequest): string {
+  const { version, method, path, body, timestamp, nonce, userId, idempotencyKey } = request;
+  const lines = `${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
+  if (version === 1) return `SECKILL-HMAC-SHA256\n${lines}`;
+  return `SECKILL-HMAC-SHA256-V2\n${lines}\n${userId}\n${idempotencyKey}`;
+}
 
 /** The headers of a signed request, as a client makes them. @throws RangeError for an address that is too long */
 export function signRequest(keyId: string, key: KeyObject, request: CanonicalRequest): Record<string, string> {
   if (request.path.length > PATH_LENGTH_MAX) throw new RangeError('only a short address can be signed');
   return {
+    ...(request.version === 1 ? {} : { 'seckill-signature-version': String(request.version) }),
     'seckill-key-id': keyId,
     'seckill-timestamp': request.timestamp,
     'seckill-nonce': request.nonce,
@@ -80,8 +102,9 @@ export function signRequest(keyId: string, key: KeyObject, request: CanonicalReq
   };
 }
 
-/** The four headers, well-formed and in time. Whether the signature is true can be said once the body is there. */
+/** The headers, well-formed and in time. Whether the signature is true can be said once the body is there. */
 export interface SignatureHead {
+  readonly version: SignatureVersion;
   readonly keyId: string;
   readonly timestamp: string;
   readonly nonce: string;
@@ -92,7 +115,16 @@ export interface SignatureHead {
 export type SignatureRefusal = 'bad_signature' | 'unavailable';
 
 /** Why, for the metric; a client reads `bad_signature` only. */
-type Flaw = 'not_signed' | 'malformed' | 'stale' | 'unknown_key' | 'forged' | 'nonce_used' | 'unavailable';
+type Flaw =
+  | 'not_signed'
+  | 'malformed'
+  | 'old_version'
+  | 'stale'
+  | 'unknown_key'
+  | 'forged'
+  | 'nonce_used'
+  | 'outdated'
+  | 'unavailable';
 
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -154,16 +186,18 @@ export class RequestSignatures {
     return flaw === 'unavailable' ? flaw : 'bad_signature';
   }
 
-  #read(headers: SignatureHeaders, { keys, windowMs }: SignRules): SignatureHead | Flaw {
+  #read(headers: SignatureHeaders, { keys, windowMs, versions }: SignRules): SignatureHead | Flaw {
     const { 'seckill-key-id': keyId, 'seckill-timestamp': timestamp } = headers;
     const { 'seckill-nonce': nonce, 'seckill-signature': signature } = headers;
     if (signature === undefined) return 'not_signed';
-    if (!isId(keyId) || !matches(TIMESTAMP, timestamp)) return 'malformed';
+    const version = versionOf(headers['seckill-signature-version']);
+    if (version === null || !isId(keyId) || !matches(TIMESTAMP, timestamp)) return 'malformed';
     if (!matches(NONCE, nonce) || !matches(SIGNATURE, signature)) return 'malformed';
+    if (!versions.includes(version)) return 'old_version';
     const ageMs = this.#clock.nowMs() - Number(timestamp) * 1000;
     if (Math.abs(ageMs) > windowMs) return 'stale';
     if (!keys.includes(keyId)) return 'unknown_key';
-    return { keyId, timestamp, nonce, signature };
+    return { version, keyId, timestamp, nonce, signature };
   }
 
   #isSigned(head: SignatureHead, request: SentRequest): boolean {
@@ -172,10 +206,12 @@ export class RequestSignatures {
     return sameText(hmacSha256(key, canonicalText({ ...request, ...head })), head.signature);
   }
 
-  async #takeNonce({ keyId, nonce }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
+  async #takeNonce({ keyId, nonce, timestamp }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {
     try {
       const lifeMs = 2 * windowMs + CLOCK_SKEW_MS; // from the first moment at which its timestamp is good to the last
-      return (await this.#nonces.take(keyId, nonce, lifeMs)) === 'fresh' ? null : 'nonce_used';
+      const taken = await this.#nonces.take(keyId, nonce, { lifeMs, signedAtMs: Number(timestamp) * 1000 });
+      if (taken === 'fresh') return null;
+      return taken === 'used' ? 'nonce_used' : taken;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
       return down === 'allow' ? null : 'unavailable';
@@ -186,6 +222,12 @@ export class RequestSignatures {
     this.#metrics.refused('sign', flaw, mode);
     return mode === 'on';
   }
+}
+
+/** Version 1 says nothing of itself. */
+function versionOf(header: string | string[] | undefined): SignatureVersion | null {
+  if (header === undefined || header === '1') return 1;
+  return header === '2' ? 2 : null;
 }
 
 const matches = (shape: RegExp, value: string | string[] | undefined): value is string =>

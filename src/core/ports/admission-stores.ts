@@ -64,53 +64,90 @@ export interface LimitStore {
 /** Requests in one call, at most: few enough to keep Redis busy for no more than a few milliseconds. */
 export const LIMIT_CALLERS_MAX = 128;
 
+/** `outdated`: it was signed before the store may have forgotten nonces, so that nobody knows whether this one was used. */
+export type NonceTaken = 'fresh' | 'used' | 'outdated';
+
 /** Remembers which nonces were used, for all processes together. */
 export interface NonceStore {
   /**
    * Takes a nonce for `lifeMs`; of many who try at once, one gets it.
    * @param keyId, nonce 1 to 64 characters of A-Z a-z 0-9 _ -; each key has nonces of its own
+   * @param times `signedAtMs`: when the request says that it was signed, Unix ms
    * @returns `fresh` for the first, `used` for all later ones
    * @throws OperationalError redis; the nonce may be taken or not
+   * Source: lua/take-nonce-2.lua
    */
-  take(keyId: string, nonce: string, lifeMs: number): Promise<'fresh' | 'used'>;
+  take(
+    keyId: string,
+    nonce: string,
+    times: { readonly lifeMs: number; readonly signedAtMs: number },
+  ): Promise<NonceTaken>;
 }
 
-/** How many tokens of a sale there are, and when they are issued. */
+/** How many tokens of a sale there are, and when they are issued. Times in Unix ms. */
 export interface TokenIssue {
   readonly saleId: string;
-  /** First moment, Unix ms. */
+  /** First moment. */
   readonly fromMs: number;
-  /** First moment at which it is too late, Unix ms. */
+  /** First moment at which it is too late. */
   readonly untilMs: number;
-  /** Buyers who may have one. */
+  /** The life of a token begins then, or when it is issued. */
+  readonly opensAtMs: number;
+  readonly lifeMs: number;
+  /** Tokens whose life has not ended, at a time. */
   readonly tokensMax: number;
+  /** Tokens of one buyer, one after the other. */
+  readonly perBuyer: number;
+  /** Tokens of one address that are neither redeemed nor ended, at a time; null: any number. */
+  readonly perAddress: number | null;
 }
 
-/** `handed_before`: this buyer has one already, and may have it again. */
-export type Issued = 'too_early' | 'too_late' | 'handed_before' | 'none_left' | 'handed';
+/** A buyer, and where they ask from: what their address counts as; null: not known, so it is not counted. */
+export interface TokenBuyer {
+  readonly userId: string;
+  readonly address: string | null;
+}
+
+/**
+ * - `handed`, `handed_before`: the buyer has a token, now or already; with its end. One that was redeemed may have ended
+ * - `buyer_limit`: the buyer let `perBuyer` tokens lapse
+ * - `address_limit`, `none_left`: no token is free; with the time when the first one is
+ * - `too_early`, `too_late`
+ */
+export type Issued =
+  | 'too_early'
+  | 'too_late'
+  | 'handed_before'
+  | 'buyer_limit'
+  | 'address_limit'
+  | 'none_left'
+  | 'handed';
 
 /** `spent_before`: for this very purchase, so it is no second use. */
 export type Redeemed = 'spent_before' | 'spent_otherwise' | 'ended' | 'spent';
 
-/** Who has a purchase token of a sale, and for which purchase it was redeemed. Bounded by the tokens of the sale. */
+/**
+ * Who has a purchase token of a sale, and for which purchase it was redeemed. Bounded: by the tokens of the sale at a time,
+ * as many that lapsed, and those that were redeemed.
+ */
 export interface PurchaseTokenStore {
   /**
-   * Notes that a buyer gets a token. Safe to repeat.
-   * @returns the word, and the time of Redis, Unix ms, which is the clock that opens the sale
+   * Notes that a buyer gets a token. Safe to repeat: until its end it stays the same.
+   * @returns the word, and a time on the clock of Redis, which opens the sale, Unix ms: as the word says, else now
    * @throws OperationalError redis; the token may be noted all the same
-   * Source: lua/issue-token-1.lua
+   * Source: lua/issue-token-3.lua
    */
-  issue(issue: TokenIssue, userId: string): Promise<{ readonly outcome: Issued; readonly nowMs: number }>;
+  issue(issue: TokenIssue, buyer: TokenBuyer): Promise<{ readonly outcome: Issued; readonly atMs: number }>;
 
   /**
    * Binds the token of a buyer to one purchase. Safe to repeat for that purchase. A buyer who is not known counts as
    * one who has a token: the caller has checked its seal.
    * @param isGood false when the time of the token is over; the purchase it was redeemed for passes even then
    * @throws OperationalError redis; it may be bound all the same
-   * Source: lua/redeem-token-1.lua
+   * Source: lua/redeem-token-2.lua
    */
   redeem(
-    purchase: { readonly saleId: string; readonly userId: string; readonly requestId: string },
+    purchase: TokenBuyer & { readonly saleId: string; readonly requestId: string },
     isGood: boolean,
   ): Promise<Redeemed>;
 }

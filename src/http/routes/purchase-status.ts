@@ -55,7 +55,8 @@ export const purchaseStatus = defineRoute({
           missing: () => 'purchase_not_found' as const,
           keeps: ({ status }: Body) => status !== 'pending',
           async source() {
-            const status = await services.getPurchase.get({ ...ids, userId, waitMs, signal: poll.signal });
+            const address = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : null;
+            const status = await services.getPurchase.get({ ...ids, userId, waitMs, address, signal: poll.signal });
             return status.status === 'not_found' ? null : { ...ids, ...status };
           },
         },
@@ -106,7 +107,8 @@ export const purchaseEvents = defineRoute({
     const seen = isStepWord(lastEventId) ? lastEventId : null;
     const poll = startPoll(call.res, lifecycle);
     try {
-      const answer = await services.followPurchase.open({ ...ids, userId, seen, signal: poll.signal });
+      const address = services.limitedAddress(services.addressOf(req));
+      const answer = await services.followPurchase.open({ ...ids, userId, seen, address, signal: poll.signal });
       switch (answer.outcome) {
         case 'following':
           await stream(answer, call, poll, services);

@@ -72,7 +72,8 @@ export const fetchPurchaseToken = defineRoute({
   path: '/v1/sales/{saleId}/purchase-token',
   label: 'purchase_token',
   operationId: 'fetchPurchaseToken',
-  summary: 'The one purchase token of a buyer, null where none is needed. Safe to repeat: it stays the same.',
+  summary:
+    'The one purchase token of a buyer, null where none is needed. Safe to repeat: until it ends it stays the same.',
   access: 'sale_buyer',
   endpoint: 'status',
   params: saleParams,
@@ -80,12 +81,12 @@ export const fetchPurchaseToken = defineRoute({
   answers: {
     200: { description: 'the token', schema: z.object({ token: text.nullable(), endsAt: time.nullable() }) },
   },
-  problems: ['not_found', 'loading', 'closed', 'not_open', 'tokens_gone'],
-  async handle({ userId, params }, services) {
+  problems: ['not_found', 'loading', 'closed', 'not_open', 'tokens_gone', 'token_limit_reached'],
+  async handle({ userId, params, req }, services) {
     const sale = await saleOf(params.saleId, services);
     if ('status' in sale) return sale;
     if (sale.state === 'closed') return problem('closed');
-    const answer = await services.tokens.issue(sale, userId);
+    const answer = await services.tokens.issue(sale, { userId, address: services.addressOf(req) });
     switch (answer.outcome) {
       case 'handed':
         return json(200, answer.outcome, { token: answer.token, endsAt: isoTime(answer.untilMs) });
@@ -94,13 +95,19 @@ export const fetchPurchaseToken = defineRoute({
       case 'not_open':
         return problem('not_open', { detail: 'Tokens of this sale are not given out yet.' });
       case 'closed':
-      case 'tokens_gone':
+      case 'token_limit_reached':
         return problem(answer.outcome);
+      case 'tokens_gone':
+        return problem(answer.outcome, { retryAfterMs: answer.retryAfterMs });
+      case 'rate_limited':
+        return problem(answer.outcome, { retryAfterMs: answer.retryAfterMs, detail: MANY_TOKENS_HERE });
       default:
         return assertNever(answer);
     }
   },
 });
+
+const MANY_TOKENS_HERE = 'As many buyers at your address have a token as may have one; buy with one, or ask again.';
 
 /**
  * The sale by its snapshot, which outlives an outage of the servers behind it; or why there is none.

@@ -5,8 +5,10 @@ import type {
   Issued,
   LiveReport,
   NonceStore,
+  NonceTaken,
   PurchaseTokenStore,
   Redeemed,
+  TokenBuyer,
   TokenIssue,
 } from '../../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
@@ -15,6 +17,7 @@ import type { Clock } from '../../../src/core/ports/clock.js';
 export class MemoryNonceStore implements NonceStore {
   readonly #clock: Clock;
   readonly #untilMs = new Map<string, number>();
+  #sinceMs = -Infinity;
   /** While true every call fails as if Redis were away. */
   down = false;
   asked = 0;
@@ -23,21 +26,38 @@ export class MemoryNonceStore implements NonceStore {
     this.#clock = clock;
   }
 
-  async take(keyId: string, nonce: string, lifeMs: number): Promise<'fresh' | 'used'> {
+  /** As a server that restarted without its data. */
+  lose(): void {
+    this.#untilMs.clear();
+    this.#sinceMs = this.#clock.nowMs();
+  }
+
+  async take(keyId: string, nonce: string, times: Parameters<NonceStore['take']>[2]): Promise<NonceTaken> {
     this.asked++;
     if (this.down) throw new OperationalError('redis', 'memory nonce store is down', { retryable: true });
+    if (times.signedAtMs < this.#sinceMs) return 'outdated';
     const name = `${keyId}:${nonce}`;
     if ((this.#untilMs.get(name) ?? 0) > this.#clock.nowMs()) return 'used';
-    this.#untilMs.set(name, this.#clock.nowMs() + lifeMs);
+    this.#untilMs.set(name, this.#clock.nowMs() + times.lifeMs);
     return 'fresh';
   }
 }
 
-/** Purchase tokens in memory. */
+interface BuyerTokens {
+  /** Issued so far. */
+  issued: number;
+  /** The last one, Unix ms. */
+  endsAtMs: number;
+  address: string | null;
+  /** The purchase that it was redeemed for; null: none. */
+  requestId: string | null;
+}
+
+/** Purchase tokens in memory. Those that lapsed are remembered for ever. */
 export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
   readonly #clock: Clock;
-  /** Sale → buyer → the purchase that the token was redeemed for, or an empty text. */
-  readonly #sales = new Map<string, Map<string, string>>();
+  /** Sale → buyer. */
+  readonly #sales = new Map<string, Map<string, BuyerTokens>>();
   /** While true every call fails as if Redis were away. */
   down = false;
   asked = 0;
@@ -51,38 +71,46 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     this.#sales.clear();
   }
 
-  async issue({ saleId, ...issue }: TokenIssue, userId: string): Promise<{ outcome: Issued; nowMs: number }> {
+  async issue(issue: TokenIssue, buyer: TokenBuyer): Promise<{ outcome: Issued; atMs: number }> {
     this.#failIfDown();
     const nowMs = this.#clock.nowMs();
-    const buyers = this.#buyersOf(saleId);
-    return { outcome: this.#issue(issue, buyers, userId, nowMs), nowMs };
+    if (nowMs < issue.fromMs) return { outcome: 'too_early', atMs: nowMs };
+    if (nowMs >= issue.untilMs) return { outcome: 'too_late', atMs: nowMs };
+    const buyers = this.#buyersOf(issue.saleId);
+    const own = buyers.get(buyer.userId);
+    if (own !== undefined && (own.requestId !== null || own.endsAtMs > nowMs)) {
+      return { outcome: 'handed_before', atMs: Math.max(own.endsAtMs, nowMs) };
+    }
+    const issued = own?.issued ?? 0;
+    if (issued >= issue.perBuyer) return { outcome: 'buyer_limit', atMs: nowMs };
+    const live = [...buyers.values()].filter(({ endsAtMs }) => endsAtMs > nowMs);
+    const firstEnd = (some: readonly BuyerTokens[]): number => Math.min(...some.map(({ endsAtMs }) => endsAtMs));
+    if (issue.perAddress !== null && buyer.address !== null) {
+      const there = live.filter(({ address, requestId }) => address === buyer.address && requestId === null);
+      if (there.length >= issue.perAddress) return { outcome: 'address_limit', atMs: firstEnd(there) };
+    }
+    if (live.length >= issue.tokensMax) return { outcome: 'none_left', atMs: firstEnd(live) };
+    const endsAtMs = Math.max(nowMs, issue.opensAtMs) + issue.lifeMs;
+    buyers.set(buyer.userId, { issued: issued + 1, endsAtMs, address: buyer.address, requestId: null });
+    return { outcome: 'handed', atMs: endsAtMs };
   }
 
   async redeem(
-    { saleId, userId, requestId }: { readonly saleId: string; readonly userId: string; readonly requestId: string },
+    { saleId, userId, requestId }: Parameters<PurchaseTokenStore['redeem']>[0],
     isGood: boolean,
   ): Promise<Redeemed> {
     this.#failIfDown();
     const buyers = this.#buyersOf(saleId);
-    const bound = buyers.get(userId) ?? '';
-    if (bound === requestId) return 'spent_before';
-    if (bound !== '') return 'spent_otherwise';
+    const own = buyers.get(userId) ?? { issued: 1, endsAtMs: 0, address: null, requestId: null };
+    if (own.requestId === requestId) return 'spent_before';
+    if (own.requestId !== null) return 'spent_otherwise';
     if (!isGood) return 'ended';
-    buyers.set(userId, requestId);
+    buyers.set(userId, { ...own, requestId });
     return 'spent';
   }
 
-  #issue(issue: Omit<TokenIssue, 'saleId'>, buyers: Map<string, string>, userId: string, nowMs: number): Issued {
-    if (nowMs < issue.fromMs) return 'too_early';
-    if (nowMs >= issue.untilMs) return 'too_late';
-    if (buyers.has(userId)) return 'handed_before';
-    if (buyers.size >= issue.tokensMax) return 'none_left';
-    buyers.set(userId, '');
-    return 'handed';
-  }
-
-  #buyersOf(saleId: string): Map<string, string> {
-    const buyers = this.#sales.get(saleId) ?? new Map<string, string>();
+  #buyersOf(saleId: string): Map<string, BuyerTokens> {
+    const buyers = this.#sales.get(saleId) ?? new Map<string, BuyerTokens>();
     this.#sales.set(saleId, buyers);
     return buyers;
   }

@@ -185,7 +185,9 @@ describe('buyers with credentials', () => {
     for (const one of [...headers, headers[0] ?? {}].entries()) {
       const head = signatures.begin('7', one[1]);
       if (head === null || typeof head === 'string') throw new Error('the head is not well-formed');
-      const refused = await signatures.finish(head, { method: 'POST', path: PATH, body: '{"quantity":1}' });
+      const place = one[0] % 3;
+      const sent = { userId: userIdOf(40 + place), idempotencyKey: `key-004${place}` };
+      const refused = await signatures.finish(head, { method: 'POST', path: PATH, body: '{"quantity":1}', ...sent });
       expect(refused, `request ${one[0]}`).to.equal(one[0] < 3 ? null : 'bad_signature');
     }
   });
@@ -198,7 +200,7 @@ describe('buyers with credentials', () => {
   });
 
   it('show seals of their own user and sale', () => {
-    const text = credentialHeaders(KEYS, '7', PATH)(userIdOf(5));
+    const text = credentialHeaders(KEYS, '7', PATH)(userIdOf(5), 'key-0005');
     const shown = /seckill-purchase-token: (\S+)\r\nseckill-queue-pass: (\S+)\r\n$/.exec(text) ?? [];
     const seals = new Seals(readKeyring(KEYS.seal));
     const opens = (kind: 'purchase-token' | 'queue-pass', userId: string, seal = ''): boolean =>

@@ -29,6 +29,15 @@ class AdmissionWorld {
   readonly counted: string[] = [];
   /** Layers that were called, in order. */
   readonly steps: string[] = [];
+  readonly addressLimit = {
+    isOn: false,
+    refuse: false,
+    asked: [] as string[],
+    refuses(address: string, endpoint: string): boolean {
+      this.asked.push(`${address} ${endpoint}`);
+      return this.refuse;
+    },
+  };
   readonly fake: FakeServices;
   soldOut = false;
   #rules: RuleSet;
@@ -52,6 +61,7 @@ class AdmissionWorld {
         anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
       },
+      addressLimit: this.addressLimit,
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
@@ -74,11 +84,17 @@ function rulesOf(raw: object): RuleSet {
 }
 
 let made = 0;
-const signed = (path: string, { method = 'POST', body = '', nonce = '' } = {}): Record<string, string> =>
+const signed = (
+  path: string,
+  { method = 'POST', body = '', nonce = '', userId = 'u1', idempotencyKey = '' } = {},
+): Record<string, string> =>
   signRequest('app', SIGN_KEYS.get('app') as KeyObject, {
+    version: idempotencyKey === '' ? 1 : 2,
     method,
     path,
     body,
+    userId,
+    idempotencyKey,
     timestamp: String(Math.floor(Date.now() / 1000)),
     nonce: nonce || `nonce-of-the-world-${process.pid}-${made++}`,
   });
@@ -191,15 +207,45 @@ describe('what a purchase must show', () => {
   it('a dry run counts them all and refuses none', async () => {
     world.set({ sign: { mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } });
     await buy().expect(202);
-    expect(world.counted).to.deep.equal(['sign not_signed dry_run', 'queue no_pass dry_run', 'token no_token dry_run']);
+    expect(world.counted).to.deep.equal(['token no_token dry_run', 'sign not_signed dry_run', 'queue no_pass dry_run']);
   });
 
   it('sold_out is answered before the body is read; signature and token stay unused', async () => {
     world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } } });
     world.fake.early = 'sold_out';
-    const { body: problem } = await buy(signed(PURCHASES, { body: '{"quantity":1}' })).expect(409);
+    const shown = { ...signed(PURCHASES, { body: '{"quantity":1}' }), 'seckill-purchase-token': 'any' };
+    const { body: problem } = await buy(shown).expect(409);
     expect(problem).to.include({ code: 'sold_out' });
     expect([world.nonces.asked, world.store.asked]).to.deep.equal([0, 0]);
+  });
+
+  it('what is not there is noticed first: no layer, no store and no limit is asked', async () => {
+    world.set({ sign: { ...SIGN.sign, tokens: { mode: 'on' } }, queue: { mode: 'on' } });
+    world.addressLimit.isOn = true;
+    const anonymous = request(server.url)
+      .post(PURCHASES)
+      .set({ 'idempotency-key': 'k1', 'seckill-purchase-token': 'any' });
+    expect((await anonymous.expect(401)).body).to.include({ code: 'unauthorized', requestId: 'k1' });
+    expect((await buy().expect(403)).body).to.include({ code: 'purchase_token_needed', requestId: 'k1' });
+    expect([world.steps, world.addressLimit.asked]).to.deep.equal([[], []]);
+  });
+
+  it('an invented purchase token is refused before a layer is asked for its buyer', async () => {
+    world.set(TOKENS);
+    await buy({ 'seckill-purchase-token': 'k1.9999999999999.AAAA' }).expect(403);
+    expect(world.steps).to.deep.equal(['anonymous']);
+  });
+
+  it('an address that asks too often is refused before any layer, also while no rules are on', async () => {
+    world.addressLimit.isOn = world.addressLimit.refuse = true;
+    for (const rules of [{}, TOKENS]) {
+      world.set(rules);
+      const { body } = await buy({ 'seckill-purchase-token': 'any' }).expect(429);
+      expect(body).to.include({ code: 'rate_limited', requestId: 'k1', retryable: true });
+    }
+    await request(server.url).get('/healthz').expect(200);
+    expect(world.steps).to.deep.equal([]);
+    expect(world.addressLimit.asked).to.deep.equal(['192.0.2.1 purchase', '192.0.2.1 purchase']);
   });
 
   it('a sale that is not named needs none of it', async () => {

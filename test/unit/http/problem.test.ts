@@ -51,7 +51,8 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   wrong_payment_mode: [422, false],
   bad_signature: [401, false],
   ticket_not_found: [404, false],
-  tokens_gone: [409, false],
+  tokens_gone: [409, true],
+  token_limit_reached: [409, false],
   degraded: [503, true],
   rules_unfit: [409, false],
 };

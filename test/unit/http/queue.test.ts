@@ -7,6 +7,7 @@ import type { QueueAnswer } from '../../../src/admission/queue/waiting-rooms.js'
 import type { TokenAnswer } from '../../../src/admission/sign/purchase-tokens.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { createBuyersListener } from '../../../src/http/app.js';
+import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices } from './http-harness.js';
@@ -47,12 +48,12 @@ describe('the queue and its tokens over HTTP', () => {
         note('read', saleId, userId, ticket),
       end: (saleId: string) => void note('end', saleId),
     };
-    const issue = async ({ saleId }: { saleId: string }, userId: string): Promise<TokenAnswer> => {
+    const issue: HttpServices['tokens']['issue'] = async ({ saleId }, { userId }) => {
       asked.push(`issue ${saleId} ${userId}`);
       if (handed instanceof OperationalError) throw handed;
       return handed;
     };
-    const tokens = { issue, check: () => null };
+    const tokens = { begin: () => null, open: () => null, redeem: async () => null, issue };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
     app = createBuyersListener(fake.services, newLifecycle());
   });
@@ -155,11 +156,23 @@ describe('the queue and its tokens over HTTP', () => {
   for (const [outcome, status] of [
     ['not_open', 409],
     ['closed', 409],
-    ['tokens_gone', 409],
+    ['token_limit_reached', 409],
   ] as const) {
     it(`no token, ${outcome}: ${status}`, async () => {
       handed = { outcome };
       expect((await fetchToken().expect(status)).body).to.include({ code: outcome });
+    });
+  }
+
+  for (const [outcome, status] of [
+    ['tokens_gone', 409],
+    ['rate_limited', 429],
+  ] as const) {
+    it(`no token now, ${outcome}: ${status}, with the time when one is free`, async () => {
+      handed = { outcome, retryAfterMs: 1500 };
+      const { body, headers } = await fetchToken().expect(status);
+      expect(body).to.include({ code: outcome, retryable: true, retryAfterMs: 1500 });
+      expect(headers['retry-after']).to.equal('2');
     });
   }
 

@@ -51,7 +51,7 @@ describe('routes', () => {
         queries.push(query);
         return Promise.resolve({ status: 'pending' });
       };
-      const url = await serve({ getPurchase: { get } });
+      const url = await serve({ getPurchase: { get }, limitedAddress: (address) => `network of ${address}` });
       for (const wait of ['', '?wait=0', '?wait=30']) {
         await request(url)
           .get(path + wait)
@@ -60,6 +60,7 @@ describe('routes', () => {
       }
       expect(queries.map(({ waitMs }) => waitMs)).to.deep.equal([0, 0, 30_000]);
       expect(queries[0]).to.include({ saleId: '7', requestId: 'k1', userId: 'u9' });
+      expect(queries.map(({ address }) => address)).to.deep.equal([null, null, 'network of 192.0.2.1']);
       for (const wait of ['31', '-1', '1.5', '', 'x', '1e1', '100', '1&wait=2']) {
         const { body } = await request(url).get(`${path}?wait=${wait}`).set('authorization', bearer()).expect(400);
         expect(body.detail, wait).to.contain('0 to 30');

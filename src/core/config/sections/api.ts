@@ -55,6 +55,27 @@ export const http = {
     doc: 'Networks of our own proxies. Only what they have added to X-Forwarded-For is read; not set: nothing of it.',
     optional: true,
   }),
+  connectionsPerAddressMax: integer({
+    env: 'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
+    doc: 'Open connections of one address; one more is closed at once.',
+    unit: 'connections; 0: any number',
+    fallback: 500,
+    min: 0,
+    max: 100000,
+  }),
+  requestsPerAddressMax: integer({
+    env: 'HTTP_REQUESTS_PER_ADDRESS_MAX',
+    doc: 'Requests of one address to one api in ten seconds; one more gets `rate_limited`. Limits that all apis share are in the rules.',
+    unit: 'requests; 0: any number',
+    fallback: 3000,
+    min: 0,
+    max: 1000000,
+  }),
+  unlimitedNetworks: networks({
+    env: 'HTTP_UNLIMITED_NETWORKS',
+    doc: 'Networks whose addresses are not counted one by one: a proxy in them that is not named in HTTP_TRUSTED_PROXIES would be one client.',
+    fallback: '127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,169.254.0.0/16,::1,fc00::/7,fe80::/10',
+  }),
   drainMs: integer({
     env: 'HTTP_DRAIN_MS',
     doc: 'Requests under way at SIGTERM are answered within this time.',

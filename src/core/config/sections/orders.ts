@@ -112,6 +112,14 @@ export const notifications = {
     min: 1,
     max: 1000,
   }),
+  streamsPerAddressMax: integer({
+    env: 'EVENTS_STREAMS_PER_ADDRESS_MAX',
+    doc: 'The same for buyers at one address; addresses in HTTP_UNLIMITED_NETWORKS are not counted.',
+    unit: 'streams',
+    fallback: 200,
+    min: 1,
+    max: 100000,
+  }),
   streamMaxMs: integer({
     env: 'EVENTS_STREAM_MAX_MS',
     doc: 'A stream ends after this time, and its client connects again.',

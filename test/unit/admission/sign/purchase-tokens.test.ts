@@ -24,16 +24,21 @@ describe('purchase tokens', () => {
     const nowMs = clock.nowMs();
     sale = { saleId: '7', stock: 2, opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 3_600_000 };
     const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
-    tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), store, clock, metrics });
+    tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), store, clock, random: () => 0, metrics });
   });
 
-  const issue = (userId: string): Promise<TokenAnswer> => tokens.issue(sale, userId);
+  const issue = (userId: string, address = ''): Promise<TokenAnswer> => tokens.issue(sale, { userId, address });
   const handed = async (userId: string): Promise<string> => {
     const answer = await issue(userId);
     return answer.outcome === 'handed' ? answer.token : answer.outcome;
   };
-  const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown =>
-    tokens.check({ saleId, userId, requestId }, token);
+  /** The three steps, as the pipeline takes them. */
+  const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown => {
+    if (tokens.begin(saleId, token) !== null) return 'forbidden';
+    const endsAtMs = tokens.open(saleId, userId, token);
+    if (endsAtMs === null || endsAtMs === 'forbidden') return endsAtMs;
+    return tokens.redeem({ saleId, userId, requestId, address: '' }, endsAtMs);
+  };
 
   it('are issued from leadMs before the start until the end of the sale', async () => {
     for (const [atMs, word] of [
@@ -50,8 +55,21 @@ describe('purchase tokens', () => {
   it('there are perUnit × stock, rounded up, one a buyer; the same buyer gets it again', async () => {
     set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
     for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('handed');
-    expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone' });
+    const firstEndMs = sale.opensAtMs + rules.lifeMs;
+    expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone', retryAfterMs: firstEndMs - clock.nowMs() });
     expect((await issue('c')).outcome).to.equal('handed');
+    clock.advance(firstEndMs - clock.nowMs());
+    expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('handed');
+  });
+
+  it('one buyer may let three lapse, and a hundred may have one at an address; an IPv6 network is one address', async () => {
+    set({ perUnit: 1000, lifeMs: 1000 });
+    clock.advance(60_000);
+    for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('handed');
+    expect(await issue('a')).to.deep.equal({ outcome: 'token_limit_reached' });
+    for (let nth = 0; nth < 100; nth++) await issue(`u${nth}`, `2001:db8::${nth.toString(16)}`);
+    expect(await issue('b', '2001:db8::ffff')).to.deep.equal({ outcome: 'rate_limited', retryAfterMs: 1000 });
+    expect((await issue('b', '2001:db8:1::1')).outcome).to.equal('handed');
   });
 
   it('a token is good for one purchase, and for that one as often as it is tried', async () => {

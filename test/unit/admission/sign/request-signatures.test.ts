@@ -20,15 +20,30 @@ const SECRETS = {
 };
 const keys = readKeyring(`app-1:${SECRETS['app-1']},app-2:${SECRETS['app-2']}`);
 const keyOf = (id: string): KeyObject => keys.get(id) as KeyObject;
-const PURCHASE = { method: 'POST', path: '/v1/sales/7/purchases', body: '{"quantity":1}' };
-
-/** The signature as any client would compute it, without code of the project. */
-const VECTOR = {
-  secret: SECRETS['app-1'],
-  timestamp: '1767225600',
-  nonce: 'n-0123456789abcdef',
-  signature: 'ykH5fms3oY7G7lcK_LZk4VNqePs8LVF7NGKhU61qsYY',
+const PURCHASE = {
+  method: 'POST',
+  path: '/v1/sales/7/purchases',
+  body: '{"quantity":1}',
+  userId: 'alice',
+  idempotencyKey: 'order-1',
 };
+
+/** The signatures as any client would compute them, without code of the project. */
+const VECTOR = { secret: SECRETS['app-1'], timestamp: '1767225600', nonce: 'n-0123456789abcdef' };
+const VECTORS = [
+  {
+    version: '1',
+    first: 'SECKILL-HMAC-SHA256',
+    last: '',
+    signature: 'ykH5fms3oY7G7lcK_LZk4VNqePs8LVF7NGKhU61qsYY',
+  },
+  {
+    version: '2',
+    first: 'SECKILL-HMAC-SHA256-V2',
+    last: '\nalice\norder-1',
+    signature: 'hjPUIObcKpzR0uhNN3gIF2xFW2YqPMo-d3heh8Aalug',
+  },
+];
 
 describe('signed requests', () => {
   let clock: ManualClock;
@@ -51,7 +66,7 @@ describe('signed requests', () => {
   const stamp = (offsetMs = 0): string => String(Math.floor((clock.nowMs() + offsetMs) / 1000));
   const signed = (keyId = 'app-1', parts: object = {}): Record<string, string> => {
     const nonce = `nonce-of-the-test-${made++}`;
-    return signRequest(keyId, keyOf(keyId), { ...PURCHASE, timestamp: stamp(), nonce, ...parts });
+    return signRequest(keyId, keyOf(keyId), { version: 2, ...PURCHASE, timestamp: stamp(), nonce, ...parts });
   };
   /** Both halves, as the lane asks them. */
   const ask = async (headers: Record<string, string>, request: Partial<typeof PURCHASE> = {}): Promise<unknown> => {
@@ -60,19 +75,63 @@ describe('signed requests', () => {
     return signatures.finish(head, { ...PURCHASE, ...request });
   };
 
-  it('accepts the example of docs/admission-queue.md', async () => {
-    const { secret, timestamp, nonce, signature } = VECTOR;
-    const bodyHash = createHash('sha256').update(PURCHASE.body).digest('hex');
-    const text = `SECKILL-HMAC-SHA256\nPOST\n/v1/sales/7/purchases\n${bodyHash}\n${timestamp}\n${nonce}`;
-    expect(createHmac('sha256', secret).update(text).digest('base64url')).to.equal(signature);
-    const headers = { 'seckill-key-id': 'app-1', 'seckill-timestamp': timestamp };
-    expect(await ask({ ...headers, 'seckill-nonce': nonce, 'seckill-signature': signature })).to.equal(null);
-    expect(refused).to.deep.equal([]);
+  for (const { version, first, last, signature } of VECTORS) {
+    it(`accepts the example of docs/admission-queue.md, version ${version}`, async () => {
+      const { secret, timestamp, nonce } = VECTOR;
+      const bodyHash = createHash('sha256').update(PURCHASE.body).digest('hex');
+      const text = `${first}\nPOST\n/v1/sales/7/purchases\n${bodyHash}\n${timestamp}\n${nonce}${last}`;
+      expect(createHmac('sha256', secret).update(text).digest('base64url')).to.equal(signature);
+      const headers = { 'seckill-key-id': 'app-1', 'seckill-timestamp': timestamp };
+      const rest = { 'seckill-nonce': nonce, 'seckill-signature': signature, 'seckill-signature-version': version };
+      expect(await ask({ ...headers, ...rest })).to.equal(null);
+      expect(refused).to.deep.equal([]);
+    });
+  }
+
+  it('version 1 covers neither buyer nor key, version 2 both; none can be taken for the other', async () => {
+    const others = [{ userId: 'bob' }, { idempotencyKey: 'order-2' }, { idempotencyKey: '' }];
+    for (const other of others) {
+      expect(await ask(signed('app-1', { version: 1 }), other)).to.equal(null);
+      expect(await ask(signed(), other)).to.equal('bad_signature');
+    }
+    const { 'seckill-signature-version': version, ...unnamed } = signed();
+    expect(version).to.equal('2');
+    expect(await ask(unnamed)).to.equal('bad_signature');
+    expect(await ask({ ...signed('app-1', { version: 1 }), 'seckill-signature-version': '2' })).to.equal(
+      'bad_signature',
+    );
+  });
+
+  it('version 1 can be switched off, and is then refused before the body is read', async () => {
+    set({ mode: 'on', keys: ['app-1'], versions: [2] });
+    expect(signatures.begin('7', signed('app-1', { version: 1 }))).to.equal('bad_signature');
+    expect(refused).to.deep.equal(['sign old_version on']);
+    expect(await ask(signed())).to.equal(null);
+  });
+
+  it('after a loss of Redis what was signed before is refused, used or not; what is signed now passes', async () => {
+    const [used, unused] = [signed(), signed()];
+    expect(await ask(used)).to.equal(null);
+    clock.advance(10_000);
+    nonces.lose();
+    for (const headers of [used, unused]) expect(await ask(headers)).to.equal('bad_signature');
+    expect(refused).to.deep.equal(['sign outdated on', 'sign outdated on']);
+    clock.advance(1000);
+    expect(await ask(signed())).to.equal(null);
   });
 
   it('different requests have different texts', () => {
     const part = fc.oneof(fc.constantFrom('', '1', '12', 'POST', '/', 'a b'), fc.stringMatching(/^[!-~]{0,8}$/));
-    const request = fc.record({ method: part, path: part, body: fc.string(), timestamp: part, nonce: part });
+    const request = fc.record({
+      version: fc.constantFrom(2 as const),
+      method: part,
+      path: part,
+      body: fc.string(),
+      timestamp: part,
+      nonce: part,
+      userId: part,
+      idempotencyKey: part,
+    });
     fc.assert(
       fc.property(request, request, (one, other) => {
         const same = (Object.keys(one) as (keyof typeof one)[]).every((name) => one[name] === other[name]);
@@ -89,6 +148,9 @@ describe('signed requests', () => {
       ['query', { path: '/v1/sales/7/purchases?x' }, {}],
       ['body', { body: '{"quantity":2}' }, {}],
       ['no body', { body: '' }, {}],
+      ['buyer', { userId: 'bob' }, {}],
+      ['key of the purchase', { idempotencyKey: 'order-2' }, {}],
+      ['version', {}, { 'seckill-signature-version': '1' }],
       ['time', {}, { 'seckill-timestamp': stamp(1000) }],
       ['nonce', {}, { 'seckill-nonce': 'another-nonce-of-the-test' }],
       ['key', {}, { 'seckill-key-id': 'app-2' }],
@@ -119,6 +181,7 @@ describe('signed requests', () => {
       ['seckill-key-id', [undefined, '', 'a b', 'x'.repeat(65)], 'malformed'],
       ['seckill-timestamp', [undefined, '', '-1', '1.5', '1e9', 'now', '9'.repeat(13)], 'malformed'],
       ['seckill-nonce', [undefined, '', 'short', 'x'.repeat(65), 'with a blank in it '], 'malformed'],
+      ['seckill-signature-version', ['', '0', '3', '2, 2', 'v2'], 'malformed'],
       ['seckill-key-id', ['app-3', 'app-2'], 'unknown_key'],
     ] as const) {
       for (const value of values) {

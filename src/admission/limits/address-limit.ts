@@ -1,0 +1,95 @@
+import type { Clock } from '../../core/ports/clock.js';
+import type { Endpoint } from '../layer.js';
+import type { AdmissionMetrics } from '../metrics.js';
+import type { LimitedAddress } from './limited-addresses.js';
+
+interface Counter {
+  /** Requests in the window before. */
+  readonly before: number;
+  /** Requests in this window. */
+  count: number;
+}
+
+const WINDOW_MS = 10_000;
+/** Addresses counted in one window, some MB; a further one passes uncounted, so that nobody can lock others out. */
+const ADDRESSES_MAX = 50_000;
+
+/**
+ * The limit that is on without any rules: requests of each address to this process, counted in its memory. It costs less
+ * than any other step, and keeps one client from making the others expensive. Limits that hold for all processes
+ * together are those of the rules.
+ */
+export class AddressLimit {
+  readonly #max: number;
+  readonly #limited: LimitedAddress;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  readonly #metrics: Pick<AdmissionMetrics, 'limitRefused'>;
+  /** By address as it was written, and by what it counts as. */
+  #counters = new Map<string, Counter>();
+  #earlier: ReadonlyMap<string, Counter> = new Map();
+  #startedMs: number;
+
+  /** @param max requests of one address in ten seconds; 0: any number */
+  constructor(
+    max: number,
+    {
+      limited,
+      clock,
+      metrics,
+    }: {
+      readonly limited: LimitedAddress;
+      readonly clock: Pick<Clock, 'monotonicMs'>;
+      readonly metrics: Pick<AdmissionMetrics, 'limitRefused'>;
+    },
+  ) {
+    this.#max = max;
+    this.#limited = limited;
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#startedMs = clock.monotonicMs();
+  }
+
+  get isOn(): boolean {
+    return this.#max > 0;
+  }
+
+  /** Counts one request. True: it is one too many; then it is not counted. */
+  refuses(address: string, endpoint: Endpoint): boolean {
+    const elapsedMs = this.#turn();
+    const counter = this.#counters.get(address) ?? this.#open(address);
+    if (counter === null) return false;
+    // The window slides: of the one before counts what is still less than a window ago, evenly spread.
+    if (counter.before * (1 - elapsedMs / WINDOW_MS) + counter.count >= this.#max) {
+      this.#metrics.limitRefused(endpoint, 'address', 'on');
+      return true;
+    }
+    counter.count++;
+    return false;
+  }
+
+  /** Begins a new window when it is time. @returns how old the present one is */
+  #turn(): number {
+    const elapsedMs = this.#clock.monotonicMs() - this.#startedMs;
+    if (elapsedMs < WINDOW_MS) return elapsedMs;
+    this.#earlier = elapsedMs < 2 * WINDOW_MS ? this.#counters : new Map<string, Counter>();
+    this.#counters = new Map();
+    this.#startedMs += elapsedMs - (elapsedMs % WINDOW_MS);
+    return elapsedMs % WINDOW_MS;
+  }
+
+  /** Null: as many are counted as may be. */
+  #open(address: string): Counter | null {
+    const key = this.#limited(address);
+    let counter = key === null ? UNLIMITED : this.#counters.get(key);
+    if (counter === undefined) {
+      if (this.#counters.size >= ADDRESSES_MAX) return null;
+      counter = { before: this.#earlier.get(key as string)?.count ?? 0, count: 0 };
+      this.#counters.set(key as string, counter);
+    }
+    if (key !== address && this.#counters.size < ADDRESSES_MAX) this.#counters.set(address, counter);
+    return counter;
+  }
+}
+
+/** Stays below every limit. */
+const UNLIMITED: Counter = { before: 0, count: -Infinity };

@@ -1,0 +1,137 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createTokenSigner } from '../../src/http/token.js';
+import { ask, type Answer } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+/** New rules are in force within a second; the rest is a busy machine. */
+const IN_FORCE_MS = 5000;
+const CONNECTIONS_MAX = 20;
+const REQUESTS_MAX = 2000;
+/** Where tests connect from, and what the api takes for a client; all of 127.0.0.0/8 is this machine. */
+const CLIENT = '127.0.0.9';
+
+/** What a hostile tester did to a live system, and what an honest buyer notices of it. */
+describe('abuse by accounts and strangers', () => {
+  let api: Program;
+  after(() => publish({})); // the stack outlives this file; before the programs end
+  const system = useSystem(async ({ programs }) => {
+    const env = {
+      HTTP_TRUSTED_PROXIES: '127.0.0.1',
+      HTTP_UNLIMITED_NETWORKS: '10.0.0.0/8',
+      HTTP_CONNECTIONS_PER_ADDRESS_MAX: String(CONNECTIONS_MAX),
+      HTTP_REQUESTS_PER_ADDRESS_MAX: String(REQUESTS_MAX),
+    };
+    [api] = await Promise.all([programs.start('api', { env }), programs.start('worker')]);
+  });
+
+  const brief = (answer: Answer): string => `${answer.status} ${answer.json.code ?? answer.json.status}`;
+  const tokenOf = (userId: string, roles: readonly string[] = []): string =>
+    createTokenSigner(system.stack.env.JWT_SECRET)({ userId, roles, ttlMs: 600_000 });
+  const from = (address: string): Readonly<Record<string, string>> => ({ 'X-Forwarded-For': address });
+
+  async function publish(rules: object): Promise<void> {
+    const admin = { token: tokenOf('root', ['admin']) };
+    const { version } = (await ask(`${api.operatorsUrl}/admin/v1/rules`, admin)).json;
+    const answer = await ask(`${api.operatorsUrl}/admin/v1/rules`, {
+      method: 'PUT',
+      ...admin,
+      body: { version, rules },
+    });
+    expect(answer.status, answer.text).to.equal(200);
+    const inForce = new RegExp(`^seckill_admission_rules_version\\S* ${String(answer.json.version)}$`, 'm');
+    const metrics = async (): Promise<string> => (await ask(`${api.operatorsUrl}/metrics`)).text;
+    await until('the rules are in force', async () => inForce.test(await metrics()), IN_FORCE_MS);
+  }
+
+  it('six accounts that fetch purchase tokens and buy nothing keep nobody out for longer than a token lives', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 2 });
+    await publish({ sign: { tokens: { mode: 'on', sales: [saleId], perUnit: 3, lifeMs: 1000 } } });
+    const fetchToken = (userId: string): Promise<Answer> =>
+      ask(`${api.url}/v1/sales/${saleId}/purchase-token`, { method: 'POST', token: tokenOf(userId) });
+    for (let nth = 0; nth < 6; nth++) expect((await fetchToken(`hoarder-${nth}`)).status).to.equal(200);
+    const refused = await fetchToken('ann');
+    expect(brief(refused)).to.equal('409 tokens_gone');
+    expect(refused.json).to.include({ retryable: true });
+    expect(refused.json.retryAfterMs).to.be.within(1, 3000);
+
+    await sleep(Number(refused.json.retryAfterMs));
+    const handed = await fetchToken('ann');
+    expect(handed.status, handed.text).to.equal(200);
+    const bought = await ask(`${api.url}/v1/sales/${saleId}/purchases`, {
+      method: 'POST',
+      token: tokenOf('ann'),
+      headers: { 'Idempotency-Key': 'k1', 'Seckill-Purchase-Token': String(handed.json.token) },
+      body: { quantity: 1 },
+    });
+    expect(brief(bought)).to.equal('202 pending');
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  it('a thousand requests for sales that do not exist cost Redis nothing and MySQL next to nothing', async () => {
+    const { redis, mysql } = system.stack;
+    const commands = async (): Promise<number> =>
+      Number(/total_commands_processed:(\d+)/.exec(await redis.redis.info('stats'))?.[1]);
+    const selects = async (): Promise<number> => {
+      const [row] = await mysql.query<{ Value: string }>("SHOW GLOBAL STATUS LIKE 'Com_select'");
+      return Number(row?.Value);
+    };
+    const [commandsBefore, selectsBefore] = [await commands(), await selects()];
+    for (let nth = 0; nth < 1000; nth += 50) {
+      const ids = Array.from({ length: 50 }, (_, place) => `9${String(nth + place).padStart(16, '0')}`);
+      const answers = await Promise.all(
+        ids.map((id) => ask(`${api.url}/v1/sales/${id}`, { headers: from('198.51.100.1') })),
+      );
+      expect(new Set(answers.map(brief))).to.deep.equal(new Set(['404 not_found']));
+    }
+    // The api has loops of its own, some ten commands a second.
+    expect((await commands()) - commandsBefore, 'commands of Redis').to.be.below(500);
+    expect((await selects()) - selectsBefore, 'SELECTs').to.be.below(250);
+  });
+
+  it('without any rules an address that asks too often is refused, and others are not', async () => {
+    await publish({});
+    const { saleId } = await openSale(system.stack, { stock: 1 });
+    const page = (address: string): Promise<Answer> => ask(`${api.url}/v1/sales/${saleId}`, { headers: from(address) });
+    const answers: Answer[] = [];
+    for (let nth = 0; nth < REQUESTS_MAX + 50; nth += 50) {
+      answers.push(...(await Promise.all(Array.from({ length: 50 }, () => page('203.0.113.7')))));
+    }
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).to.be.greaterThan(0);
+    expect(refused[0]?.json).to.include({ code: 'rate_limited', retryable: true });
+    expect((await page('203.0.113.8')).status).to.equal(200);
+    const stranger = { method: 'POST', headers: { ...from('203.0.113.7'), 'Idempotency-Key': 'k1' } } as const;
+    const unsigned = await ask(`${api.url}/v1/sales/${saleId}/purchases`, stranger);
+    expect(brief(unsigned), 'what is missing is noticed first').to.equal('401 unauthorized');
+  });
+
+  it('one address cannot hold more connections than its share', async () => {
+    const port = Number(new URL(api.url).port);
+    const sockets: Socket[] = [];
+    const opened = async (localAddress: string): Promise<Socket> => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
+      socket.on('error', () => undefined); // a reset is an end like any other
+      sockets.push(socket);
+      await once(socket, 'connect');
+      return socket;
+    };
+    try {
+      for (let nth = 0; nth < CONNECTIONS_MAX; nth++) await opened(CLIENT);
+      const oneTooMany = await opened(CLIENT);
+      if (!oneTooMany.closed) await once(oneTooMany, 'close');
+      expect(sockets.filter(({ closed }) => closed)).to.have.length(1);
+      const other = await opened('127.0.0.10');
+      other.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+      expect(String((await once(other, 'data'))[0])).to.include('200 OK');
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+});

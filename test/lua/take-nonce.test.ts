@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import { waitUntil } from '../../deploy/local/stack/probes.js';
+import { nonceKey, NONCES_KEY } from '../../src/redis/keys.js';
+import { redisServerOrSkip, startDurableRedis, type DurableRedis } from '../helpers/private-redis.js';
+import { ScriptRunner } from './script-runner.js';
+
+const LIFE_MS = 60_000;
+
+/** On a server of its own: it is restarted, with its data and without. */
+describe('lua/take-nonce-2.lua', function () {
+  this.timeout(60_000);
+  let server: DurableRedis | undefined;
+  let runner: ScriptRunner;
+  before(async function () {
+    server = await startDurableRedis(redisServerOrSkip(this));
+    runner = await ScriptRunner.open(server.url);
+  });
+  after(async () => {
+    await runner?.close();
+    await server?.stop();
+  });
+
+  const take = async (nonce: string, signedAtMs: number): Promise<unknown> =>
+    runner.connection.run('take-nonce', [nonceKey('k1', nonce), NONCES_KEY], [LIFE_MS, signedAtMs]);
+  /** Answers from the next server only. */
+  const restart = async (): Promise<void> => {
+    const { redis } = runner.connection;
+    const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
+    const before = await runId();
+    await server?.restart();
+    expect(await waitUntil(() => redis.status === 'ready', { timeoutMs: 20_000, everyMs: 10 })).to.equal(true);
+    expect(await runId(), 'the fault happened').not.to.equal(before);
+  };
+  const nowMs = (): Promise<number> => runner.nowMs();
+
+  it('fresh, then used; used nonces end with their life', async () => {
+    const nonce = randomUUID();
+    const signedAtMs = (await nowMs()) + 1000; // the start of a server is known to the second
+    expect(await take(nonce, signedAtMs)).to.equal('fresh');
+    expect(await take(nonce, signedAtMs)).to.equal('used');
+    expect(await runner.connection.redis.pttl(nonceKey('k1', nonce))).to.be.within(1, LIFE_MS);
+  });
+
+  it('outdated comes first: what was signed before this server began is refused, and leaves no nonce', async () => {
+    const nonce = randomUUID();
+    expect(await take(nonce, (await nowMs()) - 3_600_000)).to.equal('outdated');
+    expect(await runner.connection.redis.exists(nonceKey('k1', nonce))).to.equal(0);
+  });
+
+  it('a restart on its log: what was signed before is refused, used or not; what is signed now passes', async () => {
+    const [used, unused] = [randomUUID(), randomUUID()];
+    const signedAtMs = await nowMs();
+    await take(used, signedAtMs);
+    await restart();
+    for (const nonce of [used, unused]) expect(await take(nonce, signedAtMs)).to.equal('outdated');
+    expect(await take(unused, await nowMs())).to.equal('fresh');
+  });
+
+  it('a restart without its data: the same', async () => {
+    const used = randomUUID();
+    const signedAtMs = await nowMs();
+    await take(used, signedAtMs);
+    await runner.connection.redis.del(nonceKey('k1', used), NONCES_KEY);
+    await restart();
+    expect(await take(used, signedAtMs - 1000)).to.equal('outdated');
+    expect(await take(randomUUID(), (await nowMs()) + 1000)).to.equal('fresh');
+  });
+});

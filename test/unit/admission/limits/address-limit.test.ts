@@ -1,0 +1,75 @@
+import { expect } from 'chai';
+import { AddressLimit } from '../../../../src/admission/limits/address-limit.js';
+import { createLimitedAddress } from '../../../../src/admission/limits/limited-addresses.js';
+import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
+import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+
+describe('the limit of an address that is on without rules', () => {
+  let clock: ManualClock;
+  let counted: string[];
+  beforeEach(() => {
+    clock = new ManualClock();
+    counted = [];
+  });
+
+  const limitOf = (max: number): AddressLimit =>
+    new AddressLimit(max, {
+      limited: createLimitedAddress(new NetworkSet(['127.0.0.0/8']), new NetworkSet(['10.0.0.0/8', 'fc00::/7'])),
+      clock,
+      metrics: { limitRefused: (...words) => void counted.push(words.join(' ')) },
+    });
+  /** @returns how many of so many requests are let through */
+  const allowed = (limit: AddressLimit, address: string, requests: number): number =>
+    Array.from({ length: requests }, () => limit.refuses(address, 'sale')).filter((refused) => !refused).length;
+
+  it('lets so many requests of an address through in ten seconds, and counts the others by endpoint', () => {
+    const limit = limitOf(5);
+    expect(allowed(limit, '203.0.113.7', 8)).to.equal(5);
+    expect(allowed(limit, '203.0.113.8', 5)).to.equal(5);
+    expect(counted).to.deep.equal(['sale address on', 'sale address on', 'sale address on']);
+  });
+
+  it('the window slides: what was asked in the one before counts less and less, refused requests never', () => {
+    const limit = limitOf(100);
+    expect(allowed(limit, '203.0.113.7', 1000)).to.equal(100);
+    clock.advance(10_000);
+    expect(allowed(limit, '203.0.113.7', 10)).to.equal(0);
+    clock.advance(5000);
+    expect(allowed(limit, '203.0.113.7', 100)).to.equal(50);
+    clock.advance(25_000);
+    expect(allowed(limit, '203.0.113.7', 100)).to.equal(100);
+  });
+
+  it('no ten seconds see much more than the limit, however requests are spread', () => {
+    const limit = limitOf(100);
+    const passedAtMs: number[] = [];
+    for (let ms = 0; ms < 60_000; ms += 10, clock.advance(10)) {
+      if (!limit.refuses('203.0.113.7', 'sale')) passedAtMs.push(ms);
+    }
+    for (let ms = 0; ms < 50_000; ms += 100) {
+      const inWindow = passedAtMs.filter((at) => at >= ms && at < ms + 10_000).length;
+      expect(inWindow, `from ${ms} ms on`).to.be.at.most(200);
+    }
+    expect(passedAtMs.length).to.be.within(500, 700);
+  });
+
+  it('an IPv6 network is one address; loopback, own proxies and private networks are not counted', () => {
+    const limit = limitOf(3);
+    const inNetwork = Array.from({ length: 6 }, (_, nth) => limit.refuses(`2001:db8::${nth + 1}`, 'sale'));
+    expect(inNetwork.filter((refused) => refused)).to.have.length(3);
+    expect(allowed(limit, '2001:db8:0:1::1', 1)).to.equal(1);
+    for (const address of ['127.0.0.1', '10.1.2.3', 'fd00::1', '']) expect(allowed(limit, address, 10)).to.equal(10);
+  });
+
+  it('a crowd of addresses takes a bounded memory; who is counted already stays so', () => {
+    const limit = limitOf(2);
+    expect(allowed(limit, '203.0.113.7', 2)).to.equal(2);
+    for (let nth = 0; nth < 60_000; nth++) limit.refuses(`198.18.${nth >> 8}.${nth & 255}`, 'sale');
+    expect(allowed(limit, '203.0.113.7', 1)).to.equal(0);
+    expect(allowed(limit, '192.0.2.9', 10), 'beyond the bound').to.equal(10);
+  });
+
+  it('0 switches it off', () => {
+    expect(limitOf(0).isOn).to.equal(false);
+  });
+});

@@ -1,0 +1,25 @@
+import { expect } from 'chai';
+import { Places } from '../../../src/purchase/places.js';
+
+describe('places for buyers who wait', () => {
+  it('one address cannot take the places of others, whoever its buyers are', () => {
+    const places = new Places({ max: 10, perBuyerMax: 2, perAddressMax: 3 });
+    const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, '203.0.113.7'));
+    expect(leave).to.not.include(null);
+    expect(places.take('u3', '203.0.113.7')).to.equal(null);
+    expect(places.take('u3', '203.0.113.8')).to.not.equal(null);
+    expect(places.take('u4', null), 'an address that is not counted').to.not.equal(null);
+    leave[0]?.();
+    leave[0]?.();
+    expect(places.take('u3', '203.0.113.7')).to.not.equal(null);
+    expect(places.take('u5', '203.0.113.7'), 'one place was given back, once').to.equal(null);
+    expect(places.taken).to.equal(5);
+  });
+
+  it('a buyer who is refused takes nothing from their address', () => {
+    const places = new Places({ max: 10, perBuyerMax: 1, perAddressMax: 2 });
+    places.take('u1', 'a');
+    for (let nth = 0; nth < 5; nth++) expect(places.take('u1', 'a')).to.equal(null);
+    expect(places.take('u2', 'a')).to.not.equal(null);
+  });
+});
