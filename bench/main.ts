@@ -5,6 +5,7 @@ import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { attack } from './attack/attack-scenario.js';
 import { CAPTURED } from './attack/attackers.js';
+import { tokens } from './attack/token-crowd.js';
 import { BenchError } from './bench-error.js';
 import { layers } from './layers/layers.js';
 import { autocannonGenerator } from './load/autocannon.js';
@@ -114,6 +115,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return limits(context);
     case 'attack':
       return attack(context);
+    case 'tokens':
+      return tokens(context);
     case 'layers':
       return layers(context);
     case 'paired':
@@ -141,6 +144,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     flash: secondsOf({ options }, 'flash') * dueRateOf({ options }, 'flash'),
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
+    tokens: 0,
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,

@@ -6,6 +6,7 @@ import {
   SLOW_LIMIT_ROW,
   SLOW_LONGEST_ROW,
 } from './attack/attack-figures.js';
+import { HONEST_STOCK_ROW } from './attack/token-crowd.js';
 import type { LayerCost } from './layers/cost.js';
 import type { CpuUser } from './measure.js';
 import { sharesOf, type Case } from './neighbours/phases.js';
@@ -110,7 +111,7 @@ export function reportNotes(report: Report): string {
     `versions: ${pairs(versions)}`,
     `durability: ${pairs(machine.durability)}`,
     `settings: ${pairs(machine.settings)}; warm-up ${report.warmUpSeconds} s`,
-    'CPU µs each: per accepted purchase; sold-out, flash and attack: per answer',
+    'CPU µs each: per accepted purchase; sold-out, flash, attack and tokens: per answer',
   ];
   for (const result of results) {
     if (result.kind === 'load') {
@@ -191,6 +192,8 @@ const SHARE_OF_BARE_HTTP_BEHIND_ADMISSION = 0.5;
 /** Of honest buyers under attack: of their rate without it, and ms. */
 const HONEST_SHARE = 0.8;
 const HONEST_P99_MS = 100;
+/** Of the stock, behind a crowd that fetches purchase tokens and never buys. */
+const HONEST_STOCK_SHARE = 0.95;
 /** CPU per purchase, with every layer off, of what it was before. */
 const PAIRED_RATIO = 1.02;
 /** Of the heap, last third to first third of a minute of `win`. */
@@ -223,6 +226,10 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
   if (typeof share === 'number') {
     const what = `sold-out${admissionIsOn ? ' with every layer on' : ''}, share of bare node:http`;
     goals.push(atLeast(what, share, admissionIsOn ? SHARE_OF_BARE_HTTP_BEHIND_ADMISSION : SHARE_OF_BARE_HTTP));
+  }
+  const stockShare = find('tokens')?.extra[HONEST_STOCK_ROW];
+  if (typeof stockShare === 'number') {
+    goals.push(atLeast('tokens, share of the stock that honest buyers got', stockShare, HONEST_STOCK_SHARE));
   }
   return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results), ...neighboursGoals(results)];
 }

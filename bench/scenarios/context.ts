@@ -26,6 +26,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   flash: 5,
   limits: 4,
   attack: 20,
+  tokens: 20,
   layers: 3,
   paired: 4,
   buckets: 15,
