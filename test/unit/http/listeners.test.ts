@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import request from 'supertest';
+import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { startProbeServer } from '../../../src/http/probe-server.js';
 import type { Listener, Route } from '../../../src/http/route.js';
 import { ROUTES } from '../../../src/http/routes/index.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, sendPurchase, startServer, until, type Started } from './http-harness.js';
 
 const TOKEN = 'a-token-for-monitoring';
 const REPORT = {
@@ -45,7 +46,7 @@ describe('the two listeners of an api', () => {
     }
   });
 
-  it('/readyz says yes or no to buyers, and to operators why; while it drains, no', async () => {
+  it('/readyz says yes or no to buyers, and to operators why', async () => {
     const { url, operatorsUrl } = await serve({ ready: () => Promise.resolve(REPORT), isReady: async () => false });
     expect((await request(url).get('/readyz').expect(503)).body).to.deep.equal({ ready: false });
     expect((await request(operatorsUrl).get('/readyz').expect(503)).body).to.deep.equal(REPORT);
@@ -53,6 +54,22 @@ describe('the two listeners of an api', () => {
     await serve();
     expect((await request(urlOf('buyers')).get('/readyz').expect(200)).body).to.deep.equal({ ready: true });
     await request(urlOf('operators')).get('/readyz').expect(200);
+  });
+
+  it('while buyers get their last answers, operators read that it shuts down, and its metrics', async () => {
+    const fake = new FakeServices();
+    let answer: (outcome: PurchaseOutcome) => void = () => undefined;
+    fake.enter = () => new Promise((resolve) => (answer = resolve));
+    server = await startServer(fake);
+    const bought = sendPurchase(server);
+    await until(() => fake.entered.length === 1);
+    const drained = server.drain(5000);
+    const { body } = await request(server.operatorsUrl).get('/readyz').expect(503);
+    expect(body.dependencies).to.deep.equal([{ name: 'api', ok: false, detail: 'this process is shutting down' }]);
+    await request(server.operatorsUrl).get('/metrics').expect(200);
+    answer({ outcome: 'accepted' });
+    expect((await bought).status).to.equal(202);
+    await drained;
   });
 
   it('/healthz and /metrics answer without a token', async () => {

@@ -2,7 +2,12 @@ import { expect } from 'chai';
 import request from 'supertest';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { MemoryRuleBroadcast, MemoryRuleRepository } from '../../helpers/memory/memory-rule-repository.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import {
+  MemoryRuleBroadcast,
+  MemoryRuleReports,
+  MemoryRuleRepository,
+} from '../../helpers/memory/memory-rule-repository.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
@@ -11,13 +16,16 @@ describe('admin rules', () => {
   let server: Started;
   let repository: MemoryRuleRepository;
   let broadcast: MemoryRuleBroadcast;
+  let ruleReports: MemoryRuleReports;
   const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
     [repository, broadcast] = [new MemoryRuleRepository(), new MemoryRuleBroadcast()];
     const rules = new RuleAdmin({ repository, broadcast, log: silentLog });
+    ruleReports = new MemoryRuleReports(new ManualClock());
     // long enough for megabytes on a busy machine
-    server = await startServer(new FakeServices({ rules }), { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
+    const fake = new FakeServices({ rules, ruleReports });
+    server = await startServer(fake, { headersTimeoutMs: 15_000, requestTimeoutMs: 15_000 });
   });
   afterEach(() => server.stop());
 
@@ -40,6 +48,25 @@ describe('admin rules', () => {
     broadcast.down = true;
     const { body } = await put(0, denying('eve')).expect(200);
     expect(body).to.deep.equal({ outcome: 'published', version: 1, seenAtOnce: false });
+  });
+
+  it('says in which apis the newest version is in force, and why not in the others', async () => {
+    await put(0, denying('eve')).expect(200);
+    expect((await ask('get', '/status').expect(200)).body).to.deep.equal({ version: 1, inForce: 'nowhere', apis: [] });
+    const refused = { version: 1, reasons: ['sign.keys.0 has no secret here'] };
+    const api = { host: 'shop-1', refused: null };
+    await ruleReports.report({ ...api, processId: 'p1', pid: 1, version: 1 }, 1000);
+    await ruleReports.report({ ...api, processId: 'p2', pid: 2, version: 0, refused }, 1000);
+    expect((await ask('get', '/status').expect(200)).body).to.deep.equal({
+      version: 1,
+      inForce: 'not_everywhere',
+      apis: [
+        { ...api, pid: 2, version: 0, follows: false, refused },
+        { ...api, pid: 1, version: 1, follows: true },
+      ],
+    });
+    ruleReports.down = true;
+    expect((await ask('get', '/status').expect(503)).body.code).to.equal('unavailable');
   });
 
   it('409 with the newest version when another change was faster', async () => {
