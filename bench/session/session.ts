@@ -105,7 +105,7 @@ async function withLockedSession<T>(
     await migrate({ url: stack.env().MYSQL_URL });
     stores = await Stores.open(env);
     await stores.empty();
-    await replicas.start(options.replicas, stack.ports.redis, stores.redis);
+    await replicas.start(options.replicas, stack.env().REDIS_URL, stores.redis);
     const session = makeSession({
       stack,
       stores,
@@ -186,15 +186,18 @@ class RedisReplicas {
   readonly #dir = mkdtempSync(join(tmpdir(), 'seckill-replicas-'));
 
   /** @throws BenchError when they do not follow in time */
-  async start(count: number, masterPort: number, master: RedisConnection): Promise<void> {
+  async start(count: number, masterUrl: string, master: RedisConnection): Promise<void> {
     if (count === 0) return;
+    const { port: masterPort, password } = new URL(masterUrl);
     const { artifacts } = await toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, () => undefined)();
     for (let index = 0; index < count; index++) {
       const port = pickFreePorts(listeningPorts()).redis;
       const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', this.#dir];
       const what = ['--save', '', '--appendonly', 'no', '--dbfilename', `${port}.rdb`];
-      const args = [...where, ...what, '--replicaof', '127.0.0.1', String(masterPort)];
-      this.#children.push(spawn(artifacts.redisServer, args, { stdio: 'ignore' }));
+      const args = [...where, ...what, '--replicaof', '127.0.0.1', masterPort];
+      const child = spawn(artifacts.redisServer, ['-', ...args], { stdio: ['pipe', 'ignore', 'ignore'] });
+      child.stdin.end(`masterauth ${password}\n`); // not among the arguments, which everybody on the machine reads
+      this.#children.push(child);
     }
     const untilMs = Date.now() + SYNC_TIMEOUT_MS;
     const online = async (): Promise<number> =>

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Bug } from '../../../src/core/errors.js';
 import { TEMPLATES_DIR } from './paths.js';
@@ -64,5 +64,6 @@ export function escapeProperty(value: string): string {
 export function writeConf(template: string, target: string, values: Readonly<Record<string, string | number>>): void {
   const rendered = renderTemplate(readFileSync(join(TEMPLATES_DIR, template), 'utf8'), values);
   mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(target, rendered);
+  writeFileSync(target, rendered, { mode: 0o600 });
+  chmodSync(target, 0o600); // the mode above is for a new file only
 }

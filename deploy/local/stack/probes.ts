@@ -8,9 +8,18 @@ const PROBE_TIMEOUT_MS = 2_000;
 /** A probe resolves null when the server answers as it should, else with the reason why not. It never throws. */
 export type ProbeResult = string | null;
 
-/** Redis answers PONG; while it loads its file it answers -LOADING. */
-export function probeRedis(port: number): Promise<ProbeResult> {
-  return talk(port, 'PING\r\n', (reply) => (reply.startsWith('+PONG') ? null : reply.trim()));
+/**
+ * Redis answers PONG; while it loads its file it answers -LOADING. One that was started without a password, by an older
+ * version of this stack, refuses AUTH and serves all the same.
+ */
+export function probeRedis(port: number, password?: string): Promise<ProbeResult> {
+  const commands = password === undefined ? ['PING'] : [`AUTH ${password}`, 'PING'];
+  return talk(port, commands.map((command) => `${command}\r\n`).join(''), (replies) => {
+    const lines = replies.split('\r\n');
+    if (lines.length <= commands.length) return undefined; // more is on its way
+    const reply = lines[commands.length - 1];
+    return reply === '+PONG' ? null : replies.trim();
+  });
 }
 
 /** Somebody accepts connections. Says nothing about a process that is stopped: the kernel accepts for it. */
@@ -35,9 +44,14 @@ export async function probeMariadb(url: string): Promise<ProbeResult> {
   }
 }
 
-/** Connects, sends, and judges the first bytes that come back; without a request the connection is enough. */
-function talk(port: number, request: string | null, judge: (reply: string) => ProbeResult): Promise<ProbeResult> {
+/** Connects, sends, and judges what has come back, until that is enough; without a request the connection is. */
+function talk(
+  port: number,
+  request: string | null,
+  judge: (reply: string) => ProbeResult | undefined,
+): Promise<ProbeResult> {
   return new Promise((resolve) => {
+    let received = '';
     const socket = connect({ port, host: '127.0.0.1' });
     const end = (result: ProbeResult): void => {
       socket.destroy();
@@ -47,7 +61,11 @@ function talk(port: number, request: string | null, judge: (reply: string) => Pr
     socket.on('error', (error) => end(reasonOf(error)));
     socket.on('close', () => end('the connection was closed'));
     socket.on('connect', () => (request === null ? end(null) : socket.write(request)));
-    socket.on('data', (data) => end(judge(data.toString('utf8'))));
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+      const result = judge(received);
+      if (result !== undefined) end(result);
+    });
   });
 }
 

@@ -179,7 +179,9 @@ export async function spawnDetached(
   { file, args }: LaunchCommand,
   { log, cwd, pidFile }: { log: number; cwd: string; pidFile: string },
 ): Promise<void> {
+  const umask = process.umask(0o077); // what a server writes, an append-only file for example, is for its user only
   const child = spawn(file, args, { detached: true, stdio: ['ignore', log, log], cwd });
+  process.umask(umask);
   // at once: whatever happens to us next, the server can be found again
   if (child.pid !== undefined) writePidFile(pidFile, child.pid);
   child.unref();

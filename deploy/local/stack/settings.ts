@@ -90,7 +90,7 @@ function parseSecrets(text: string, path: string): StackSecrets {
 export interface StackEnv {
   /** `mysql://user:password@host:port/database` */
   readonly MYSQL_URL: string;
-  /** `redis://host:port` */
+  /** `redis://:password@host:port` */
   readonly REDIS_URL: string;
   /** `host:port` of the proxy, gRPC. */
   readonly ROCKETMQ_ENDPOINT: string;
@@ -108,7 +108,7 @@ export const DATABASE_USER = 'seckill';
 export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
   return {
     MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mariadb}/${DATABASE}`,
-    REDIS_URL: `redis://127.0.0.1:${ports.redis}`,
+    REDIS_URL: `redis://:${redisPassword(secrets)}@127.0.0.1:${ports.redis}`,
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     JWT_SECRET: secrets.jwtSecret,
@@ -116,6 +116,9 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     ADMISSION_SEAL_KEYS: `local:${derivedKey(secrets.jwtSecret, 'seal')}`,
   };
 }
+
+/** Base64url, so it can stand in a URL and in a configuration file as it is. */
+export const redisPassword = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): string => derivedKey(jwtSecret, 'redis');
 
 /** Derived from the secret that every instance has, so that older instances need no new one. */
 const derivedKey = (secret: string, purpose: string): string =>

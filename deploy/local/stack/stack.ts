@@ -1,3 +1,4 @@
+import { chmodSync } from 'node:fs';
 import { OperationalError } from '../../../src/core/errors.js';
 import { type ApplyOutcome, applyTopics } from '../../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../../src/rocketmq/admin/broker-state.js';
@@ -155,6 +156,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
     );
   }
   ensureFolder(parts.paths.dir);
+  chmodSync(parts.paths.dir, 0o700); // data, logs and secrets are nobody else's
   const lock = tryLock(parts.paths.lockFile);
   if ('heldBy' in lock) {
     throw new StackError(`Process ${lock.heldBy} is starting this stack already; wait until it is done.`);

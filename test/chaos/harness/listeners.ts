@@ -77,12 +77,15 @@ export interface RedisListener {
  * @throws the error of the socket, or the reply of Redis when it is not OK
  */
 export async function listenToRedis(url: string): Promise<RedisListener> {
-  const { hostname, port } = new URL(url);
+  const { hostname, port, password } = new URL(url);
   const socket = connect(Number(port), hostname).setEncoding('utf8');
   await once(socket, 'connect');
-  socket.write('MONITOR\r\n');
-  let text = String((await once(socket, 'data'))[0]);
-  if (!text.startsWith('+OK')) throw new Error(`MONITOR: ${text}`);
+  for (const command of [`AUTH ${password}`, 'MONITOR']) {
+    socket.write(`${command}\r\n`);
+    const reply = String((await once(socket, 'data'))[0]);
+    if (!reply.startsWith('+OK')) throw new Error(`${command}: ${reply}`);
+  }
+  let text = '';
   socket.on('data', (more) => (text += String(more)));
   return { saw: (some) => text.includes(some), close: () => void socket.destroy() };
 }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/core/config/load.js';
 import { Bug } from '../../../src/core/errors.js';
-import { envLines, stackEnv } from '../../../deploy/local/stack/settings.js';
+import { ensureSecrets, envLines, stackEnv } from '../../../deploy/local/stack/settings.js';
 import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { mariadbSpec, initialSql, removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
@@ -50,6 +50,11 @@ describe('files of the servers', () => {
     ]) {
       expect(conf('redis.conf').split('\n')).to.include(line);
     }
+    const { REDIS_URL } = stackEnv(DEFAULT_PORTS, ensureSecrets(stackPaths(folder()).secretsFile));
+    const { password } = new URL(REDIS_URL);
+    expect(password).to.match(/^[A-Za-z0-9_-]{43}$/);
+    expect(conf('redis.conf').split('\n')).to.include(`requirepass ${password}`);
+    expect(statSync(join(folder(), 'conf', 'redis.conf')).mode & 0o777).to.equal(0o600);
   });
 
   it('flush before they answer where an answer has to outlive the host', async () => {
@@ -151,22 +156,26 @@ describe('environment of an instance', () => {
 
   it('points at loopback', () => {
     const { ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...servers } = env;
+    const { password } = new URL(servers.REDIS_URL);
     expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
-      REDIS_URL: 'redis://127.0.0.1:16379',
+      REDIS_URL: `redis://:${password}@127.0.0.1:16379`,
       ROCKETMQ_ENDPOINT: '127.0.0.1:18081',
       NAMESRV_ADDR: '127.0.0.1:19876',
       JWT_SECRET: 's-_t',
     });
-    expect([sign, seal].join()).not.to.contain('s-_t');
+    expect([sign, seal, password].join()).not.to.contain('s-_t');
   });
 
-  it('has keys for admission, each its own, the same at every start', () => {
+  it('has keys for admission and a password of Redis, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
     const { signKeys, sealKeys } = loadConfig(['admission'], { ...env }).admission;
     expect([signKeys, sealKeys]).to.deep.equal([again.ADMISSION_SIGN_KEYS, again.ADMISSION_SEAL_KEYS]);
-    expect(new Set([signKeys, sealKeys, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS]).size).to.equal(4);
+    expect(again.REDIS_URL).to.equal(env.REDIS_URL);
+    const passwords = [env, other].map(({ REDIS_URL }) => new URL(REDIS_URL).password);
+    const all = [signKeys, sealKeys, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS];
+    expect(new Set([...all.map((key) => key.slice('local:'.length)), ...passwords]).size).to.equal(6);
   });
 
   it('is lines that a shell can take as they are', () => {
