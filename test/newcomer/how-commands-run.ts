@@ -73,6 +73,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
   'test/chaos/harness/commands.ts': ['npm run build'],
+  'test/guard/supply.test.ts': ['npm run licences'],
 };
 
 /** Not run by any test. Their options and names are compared with what the programs take, as those of all others. */
@@ -85,6 +86,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run check',
     'npm run coverage',
   ],
+  'is a command of npm with its options': ['npm run sbom'],
   'goes on until somebody stops it': ['npm run test:watch'],
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',
