@@ -127,35 +127,43 @@ class Relay<K extends OutboxKind> {
   }
 
   async #handle(groups: readonly (readonly ReadableRow<K>[])[]): Promise<unknown[]> {
-    const { outbox, log, metrics, handle } = this.#ports;
+    const { outbox, clock, log, metrics, handle } = this.#ports;
     const kind = this.#kind;
+    const results = await Promise.allSettled(groups.map(handle));
+    const faulty = new Map<string, number>(); // sale → its failures, with this pass
+    const well = new Set(
+      groups.flatMap(([row], index) => (row && results[index]?.status === 'fulfilled' ? [saleOf(row)] : [])),
+    );
+    for (const [index, result] of results.entries()) {
+      const [row] = groups[index] ?? [];
+      if (row === undefined || result.status === 'fulfilled' || !isFault(result.reason)) continue;
+      const before = well.has(saleOf(row)) ? 0 : (this.#troubles.get(saleOf(row))?.failures ?? 0);
+      faulty.set(saleOf(row), before + 1);
+    }
     const done: string[] = [];
     const errors: unknown[] = [];
     const failedByTries = new Map<number, string[]>(); // those with as many tries wait equally long
-    const results = await Promise.allSettled(groups.map(handle));
     const delaysMs = new Map<number, number>();
     for (const [index, result] of results.entries()) {
       const rows = groups[index] as readonly ReadableRow<K>[];
       const saleId = rows[0] === undefined ? '' : saleOf(rows[0]);
+      const failures = faulty.get(saleId);
+      if (failures === undefined) this.#troubles.delete(saleId);
       if (result.status === 'fulfilled') {
-        this.#troubles.delete(saleId);
         done.push(...rows.map(({ outboxId }) => outboxId));
         continue;
       }
       const error: unknown = result.reason;
       errors.push(error);
-      // A fault is taken for trouble of the whole sale; a bug, or a value that cannot be handled, for one of these rows.
-      const isFault = error instanceof OperationalError && error.retryable;
-      const failures = isFault ? (this.#troubles.get(saleId)?.failures ?? 0) + 1 : 0;
       for (const { outboxId, attempts } of rows) {
         log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
-        const tries = Math.max(attempts, failures);
+        const tries = Math.max(attempts, isFault(error) ? (failures ?? 0) : 0);
         if (!delaysMs.has(tries)) delaysMs.set(tries, retryDelayMs(tries));
         failedByTries.set(tries, [...(failedByTries.get(tries) ?? []), outboxId]);
-        const restsUntilMs = this.#ports.clock.monotonicMs() + (delaysMs.get(tries) ?? 0);
-        if (isFault) this.#troubles.set(saleId, { failures, restsUntilMs, row: null });
+        if (failures === undefined || !isFault(error)) continue;
+        const restsUntilMs = clock.monotonicMs() + (delaysMs.get(tries) ?? 0);
+        this.#troubles.set(saleId, { failures, restsUntilMs, row: null });
       }
-      if (!isFault) this.#troubles.delete(saleId);
     }
     await outbox.markDone(done);
     metrics.relayed(kind, 'published', done.length);
@@ -194,6 +202,9 @@ class Relay<K extends OutboxKind> {
 }
 
 const isReadable = <K extends OutboxKind>(row: OutboxRow<K>): row is ReadableRow<K> => row.payload !== null;
+
+/** A fault is taken for trouble of the whole sale; a bug, or a value that cannot be handled, for one of the rows. */
+const isFault = (error: unknown): boolean => error instanceof OperationalError && error.retryable;
 
 /** The sale of a row; the releases of one row are of one sale. */
 function saleOf({ payload }: OutboxRow<OutboxKind>): string {

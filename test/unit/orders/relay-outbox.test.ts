@@ -127,6 +127,18 @@ describe('keeper: relay-outbox', () => {
     expect(world.counts).to.include({ published: 0, retried: MAX });
   });
 
+  it('one pass is one failure of a sale, however many of its rows it tried: all wait a second, and so does the sale', async () => {
+    const ids = add(MAX);
+    for (const id of ids) failing.add(id);
+    await run();
+    failing.clear();
+    for (let runs = 0; runs < 6; runs++) {
+      world.clock.advance(700); // a second and its jitter; rows that waited for the one that is tried: as long again
+      expect(await run()).to.equal('done');
+    }
+    expect(handled.slice(MAX)).to.have.members(ids);
+  });
+
   it('thousands of stuck rows of one sale do not keep the rows of others waiting [C3]', async () => {
     for (const id of add(4_000)) failing.add(id);
     await run();
