@@ -17,7 +17,7 @@ for _, request in ipairs(cjson.decode(ARGV[2])) do
   local is_new = redis.call('HSETNX', KEYS[2], key, entry) == 1
   local state, quantity = string.match(entry, '^(%a+):[^:]+:(%d+)$')
   if is_new and state ~= 'released' then
-    redis.call('HINCRBY', KEYS[3], string.match(key, '^[^/]+'), quantity)
+    redis.call('HINCRBY', KEYS[3], string.match(key, '^(.+)/'), quantity)
   end
 end
 return 'staged'

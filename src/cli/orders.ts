@@ -7,7 +7,7 @@ import { EXPORT_FORMATS, EXPORT_MAX, orderPages, type ExportFormat } from '../ht
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { UsageError } from './cli-error.js';
-import { parseId, parseSaleId, parseTime, parseWhole } from './options.js';
+import { parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
 import { printable } from './print.js';
 
 interface Flags {
@@ -36,7 +36,7 @@ export function ordersCommand(): Command {
   orders
     .command('export')
     .description('print orders as CSV or JSON lines')
-    .option('--user <userId>', 'of this buyer, newest sale first', parseId)
+    .option('--user <userId>', 'of this buyer, newest sale first', parseUserId)
     .option('--sale <saleId>', 'of this sale', parseSaleId)
     .addOption(new Option('--state <state>', 'in this state').choices(ORDER_STATES))
     .option('--from <time>', 'ordered at this time or later: ISO 8601, or -2h', parseTime)

@@ -6,7 +6,7 @@ import { createLog } from '../programs/telemetry.js';
 import type { PurchaseTrace } from '../recovery/trace/trace-purchase.js';
 import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import { parseId, parseSaleId } from './options.js';
+import { parseId, parseSaleId, parseUserId } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 import { createTraceBroker } from '../rocketmq/admin/find-messages.js';
 
@@ -36,7 +36,7 @@ export function traceCommand(): Command {
     .description('everything that happened to one purchase, and what comes next')
     .argument('<id>', 'request id (Idempotency-Key), batch id or order id', parseId)
     .option('--sale <saleId>', 'only of this sale', parseSaleId)
-    .option('--user <userId>', 'only of this buyer', parseId)
+    .option('--user <userId>', 'only of this buyer', parseUserId)
     .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
     .option('--json', 'one JSON line per purchase')
     .addHelpText('after', EXAMPLES)

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isId, isSaleId } from './ids.js';
+import { isId, isSaleId, isUserId } from './ids.js';
 import { isMetadata, type Metadata } from './metadata.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
@@ -112,7 +112,7 @@ function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
   for (const [index, item] of raw.entries()) {
     if (!Array.isArray(item) || item.length < 3 || item.length > valuesMax) return `purchase ${index} is not a triple`;
     const [userId, requestId, quantity, metadata] = item as unknown[];
-    if (!isId(userId) || !isId(requestId)) return `purchase ${index} has a bad id`;
+    if (!isUserId(userId) || !isId(requestId)) return `purchase ${index} has a bad id`;
     if (!isQuantity(quantity)) return `purchase ${index} has a bad quantity`;
     if (item.length === 4 && !isMetadata(metadata)) return `purchase ${index} has bad metadata`;
     const purchase: Purchase =

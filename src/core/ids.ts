@@ -1,6 +1,15 @@
 /** What may stand in a Redis key, a log line and a URL without quoting: it can neither break a hash tag nor a path. */
 export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
+/**
+ * Who a token speaks of, in the form that identity providers choose (`auth0|507f`, `a@b.com`, `urn:x:1`): visible ASCII.
+ * No blank: MySQL pads, so that a blank at the end would be the same user.
+ */
+export const USER_ID = /^[!-~]{1,128}$/;
+
+/** Claim `jti`, as identity providers choose it; a longer one can be revoked by its user only. */
+export const TOKEN_ID = USER_ID;
+
 /** Chosen by a payment provider: what providers use, as far as it needs no quoting in a URL and is no `..` in a path. */
 export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;
 
@@ -11,6 +20,8 @@ export const SALE_ID = /^[1-9][0-9]{0,17}$/;
 export const ORDER_ID = /^[1-9][0-9]{0,18}$/;
 
 export const isId = (value: unknown): value is string => typeof value === 'string' && ID.test(value);
+export const isUserId = (value: unknown): value is string => typeof value === 'string' && USER_ID.test(value);
+export const isTokenId = (value: unknown): value is string => typeof value === 'string' && TOKEN_ID.test(value);
 export const isPaymentId = (value: unknown): value is string => typeof value === 'string' && PAYMENT_ID.test(value);
 export const isSaleId = (value: unknown): value is string => typeof value === 'string' && SALE_ID.test(value);
 export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);

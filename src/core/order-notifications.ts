@@ -1,7 +1,7 @@
-import { isId, isOrderId } from './ids.js';
+import { isId, isOrderId, isUserId } from './ids.js';
 import { openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { ORDER_STATES, type FailureReason, type Order, type OrderState } from './order.js';
-import { purchaseKey } from './purchase.js';
+import { purchaseKey, splitPurchaseKey } from './purchase.js';
 
 /** Version of the message body. A reader that does not know it reads the stores instead. */
 const ORDER_NOTIFICATIONS_VERSION = 2;
@@ -38,8 +38,8 @@ export function decodeOrderNotifications(body: string): DecodedOrderNotification
   const notifications: OrderNotification[] = [];
   for (const [index, item] of orders.entries()) {
     const [key, orderId, state = 'pending_payment', reason = null] = Array.isArray(item) ? (item as unknown[]) : [];
-    const [userId, requestId, ...rest] = typeof key === 'string' ? key.split('/') : [];
-    const isKey = isId(userId) && isId(requestId) && rest.length === 0;
+    const { userId, requestId } = splitPurchaseKey(typeof key === 'string' ? key : '');
+    const isKey = isUserId(userId) && isId(requestId);
     if (!isKey || !isOrderId(orderId) || !isState(state) || !isReason(reason)) {
       return bad(`order ${index} is not [user/request, order, state, reason]`);
     }

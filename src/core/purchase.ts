@@ -19,6 +19,12 @@ export interface Purchase {
 export const purchaseKey = (purchase: { readonly userId: string; readonly requestId: string }): string =>
   `${purchase.userId}/${purchase.requestId}`;
 
+/** The user of such a key, and the request: a user id may hold slashes, a request id cannot. */
+export function splitPurchaseKey(key: string): { readonly userId: string; readonly requestId: string } {
+  const slash = key.lastIndexOf('/');
+  return { userId: key.slice(0, Math.max(0, slash)), requestId: key.slice(slash + 1) };
+}
+
 export const isQuantity = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= QUANTITY_MAX;
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ID, ORDER_ID, PAYMENT_ID, SALE_ID } from '../core/ids.js';
+import { ID, ORDER_ID, PAYMENT_ID, SALE_ID, TOKEN_ID, USER_ID } from '../core/ids.js';
 import { METADATA_NAME } from '../core/metadata.js';
 import { must } from '../core/field-errors.js';
 import { SALE_STATES } from '../core/sale.js';
@@ -14,6 +14,9 @@ const matching = (expected: string, pattern: RegExp) => {
 };
 
 export const id = matching('1 to 64 of the characters A-Z a-z 0-9 _ -', ID);
+export const userId = matching('1 to 128 visible ASCII characters', USER_ID);
+/** Claim `jti` of a token. */
+export const tokenId = matching('1 to 128 visible ASCII characters', TOKEN_ID);
 export const saleId = matching('a whole number', SALE_ID);
 export const orderId = matching('a whole number', ORDER_ID);
 export const paymentId = matching('a payment id', PAYMENT_ID);

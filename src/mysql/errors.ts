@@ -159,9 +159,11 @@ export function toMysqlError(cause: unknown): MysqlError {
 const nameOf = (errno: number | undefined, code: string | undefined): string =>
   code === undefined || (errno ?? 0) >= 4000 ? `errno ${errno}` : code;
 
-/** Keeps the names of columns and tables, and replaces every other quoted text. */
+/** Keeps the names of columns and tables, and replaces every other quoted text. The server does not escape quotes in it. */
 const withoutValues = (message: string): string =>
-  message.replace(/(\b(?:column|table|database) )?'[^']*'/gi, (quoted, before) => (before ? quoted : "'…'"));
+  message
+    .replace(/'.*'(?= for column )/s, "'…'")
+    .replace(/(\b(?:column|table|database) )?'.*?'(?=\s|$)/gis, (quoted, before) => (before ? quoted : "'…'"));
 
 /** `… for key 'orders.PRIMARY'` (MySQL 8) or `… for key 'PRIMARY'` (MariaDB). The value before it may hold quotes. */
 function duplicateKey(message: string): string {

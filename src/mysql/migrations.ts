@@ -351,6 +351,25 @@ const ORDERS_ARCHIVE_INDEXES = `ALTER TABLE orders_archive DROP KEY active, DROP
 const ARCHIVE_STATES = `ALTER TABLE sales MODIFY COLUMN retirement
   ENUM('none', 'begun', 'done', 'archiving', 'archived') NOT NULL DEFAULT 'none'`;
 
+/**
+ * The ids of identity providers are longer than ours were. A VARCHAR that stays within 255 bytes grows without a copy of its
+ * table; should a server think otherwise, the statement fails, and stops no writer.
+ */
+const USER_ID = 'VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin';
+const SUBJECT = 'VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin';
+const ONLINE = 'ALGORITHM=INPLACE, LOCK=NONE';
+const WITH_USER_ID = ['orders', 'orders_archive', 'coupons', 'coupons_archive'];
+
+/** Numbered by us, without a gap: whoever reads those after a number must miss none (src/mysql/revocation-repository.ts). */
+const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
+  number INT UNSIGNED NOT NULL PRIMARY KEY,
+  user_id ${USER_ID} NULL,
+  issued_before DATETIME(3) NULL,
+  token_id ${USER_ID} NULL,
+  actor ${NAME} NOT NULL,
+  created_at DATETIME(3) NOT NULL ${NOW}
+) ${TABLE}`;
+
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 async function listIndexes(knex: Knex): Promise<void> {
@@ -405,6 +424,15 @@ async function orderArchive(knex: Knex): Promise<void> {
   await knex.raw(ARCHIVE_STATES);
 }
 
+async function longUserIds(knex: Knex): Promise<void> {
+  for (const table of WITH_USER_ID) {
+    await knex.raw(`ALTER TABLE ${table} MODIFY COLUMN user_id ${USER_ID} NOT NULL, ${ONLINE}`);
+  }
+  await knex.raw(
+    `ALTER TABLE compensation_jobs MODIFY COLUMN user_id ${USER_ID} NULL, MODIFY COLUMN subject ${SUBJECT} NOT NULL, ${ONLINE}`,
+  );
+}
+
 async function parkedBatches(knex: Knex): Promise<void> {
   await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
   await knex.raw(MARK_PARKED_BATCHES);
@@ -448,4 +476,6 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0015-list-indexes', up: listIndexes },
   { name: '0016-order-metadata', up: (knex) => create(knex, ORDER_METADATA) },
   { name: '0017-order-archive', up: orderArchive },
+  { name: '0018-long-user-ids', up: longUserIds },
+  { name: '0019-revocations', up: (knex) => create(knex, REVOCATIONS) },
 ];

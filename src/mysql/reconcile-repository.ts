@@ -1,5 +1,5 @@
 import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
-import { type Purchase, purchaseKey } from '../core/purchase.js';
+import { type Purchase, purchaseKey, splitPurchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
   AgedOrder,
@@ -78,7 +78,7 @@ async function rowsOf(
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));
   const find = async (table: OrderTable, keys: readonly string[]): Promise<AgedOrder[]> => {
-    const users = [...new Set(keys.map((key) => key.slice(0, key.indexOf('/'))))];
+    const users = [...new Set(keys.map((key) => splitPurchaseKey(key).userId))];
     const ofUsers = fromOrders(table).where({ sale_id: saleId }).whereIn('user_id', users);
     const rows = await select(pool, ofUsers.select<AgedRow[]>(...COLUMNS, ageOf('updated_at')));
     return rows.map(agedOf).filter((row) => wanted.has(purchaseKey(row)));

@@ -1,7 +1,7 @@
 import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
-import { purchaseKey } from '../core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
 import { repairNeedOf } from '../core/sale-repair.js';
 import type { Sale } from '../core/sale.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
@@ -154,17 +154,12 @@ async function hasMoreThanRows(sale: Sale, { store, repository }: RetirePorts): 
       const keys = [...new Set(page.map(([key]) => key))];
       for (let start = 0; start < keys.length; start += REQUESTS_PER_READ) {
         const some = keys.slice(start, start + REQUESTS_PER_READ);
-        const rows = new Set((await repository.rowsOf(sale.saleId, some.map(requestOf))).map(purchaseKey));
+        const rows = new Set((await repository.rowsOf(sale.saleId, some.map(splitPurchaseKey))).map(purchaseKey));
         if (some.some((key) => !rows.has(key))) return true;
       }
     }
   }
   return false;
-}
-
-function requestOf(key: string): { readonly userId: string; readonly requestId: string } {
-  const slash = key.indexOf('/');
-  return { userId: key.slice(0, slash), requestId: key.slice(slash + 1) };
 }
 
 export interface ForgetPorts {

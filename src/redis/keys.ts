@@ -2,7 +2,8 @@ import type { BucketRef } from '../core/bucket.js';
 
 /**
  * Every key name of the product. The keys of a bucket share one hash tag, so that a script finds them in one slot;
- * ids are checked before they get here (src/core/ids.ts), so none can break a tag.
+ * ids are checked before they get here (src/core/ids.ts), so none can break a tag. User ids, which may hold anything visible,
+ * are fields and members only, never part of a key.
  */
 export interface BucketKeys {
   readonly stock: string;

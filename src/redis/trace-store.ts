@@ -1,6 +1,6 @@
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry, type RequestEntry } from '../core/outcome.js';
-import { purchaseKey } from '../core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../core/purchase.js';
 import type { TraceStore } from '../core/ports/trace-sources.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { bucketKeys } from './keys.js';
@@ -12,9 +12,9 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
   return {
     async buyersOf(ref, requestId, max): Promise<string[]> {
       const found = new Set<string>(); // a scan may give a field twice
-      // An id has no character that a pattern would read as more than itself.
+      // A request id has no character that a pattern would read as more than itself.
       for await (const [key] of scanHash(redis, bucketKeys(ref).requests, `*/${requestId}`)) {
-        found.add(key.slice(0, key.indexOf('/')));
+        found.add(splitPurchaseKey(key).userId);
         if (found.size >= max) break;
       }
       return [...found];

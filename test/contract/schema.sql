@@ -16,10 +16,10 @@ CREATE TABLE audit_log (
 CREATE TABLE compensation_jobs (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   kind varchar(32) COLLATE ascii_bin NOT NULL
-  subject varchar(160) COLLATE ascii_bin NOT NULL
+  subject varchar(255) COLLATE ascii_bin NOT NULL
   sale_id bigint unsigned NOT NULL
   batch_id varchar(64) COLLATE ascii_bin
-  user_id varchar(64) COLLATE ascii_bin
+  user_id varchar(128) COLLATE ascii_bin
   request_id varchar(64) COLLATE ascii_bin
   detail varchar(1000) COLLATE utf8mb4_bin NOT NULL
   state enum('pending','compensated','failed_final') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
@@ -38,7 +38,7 @@ CREATE TABLE compensation_jobs (
 CREATE TABLE coupons (
   order_id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
-  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   KEY buyer (user_id)
   PRIMARY KEY (order_id)
@@ -47,7 +47,7 @@ CREATE TABLE coupons (
 CREATE TABLE coupons_archive (
   order_id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
-  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   KEY buyer (user_id)
   PRIMARY KEY (order_id)
@@ -91,7 +91,7 @@ CREATE TABLE entry_rules (
 CREATE TABLE orders (
   id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
-  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
   request_id varchar(64) COLLATE ascii_bin NOT NULL
   batch_id varchar(64) COLLATE ascii_bin NOT NULL
   quantity smallint unsigned NOT NULL
@@ -114,7 +114,7 @@ CREATE TABLE orders (
 CREATE TABLE orders_archive (
   id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL
-  user_id varchar(64) COLLATE ascii_bin NOT NULL
+  user_id varchar(128) COLLATE ascii_bin NOT NULL
   request_id varchar(64) COLLATE ascii_bin NOT NULL
   batch_id varchar(64) COLLATE ascii_bin NOT NULL
   quantity smallint unsigned NOT NULL
@@ -231,6 +231,16 @@ CREATE TABLE refunds (
   KEY order_id (order_id)
   PRIMARY KEY (payment_id)
   KEY state (state,created_at)
+);
+
+CREATE TABLE revocations (
+  number int unsigned NOT NULL
+  user_id varchar(128) COLLATE ascii_bin
+  issued_before datetime(3)
+  token_id varchar(128) COLLATE ascii_bin
+  actor varchar(128) COLLATE utf8mb4_bin NOT NULL
+  created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
+  PRIMARY KEY (number)
 );
 
 CREATE TABLE sales (

@@ -62,7 +62,10 @@ export class Seals {
   /** Null: there is no such key. */
   #mac(keyId: string, { kind, saleId, userId }: SealOf, shown: string): string | null {
     const key = this.#keys.get(keyId);
-    // Ids hold no dot, so the parts cannot be moved about.
-    return key === undefined ? null : hmacSha256(key, `${kind}.${saleId}.${userId}.${shown}`);
+    // No part holds a dot, so none can be moved about.
+    return key === undefined ? null : hmacSha256(key, `${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
   }
 }
+
+/** A user id may hold dots. Ids without dot and percent sign stay what they are, and so do the seals over them. */
+const withoutDots = (userId: string): string => userId.replace(/[%.]/g, (sign) => (sign === '.' ? '%2E' : '%25'));

@@ -4,7 +4,7 @@ import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
 import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { given, id, isoTimeOrNull, saleId, text, time } from '../schemas.js';
+import { given, id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
 
 /** The whole life of a purchase, by its request id, batch id or order id. */
 export const tracePurchase = defineRoute({
@@ -15,10 +15,10 @@ export const tracePurchase = defineRoute({
   summary:
     'The whole life of a purchase, by its request id, batch id or order id. An id that several buyers used gives all' +
     ' of them; `more`: not all are shown.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   params: z.object({ id }),
-  query: z.strictObject({ saleId: saleId.optional(), userId: id.optional() }),
+  query: z.strictObject({ saleId: saleId.optional(), userId: userId.optional() }),
   answers: {
     200: {
       description: 'found',
@@ -26,7 +26,7 @@ export const tracePurchase = defineRoute({
         purchases: z.array(
           z
             .object({
-              userId: id,
+              userId,
               saleId: text,
               requestId: id,
               state: z.enum(STANDINGS),

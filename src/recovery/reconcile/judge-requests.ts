@@ -1,5 +1,5 @@
 import { batchOfEntry, type RequestEntry } from '../../core/outcome.js';
-import { purchaseKey } from '../../core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
 import type { AgedOrder, ReconcileRepository } from '../../core/ports/reconcile-repository.js';
 import type { PendingAge, ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { BucketRef } from '../../core/bucket.js';
@@ -61,7 +61,7 @@ export class RequestJudge {
     this.#notes.seen.requests += page.length;
     const rows = await this.#ports.repository.rowsOf(
       ref.saleId,
-      page.map(([key]) => purchaseOf(key)),
+      page.map(([key]) => splitPurchaseKey(key)),
     );
     const byKey = new Map(rows.map((row) => [purchaseKey(row), row]));
     const candidates = page.map(([key, entry]) => candidateOf(key, entry, byKey.get(key)));
@@ -128,7 +128,7 @@ export class RequestJudge {
     const batch = batchId === '' ? null : await store.batch(ref, batchId);
     const parked = batchId !== '' && (await repository.parkedBatches([batchId])).has(batchId);
     const entry = await read();
-    const [row] = await repository.rowsOf(ref.saleId, [purchaseOf(key)]);
+    const [row] = await repository.rowsOf(ref.saleId, [splitPurchaseKey(key)]);
     const kind = compareRequest(entry, row);
     if (kind === 'match' || kind !== compareRequest(await read(), row)) return;
     if (kind === 'leak' || (kind === 'order_lost' && batchId !== '')) {
@@ -140,7 +140,7 @@ export class RequestJudge {
     this.#notes.found({
       kind,
       saleId: this.#saleId,
-      ...purchaseOf(key),
+      ...splitPurchaseKey(key),
       batchId: (entry && batchOfEntry(entry)) ?? row?.batchId ?? null,
       quantity: entry?.quantity ?? row?.quantity ?? 0,
     });
@@ -181,9 +181,3 @@ function candidateOf(key: string, entry: RequestEntry | null, row: AgedOrder | u
 /** The batch that decides about a request without a row; an empty string where the row decides. */
 const batchOf = ({ entry, row }: Candidate): string =>
   row === undefined && entry !== null ? (batchOfEntry(entry) ?? '') : '';
-
-/** Neither id can hold a slash. */
-function purchaseOf(key: string): { readonly userId: string; readonly requestId: string } {
-  const at = key.indexOf('/');
-  return { userId: key.slice(0, at), requestId: key.slice(at + 1) };
-}

@@ -1,6 +1,6 @@
 import type { Batch } from '../../core/batch.js';
 import { isLive } from '../../core/order.js';
-import { purchaseKey } from '../../core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../../core/purchase.js';
 import { type Sale } from '../../core/sale.js';
 import { homeBucket, unitsOfBucket } from '../../core/bucket.js';
 import type { AgedOrder } from '../../core/ports/reconcile-repository.js';
@@ -86,7 +86,7 @@ export class RebuiltRequests {
 
   #keep(key: string, entry: StoredRequest[1]): void {
     if (entry.state === 'released' || this.#placed.has(key)) return;
-    const userId = key.slice(0, key.indexOf('/'));
+    const { userId } = splitPurchaseKey(key);
     const units = (this.#unitsOfBuyers.get(userId) ?? 0) + entry.quantity;
     const fits = entry.quantity <= this.#left && units <= this.#sale.limitPerBuyer;
     if (!fits && entry.state === 'held') return;

@@ -1,3 +1,4 @@
+import { splitPurchaseKey } from '../../../src/core/purchase.js';
 import { formatRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
 import type { StoredSaleState } from '../../../src/core/sale.js';
 import type { BucketTransfers } from '../../../src/core/bucket.js';
@@ -81,7 +82,7 @@ export class MemoryBucket {
     const units = new Map<string, number>();
     for (const [key, entry] of this.requests) {
       if (entry.state === 'released') continue;
-      const [userId = ''] = key.split('/');
+      const { userId } = splitPurchaseKey(key);
       units.set(userId, (units.get(userId) ?? 0) + entry.quantity);
     }
     return units;

@@ -21,13 +21,19 @@ describe('order-notifications', () => {
     expect(decodeOrderNotifications(encodeOrderNotifications([ordered]))).to.deep.include({ notifications: [ordered] });
   });
 
+  it('a user id may hold slashes: the request is what follows the last one', () => {
+    const hostile = { ...PAID, userId: 'a/b/{7:0}' };
+    expect(decodeOrderNotifications(encodeOrderNotifications([hostile]))).to.deep.include({ notifications: [hostile] });
+  });
+
   for (const [what, body, outcome] of [
     ['no JSON', '{', 'undecodable'],
     ['another version', '{"v":1,"orders":[]}', 'unknown_version'],
     ['no list', '{"v":2,"orders":{}}', 'undecodable'],
     ['an order that is no list', '{"v":2,"orders":[7]}', 'undecodable'],
     ['a key without a request', '{"v":2,"orders":[["a","1","paid"]]}', 'undecodable'],
-    ['a key of three parts', '{"v":2,"orders":[["a/b/k1","1","paid"]]}', 'undecodable'],
+    ['a key without a user', '{"v":2,"orders":[["/k1","1","paid"]]}', 'undecodable'],
+    ['a user with a blank', '{"v":2,"orders":[["a b/k1","1","paid"]]}', 'undecodable'],
     ['a key that is no text', '{"v":2,"orders":[[7,"1","paid"]]}', 'undecodable'],
     ['an unknown state', '{"v":2,"orders":[["a/k1","1","lost"]]}', 'undecodable'],
     ['an order id that is none', '{"v":2,"orders":[["a/k1",1,"paid"]]}', 'undecodable'],

@@ -1,16 +1,17 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { assert, assertNever, Bug, OperationalError } from '../../../src/core/errors.js';
-import { isId, isOrderId, isPaymentId, isSaleId } from '../../../src/core/ids.js';
+import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../../src/core/ids.js';
 import { isLive, ORDER_STATES, ORDER_TRANSITIONS } from '../../../src/core/order.js';
 import { composeOrderId, ORDER_ID_EPOCH_MS } from '../../../src/core/order-id.js';
 import { explainOrderId } from '../../helpers/explain-order-id.js';
 import { formatRequestEntry, parseRequestEntry, type RequestEntry } from '../../../src/core/outcome.js';
-import { isQuantity, purchaseKey } from '../../../src/core/purchase.js';
+import { isQuantity, purchaseKey, splitPurchaseKey } from '../../../src/core/purchase.js';
 import { SALE_STATES, SALE_TRANSITIONS } from '../../../src/core/sale.js';
 import { hash32, homeBucket } from '../../../src/core/bucket.js';
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
+const userId = fc.oneof(fc.stringMatching(/^[!-~]{1,128}$/), fc.stringMatching(/^[a\/]{1,4}$/));
 
 describe('ids', () => {
   it('an id can break neither a key, nor a path, nor a log line [S6]', () => {
@@ -34,6 +35,14 @@ describe('ids', () => {
       'a\n',
     ];
     for (const bad of [...odd, 7, null, undefined, ['a'], {}]) expect(isId(bad), JSON.stringify(bad)).to.equal(false);
+  });
+
+  it('a user id is what identity providers choose, without a blank, which MySQL would not see at its end [S6]', () => {
+    const good = ['auth0|507f1f77bcf86cd799439011', 'a@b.com', 'urn:x:1', 'CN=a,O=b', '{7:0}', "o'x", '/', 'x'.repeat(128)];
+    for (const one of good) expect(isUserId(one), one).to.equal(true);
+    for (const bad of ['', ' a', 'a ', 'a b', 'a\n', 'a\0', '\u007f', 'ä', '\u202ea', 'x'.repeat(129), 7, null, ['a']]) {
+      expect(isUserId(bad), JSON.stringify(bad)).to.equal(false);
+    }
   });
 
   it('a payment id may look as providers make them, and still fits a column and a path [S6]', () => {
@@ -65,17 +74,19 @@ describe('purchase', () => {
     }
   });
 
-  it('two purchases have one key only if buyer and request are the same', () => {
+  it('two purchases have one key only if buyer and request are the same, and both can be read from it', () => {
     fc.assert(
-      fc.property(id, id, id, id, (userId, requestId, otherUser, otherRequest) => {
+      fc.property(userId, id, userId, id, (userId, requestId, otherUser, otherRequest) => {
         const same = userId === otherUser && requestId === otherRequest;
         const keys = [
           { userId, requestId },
           { userId: otherUser, requestId: otherRequest },
         ].map(purchaseKey);
         expect(keys[0] === keys[1]).to.equal(same);
+        expect(splitPurchaseKey(String(keys[0]))).to.deep.equal({ userId, requestId });
       }),
     );
+    expect(purchaseKey({ userId: 'a/b', requestId: 'c' })).not.to.equal(purchaseKey({ userId: 'a', requestId: 'b-c' }));
     expect(purchaseKey({ userId: 'a-b', requestId: 'c' })).not.to.equal(purchaseKey({ userId: 'a', requestId: 'b-c' }));
   });
 });
