@@ -33,6 +33,17 @@ export class Admission {
     return this.#ask(0, (layer) => layer.buyer(caller, userId));
   }
 
+  /** Of an operator, after the token was checked. No limit may lock them out of a system in trouble; the deny list does. */
+  operator(userId: string): Refused | null {
+    for (const layer of this.#layers) {
+      const { mode } = layer;
+      if (mode === 'off' || layer.operator === undefined) continue;
+      const refused = this.#count(layer, mode, layer.operator(userId));
+      if (refused !== null) return refused;
+    }
+    return null;
+  }
+
   #ask(from: number, question: (layer: Layer) => Verdict): Verdict {
     for (let i = from; i < this.#layers.length; i++) {
       const layer = this.#layers[i] as Layer;

@@ -5,7 +5,7 @@ import { isSaleId } from '../core/ids.js';
 export const mode = z.enum(['off', 'dry_run', 'on']);
 export type Mode = z.infer<typeof mode>;
 
-/** What buyers ask for, as the rules name it. No layer refuses admins, probes or webhooks, so those have no endpoint. */
+/** What buyers ask for, as the rules name it. Operators, probes and webhooks have no endpoint. */
 export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
@@ -45,6 +45,8 @@ export interface Layer {
   anonymous(caller: Caller): Verdict;
   /** The token is valid and names this user. */
   buyer(caller: Caller, userId: string): Verdict;
+  /** The same for an operator. Left out: the layer is for buyers only. */
+  operator?(userId: string): Refused | null;
 }
 
 /** More sales than ever sell at once; the list is read from its start for every request. */

@@ -36,7 +36,7 @@ export function auditCommand(): Command {
     .command('list')
     .description('one line per action, newest first')
     .option('--subject <kind:id>', 'what it was done to, such as sale:7')
-    .option('--actor <name>', 'who did it: the user id of an admin, or an account of this machine')
+    .option('--actor <name>', 'who did it, as the log shows them: a user id, an account, or `name (account)`')
     .option('--action <action>', 'such as sale.opened')
     .option('--since <time>', 'done at this time or later: ISO 8601, or -2h for two hours ago', parseTime)
     .option(

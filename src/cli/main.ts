@@ -1,5 +1,6 @@
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { readFileSync } from 'node:fs';
+import { nameOperator, parseUserId } from './options.js';
 import { runCommandLine } from './run-command-line.js';
 
 /** Loaded when they are named: each brings libraries that take longer to load than most commands take to run. */
@@ -19,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   audit: async () => (await import('./audit.js')).auditCommand(),
   trace: async () => (await import('./trace.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
+  revocations: async () => (await import('./revocations.js')).revocationsCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),
 };
 
@@ -30,6 +32,15 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 const seckill = new Command('seckill')
   .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
   .version(version)
+  .addOption(
+    new Option('--as <name>', 'your name in the audit log, beside the account of this machine')
+      .env('SECKILL_ACTOR')
+      .argParser(parseUserId),
+  )
+  .hook('preAction', (program) => {
+    const { as: name } = program.opts<{ as?: string }>();
+    if (name !== undefined) nameOperator(name);
+  })
   .addHelpText(
     'after',
     `

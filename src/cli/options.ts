@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { InvalidArgumentError } from 'commander';
-import { isId, isSaleId } from '../core/ids.js';
+import { isId, isSaleId, isUserId } from '../core/ids.js';
 
 // Parsers of options and arguments; each says what it takes when it refuses.
 
@@ -49,8 +49,31 @@ export const parseRowNumber =
     return text;
   };
 
-/** Who is at the keyboard, for the audit log. */
-export function operatorName(): string {
+export function parseUserId(text: string): string {
+  if (!isUserId(text)) throw new InvalidArgumentError('must be 1 to 128 visible ASCII characters, without a blank.');
+  return text;
+}
+
+/** Set by `--as` or SECKILL_ACTOR. */
+let named: string | null = null;
+
+/** Names the operator for the audit log, for this run. */
+export function nameOperator(name: string): void {
+  named = name;
+}
+
+/**
+ * Who acts, for the audit log: who was named, or who signed in before they became another account (sudo), with the account
+ * itself in brackets, since a name can be claimed by whoever has that account; otherwise the account. A blank stands in no
+ * user id, so nobody who comes over HTTP is taken for one of these.
+ */
+export function operatorName(env: NodeJS.ProcessEnv = process.env): string {
+  const account = accountName();
+  const who = named ?? (isUserId(env.SUDO_USER) ? env.SUDO_USER : account);
+  return who === account ? account : `${who} (${account})`;
+}
+
+function accountName(): string {
   try {
     return userInfo().username;
   } catch {

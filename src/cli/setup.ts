@@ -1,13 +1,17 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { randomUUID } from 'node:crypto';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
+import type { Section } from '../core/config/schema.js';
+import { readKeyList } from '../core/hmac.js';
 import { isId } from '../core/ids.js';
-import { signToken } from '../http/token.js';
+import { ROLES, type Role } from '../core/roles.js';
+import { createTokenSigner } from '../http/token.js';
 import { migrate } from '../mysql/migrate.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
-import { parseId, parseWhole } from './options.js';
+import { parseUserId, parseWhole } from './options.js';
 import { print } from './print.js';
 
 // What is done once, before the programs start: schema, topics, and a token to try them with.
@@ -85,26 +89,52 @@ function parseGroup(text: string): string {
 const TOKEN_EXAMPLES = `
 Examples:
   seckill token --user alice                       a buyer
-  seckill token --user root --roles admin          an operator, who may use /admin/v1
+  seckill token --user root --role operator        who may run sales, and not change what they offer
+  seckill token --user alice --roles queue-p0      a buyer whom waiting rooms let in first
   curl -H "Authorization: Bearer $(seckill token --user alice)" http://127.0.0.1:8080/v1/orders/42
 
-For trials and scripts: with JWT_SECRET a token for any user can be made. Not for JWT_ALGORITHM=RS256, which has only a public key.
+For trials and scripts: whoever has JWT_SECRET (HS256), or JWT_KEYS, of which the first one signs, can make a token for any
+user. Each has an id (\`jti\`), by which it can be revoked. Identity providers sign theirs themselves.
 Exit codes: 0 printed, 2 used wrongly.`;
+
+interface TokenFlags {
+  readonly user: string;
+  readonly role?: Role;
+  readonly roles?: readonly string[];
+  readonly ttlHours: number;
+}
+
+const HOUR_MS = 3_600_000;
 
 export function tokenCommand(): Command {
   return new Command('token')
-    .description('print a bearer token for a buyer or an operator, signed with JWT_SECRET (HS256)')
-    .requiredOption('--user <id>', 'user id: letters, digits, _ and -, up to 64', parseId)
-    .option('--roles <list>', 'roles, separated by commas; admin may use /admin/v1', parseRoles)
-    .option('--ttl-hours <hours>', 'hours until it expires, 1 to 8760', parseWhole(1, 8760), 24)
+    .description('print a bearer token for a buyer or an operator, signed with JWT_SECRET or JWT_KEYS (HS256)')
+    .requiredOption('--user <id>', 'user id: 1 to 128 visible ASCII characters', parseUserId)
+    .addOption(new Option('--role <role>', 'what an operator may do; each includes those before it').choices(ROLES))
+    .option('--roles <list>', 'names of roles, separated by commas', parseRoles)
+    .option('--ttl-hours <hours>', 'hours until it expires, 1 to 8760; at most JWT_LIFE_MAX_MS', parseWhole(1, 8760), 24)
     .addHelpText('after', TOKEN_EXAMPLES)
-    .action(({ user, roles = [], ttlHours }: { user: string; roles?: string[]; ttlHours: number }) => {
+    .action(({ user, role, roles = [], ttlHours }: TokenFlags) => {
       const { auth } = loadConfig(['auth'], process.env);
-      if (auth.algorithm !== 'HS256') {
-        throw new UsageError('JWT_ALGORITHM is RS256: only the holder of the private key can sign a token.');
+      const ttlMs = ttlHours * HOUR_MS;
+      if (ttlMs > auth.lifeMaxMs) {
+        const hours = Math.floor(auth.lifeMaxMs / HOUR_MS);
+        throw new UsageError(`the api refuses a token of ${ttlHours} hours: JWT_LIFE_MAX_MS allows ${hours}.`);
       }
-      print(signToken({ userId: user, roles, ttlMs: ttlHours * 3_600_000 }, auth.key));
+      const all = role === undefined ? roles : [role, ...roles];
+      print(signerOf(auth)({ userId: user, roles: all, ttlMs, tokenId: randomUUID() }));
     });
+}
+
+/** The key that the api takes for tokens of this kind. */
+function signerOf({ algorithm, key, keys, issuer, audience }: Section<'auth'>): ReturnType<typeof createTokenSigner> {
+  const names = { ...(issuer === '' ? {} : { issuer }), ...(audience === '' ? {} : { audience }) };
+  const [first] = readKeyList(keys);
+  if (first !== undefined) return createTokenSigner(first[1], { keyId: first[0], ...names });
+  if (algorithm === 'HS256' && key !== '') return createTokenSigner(key, names);
+  throw new UsageError(
+    `${key === '' ? 'JWT_SECRET is not set' : `JWT_ALGORITHM is ${algorithm}`}: only the holder of the private key can sign a token.`,
+  );
 }
 
 function parseRoles(text: string): string[] {

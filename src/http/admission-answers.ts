@@ -1,11 +1,13 @@
 import type { AdmissionCode, Refused } from '../admission/layer.js';
+import type { Role } from '../core/roles.js';
 import { PreparedProblem, problem, type Answer } from './answer.js';
 import type { Denial } from './auth.js';
 import { unavailableDetail } from './problem.js';
 
 /**
- * What the pipeline answers a request that it does not let through. Details say what is needed, not what was wrong with
- * what was shown: that would tell an attacker what to change.
+ * What the pipeline answers a request that it does not let through. Of signatures, passes and purchase tokens, details say
+ * what is needed, not what was wrong with what was shown: that would tell an attacker what to change. Of a token of an
+ * identity provider they do: whoever sets one up must know, and who forges one learns nothing from it.
  */
 
 const PREPARED: Readonly<Record<AdmissionCode, PreparedProblem<AdmissionCode>>> = {
@@ -35,18 +37,38 @@ export const NO_TOKEN = new PreparedProblem('purchase_token_needed', {
 /** Redis knows whether a nonce or a token was used before, and does not answer. */
 export const CANNOT_CHECK = new PreparedProblem('unavailable', { detail: unavailableDetail('redis') });
 
-const TOKEN_DETAILS: Readonly<Record<Denial, string | undefined>> = {
-  missing: undefined,
-  invalid: 'The token is not valid here.',
+/** What is wrong with a token, as `WWW-Authenticate` says it too: ASCII without quotes. */
+const DENIALS: Readonly<Record<Exclude<Denial, 'missing' | 'keys_unavailable'>, string>> = {
+  malformed: 'It is no JWT that is understood here.',
+  too_long: 'The token is too long.',
+  unknown_key: 'No key is known here that could have signed the token.',
+  bad_signature: 'The signature of the token is wrong.',
+  wrong_issuer: 'Tokens of this issuer are not accepted here.',
+  wrong_audience: 'The token is for another audience.',
+  bad_subject: 'The subject of the token must be 1 to 128 visible ASCII characters.',
+  bad_roles: 'The roles of the token are not a list of texts.',
+  no_expiry: 'The token does not say when it expires.',
   expired: 'The token has expired.',
+  not_yet_valid: 'The token is not valid yet.',
+  lives_too_long: 'The token is good for longer than is allowed here.',
+  revoked: 'The token was revoked.',
 };
 
-/** A 401 with the challenge of RFC 6750, which names an error only when a token was sent. */
-export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized'> {
-  const detail = TOKEN_DETAILS[denial];
-  const challenge = denial === 'missing' ? 'Bearer' : 'Bearer error="invalid_token"';
-  return problem('unauthorized', detail === undefined ? { requestId } : { requestId, detail }, [
-    'WWW-Authenticate',
-    challenge,
-  ]);
+/**
+ * A 401 with the challenge of RFC 6750, which names an error only when a token was sent. 503 where the keys of its issuer
+ * could never be read: the token may be good, and to sign in again would not help.
+ */
+export function unauthorizedAnswer(denial: Denial, requestId: string | null): Answer<'unauthorized' | 'unavailable'> {
+  if (denial === 'missing') return problem('unauthorized', { requestId }, ['WWW-Authenticate', 'Bearer']);
+  if (denial === 'keys_unavailable') return NO_KEYS.answer(requestId);
+  const detail = DENIALS[denial];
+  const challenge = `Bearer error="invalid_token", error_description="${denial}: ${detail}"`;
+  return problem('unauthorized', { requestId, detail }, ['WWW-Authenticate', challenge]);
 }
+
+const NO_KEYS = new PreparedProblem('unavailable', {
+  detail: 'The keys of the identity provider cannot be read, so no token of it can be checked. Try again.',
+});
+
+export const roleNeededAnswer = (role: Role, requestId: string | null): Answer<'role_needed'> =>
+  problem('role_needed', { requestId, detail: `This needs the role ${role}, or one that includes it.` });

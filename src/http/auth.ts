@@ -1,70 +1,115 @@
-import { createVerifier } from 'fast-jwt';
 import { LRUCache } from 'lru-cache';
-import { isId } from '../core/ids.js';
-import { hmacKey, hmacSha256, sameText } from '../core/hmac.js';
-import { assertStrongSecret } from './token.js';
+import { isUserId } from '../core/ids.js';
+import { KeyFinder, TOKEN_LENGTH_MAX, type Claims, type IssuerKeys, type NoKey, type OwnKeys, type TokenTerms } from './token-keys.js';
 
 /** The caller, as the token names them. */
-interface Principal {
+export interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
 }
 
-/** Why a token names no caller. */
-export type Denial = 'missing' | 'invalid' | 'expired';
+/**
+ * Why a token names no caller. `keys_unavailable`: the keys of its issuer were never read, so nothing is known about it;
+ * each other word is about the token.
+ */
+export type Denial =
+  | NoKey
+  | 'missing'
+  | 'too_long'
+  | 'bad_signature'
+  | 'wrong_audience'
+  | 'bad_subject'
+  | 'bad_roles'
+  | 'no_expiry'
+  | 'expired'
+  | 'not_yet_valid'
+  | 'lives_too_long'
+  | 'revoked'
+  | 'keys_unavailable';
 
 export interface Authenticator {
-  /** Reads the value of the Authorization header. Synchronous, never throws. */
-  authenticate(authorization: string | undefined): Principal | Denial;
+  /**
+   * Reads the value of the Authorization header. Never throws. There is something to wait for only where an issuer must be
+   * asked for a key that is not known yet.
+   */
+  authenticate(authorization: string | undefined): Principal | Denial | Promise<Principal | Denial>;
 }
 
-/** The algorithm is chosen by us and never by the token. */
-export type TokenKey =
-  | { readonly algorithm: 'HS256'; /** At least 32 bytes. */ readonly secret: string }
-  | { readonly algorithm: 'RS256'; /** PEM, SPKI. */ readonly publicKey: string };
+/** What a revocation is found by. */
+export interface RevocableToken {
+  readonly userId: string;
+  /** Claim `jti`; null: it has none. */
+  readonly tokenId: string | null;
+  /** Claim `iat`, Unix ms; null: it has none. */
+  readonly issuedAtMs: number | null;
+}
 
 export interface AuthOptions {
   /** Verified tokens kept in memory; 0 keeps none. */
   readonly cacheMax: number;
+  /** From `iat`, or from now where a token has none, to `exp`, in ms. */
+  readonly lifeMaxMs: number;
+  /** How far the clock of an issuer may be from ours, in ms. */
+  readonly toleranceMs: number;
+  readonly isRevoked: (token: RevocableToken) => boolean;
   /** Unix time in ms. */
   readonly nowMs?: () => number;
 }
 
-/** Longer than any token with a handful of roles, RS256 included; bounds what the cache can hold. */
-const TOKEN_LENGTH_MAX = 4096;
-
-/** The header that nearly every HS256 issuer writes, ours included. */
-const USUAL_HS256_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url');
-
-type Claims = Record<string, unknown>;
-interface Verified {
+interface Verified extends RevocableToken {
   readonly caller: Principal;
-  readonly expiresAtMs: number;
+  /** With the tolerance. */
+  readonly goodUntilMs: number;
 }
 
 /**
  * Reads bearer tokens. Only good tokens are remembered, and never beyond their `exp`: a flood of forged ones must not
  * push out those of honest buyers.
- * @throws RangeError when the HS256 secret is too short; TypeError of fast-jwt when the key is no RS256 public key
  */
-export function createAuthenticator(key: TokenKey, options: AuthOptions): Authenticator {
-  const read = key.algorithm === 'HS256' ? hs256Reader(key.secret) : anyReader(key.publicKey, 'RS256');
+export function createAuthenticator(
+  keys: { readonly own: OwnKeys; readonly issuers: readonly IssuerKeys[] },
+  options: AuthOptions,
+): Authenticator {
+  const finder = new KeyFinder(keys.own, keys.issuers);
   const nowMs = options.nowMs ?? Date.now;
   const known = options.cacheMax > 0 ? new VerifiedTokens(options.cacheMax) : null;
+  for (const issuer of keys.issuers) issuer.onChange(() => known?.clear()); // a key that was withdrawn has signed some
+
+  const verify = (token: string): Principal | Denial | IssuerKeys => {
+    const found = finder.find(token);
+    if (typeof found === 'string' || 'refresh' in found) return found;
+    for (const key of found) {
+      const claims = key.read(token);
+      if (claims === null) continue;
+      const verified = verifiedOf(claims, key.terms, options, nowMs());
+      if (typeof verified === 'string') return verified;
+      if (options.isRevoked(verified)) return 'revoked';
+      known?.keep(token, verified);
+      return verified.caller;
+    }
+    return 'bad_signature';
+  };
+  const withoutKey = ({ isKnown }: IssuerKeys): Denial => (isKnown ? 'unknown_key' : 'keys_unavailable');
+  const verifyAfter = async (refreshed: Promise<void>, token: string): Promise<Principal | Denial> => {
+    await refreshed;
+    const verdict = verify(token);
+    return typeof verdict === 'object' && 'refresh' in verdict ? withoutKey(verdict) : verdict;
+  };
 
   return {
     authenticate(authorization) {
       const token = bearerOf(authorization);
       if (token === null) return 'missing';
-      if (token.length > TOKEN_LENGTH_MAX) return 'invalid';
-      const now = nowMs();
+      if (token.length > TOKEN_LENGTH_MAX) return 'too_long';
       const hit = known?.get(token);
-      if (hit) return hit.expiresAtMs > now ? hit.caller : 'expired';
-      const claims = read(token);
-      const verified = claims === null ? 'invalid' : principalOf(claims, now);
-      if (typeof verified === 'string') return verified;
-      known?.keep(token, verified);
-      return verified.caller;
+      if (hit) {
+        if (hit.goodUntilMs <= nowMs()) return 'expired';
+        return options.isRevoked(hit) ? 'revoked' : hit.caller;
+      }
+      const verdict = verify(token);
+      if (typeof verdict === 'string' || !('refresh' in verdict)) return verdict;
+      const refreshed = verdict.refresh();
+      return refreshed === null ? withoutKey(verdict) : verifyAfter(refreshed, token);
     },
   };
 }
@@ -92,6 +137,10 @@ class VerifiedTokens {
     if (this.#marks[hash & 0xffff] === hash >>> 16) this.#tokens.set(token, verified);
     this.#marks[hash & 0xffff] = hash >>> 16;
   }
+
+  clear(): void {
+    this.#tokens.clear();
+  }
 }
 
 /** 32 bits from the end of the signature, which is as good as random. */
@@ -108,65 +157,33 @@ function bearerOf(authorization: string | undefined): string | null {
 }
 
 /** A token without `exp` is good for ever once it leaks, so it is no token here. */
-function principalOf(claims: Claims, nowMs: number): Verified | Denial {
-  const { sub, exp, nbf, roles } = claims;
-  if (!isId(sub) || typeof exp !== 'number') return 'invalid';
-  if (nowMs >= exp * 1000) return 'expired';
-  if (nbf !== undefined && !(typeof nbf === 'number' && nowMs >= nbf * 1000)) return 'invalid';
-  if (roles !== undefined && !isRoles(roles)) return 'invalid';
-  return { caller: { userId: sub, roles: roles ?? [] }, expiresAtMs: exp * 1000 };
+function verifiedOf(
+  claims: Claims,
+  terms: TokenTerms,
+  { lifeMaxMs, toleranceMs }: Pick<AuthOptions, 'lifeMaxMs' | 'toleranceMs'>,
+  nowMs: number,
+): Verified | Denial {
+  const { iss, aud, sub, exp, nbf, iat, jti } = claims;
+  if (terms.issuer !== null && iss !== terms.issuer) return 'wrong_issuer';
+  if (terms.audiences !== null && !isFor(aud, terms.audiences)) return 'wrong_audience';
+  if (!isUserId(sub)) return 'bad_subject';
+  const userId = terms.subjectPrefix + sub;
+  if (!isUserId(userId)) return 'bad_subject'; // too long with its prefix
+  if (typeof exp !== 'number') return 'no_expiry';
+  const goodUntilMs = exp * 1000 + toleranceMs;
+  if (nowMs >= goodUntilMs) return 'expired';
+  if (!hasCome(nbf, nowMs + toleranceMs) || !hasCome(iat, nowMs + toleranceMs)) return 'not_yet_valid';
+  const issuedAtMs = typeof iat === 'number' ? iat * 1000 : null;
+  if (exp * 1000 - (issuedAtMs ?? nowMs) > lifeMaxMs) return 'lives_too_long';
+  const roles = terms.rolesOf(claims);
+  if (roles === null) return 'bad_roles';
+  const tokenId = typeof jti === 'string' ? jti : null;
+  return { caller: { userId, roles }, goodUntilMs, userId, tokenId, issuedAtMs };
 }
 
-const isRoles = (value: unknown): value is string[] =>
-  Array.isArray(value) && value.length <= 32 && value.every((role) => typeof role === 'string');
+const isFor = (aud: unknown, audiences: readonly string[]): boolean =>
+  Array.isArray(aud) ? aud.some((one) => audiences.includes(one as string)) : audiences.includes(aud as string);
 
-/** fast-jwt for every token; times are checked by us, on our clock. Keys are never looked up, so `kid` is only read. */
-function anyReader(key: string, algorithm: 'HS256' | 'RS256'): (token: string) => Claims | null {
-  const verify = createVerifier({
-    key,
-    algorithms: [algorithm],
-    complete: true,
-    cache: false,
-    ignoreExpiration: true,
-    ignoreNotBefore: true,
-  });
-  return (token) => {
-    try {
-      const { header, payload } = verify(token) as { header: Claims; payload: Claims };
-      return header.kid === undefined || isId(header.kid) ? payload : null;
-    } catch {
-      return null;
-    }
-  };
-}
-
-/**
- * In a flash sale every request brings a token seen for the first time. fast-jwt takes 6 µs for one, and 26 µs for a
- * forged one, since it throws. So the usual header takes a short way, 4 µs and 3 µs: one HMAC and one JSON.parse. That
- * header is compared as a constant, never read, so nothing in the token can choose how it is checked; every other
- * header goes to fast-jwt.
- */
-function hs256Reader(secret: string): (token: string) => Claims | null {
-  assertStrongSecret(secret);
-  const key = hmacKey(secret);
-  const claimsBytes = Buffer.alloc(TOKEN_LENGTH_MAX);
-  const readAny = anyReader(secret, 'HS256');
-  const payloadStart = USUAL_HS256_HEADER.length + 1;
-  return (token) => {
-    if (!token.startsWith(USUAL_HS256_HEADER) || token[payloadStart - 1] !== '.') return readAny(token);
-    const payloadEnd = token.indexOf('.', payloadStart);
-    if (payloadEnd === -1) return null;
-    if (!sameText(hmacSha256(key, token.slice(0, payloadEnd)), token.slice(payloadEnd + 1))) return null;
-    const length = claimsBytes.write(token.slice(payloadStart, payloadEnd), 'base64url');
-    return parseClaims(claimsBytes.toString('utf8', 0, length));
-  };
-}
-
-function parseClaims(text: string): Claims | null {
-  try {
-    const claims: unknown = JSON.parse(text);
-    return typeof claims === 'object' && claims !== null ? (claims as Claims) : null;
-  } catch {
-    return null;
-  }
-}
+/** A time that a token need not have. */
+const hasCome = (seconds: unknown, nowMs: number): boolean =>
+  seconds === undefined || (typeof seconds === 'number' && nowMs >= seconds * 1000);

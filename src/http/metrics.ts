@@ -1,4 +1,4 @@
-import { Counter, type Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 
 /** The parts of the API that are counted apart. No ids: their number would have no end. */
 export type HttpRoute =
@@ -39,3 +39,27 @@ export function createHttpMetrics(registry: Registry) {
 }
 
 export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
+
+/** What is known of the keys of identity providers. */
+export function createIdentityMetrics(registry: Registry) {
+  const registers = [registry];
+  const reads = new Counter({
+    name: 'seckill_jwks_reads_total',
+    help: 'Times that the keys of an issuer were read, or could not be read.',
+    labelNames: ['issuer', 'result'],
+    registers,
+  });
+  const keys = new Gauge({
+    name: 'seckill_jwks_keys',
+    help: 'Keys of an issuer that tokens are checked with. 0: none were ever read.',
+    labelNames: ['issuer'],
+    registers,
+  });
+  return {
+    keysRead: (issuer: string, known: number): void => {
+      reads.labels(issuer, 'read').inc();
+      keys.labels(issuer).set(known);
+    },
+    keysNotRead: (issuer: string): void => reads.labels(issuer, 'failed').inc(),
+  };
+}

@@ -55,7 +55,9 @@ export function openapiOf(listener: Listener): {
           type: 'http',
           scheme: 'bearer',
           bearerFormat: 'JWT',
-          description: 'HS256 or RS256; `sub` is the buyer, `roles` holds `admin` for routes of admins',
+          description:
+            'HS256, RS256, ES256 or EdDSA; `sub` is the buyer. Routes of operators name the role that they need:' +
+            ' an operator has what a viewer has, and an admin what an operator has.',
         },
       },
     },
@@ -66,7 +68,7 @@ type Tag = 'buyers' | 'payment provider' | 'admins' | 'probes';
 const TAGS: Readonly<Record<Tag, string>> = {
   buyers: 'Sales, purchases and orders, for buyers.',
   'payment provider': 'What a payment provider reports.',
-  admins: 'For operators; the token needs the role `admin`.',
+  admins: 'For operators; the token needs the role that the operation names, or one that includes it.',
   probes: 'For load balancers and monitoring.',
 };
 
@@ -82,7 +84,7 @@ function operationOf(route: Route, schemas: Schemas): Json {
     operationId,
     summary,
     tags: [tagOf(route)],
-    security: asks.token ? [{ bearer: [] }] : [],
+    security: asks.token ? [{ bearer: asks.role === null ? [] : [asks.role] }] : [],
     parameters: [
       ...parametersOf('path', route.params, schemas),
       ...parametersOf('query', route.query, schemas),

@@ -1,8 +1,18 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
-import { NO_PASS, NO_TOKEN, CANNOT_CHECK, NOT_SIGNED, refusedAnswer, unauthorizedAnswer } from './admission-answers.js';
+import { includesRole } from '../core/roles.js';
+import {
+  NO_PASS,
+  NO_TOKEN,
+  CANNOT_CHECK,
+  NOT_SIGNED,
+  refusedAnswer,
+  roleNeededAnswer,
+  unauthorizedAnswer,
+} from './admission-answers.js';
 import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
+import type { Denial, Principal } from './auth.js';
 import { collectBody } from './body.js';
 import { unavailableDetail } from './problem.js';
 import type { Call, RouteServices } from './route.js';
@@ -17,6 +27,7 @@ import type { Call, RouteServices } from './route.js';
  *   3  signature, head   the headers of a signed request, where the sale asks for them         401 bad_signature
  *   4  anonymous layers  lists, limits, breaker, degradation, by address                       403, 429, 503
  *   5  token             the caller, and whether they have the role that the route needs        401, 403 role_needed
+ *                        an operator may be on the list of denied users                        403 denied
  *   6  head              parameters, query, headers and media type                             400, 415
  *   7  queue pass        where the sale has a waiting room                                     403 queue_pass_needed
  *   8  early             an answer from memory, such as sold_out; nobody is counted for it     as the route says
@@ -34,7 +45,7 @@ import type { Call, RouteServices } from './route.js';
  *
  * Steps 3, 4, 7, 9, 10, 12 and 13, and the purchase token in 1, are skipped while no rules of admission are on. A refusal
  * up to step 10 leaves the body unread. Nothing here awaits, or allocates a closure, before step 11, unless a layer must
- * ask another server.
+ * ask another server, or a token names a key that its issuer must be asked for.
  */
 export class Pipeline {
   readonly #services: RouteServices;
@@ -91,18 +102,33 @@ export class Pipeline {
     verdict.then((late) => this.#after(late, call, next)).catch((error: unknown) => this.#fail(call, error));
   }
 
-  /** Steps 5 to 10. */
+  /** Step 5. */
   #identify(call: Call): void {
-    const { auth, admission, passes, tokens } = this.#services;
-    const { route, req, requestId, admitted } = call;
-    if (route.asks.token) {
-      const who = auth.authenticate(req.headers.authorization);
-      if (typeof who === 'string') return this.#refuse(call, unauthorizedAnswer(who, requestId));
-      if (route.asks.admin && !who.roles.includes('admin'))
-        return this.#refuse(call, problem('role_needed', { requestId }));
-      call.userId = who.userId;
-      call.roles = who.roles;
+    if (!call.route.asks.token) return this.#admitBuyer(call);
+    const who = this.#services.auth.authenticate(call.req.headers.authorization);
+    if (!(who instanceof Promise)) return this.#identified(call, who);
+    who.then((late) => this.#identified(call, late)).catch((error: unknown) => this.#fail(call, error));
+  }
+
+  #identified(call: Call, who: Principal | Denial): void {
+    const { admission } = this.#services;
+    const { route, requestId } = call;
+    if (typeof who === 'string') return this.#refuse(call, unauthorizedAnswer(who, requestId));
+    call.userId = who.userId;
+    call.roles = who.roles;
+    const { role } = route.asks;
+    if (role !== null) {
+      if (!includesRole(who.roles, role)) return this.#refuse(call, roleNeededAnswer(role, requestId));
+      const refused = admission.isOn ? admission.operator(who.userId) : null;
+      if (refused !== null) return this.#refuse(call, refusedAnswer(refused, requestId));
     }
+    this.#admitBuyer(call);
+  }
+
+  /** Steps 6 to 10. */
+  #admitBuyer(call: Call): void {
+    const { admission, passes, tokens } = this.#services;
+    const { route, req, requestId, admitted } = call;
     const malformed = route.checkHead(call);
     if (malformed !== null) return this.#refuse(call, malformed);
     if (route.access === 'purchase' && admitted !== null) {

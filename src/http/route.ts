@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { fieldErrors, fieldSentences, plainError, type FieldError } from '../core/field-errors.js';
 import { isId } from '../core/ids.js';
 import { parseJson } from '../core/parse-json.js';
+import type { Role } from '../core/roles.js';
 import type { Caller, Endpoint } from '../admission/layer.js';
 import type { SignatureHead } from '../admission/sign/request-signatures.js';
 import { problem, type Answer, type AnswerCounter, type Lifecycle } from './answer.js';
@@ -32,28 +33,28 @@ const OPERATORS = ['operators'] as const;
  */
 const ACCESS = {
   /** The payment provider, and load balancers. */
-  none: { listeners: BUYERS, signed: false, token: false, admin: false, codes: [] },
+  none: { listeners: BUYERS, signed: false, token: false, role: null, codes: [] },
   /** Is the process alive? */
   liveness: {
     listeners: ['buyers', 'operators'],
     signed: false,
     token: false,
-    admin: false,
+    role: null,
     codes: ['rate_limited'],
   },
-  monitoring: { listeners: OPERATORS, signed: false, token: false, admin: false, codes: ['rate_limited'] },
+  monitoring: { listeners: OPERATORS, signed: false, token: false, role: null, codes: ['rate_limited'] },
   anyone: {
     listeners: BUYERS,
     signed: false,
     token: false,
-    admin: false,
+    role: null,
     codes: ['denied', 'rate_limited', 'degraded'],
   },
   buyer: {
     listeners: BUYERS,
     signed: false,
     token: true,
-    admin: false,
+    role: null,
     codes: ['unauthorized', 'denied', 'rate_limited', 'degraded'],
   },
   /** A request of a buyer about a sale, signed where the sale requires it. */
@@ -61,7 +62,7 @@ const ACCESS = {
     listeners: BUYERS,
     signed: true,
     token: true,
-    admin: false,
+    role: null,
     codes: ['bad_signature', 'unauthorized', 'denied', 'rate_limited', 'degraded', 'payload_too_large'],
   },
   /** A purchase: signed, with a queue pass and a purchase token, where the sale requires them. */
@@ -69,7 +70,7 @@ const ACCESS = {
     listeners: BUYERS,
     signed: true,
     token: true,
-    admin: false,
+    role: null,
     codes: [
       'bad_signature',
       'unauthorized',
@@ -80,13 +81,27 @@ const ACCESS = {
       'purchase_token_needed',
     ],
   },
-  /** A caller with the role `admin` in their token; no layer of admission refuses them. */
+  /** A caller with this role in their token, or one that includes it. Of admission only the list of denied users refuses them. */
+  viewer: {
+    listeners: OPERATORS,
+    signed: false,
+    token: true,
+    role: 'viewer',
+    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
+  },
+  operator: {
+    listeners: OPERATORS,
+    signed: false,
+    token: true,
+    role: 'operator',
+    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
+  },
   admin: {
     listeners: OPERATORS,
     signed: false,
     token: true,
-    admin: true,
-    codes: ['unauthorized', 'role_needed', 'rate_limited'],
+    role: 'admin',
+    codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
   },
 } as const satisfies Record<string, AccessRow>;
 
@@ -94,7 +109,8 @@ interface AccessRow {
   readonly listeners: readonly Listener[];
   readonly signed: boolean;
   readonly token: boolean;
-  readonly admin: boolean;
+  /** What operators need; null: nothing. */
+  readonly role: Role | null;
   readonly codes: readonly ProblemCode[];
 }
 export type Access = keyof typeof ACCESS;

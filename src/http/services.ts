@@ -21,6 +21,7 @@ import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
+import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
@@ -47,8 +48,8 @@ export interface ReadyReport {
 /** All that the HTTP layer needs; `src/programs/api.ts` fills it. */
 export interface HttpServices {
   readonly auth: Authenticator;
-  /** The admission layers; asked for the endpoints of buyers only. */
-  readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer'>;
+  /** The admission layers. */
+  readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer' | 'operator'>;
   readonly addressOf: ClientAddress;
   /** The limit that is on without rules. */
   readonly addressLimit: Pick<AddressLimit, 'isOn' | 'refuses'>;
@@ -116,6 +117,8 @@ export interface HttpServices {
   readonly ruleReports: Pick<RuleReports, 'live'>;
   /** The switches of degradation, which are part of those rules. @throws OperationalError mysql */
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
+  /** Revoked tokens. @throws OperationalError mysql */
+  readonly revocations: Pick<RevocationRepository, 'add' | 'newest'>;
   readonly audit: AuditLog;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;

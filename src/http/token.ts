@@ -1,28 +1,41 @@
 import { createSigner } from 'fast-jwt';
-
-/** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
-const SECRET_BYTES_MIN = 32;
+import { flawOfSecret } from '../core/hmac.js';
 
 export interface TokenClaims {
   readonly userId: string;
   readonly roles: readonly string[];
   /** Life of the token in ms, at least one second: `exp` counts whole seconds. */
   readonly ttlMs: number;
+  /** By which it can be revoked. Left out: by its user only. */
+  readonly tokenId?: string;
 }
 
-/** Refuses a secret that is too short. Called at start-up, so that no weak key ever serves. */
+/** What all tokens of one signer have. */
+export interface TokenIssue {
+  /** Of the key, where the api has several. */
+  readonly keyId?: string;
+  readonly issuer?: string;
+  readonly audience?: string;
+}
+
+/** Refuses a secret that others could find. Called at start-up, so that no weak key ever serves. */
 export function assertStrongSecret(secret: string): void {
-  if (Buffer.byteLength(secret) >= SECRET_BYTES_MIN) return;
-  throw new RangeError(`the HS256 secret needs at least ${SECRET_BYTES_MIN} bytes`);
+  const flaw = flawOfSecret(secret);
+  if (flaw !== null) throw new RangeError(`the HS256 secret ${flaw}`);
 }
 
 /** Prepares a key once and returns the function that signs with it, for a bench that needs thousands of tokens. */
-export function createTokenSigner(secret: string): (claims: TokenClaims) => string {
+export function createTokenSigner(
+  secret: string,
+  { keyId, issuer, audience }: TokenIssue = {},
+): (claims: TokenClaims) => string {
   assertStrongSecret(secret);
-  const sign = createSigner({ key: secret, algorithm: 'HS256' });
-  return ({ userId, roles, ttlMs }) => {
+  const sign = createSigner({ key: secret, algorithm: 'HS256', ...(keyId === undefined ? {} : { kid: keyId }) });
+  const common = { ...(issuer === undefined ? {} : { iss: issuer }), ...(audience === undefined ? {} : { aud: audience }) };
+  return ({ userId, roles, ttlMs, tokenId }) => {
     const nowSeconds = Math.floor(Date.now() / 1000);
-    return sign({ sub: userId, roles, iat: nowSeconds, exp: nowSeconds + Math.ceil(ttlMs / 1000) });
+    const exp = nowSeconds + Math.ceil(ttlMs / 1000);
+    return sign({ sub: userId, roles, iat: nowSeconds, exp, ...common, ...(tokenId === undefined ? {} : { jti: tokenId }) });
   };
 }
 

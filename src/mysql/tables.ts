@@ -33,6 +33,7 @@ declare module 'knex/types/tables.js' {
     reconcile_leases: ReconcileLeaseRow;
     reconcile_runs: ReconcileRunRow;
     refunds: RefundRow;
+    revocations: RevocationRow;
     sale_edits: SaleEditRow;
     sale_calendar: { readonly id: number };
     sales: SaleRow;
@@ -287,6 +288,15 @@ interface ReconcileLeaseRow {
 interface EntryRulesRow {
   readonly version: number;
   readonly rules_json: string;
+  readonly actor: string;
+  readonly created_at: Date;
+}
+
+export interface RevocationRow {
+  readonly number: number;
+  readonly user_id: string | null;
+  readonly issued_before: Date | null;
+  readonly token_id: string | null;
   readonly actor: string;
   readonly created_at: Date;
 }

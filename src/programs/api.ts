@@ -1,7 +1,6 @@
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { recent } from '../core/recent.js';
 import { newLifecycle } from '../http/answer.js';
-import { createAuthenticator, type TokenKey } from '../http/auth.js';
 import { createHttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
@@ -26,6 +25,7 @@ import { GetSale } from '../sales/get-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { openAdmission } from './admission.js';
 import { apiFailPoints } from './fail-points.js';
+import { openIdentity } from './identity.js';
 import { Operator } from './operator.js';
 import { openPurchasePath } from './purchase-path.js';
 import type { Running } from './run-program.js';
@@ -59,6 +59,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
   const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
   const { watched } = admission;
+  const identity = await openIdentity(config, { mysql, registry, log, fail });
   const sales = watched.sales(createSaleRepository(mysql));
   const orders = watched.orders(createOrderRepository(mysql));
   const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
@@ -96,9 +97,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     endpoint: config.rocketmq.endpoint,
     health: path.health,
     rules: admission.rulesReadiness,
+    issuers: identity.issuers,
   });
   const services: HttpServices = {
-    auth: createAuthenticator(tokenKeyOf(config.auth), { cacheMax: config.auth.cacheMax }),
+    auth: identity.auth,
+    revocations: identity.revocations,
     ...admission.services,
     snapshots,
     gate: points.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
@@ -142,15 +145,12 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     async stop(): Promise<void> {
       await buyers.drain(config.http.drainMs);
       await operators.drain(Math.min(OPERATORS_DRAIN_MS, config.http.drainMs));
-      await Promise.all([operator, notifications, path, admission].map((part) => part.close()));
+      await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
       await redis.close();
       await mysql.close();
     },
   };
 }
-
-const tokenKeyOf = ({ algorithm, key }: ApiConfig['auth']): TokenKey =>
-  algorithm === 'HS256' ? { algorithm, secret: key } : { algorithm, publicKey: key };
 
 /** Where the payment provider reports payments; null without a secret to check its signature with. */
 function webhookOf(

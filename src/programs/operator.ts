@@ -8,6 +8,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
+import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { RuleReports } from '../core/ports/rules.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import type { Resharded } from '../core/sale-repair.js';
@@ -23,6 +24,7 @@ import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createReconcileRuns } from '../mysql/reconcile-runs.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
+import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { createSaleEdits } from '../mysql/sale-edits.js';
@@ -94,6 +96,10 @@ export class Operator<S extends SectionName> {
 
   refunds(this: Operator<'mysql'>): RefundRepository {
     return createRefundRepository(this.#openMysql());
+  }
+
+  revocations(this: Operator<'mysql'>): RevocationRepository {
+    return createRevocationRepository(this.#openMysql());
   }
 
   orderSearch(this: Operator<'mysql'>): OrderSearch {

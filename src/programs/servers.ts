@@ -4,6 +4,7 @@ import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { ReadyReport } from '../http/services.js';
+import type { IssuerKeys } from '../http/token-keys.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { createPaymentSimulator } from '../payment/simulator.js';
@@ -76,8 +77,10 @@ export function createReadiness(servers: {
   readonly minter?: Pick<OrderIdMinter, 'problem'>;
   /** Of an api: whether it has the rules of admission in force. */
   readonly rules?: () => { readonly ok: boolean; readonly detail: string };
+  /** Of an api: without the keys of an issuer none of its buyers can be let in. */
+  readonly issuers?: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
 }): () => Promise<ReadyReport> {
-  const { redis, mysql, endpoint, health, minter, rules } = servers;
+  const { redis, mysql, endpoint, health, minter, rules, issuers = [] } = servers;
   const ask = async (): Promise<ReadyReport> => {
     const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
       probeRedisWrites(redis),
@@ -98,6 +101,10 @@ export function createReadiness(servers: {
       dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
     }
     if (rules !== undefined) dependencies.push({ name: 'admission rules', ...rules() });
+    for (const { issuer, isKnown: ok } of issuers) {
+      const detail = ok ? 'known' : 'its address has not answered yet';
+      dependencies.push({ name: `keys of ${issuer}`, ok, detail });
+    }
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
   return recent(ask, 0, systemClock);

@@ -1,6 +1,6 @@
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import type { Batch } from '../../src/core/batch.js';
-import { isId, isOrderId, isPaymentId, isSaleId } from '../../src/core/ids.js';
+import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
 import { type Body, DegradedReads, FallbackCache } from '../../src/admission/degrade/degraded-reads.js';
 import { Degrade, degradeRules } from '../../src/admission/degrade/degrade.js';
 import { SwitchAdmin } from '../../src/admission/degrade/switches.js';
@@ -14,7 +14,6 @@ import { RequestSignatures, signRules } from '../../src/admission/sign/request-s
 import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
-import { createAuthenticator } from '../../src/http/auth.js';
 import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
@@ -49,6 +48,7 @@ import {
   MemoryRuleRepository,
 } from '../helpers/memory/memory-rule-repository.js';
 import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
+import { hmacAuth } from '../helpers/authenticator.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
@@ -69,13 +69,13 @@ const UNITS = 1_000_000_000;
 
 /** Ids by the names that our types give them. */
 const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  userId: isId,
+  userId: isUserId,
   requestId: isId,
   batchId: isId,
   saleId: isSaleId,
   orderId: isOrderId,
   paymentId: isPaymentId,
-  actor: isId,
+  actor: isUserId,
   id: isId,
 };
 /** Every key that the product may make. */
@@ -194,7 +194,7 @@ export class HostileWorld extends ReconcileWorld {
       order: new DegradedReads('order', answers()),
     };
     return {
-      auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
+      auth: hmacAuth(SECRET),
       // Every address is checked, the one that a header names counts, and no request is refused.
       admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
       degrade,
@@ -253,6 +253,7 @@ export class HostileWorld extends ReconcileWorld {
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),
+      revocations: this.#seen({ add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }), newest: () => Promise.resolve([]) }),
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

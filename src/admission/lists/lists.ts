@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readNetwork, readAddress, type Address } from '../../core/ip-address.js';
-import { isId } from '../../core/ids.js';
+import { isUserId } from '../../core/ids.js';
 import { mode, type Layer, type Refused, type Mode, type Caller } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
@@ -17,7 +17,7 @@ const network = z
     'must be an IP address or a network such as 10.0.0.0/8 or 2001:db8::/32',
   );
 const agent = z.string().trim().min(1, 'must not be empty').max(AGENT_PART_LENGTH_MAX);
-const user = z.string().refine(isId, 'must be the id of a user');
+const user = z.string().refine(isUserId, 'must be the id of a user');
 
 const allowAndDeny = <T extends z.ZodType>(item: T, max: number) =>
   z.strictObject({ allow: z.array(item).max(max).default([]), deny: z.array(item).max(max).default([]) }).prefault({});
@@ -60,6 +60,10 @@ export class Lists implements Layer {
   }
 
   buyer(_caller: Caller, userId: string): Refused | null {
+    return this.#current().refusesUser(userId) ? DENIED : null;
+  }
+
+  operator(userId: string): Refused | null {
     return this.#current().refusesUser(userId) ? DENIED : null;
   }
 

@@ -1,5 +1,6 @@
 import { readNetwork } from '../ip-address.js';
 import { readKeyList } from '../hmac.js';
+import { readIssuers } from './issuers.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */
 export interface Key<T> {
@@ -144,6 +145,23 @@ export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): K
         readKeyList(value);
       } catch (error) {
         throw new Error(`must be id:secret,id:secret, but ${(error as Error).message}`, { cause: error });
+      }
+      return value;
+    },
+  };
+}
+
+/** Identity providers as a JSON list. */
+export function issuerList(options: Omit<Common<string>, 'fallback'>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'JSON list of issuers',
+    parse: (value) => {
+      try {
+        readIssuers(value);
+      } catch (error) {
+        throw new Error(`must be a JSON list of issuers, but: ${(error as Error).message}`, { cause: error });
       }
       return value;
     },

@@ -1,4 +1,6 @@
-import { SCHEMA, type Config, type SectionName } from './schema.js';
+import { flawOfSecret } from '../hmac.js';
+import { readPublicKey } from '../public-key.js';
+import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
 import type { Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -44,6 +46,7 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
       ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
       : null,
+  ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
   ({ http }) =>
     http && http.headersTimeoutMs > http.requestTimeoutMs
       ? `HTTP_HEADERS_TIMEOUT_MS must not be above HTTP_REQUEST_TIMEOUT_MS, but is ${http.headersTimeoutMs}`
@@ -61,6 +64,20 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
+
+function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): string | null {
+  if (key === '') {
+    if (keys !== '' || issuers !== '') return null;
+    return 'JWT_SECRET is not set: tokens are checked with JWT_SECRET, JWT_KEYS or the keys of JWT_ISSUERS';
+  }
+  if (algorithm === 'HS256') {
+    const flaw = flawOfSecret(key);
+    return flaw === null ? null : `JWT_SECRET ${flaw}, where JWT_ALGORITHM is HS256`;
+  }
+  const read = readPublicKey(key);
+  if ('flaw' in read) return `JWT_SECRET ${read.flaw}, where JWT_ALGORITHM is ${algorithm}`;
+  return read.algorithm === algorithm ? null : `JWT_SECRET is a key for ${read.algorithm}, not for ${algorithm}`;
+}
 
 /**
  * Reads the given sections from the environment, checks them whole and freezes them.

@@ -1,6 +1,6 @@
 /** A change that a person, or one of our programs, made. `before` and `after` are kept as JSON. */
 export interface AuditEntry {
-  /** The user id of an admin, or the name of the account that ran the command. */
+  /** A user id, the account that ran the command, or who was named there: `name (account)`. */
   readonly actor: string;
   /** `<kind>.<what was done>`, such as `sale.opened`. */
   readonly action: string;

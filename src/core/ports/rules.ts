@@ -8,7 +8,7 @@ export interface StoredRules {
 /** One change of the rules. */
 export interface RuleChange {
   readonly version: number;
-  /** User id of an admin, or the name of the account that ran the command. */
+  /** As in the audit log. */
   readonly actor: string;
   /** Unix ms on the clock of MySQL. */
   readonly atMs: number;

@@ -25,7 +25,7 @@ import {
   text,
 } from '../schemas.js';
 
-/** What admins do with sales: create one and move it through its life. */
+/** What operators do with sales: create one and move it through its life. */
 
 export const createSale = defineRoute({
   method: 'post',
@@ -71,7 +71,7 @@ export const listSales = defineRoute({
   label: 'admin',
   operationId: 'listSales',
   summary: 'Sales, newest first; `next` goes into `before` for the next page.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({
     state: queryWord(SALE_STATES).optional(),
@@ -98,7 +98,7 @@ export const readSale = defineRoute({
   label: 'admin',
   operationId: 'readSale',
   summary: 'A sale, as MySQL has it.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   params: saleParams,
   answers: { 200: { description: 'the sale', schema: saleSchema } },
@@ -111,14 +111,14 @@ export const readSale = defineRoute({
 
 type Move = (sales: RouteServices['sales'], saleId: string, actor: string) => Promise<SaleAdminAnswer>;
 
-const move = (verb: string, summary: string, make: Move) =>
+const move = (verb: string, access: 'operator' | 'admin', summary: string, make: Move) =>
   defineRoute({
     method: 'post',
     path: `/admin/v1/sales/{saleId}/${verb}`,
     label: 'admin',
     operationId: `${verb}Sale`,
     summary: `${summary} Safe to repeat.`,
-    access: 'admin',
+    access,
     endpoint: null,
     params: saleParams,
     answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
@@ -127,12 +127,12 @@ const move = (verb: string, summary: string, make: Move) =>
   });
 
 export const saleMoves = [
-  move('warm', 'Load the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
-  move('open', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
-  move('pause', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) => sales.pause(saleId, actor)),
+  move('warm', 'operator', 'Load the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
+  move('open', 'operator', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
+  move('pause', 'operator', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) => sales.pause(saleId, actor)),
   // a paused sale opens the way a warm one does
-  move('resume', 'Let buyers in again.', (sales, saleId, actor) => sales.open(saleId, actor)),
-  move('close', 'End the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
+  move('resume', 'operator', 'Let buyers in again.', (sales, saleId, actor) => sales.open(saleId, actor)),
+  move('close', 'admin', 'End the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),
 ];
 
 const bucketsError = { error: must(`a whole number from 2 to ${BUCKETS_MAX}`) };
@@ -143,7 +143,7 @@ export const reshardSale = defineRoute({
   label: 'admin',
   operationId: 'reshardSale',
   summary: 'Split the stock of a sale into more buckets while it sells. Nobody can buy for a moment.',
-  access: 'admin',
+  access: 'operator',
   endpoint: null,
   params: saleParams,
   body: jsonBody(z.strictObject({ buckets: z.int(bucketsError).min(2, bucketsError).max(BUCKETS_MAX, bucketsError) })),

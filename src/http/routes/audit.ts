@@ -13,7 +13,7 @@ export const listAudit = defineRoute({
   label: 'admin',
   operationId: 'listAudit',
   summary: 'Who did what, newest first; `next` goes into `before` for the next page.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({
     subject: name,

@@ -57,7 +57,7 @@ export const listDeadLetters = defineRoute({
   label: 'admin',
   operationId: 'listDeadLetters',
   summary: 'Dead letters, oldest first; `next` goes into `after` for the next page.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({
     group: queryText(128).optional(),
@@ -94,7 +94,7 @@ export const readDeadLetter = defineRoute({
   label: 'admin',
   operationId: 'readDeadLetter',
   summary: 'A dead letter with its body.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   params,
   answers: { 200: { description: 'the dead letter', schema: deadLetter } },
@@ -116,7 +116,7 @@ export const replayDeadLetter = defineRoute({
   label: 'admin',
   operationId: 'replayDeadLetter',
   summary: 'Send the batch to the workers again and follow it to its rows. Safe to repeat.',
-  access: 'admin',
+  access: 'operator',
   endpoint: null,
   params,
   answers: {

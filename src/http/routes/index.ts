@@ -12,6 +12,7 @@ import { purchaseEvents, purchaseStatus } from './purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from './queue.js';
 import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensationJob } from './reconcile.js';
 import { listRefunds, takeOnRefund } from './refunds.js';
+import { addRevocation, listRevocations } from './revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from './rules.js';
 import { readSalePage } from './sale-page.js';
 import { readSwitches, setSwitch } from './switches.js';
@@ -61,6 +62,8 @@ export const ROUTES: readonly Route[] = [
   checkRules,
   listRules,
   readOldRules,
+  listRevocations,
+  addRevocation,
   readSwitches,
   setSwitch,
   listAudit,

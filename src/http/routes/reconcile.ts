@@ -55,7 +55,7 @@ export const reconcileSale = defineRoute({
   label: 'admin',
   operationId: 'reconcileSale',
   summary: 'Compare Redis and MySQL for a sale; with `apply` repair what was found. Safe on a sale that is selling.',
-  access: 'admin',
+  access: 'operator',
   endpoint: null,
   params: saleParams,
   query: z.strictObject({ apply: queryWord(['true', 'false']).default('false') }),
@@ -104,7 +104,7 @@ export const listReconcileRuns = defineRoute({
   label: 'admin',
   operationId: 'listReconcileRuns',
   summary: 'Runs, newest first.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({ saleId: saleId.optional(), limit }),
   answers: {
@@ -142,7 +142,7 @@ export const listCompensationJobs = defineRoute({
   label: 'admin',
   operationId: 'listCompensationJobs',
   summary: 'Compensation jobs, oldest first; `next` goes into `after` for the next page.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({
     saleId: saleId.optional(),
@@ -168,7 +168,7 @@ export const retryCompensationJob = defineRoute({
   label: 'admin',
   operationId: 'retryCompensationJob',
   summary: 'Give a job a new run of attempts, from now on. Safe to repeat.',
-  access: 'admin',
+  access: 'operator',
   endpoint: null,
   params: z.object({ jobId: rowId }),
   answers: {

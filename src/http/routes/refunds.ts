@@ -27,7 +27,7 @@ export const listRefunds = defineRoute({
   label: 'admin',
   operationId: 'listRefunds',
   summary: 'What is or was owed back to buyers, oldest first; `next` goes into `after` for the next page.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({ state: queryWord(REFUND_STATES).optional(), after: paymentId.optional(), limit }),
   answers: {

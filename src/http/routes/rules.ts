@@ -52,7 +52,7 @@ export const readRules = defineRoute({
   label: 'admin',
   operationId: 'readRules',
   summary: 'The newest rules of admission, with every default filled in. Version 0: nobody has published any.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   answers: { 200: { description: 'the rules', schema: storedRules } },
   problems: [],
@@ -103,7 +103,7 @@ export const readRulesStatus = defineRoute({
   label: 'admin',
   operationId: 'readRulesStatus',
   summary: 'Where the newest rules are in force: what each api that runs has said within the last seconds.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   answers: {
     200: {
@@ -138,7 +138,7 @@ export const checkRules = defineRoute({
   label: 'admin',
   operationId: 'checkRules',
   summary: 'Says what would be wrong with rules; changes nothing.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   body: document,
   answers: {
@@ -154,7 +154,7 @@ export const listRules = defineRoute({
   label: 'admin',
   operationId: 'listRules',
   summary: 'Who published rules, the newest first.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   query: z.strictObject({ limit }),
   answers: {
@@ -178,7 +178,7 @@ export const readOldRules = defineRoute({
   label: 'admin',
   operationId: 'readOldRules',
   summary: 'The rules of one version, as they were published.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   params: z.object({ version: text.meta({ override: { type: 'integer', minimum: 0 } }) }),
   answers: { 200: { description: 'the rules', schema: storedRules } },

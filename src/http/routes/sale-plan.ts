@@ -15,7 +15,7 @@ export const readSalePlan = defineRoute({
   label: 'admin',
   operationId: 'readSalePlan',
   summary: 'The sales that open within a week, or have opened and are not closed, with what they lack.',
-  access: 'admin',
+  access: 'viewer',
   endpoint: null,
   answers: {
     200: {

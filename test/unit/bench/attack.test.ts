@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
-import { createAuthenticator } from '../../../src/http/auth.js';
 import { signToken } from '../../../src/http/token.js';
 import { attackFigures, loadOfBoth, wonPerSecond } from '../../../bench/attack/attack-figures.js';
 import {
@@ -20,6 +19,7 @@ import {
 import { buyerRecord } from '../../../bench/load/buyers.js';
 import type { OpenLoopResult } from '../../../bench/load/open-loop.js';
 import { allLayersOn } from '../../../bench/scenarios/sold-out.js';
+import { hmacAuth } from '../../helpers/authenticator.js';
 
 const latency = (p99: number): OpenLoopResult['latency'] => ({ p50: 1, p99, p999: p99, max: p99 });
 
@@ -110,7 +110,7 @@ describe('requests of attackers', () => {
   const secret = 'a secret of the test with enough bytes';
   const token = signToken({ userId: 'u1', roles: [], ttlMs: 3_600_000 }, secret); // a whole run of the tests takes minutes
   const record = buyerRecord(token, 'key-1');
-  const auth = createAuthenticator({ algorithm: 'HS256', secret }, { cacheMax: 0 });
+  const auth = hmacAuth(secret, { cacheMax: 0 });
   const tokenIn = (text: string): string => /Authorization: (.*)\r\n/.exec(text)?.[1] ?? '';
 
   it('a forged token says the same and is not accepted; nothing else changes', () => {

@@ -1,11 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect } from 'chai';
-import { createAuthenticator } from '../../../src/http/auth.js';
 import { BenchError } from '../../../bench/bench-error.js';
 import { cpuTimes, parseMachineStat, parseStat, residentBytes } from '../../../bench/session/cpu.js';
 import { growth, growthBy, parseMetrics, sumOf } from '../../../bench/session/metrics.js';
 import { RulesAdmin } from '../../../bench/session/rules.js';
+import { hmacAuth } from '../../helpers/authenticator.js';
 
 describe('CPU of processes', () => {
   it('a program name with blanks and parentheses does not shift the fields', () => {
@@ -60,7 +60,7 @@ class FakeApi {
   readonly published: unknown[] = [];
   #inForce = 3;
   #polls = 0;
-  readonly #auth = createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 0 });
+  readonly #auth = hmacAuth(SECRET, { cacheMax: 0 });
   readonly server: Server = createServer((req, res) => {
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -69,7 +69,7 @@ class FakeApi {
       const body = (text === '' ? {} : JSON.parse(text)) as { version?: number; rules?: Record<string, unknown> };
       if (req.url === '/metrics') return void res.end(`seckill_admission_rules_version ${this.#pollVersion()}\n`);
       const who = this.#auth.authenticate(req.headers.authorization);
-      if (typeof who === 'string' || !who.roles.includes('admin')) return void res.writeHead(403).end('{}');
+      if (typeof who === 'string' || who instanceof Promise || !who.roles.includes('admin')) return void res.writeHead(403).end('{}');
       if (req.method === 'PUT') this.#publish(body);
       res.end(JSON.stringify({ version: this.version, rules: this.rules }));
     });

@@ -60,6 +60,7 @@ class AdmissionWorld {
         },
         anonymous: () => step('anonymous'),
         buyer: () => step('buyer'),
+        operator: () => step('operator'),
       },
       addressLimit: this.addressLimit,
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Verdict, Caller } from '../../../src/admission/layer.js';
+import type { Caller, Refused, Verdict } from '../../../src/admission/layer.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 
@@ -12,6 +12,7 @@ class FakeAdmission {
   anonymousVerdict: Verdict = null;
   buyerVerdict: Verdict = null;
   readonly callers: Caller[] = [];
+  operatorVerdict: Refused | null = null;
   readonly asked: string[] = [];
 
   anonymous(caller: Caller): Verdict {
@@ -23,6 +24,11 @@ class FakeAdmission {
   buyer(caller: Caller, userId: string): Verdict {
     this.asked.push(`${userId} ${caller.endpoint}`);
     return this.buyerVerdict;
+  }
+
+  operator(userId: string): Refused | null {
+    this.asked.push(`operator ${userId}`);
+    return this.operatorVerdict;
   }
 }
 

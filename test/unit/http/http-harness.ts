@@ -2,7 +2,6 @@ import { connect, type Socket } from 'node:net';
 import type { ShownOrder } from '../../../src/core/order.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
-import { createAuthenticator } from '../../../src/http/auth.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer, type OperatorsServerOptions } from '../../../src/http/server.js';
@@ -11,6 +10,7 @@ import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { hmacAuth } from '../../helpers/authenticator.js';
 import { checkAnswersOf } from './declared-answers.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
@@ -72,8 +72,8 @@ export class FakeServices {
       throw new Error('this test does not expect the call');
     };
     this.services = {
-      auth: createAuthenticator({ algorithm: 'HS256', secret: SECRET }, { cacheMax: 100 }),
-      admission: { isOn: false, anonymous: refuse, buyer: refuse },
+      auth: hmacAuth(SECRET),
+      admission: { isOn: false, anonymous: refuse, buyer: refuse, operator: refuse },
       addressOf: () => '192.0.2.1',
       signatures: { begin: () => null, finish: refuse },
       passes: { check: () => null },
@@ -118,6 +118,7 @@ export class FakeServices {
       rules: { show: refuse, find: refuse, check: refuse, publish: refuse, history: refuse },
       ruleReports: { live: refuse },
       switches: { show: refuse, set: refuse },
+      revocations: { add: refuse, newest: refuse },
       audit: { list: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

@@ -1,4 +1,5 @@
-import { integer, keyList, networks, text, word, type Keys } from '../key.js';
+import { PUBLIC_ALGORITHMS } from '../../public-key.js';
+import { integer, issuerList, keyList, networks, text, word, type Keys } from '../key.js';
 
 // What only the api reads: HTTP, admission, and the purchase itself.
 
@@ -124,16 +125,65 @@ export const operators = {
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',
-    doc: 'The only algorithm that tokens may have.',
-    words: ['HS256', 'RS256'],
+    doc: 'What JWT_SECRET is the key of: the only algorithm of tokens that are checked with it.',
+    words: ['HS256', ...PUBLIC_ALGORITHMS],
     fallback: 'HS256',
   }),
   key: text({
     env: 'JWT_SECRET',
-    doc: 'HS256: the shared secret, at least 32 characters. RS256: the public key, PEM.',
+    doc: 'HS256: a shared secret, for tokens whose `kid` is none of JWT_KEYS. Otherwise a public key, PEM. Tokens need JWT_SECRET, JWT_KEYS or JWT_ISSUERS.',
     minLength: 32,
+    optional: true,
     secret: true,
     range: '32 characters or more',
+  }),
+  keys: keyList({
+    env: 'JWT_KEYS',
+    doc: 'HS256 keys by the `kid` of the token, so that keys can be changed while tokens of both are good. The first one signs what `seckill token` makes.',
+    optional: true,
+  }),
+  issuer: text({
+    env: 'JWT_ISSUER',
+    doc: 'What tokens of JWT_SECRET and JWT_KEYS must have as `iss`. Not set: anything.',
+    optional: true,
+    minLength: 1,
+    range: 'text',
+  }),
+  audience: text({
+    env: 'JWT_AUDIENCE',
+    doc: 'What tokens of JWT_SECRET and JWT_KEYS must have in `aud`. Not set: anything.',
+    optional: true,
+    minLength: 1,
+    range: 'text',
+  }),
+  issuers: issuerList({
+    env: 'JWT_ISSUERS',
+    doc: 'Identity providers whose tokens are accepted, as JSON; [Identity](identity.md) has the form.',
+    optional: true,
+  }),
+  jwksRefreshMs: integer({
+    env: 'JWKS_REFRESH_MS',
+    doc: 'The keys of each issuer are read this often, and at once when a token names an unknown one.',
+    unit: 'ms',
+    fallback: 300000,
+    min: 1000,
+    max: 3600000,
+  }),
+  lifeMaxMs: integer({
+    env: 'JWT_LIFE_MAX_MS',
+    doc: 'A token that is good for longer, from `iat` to `exp`, is refused: a leaked one ends by then.',
+    unit: 'ms',
+    fallback: 86400000,
+    min: 60000,
+    max: 31536000000,
+  }),
+  toleranceMs: integer({
+    env: 'JWT_CLOCK_TOLERANCE_MS',
+    doc: 'How far the clock of an issuer may be from ours.',
+    unit: 'ms',
+    fallback: 5000,
+    min: 0,
+    max: 300000,
   }),
   cacheMax: integer({
     env: 'JWT_CACHE_MAX',

@@ -144,6 +144,7 @@ describe('config', () => {
       .filter(({ secret }) => secret);
     expect(secrets.map(({ env }) => env)).to.have.members([
       'JWT_SECRET',
+      'JWT_KEYS',
       'REDIS_URL',
       'MYSQL_URL',
       'PAYMENT_WEBHOOK_SECRET',

@@ -1,0 +1,99 @@
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
+
+/** Every api follows a new revocation well within a second. It is a look at the end of a primary key. */
+const POLL_MS = 400;
+/** Read at once; a larger number is read in several steps. */
+const PAGE = 1000;
+/** Those that have ended are forgotten this often. */
+const FORGET_MS = 60_000;
+
+/** How far the clock of MySQL may be from ours; a revocation is kept for so much longer. */
+const SLACK_MS = 600_000;
+
+interface RevocationsParts {
+  readonly repository: Pick<RevocationRepository, 'after'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How long a token may be good, ms: then nothing is left that a revocation is for. */
+  readonly lifeMaxMs: number;
+}
+
+/**
+ * The revocations in force, in memory. MySQL has them and announces nothing: to ask it costs less than to keep a copy in
+ * Redis right. While it is away nobody can revoke anything, and what is known stays.
+ */
+export class Revocations {
+  readonly #parts: RevocationsParts;
+  readonly #byUser = new Map<string, { readonly issuedBeforeMs: number; readonly endsAtMs: number }>();
+  readonly #byToken = new Map<string, { readonly endsAtMs: number }>();
+  #read = 0;
+  #forgottenMs = -Infinity;
+  #isOut = false;
+
+  constructor(parts: RevocationsParts) {
+    this.#parts = parts;
+  }
+
+  /** Synchronous, for every request. */
+  isRevoked(token: {
+    readonly userId: string;
+    readonly tokenId: string | null;
+    readonly issuedAtMs: number | null;
+  }): boolean {
+    if (token.tokenId !== null && this.#byToken.has(token.tokenId)) return true;
+    const ofUser = this.#byUser.get(token.userId);
+    return ofUser !== undefined && (token.issuedAtMs ?? -Infinity) < ofUser.issuedBeforeMs;
+  }
+
+  /** Reads all of them, before buyers come. @throws OperationalError mysql */
+  async start(): Promise<void> {
+    await this.#readNew();
+  }
+
+  /** Follows new ones until the signal aborts. */
+  async poll(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.runOnce();
+      await this.#parts.clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  /** Never rejects. */
+  async runOnce(): Promise<void> {
+    const { clock, log } = this.#parts;
+    try {
+      await this.#readNew();
+      if (this.#isOut) log.info({}, 'revocations of tokens can be read again');
+      this.#isOut = false;
+    } catch (err) {
+      if (!this.#isOut) log.warn({ err }, 'revocations of tokens cannot be read; those that are known stay');
+      this.#isOut = true;
+    }
+    if (clock.monotonicMs() - this.#forgottenMs < FORGET_MS) return;
+    this.#forgottenMs = clock.monotonicMs();
+    for (const map of [this.#byUser, this.#byToken]) {
+      for (const [name, { endsAtMs }] of map) if (endsAtMs <= clock.nowMs()) map.delete(name);
+    }
+  }
+
+  async #readNew(): Promise<void> {
+    for (;;) {
+      const { repository, lifeMaxMs } = this.#parts;
+      const found = await repository.after(this.#read, lifeMaxMs + SLACK_MS, PAGE);
+      for (const one of found) this.#take(one);
+      if (found.length < PAGE) return;
+    }
+  }
+
+  /** Of two for one user the later time counts, whichever came first. */
+  #take(one: Revocation): void {
+    this.#read = one.number;
+    const endsAtMs = one.atMs + this.#parts.lifeMaxMs + SLACK_MS;
+    if ('tokenId' in one) return void this.#byToken.set(one.tokenId, { endsAtMs });
+    const before = this.#byUser.get(one.userId);
+    if (before !== undefined && before.issuedBeforeMs >= one.issuedBeforeMs) return;
+    this.#byUser.set(one.userId, { issuedBeforeMs: one.issuedBeforeMs, endsAtMs });
+  }
+}

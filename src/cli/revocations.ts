@@ -1,0 +1,100 @@
+import { Command, InvalidArgumentError } from 'commander';
+import { loadConfig } from '../core/config/load.js';
+import { isTokenId } from '../core/ids.js';
+import type { Revocation } from '../core/ports/revocations.js';
+import { NOT_YET, revocationBody } from '../http/routes/revocations.js';
+import { withOperator } from '../programs/operator.js';
+import { createLog } from '../programs/telemetry.js';
+import { UsageError } from './cli-error.js';
+import { operatorName, parseTime, parseUserId, parseWhole } from './options.js';
+import { isoTime, print, printError, tableLine } from './print.js';
+
+interface AddFlags {
+  readonly user?: string;
+  readonly before?: number;
+  readonly tokenId?: string;
+  readonly json?: boolean;
+}
+
+interface ListFlags {
+  readonly before?: number;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+const LIST_DEFAULT = 50;
+const LIST_MAX = 10_000;
+
+const EXAMPLES = `
+A revoked token is refused by every api within a second, whatever role it has. To keep a user out for good, deny them in
+the rules (lists.users.deny): they could sign in again. To refuse all tokens of a key, take the key away.
+
+Examples:
+  seckill revocations add --user alice                  all tokens that alice has now
+  seckill revocations add --user 'auth0|507f' --before -1h
+  seckill revocations add --token-id 6a3f0c1e-0d55-4c0b-9f6e-2f1b6e6a9b1d
+  seckill revocations list --json
+
+Reads and writes MySQL only. Exit codes: 0 done, 1 MySQL is away, 2 used wrongly.`;
+
+export function revocationsCommand(): Command {
+  const revocations = new Command('revocations')
+    .description('tokens that are refused before they expire: add one, or list them')
+    .addHelpText('after', EXAMPLES);
+  revocations
+    .command('add')
+    .description('refuse the tokens of a user, or one token')
+    .option('--user <id>', 'the tokens of this user', parseUserId)
+    .option('--before <time>', 'with --user: those issued before: ISO 8601, now, -2h (default: now)', parseTime)
+    .option('--token-id <jti>', 'the one token with this `jti`', parseTokenId)
+    .option('--json', 'print one JSON line')
+    .action(add);
+  revocations
+    .command('list')
+    .description('one line per revocation, newest first')
+    .option('--before <number>', 'older than this one', parseWhole(1, 999_999_999))
+    .option('--limit <count>', 'at most so many', parseWhole(1, LIST_MAX), LIST_DEFAULT)
+    .option('--json', 'one JSON line per revocation')
+    .action(list);
+  return revocations;
+}
+
+function parseTokenId(text: string): string {
+  if (!isTokenId(text)) throw new InvalidArgumentError('must be 1 to 128 visible ASCII characters.');
+  return text;
+}
+
+async function add({ user, before, tokenId, json }: AddFlags): Promise<void> {
+  if ((user === undefined) === (tokenId === undefined)) throw new UsageError('give either --user or --token-id.');
+  if (tokenId !== undefined && before !== undefined) throw new UsageError('--before stands with --user only.');
+  const nowMs = Date.now();
+  if ((before ?? nowMs) > nowMs) throw new UsageError(`--before ${NOT_YET}.`);
+  const about = tokenId === undefined ? { userId: user as string, issuedBeforeMs: before ?? nowMs } : { tokenId };
+  const config = loadConfig(['mysql'], process.env);
+  const revocation = await withOperator(config, createLog('revocations', 'error'), (operator) =>
+    operator.revocations().add(about, operatorName()),
+  );
+  if (json) print(JSON.stringify(revocationBody(revocation)));
+  else print(`Every api refuses ${aboutOf(revocation)} within a second.`);
+}
+
+async function list({ before, limit, json }: ListFlags): Promise<void> {
+  const config = loadConfig(['mysql'], process.env);
+  const found = await withOperator(config, createLog('revocations', 'error'), (operator) =>
+    operator.revocations().newest(limit, before),
+  );
+  if (!json) print(line('number', 'at', 'by', 'what is refused'));
+  for (const one of found) {
+    print(
+      json ? JSON.stringify(revocationBody(one)) : line(`${one.number}`, isoTime(one.atMs), one.actor, aboutOf(one)),
+    );
+  }
+  if (!json && found.length === limit) printError(`There may be more: add --before ${found.at(-1)?.number}.`);
+}
+
+const aboutOf = (one: Revocation): string =>
+  'tokenId' in one
+    ? `the token ${one.tokenId}`
+    : `tokens of ${one.userId} from before ${isoTime(one.issuedBeforeMs)}`;
+
+const line = tableLine(7, 24, 20);

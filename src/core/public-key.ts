@@ -1,0 +1,41 @@
+import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+
+/** Algorithms with a private key at the issuer and a public one here. */
+export const PUBLIC_ALGORITHMS = ['RS256', 'ES256', 'EdDSA'] as const;
+export type PublicAlgorithm = (typeof PUBLIC_ALGORITHMS)[number];
+
+/** What NIST SP 800-131A asks of RSA. */
+const RSA_BITS_MIN = 2048;
+
+/** Why a key is not used, as a predicate that never shows the key. */
+export interface KeyFlaw {
+  readonly flaw: string;
+}
+
+/** A public key as PEM or JWK, with the one algorithm of ours that it is for. */
+export function readPublicKey(
+  source: string | JsonWebKey,
+): { readonly algorithm: PublicAlgorithm; readonly pem: string } | KeyFlaw {
+  if (typeof source === 'string' && source.includes('PRIVATE KEY')) {
+    return { flaw: 'is a private key: only who signs tokens may have it' };
+  }
+  let key: KeyObject;
+  try {
+    key = typeof source === 'string' ? createPublicKey(source) : createPublicKey({ key: source, format: 'jwk' });
+  } catch {
+    return { flaw: 'is no public key' };
+  }
+  const algorithm = algorithmOf(key);
+  if (typeof algorithm !== 'string') return algorithm;
+  return { algorithm, pem: key.export({ type: 'spki', format: 'pem' }).toString() };
+}
+
+function algorithmOf({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): PublicAlgorithm | KeyFlaw {
+  if (type === 'ed25519') return 'EdDSA';
+  if (type === 'ec') {
+    return details?.namedCurve === 'prime256v1' ? 'ES256' : { flaw: 'is on another curve than P-256' };
+  }
+  if (type !== 'rsa') return { flaw: `is of the type ${type}, which none of ${PUBLIC_ALGORITHMS.join(', ')} uses` };
+  const bits = details?.modulusLength ?? 0;
+  return bits >= RSA_BITS_MIN ? 'RS256' : { flaw: `has ${bits} bits, and RSA needs ${RSA_BITS_MIN}` };
+}

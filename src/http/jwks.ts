@@ -1,0 +1,155 @@
+import type { JsonWebKey } from 'node:crypto';
+import type { Issuer } from '../core/config/issuers.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import { readPublicKey } from '../core/public-key.js';
+import { publicKey, type IssuerKeys, type TokenKey } from './token-keys.js';
+import { issuerTerms } from './token-terms.js';
+
+export interface JwksParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: {
+    readonly keysRead: (issuer: string, keys: number) => void;
+    readonly keysNotRead: (issuer: string) => void;
+  };
+  /** How often the keys are read, ms. */
+  readonly refreshMs: number;
+}
+
+/** Between two reads, whoever asks: invented key ids reach the provider no more often than this. */
+const PAUSE_MS = 5000;
+const TIMEOUT_MS = 5000;
+/** A set of a dozen RSA keys with certificates has some 30 kB. */
+const BYTES_MAX = 512 * 1024;
+const KEYS_MAX = 100;
+/** Requests that wait for one read; the others are refused at once. */
+const WAITING_MAX = 1000;
+
+/**
+ * The keys of one identity provider. They are read at the start, again and again, and when a token names an unknown one.
+ * While its address does not answer, the keys that are known go on.
+ */
+export class Jwks implements IssuerKeys {
+  readonly issuer: string;
+  readonly #of: Issuer;
+  readonly #parts: JwksParts;
+  readonly #listeners: (() => void)[] = [];
+  /** By kid and algorithm. */
+  #keys: ReadonlyMap<string, TokenKey> = new Map();
+  /** As they were read last; the same again changes nothing. */
+  #text = '';
+  #isKnown = false;
+  #isOut = false;
+  #nextMs = -Infinity;
+  #underWay: Promise<void> | null = null;
+  #waiting = 0;
+
+  constructor(of: Issuer, parts: JwksParts) {
+    this.issuer = of.issuer;
+    this.#of = of;
+    this.#parts = parts;
+    if (of.jwks !== undefined) this.#take(JSON.stringify(of.jwks));
+  }
+
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  find(keyId: string, algorithm: string): TokenKey | undefined {
+    return this.#keys.get(`${algorithm} ${keyId}`);
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  refresh(): Promise<void> | null {
+    const { jwksUrl } = this.#of;
+    if (jwksUrl === undefined) return null;
+    if (this.#underWay === null) {
+      const nowMs = this.#parts.clock.monotonicMs();
+      if (nowMs < this.#nextMs) return null;
+      this.#nextMs = nowMs + PAUSE_MS;
+      this.#waiting = 0;
+      this.#underWay = this.#read(jwksUrl).finally(() => (this.#underWay = null));
+    }
+    return this.#waiting++ < WAITING_MAX ? this.#underWay : null;
+  }
+
+  /** Reads the keys until the signal aborts. */
+  async poll(signal: AbortSignal): Promise<void> {
+    while (this.#of.jwksUrl !== undefined && !signal.aborted) {
+      await this.refresh();
+      await this.#parts.clock.sleep(this.#isOut ? PAUSE_MS : this.#parts.refreshMs, signal);
+    }
+  }
+
+  /** Never rejects. */
+  async #read(url: string): Promise<void> {
+    const { log, metrics } = this.#parts;
+    const { issuer } = this;
+    try {
+      this.#take(await fetchText(url));
+      if (this.#isOut) log.info({ issuer }, 'the keys of the issuer can be read again');
+      this.#isOut = false;
+      metrics.keysRead(issuer, this.#keys.size);
+    } catch (err) {
+      metrics.keysNotRead(issuer);
+      if (!this.#isOut) log.warn({ err, issuer, url }, 'the keys of the issuer cannot be read; those that are known go on');
+      this.#isOut = true;
+    }
+  }
+
+  /** @throws Error for what is no set of keys, or one without a key that can be used */
+  #take(text: string): void {
+    if (text === this.#text) return;
+    const terms = issuerTerms(this.#of);
+    const keys = new Map<string, TokenKey>();
+    for (const key of keysIn(text)) {
+      const read = readPublicKey(key);
+      const name = `${'algorithm' in read ? read.algorithm : ''} ${key.kid}`;
+      const flaw = 'flaw' in read ? read.flaw : whyNotUsed(key, read.algorithm, this.#of);
+      if (flaw === null && 'algorithm' in read) keys.set(name, publicKey(read.pem, read.algorithm, terms));
+      else this.#parts.log.warn({ issuer: this.issuer, kid: key.kid, flaw }, 'a key of the issuer is not used');
+    }
+    if (keys.size === 0) throw new Error('it holds no key that can be used');
+    this.#keys = keys;
+    this.#text = text;
+    this.#isKnown = true;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+type KeyOfSet = JsonWebKey & { readonly kid: string };
+
+function keysIn(text: string): readonly KeyOfSet[] {
+  const { keys } = JSON.parse(text) as { readonly keys?: unknown };
+  if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Error(`it is no list of at most ${KEYS_MAX} keys`);
+  return keys.filter((key): key is KeyOfSet => typeof (key as Partial<KeyOfSet> | null)?.kid === 'string');
+}
+
+/** A set may hold keys for other purposes and other algorithms. */
+function whyNotUsed({ use, alg }: KeyOfSet, algorithm: string, { algorithms }: Issuer): string | null {
+  if (use !== undefined && use !== 'sig') return `is for another use: ${String(use)}`;
+  if (alg !== undefined && alg !== algorithm) return `is for another algorithm: ${String(alg)}`;
+  return algorithms.some((one) => one === algorithm) ? null : `is for ${algorithm}, which this issuer must not use`;
+}
+
+/** @throws Error unless the answer is a text of a bounded length, without a detour, in time */
+async function fetchText(url: string): Promise<string> {
+  const response = await fetch(url, {
+    headers: { accept: 'application/json' },
+    redirect: 'error',
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  if (response.status !== 200 || response.body === null) throw new Error(`it answers ${response.status}`);
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body) {
+    bytes += part.byteLength;
+    if (bytes > BYTES_MAX) throw new Error(`it has more than ${BYTES_MAX} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}

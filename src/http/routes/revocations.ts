@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { fieldError } from '../../core/field-errors.js';
+import type { Revocation } from '../../core/ports/revocations.js';
+import { json } from '../answer.js';
+import { badFields, defineRoute, jsonBody } from '../route.js';
+import { count, isoTime, limit, queryTime, queryWhole, text, time, tokenId, userId } from '../schemas.js';
+
+/** Tokens that are refused before they expire. */
+
+const revocation = z
+  .object({
+    number: count,
+    at: time,
+    actor: text,
+    userId: text.optional(),
+    issuedBefore: time.optional(),
+    tokenId: text.optional(),
+  })
+  .meta({ id: 'Revocation', description: 'of all tokens that a user had before a time, or of one token by its `jti`' });
+
+const NUMBER_MAX = 999_999_999;
+
+export const listRevocations = defineRoute({
+  method: 'get',
+  path: '/admin/v1/revocations',
+  label: 'admin',
+  operationId: 'listRevocations',
+  summary: 'Revoked tokens, newest first; `next` goes into `before` for the next page.',
+  access: 'viewer',
+  endpoint: null,
+  query: z.strictObject({ before: queryWhole(1, NUMBER_MAX).optional(), limit }),
+  answers: {
+    200: {
+      description: 'a page',
+      schema: z.object({ revocations: z.array(revocation), next: count.nullable() }),
+    },
+  },
+  problems: [],
+  async handle({ query: { before, limit: max } }, { revocations }) {
+    const found = await revocations.newest(max, before);
+    const next = found.length < max ? null : (found.at(-1)?.number ?? null);
+    return json(200, 'found', { revocations: found.map(revocationBody), next });
+  },
+});
+
+const newRevocation = z
+  .strictObject({
+    userId: userId.optional(),
+    issuedBefore: queryTime.optional().meta({ description: 'with `userId`; now, where it is left out' }),
+    tokenId: tokenId.optional(),
+  })
+  .refine(({ userId, tokenId }) => (userId === undefined) !== (tokenId === undefined), {
+    error: 'must name either userId or tokenId',
+  })
+  .refine(({ tokenId, issuedBefore }) => tokenId === undefined || issuedBefore === undefined, {
+    error: 'stands with userId only',
+    path: ['issuedBefore'],
+  })
+  .meta({ id: 'NewRevocation' });
+
+export const addRevocation = defineRoute({
+  method: 'post',
+  path: '/admin/v1/revocations',
+  label: 'admin',
+  operationId: 'addRevocation',
+  summary:
+    'Refuse the tokens that a user was issued before a time, or one token by its `jti`; in force everywhere within a' +
+    ' second, for admins too. Safe to repeat.',
+  access: 'admin',
+  endpoint: null,
+  body: jsonBody(newRevocation),
+  answers: { 201: { description: 'revoked', schema: revocation } },
+  problems: [],
+  async handle({ body: { userId, issuedBefore, tokenId }, userId: actor }, { revocations, clock }) {
+    const nowMs = clock.nowMs();
+    const issuedBeforeMs = issuedBefore ?? nowMs;
+    if (issuedBeforeMs > nowMs) return badFields([fieldError('issuedBefore', NOT_YET)]);
+    const about = tokenId === undefined ? { userId: userId as string, issuedBeforeMs } : { tokenId };
+    return json(201, 'revoked', revocationBody(await revocations.add(about, actor)));
+  },
+});
+
+/** Who is to be kept out from now on is denied by the rules of admission. */
+export const NOT_YET = 'must not be in the future: to keep a user out, deny them in the rules (lists.users.deny)';
+
+/** A revocation as programs read it, over HTTP and from the command line. */
+export const revocationBody = ({ number, atMs, actor, ...about }: Revocation): object => ({
+  number,
+  at: isoTime(atMs),
+  actor,
+  ...('tokenId' in about ? about : { userId: about.userId, issuedBefore: isoTime(about.issuedBeforeMs) }),
+});

@@ -1,0 +1,54 @@
+import type { Issuer } from '../core/config/issuers.js';
+import { isRole } from '../core/roles.js';
+import type { Claims, TokenTerms } from './token-keys.js';
+
+// What the tokens of an issuer must have, and how their roles are read.
+
+const NO_ROLES: readonly string[] = [];
+/** Names of roles in a token of ours. */
+const ROLES_MAX = 32;
+
+/** Of tokens that are signed with a key of our own: it may give any role. @param issuer, audience empty: any */
+export const ownTerms = ({ issuer, audience }: { readonly issuer: string; readonly audience: string }): TokenTerms => ({
+  issuer: issuer === '' ? null : issuer,
+  audiences: audience === '' ? null : [audience],
+  subjectPrefix: '',
+  rolesOf({ roles }) {
+    if (roles === undefined) return NO_ROLES;
+    return areTexts(roles) && roles.length <= ROLES_MAX ? roles : null;
+  },
+});
+
+/**
+ * Of an identity provider. The names that it gives become roles by the table of its configuration, and only by it: a group
+ * that happens to be called `admin` makes nobody an admin here. Names without a row stay, for rules that know them.
+ */
+export const issuerTerms = ({ issuer, audience, rolesClaim, roles, subjectPrefix = '' }: Issuer): TokenTerms => {
+  const roleOf = new Map(Object.entries(roles));
+  return {
+    issuer,
+    audiences: audience,
+    subjectPrefix,
+    rolesOf(claims) {
+      const names = claimAt(claims, rolesClaim);
+      if (names === undefined || names === null) return NO_ROLES;
+      const list = typeof names === 'string' ? names.split(' ').filter(Boolean) : names;
+      if (!areTexts(list)) return null;
+      return list.flatMap((name) => roleOf.get(name) ?? (isRole(name) ? [] : name));
+    },
+  };
+};
+
+const areTexts = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every((one) => typeof one === 'string');
+
+/** A claim by its name, which may hold dots (`https://shop.example/roles`), or by a path (`realm_access.roles`). */
+function claimAt(claims: Claims, name: string): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name];
+  let value: unknown = claims;
+  for (const part of name.split('.')) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = (value as Claims)[part];
+  }
+  return value;
+}

@@ -1,0 +1,61 @@
+import type { Registry } from 'prom-client';
+import { Revocations } from '../admission/revocations.js';
+import { readIssuers } from '../core/config/issuers.js';
+import type { Config, Section } from '../core/config/schema.js';
+import { readKeyList } from '../core/hmac.js';
+import type { Log } from '../core/ports/log.js';
+import { createAuthenticator } from '../http/auth.js';
+import { Jwks } from '../http/jwks.js';
+import { createIdentityMetrics } from '../http/metrics.js';
+import { hs256Key, publicKey, type OwnKeys } from '../http/token-keys.js';
+import { ownTerms } from '../http/token-terms.js';
+import type { MysqlPool } from '../mysql/pool.js';
+import { createRevocationRepository } from '../mysql/revocation-repository.js';
+import { systemClock as clock } from './system-clock.js';
+
+interface IdentityParts {
+  readonly mysql: MysqlPool;
+  readonly registry: Registry;
+  readonly log: Log;
+  /** Called with an error that is a bug. */
+  readonly fail: (error: unknown) => void;
+}
+
+/**
+ * Who callers are, for an api. Starts also where an issuer does not answer: its tokens get 503 until it does.
+ * @throws OperationalError mysql, when the revocations cannot be read at the start
+ */
+export async function openIdentity({ auth }: Config<'auth'>, { mysql, registry, log, fail }: IdentityParts) {
+  const stop = new AbortController();
+  const metrics = createIdentityMetrics(registry);
+  const repository = createRevocationRepository(mysql);
+  const lifeMaxMs = auth.lifeMaxMs + auth.toleranceMs;
+  const revocations = new Revocations({ repository, clock, log, lifeMaxMs });
+  await revocations.start();
+  const issuers = readIssuers(auth.issuers).map(
+    (issuer) => new Jwks(issuer, { clock, log, metrics, refreshMs: auth.jwksRefreshMs }),
+  );
+  await Promise.all(issuers.map((issuer) => issuer.refresh()));
+  const loops = [revocations, ...issuers].map((part) => part.poll(stop.signal).catch(fail));
+  const { cacheMax, toleranceMs } = auth;
+  return {
+    auth: createAuthenticator(
+      { own: ownKeysOf(auth), issuers },
+      { cacheMax, lifeMaxMs: auth.lifeMaxMs, toleranceMs, isRevoked: (token) => revocations.isRevoked(token) },
+    ),
+    revocations: repository,
+    issuers,
+    /** Never rejects. */
+    async close(): Promise<void> {
+      stop.abort();
+      await Promise.all(loops);
+    },
+  };
+}
+
+function ownKeysOf({ algorithm, key, keys, ...names }: Section<'auth'>): OwnKeys {
+  const terms = ownTerms(names);
+  const hs256ById = new Map([...readKeyList(keys)].map(([id, secret]) => [id, hs256Key(secret, terms)]));
+  if (key === '') return { algorithm, key: null, hs256ById };
+  return { algorithm, key: algorithm === 'HS256' ? hs256Key(key, terms) : publicKey(key, algorithm, terms), hs256ById };
+}

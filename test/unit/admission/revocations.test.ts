@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import { Revocations } from '../../../src/admission/revocations.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryRevocationRepository } from '../../helpers/memory/memory-revocation-repository.js';
+import { silentLog } from '../../helpers/silent-log.js';
+
+const LIFE_MS = 3_600_000;
+
+describe('revocations', () => {
+  let clock: ManualClock;
+  let repository: MemoryRevocationRepository;
+  let revocations: Revocations;
+  const isRevoked = (userId: string, issuedAtMs: number | null = clock.nowMs(), tokenId: string | null = null): boolean =>
+    revocations.isRevoked({ userId, tokenId, issuedAtMs });
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    repository = new MemoryRevocationRepository(() => clock.nowMs());
+    revocations = new Revocations({ repository, clock, log: silentLog, lifeMaxMs: LIFE_MS });
+  });
+
+  it('tokens of a user from before the time are refused, and those that do not say when', async () => {
+    const atMs = clock.nowMs();
+    await repository.add({ userId: 'ann', issuedBeforeMs: atMs }, 'root');
+    await revocations.start();
+    expect([isRevoked('ann', atMs - 1), isRevoked('ann', null)]).to.deep.equal([true, true]);
+    expect([isRevoked('ann', atMs), isRevoked('bob', atMs - 1)]).to.deep.equal([false, false]);
+  });
+
+  it('one token is refused by its id, whoever has it', async () => {
+    await repository.add({ tokenId: 't1' }, 'root');
+    await revocations.start();
+    expect(isRevoked('ann', clock.nowMs(), 't1')).to.equal(true);
+    expect([isRevoked('ann', clock.nowMs(), 't2'), isRevoked('ann')]).to.deep.equal([false, false]);
+  });
+
+  it('of two for one user the later time counts, in whatever order they were made', async () => {
+    const atMs = clock.nowMs();
+    for (const issuedBeforeMs of [atMs, atMs - 5000]) await repository.add({ userId: 'ann', issuedBeforeMs }, 'root');
+    await revocations.start();
+    expect(isRevoked('ann', atMs - 1)).to.equal(true);
+  });
+
+  it('follows new ones, more than a page of them too', async () => {
+    await revocations.start();
+    for (let nth = 0; nth < 2500; nth++) await repository.add({ tokenId: `t${nth}` }, 'root');
+    await revocations.runOnce();
+    expect(['t0', 't1000', 't2499'].map((id) => isRevoked('ann', null, id))).to.deep.equal([true, true, true]);
+  });
+
+  it('while MySQL is away the known ones stay, and it goes on afterwards', async () => {
+    await repository.add({ tokenId: 't1' }, 'root');
+    await revocations.start();
+    repository.down = true;
+    await revocations.runOnce();
+    expect(isRevoked('ann', null, 't1')).to.equal(true);
+    repository.down = false;
+    await repository.add({ tokenId: 't2' }, 'root');
+    await revocations.runOnce();
+    expect(isRevoked('ann', null, 't2')).to.equal(true);
+  });
+
+  it('forgets one when no token can be left that it is for', async () => {
+    await repository.add({ tokenId: 't1' }, 'root');
+    await revocations.start();
+    clock.advance(LIFE_MS);
+    await revocations.runOnce();
+    expect(isRevoked('ann', null, 't1'), 'a token may be good to the end of its life').to.equal(true);
+    clock.advance(LIFE_MS);
+    await revocations.runOnce();
+    expect(isRevoked('ann', null, 't1')).to.equal(false);
+  });
+});
