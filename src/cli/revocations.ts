@@ -93,8 +93,6 @@ async function list({ before, limit, json }: ListFlags): Promise<void> {
 }
 
 const aboutOf = (one: Revocation): string =>
-  'tokenId' in one
-    ? `the token ${one.tokenId}`
-    : `tokens of ${one.userId} from before ${isoTime(one.issuedBeforeMs)}`;
+  'tokenId' in one ? `the token ${one.tokenId}` : `tokens of ${one.userId} from before ${isoTime(one.issuedBeforeMs)}`;
 
 const line = tableLine(7, 24, 20);

@@ -112,7 +112,12 @@ export function tokenCommand(): Command {
     .requiredOption('--user <id>', 'user id: 1 to 128 visible ASCII characters', parseUserId)
     .addOption(new Option('--role <role>', 'what an operator may do; each includes those before it').choices(ROLES))
     .option('--roles <list>', 'names of roles, separated by commas', parseRoles)
-    .option('--ttl-hours <hours>', 'hours until it expires, 1 to 8760; at most JWT_LIFE_MAX_MS', parseWhole(1, 8760), 24)
+    .option(
+      '--ttl-hours <hours>',
+      'hours until it expires, 1 to 8760; at most JWT_LIFE_MAX_MS',
+      parseWhole(1, 8760),
+      24,
+    )
     .addHelpText('after', TOKEN_EXAMPLES)
     .action(({ user, role, roles = [], ttlHours }: TokenFlags) => {
       const { auth } = loadConfig(['auth'], process.env);

@@ -1,6 +1,14 @@
 import { LRUCache } from 'lru-cache';
 import { isUserId } from '../core/ids.js';
-import { KeyFinder, TOKEN_LENGTH_MAX, type Claims, type IssuerKeys, type NoKey, type OwnKeys, type TokenTerms } from './token-keys.js';
+import {
+  KeyFinder,
+  TOKEN_LENGTH_MAX,
+  type Claims,
+  type IssuerKeys,
+  type NoKey,
+  type OwnKeys,
+  type TokenTerms,
+} from './token-keys.js';
 
 /** The caller, as the token names them. */
 export interface Principal {

@@ -96,7 +96,8 @@ export class Jwks implements IssuerKeys {
       metrics.keysRead(issuer, this.#keys.size);
     } catch (err) {
       metrics.keysNotRead(issuer);
-      if (!this.#isOut) log.warn({ err, issuer, url }, 'the keys of the issuer cannot be read; those that are known go on');
+      if (!this.#isOut)
+        log.warn({ err, issuer, url }, 'the keys of the issuer cannot be read; those that are known go on');
       this.#isOut = true;
     }
   }

@@ -31,11 +31,21 @@ export function createTokenSigner(
 ): (claims: TokenClaims) => string {
   assertStrongSecret(secret);
   const sign = createSigner({ key: secret, algorithm: 'HS256', ...(keyId === undefined ? {} : { kid: keyId }) });
-  const common = { ...(issuer === undefined ? {} : { iss: issuer }), ...(audience === undefined ? {} : { aud: audience }) };
+  const common = {
+    ...(issuer === undefined ? {} : { iss: issuer }),
+    ...(audience === undefined ? {} : { aud: audience }),
+  };
   return ({ userId, roles, ttlMs, tokenId }) => {
     const nowSeconds = Math.floor(Date.now() / 1000);
     const exp = nowSeconds + Math.ceil(ttlMs / 1000);
-    return sign({ sub: userId, roles, iat: nowSeconds, exp, ...common, ...(tokenId === undefined ? {} : { jti: tokenId }) });
+    return sign({
+      sub: userId,
+      roles,
+      iat: nowSeconds,
+      exp,
+      ...common,
+      ...(tokenId === undefined ? {} : { jti: tokenId }),
+    });
   };
 }
 

@@ -35,7 +35,7 @@ export async function openIdentity({ auth }: Config<'auth'>, { mysql, registry, 
   const issuers = readIssuers(auth.issuers).map(
     (issuer) => new Jwks(issuer, { clock, log, metrics, refreshMs: auth.jwksRefreshMs }),
   );
-  await Promise.all(issuers.map((issuer) => issuer.refresh()));
+  await Promise.all(issuers.map(async (issuer) => issuer.refresh()));
   const loops = [revocations, ...issuers].map((part) => part.poll(stop.signal).catch(fail));
   const { cacheMax, toleranceMs } = auth;
   return {

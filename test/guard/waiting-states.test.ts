@@ -5,7 +5,7 @@ import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
-import { createHttpMetrics } from '../../src/http/metrics.js';
+import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
@@ -23,6 +23,7 @@ async function published(): Promise<Set<string>> {
   createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
   createChannelMetrics(registry);
   createHttpMetrics(registry);
+  createIdentityMetrics(registry);
   createWorkerMetrics(registry);
   createJobMetrics(registry);
   createOrderJobMetrics(registry);

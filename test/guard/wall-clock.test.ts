@@ -11,6 +11,8 @@ const FOLDERS = ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis',
 const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
   'admission/queue/room.ts': 'when a sale opens, and times in passes and tickets, which other processes read',
   'admission/queue/waiting-rooms.ts': 'times in passes and tickets, which other processes read',
+  'admission/revocations.ts':
+    'when no token can be good any more that a revocation, made on the clock of MySQL, is for',
   'admission/sign/purchase-tokens.ts': 'the end of a token, which another process may have given',
   'admission/sign/request-signatures.ts': 'the time that a client has signed',
   'core/ports/clock.ts': 'the clock itself',

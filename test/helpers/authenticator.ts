@@ -20,8 +20,7 @@ export const publicKeyAuth = (
   algorithm: 'RS256' | 'ES256' | 'EdDSA',
   pem: string,
   options: Partial<AuthOptions> = {},
-): Authenticator =>
-  authOf({ algorithm, key: publicKey(pem, algorithm, ANY_TERMS), hs256ById: new Map() }, [], options);
+): Authenticator => authOf({ algorithm, key: publicKey(pem, algorithm, ANY_TERMS), hs256ById: new Map() }, [], options);
 
 /** Accepts tokens of identity providers only. */
 export const issuersAuth = (issuers: readonly IssuerKeys[], options: Partial<AuthOptions> = {}): Authenticator =>

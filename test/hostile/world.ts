@@ -253,7 +253,10 @@ export class HostileWorld extends ReconcileWorld {
       rules: this.#seen(rules),
       ruleReports: new MemoryRuleReports(clock),
       switches: this.#seen(new SwitchAdmin(rules)),
-      revocations: this.#seen({ add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }), newest: () => Promise.resolve([]) }),
+      revocations: this.#seen({
+        add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }),
+        newest: () => Promise.resolve([]),
+      }),
       audit: this.#seen({ list: () => Promise.resolve([]) }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),

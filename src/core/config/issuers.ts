@@ -33,7 +33,10 @@ const issuer = z
     audience: z.union([name.transform((one) => [one]), z.array(name).min(1).max(NAMES_MAX)]),
     jwksUrl: z.string().refine(isKeyAddress, 'must be a https address, or http on the loopback address').optional(),
     jwks: z.strictObject({ keys: z.array(jwk).min(1).max(NAMES_MAX) }).optional(),
-    algorithms: z.array(z.enum(PUBLIC_ALGORITHMS)).min(1).default([...PUBLIC_ALGORITHMS]),
+    algorithms: z
+      .array(z.enum(PUBLIC_ALGORITHMS))
+      .min(1)
+      .default([...PUBLIC_ALGORITHMS]),
     rolesClaim: name.default('roles'),
     roles: z.record(name, z.enum(ROLES)).default({}),
     subjectPrefix: z
@@ -58,10 +61,14 @@ const issuers = z
       if (list.findIndex((other) => other.issuer === one) !== index) add('issuer', 'is there twice');
       // Two providers may name two people alike: which of them share their users is to be said.
       if (list.length > 1 && prefix === undefined) {
-        add('subjectPrefix', 'is missing: with several issuers each needs one; the same one where they name the same people');
+        add(
+          'subjectPrefix',
+          'is missing: with several issuers each needs one; the same one where they name the same people',
+        );
       }
       const mixed = list.some(({ subjectPrefix: other }) => other !== prefix && other?.startsWith(prefix ?? ''));
-      if (prefix !== undefined && mixed) add('subjectPrefix', 'must not begin that of another issuer, unless it is the same');
+      if (prefix !== undefined && mixed)
+        add('subjectPrefix', 'must not begin that of another issuer, unless it is the same');
     }
   });
 

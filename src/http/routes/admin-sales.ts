@@ -128,8 +128,12 @@ const move = (verb: string, access: 'operator' | 'admin', summary: string, make:
 
 export const saleMoves = [
   move('warm', 'operator', 'Load the stock into Redis.', (sales, saleId, actor) => sales.warm(saleId, actor)),
-  move('open', 'operator', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) => sales.open(saleId, actor)),
-  move('pause', 'operator', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) => sales.pause(saleId, actor)),
+  move('open', 'operator', 'Let buyers in, within the window of the sale.', (sales, saleId, actor) =>
+    sales.open(saleId, actor),
+  ),
+  move('pause', 'operator', 'Answer `paused` until the sale is resumed.', (sales, saleId, actor) =>
+    sales.pause(saleId, actor),
+  ),
   // a paused sale opens the way a warm one does
   move('resume', 'operator', 'Let buyers in again.', (sales, saleId, actor) => sales.open(saleId, actor)),
   move('close', 'admin', 'End the sale for good.', (sales, saleId, actor) => sales.close(saleId, actor)),

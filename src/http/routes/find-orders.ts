@@ -3,7 +3,18 @@ import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { given, limit, orderId, orderSchema, queryText, queryTime, queryWord, saleId, text, userId } from '../schemas.js';
+import {
+  given,
+  limit,
+  orderId,
+  orderSchema,
+  queryText,
+  queryTime,
+  queryWord,
+  saleId,
+  text,
+  userId,
+} from '../schemas.js';
 import { orderBody } from './orders.js';
 
 /** Lists of orders: a buyer's own, and any for operators. */

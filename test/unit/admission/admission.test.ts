@@ -70,4 +70,17 @@ describe('admission', () => {
     expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(CALLER)).to.equal(NO);
     expect(asked).to.have.length(1);
   });
+
+  it('of an operator only the layers that know operators are asked; a dry run counts', () => {
+    const knowing = (mode: Mode): Layer => ({
+      ...layer(mode, null),
+      operator: (userId) => (userId === 'eve' ? NO : null),
+    });
+    expect(entryOf(layer('on', NO), knowing('off')).operator('eve')).to.equal(null);
+    expect(entryOf(layer('on', NO), knowing('dry_run')).operator('eve')).to.equal(null);
+    expect(entryOf(layer('on', NO), knowing('on')).operator('ann')).to.equal(null);
+    expect(entryOf(layer('on', NO), knowing('on')).operator('eve')).to.equal(NO);
+    expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
+    expect(asked).to.deep.equal([]);
+  });
 });

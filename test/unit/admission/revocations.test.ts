@@ -10,8 +10,11 @@ describe('revocations', () => {
   let clock: ManualClock;
   let repository: MemoryRevocationRepository;
   let revocations: Revocations;
-  const isRevoked = (userId: string, issuedAtMs: number | null = clock.nowMs(), tokenId: string | null = null): boolean =>
-    revocations.isRevoked({ userId, tokenId, issuedAtMs });
+  const isRevoked = (
+    userId: string,
+    issuedAtMs: number | null = clock.nowMs(),
+    tokenId: string | null = null,
+  ): boolean => revocations.isRevoked({ userId, tokenId, issuedAtMs });
 
   beforeEach(() => {
     clock = new ManualClock();

@@ -153,7 +153,10 @@ describe('prepared buyers', () => {
   });
 });
 
-const KEYS = { sign: `s1:${'s'.repeat(32)}`, seal: `q1:${'q'.repeat(32)}` };
+const KEYS = {
+  sign: 's1:a-secret-that-signs-in-the-tests-of-the-load',
+  seal: 'q1:a-secret-that-seals-in-the-tests-of-the-load',
+};
 const PATH = '/v1/sales/7/purchases';
 
 describe('buyers with credentials', () => {

@@ -69,7 +69,8 @@ class FakeApi {
       const body = (text === '' ? {} : JSON.parse(text)) as { version?: number; rules?: Record<string, unknown> };
       if (req.url === '/metrics') return void res.end(`seckill_admission_rules_version ${this.#pollVersion()}\n`);
       const who = this.#auth.authenticate(req.headers.authorization);
-      if (typeof who === 'string' || who instanceof Promise || !who.roles.includes('admin')) return void res.writeHead(403).end('{}');
+      if (typeof who === 'string' || who instanceof Promise || !who.roles.includes('admin'))
+        return void res.writeHead(403).end('{}');
       if (req.method === 'PUT') this.#publish(body);
       res.end(JSON.stringify({ version: this.version, rules: this.rules }));
     });

@@ -11,7 +11,7 @@ import { SALE_STATES, SALE_TRANSITIONS } from '../../../src/core/sale.js';
 import { hash32, homeBucket } from '../../../src/core/bucket.js';
 
 const id = fc.stringMatching(/^[A-Za-z0-9_-]{1,64}$/);
-const userId = fc.oneof(fc.stringMatching(/^[!-~]{1,128}$/), fc.stringMatching(/^[a\/]{1,4}$/));
+const userId = fc.oneof(fc.stringMatching(/^[!-~]{1,128}$/), fc.stringMatching(/^[a/]{1,4}$/));
 
 describe('ids', () => {
   it('an id can break neither a key, nor a path, nor a log line [S6]', () => {
@@ -38,9 +38,32 @@ describe('ids', () => {
   });
 
   it('a user id is what identity providers choose, without a blank, which MySQL would not see at its end [S6]', () => {
-    const good = ['auth0|507f1f77bcf86cd799439011', 'a@b.com', 'urn:x:1', 'CN=a,O=b', '{7:0}', "o'x", '/', 'x'.repeat(128)];
+    const good = [
+      'auth0|507f1f77bcf86cd799439011',
+      'a@b.com',
+      'urn:x:1',
+      'CN=a,O=b',
+      '{7:0}',
+      "o'x",
+      '/',
+      'x'.repeat(128),
+    ];
     for (const one of good) expect(isUserId(one), one).to.equal(true);
-    for (const bad of ['', ' a', 'a ', 'a b', 'a\n', 'a\0', '\u007f', 'ä', '\u202ea', 'x'.repeat(129), 7, null, ['a']]) {
+    for (const bad of [
+      '',
+      ' a',
+      'a ',
+      'a b',
+      'a\n',
+      'a\0',
+      '\u007f',
+      'ä',
+      '\u202ea',
+      'x'.repeat(129),
+      7,
+      null,
+      ['a'],
+    ]) {
       expect(isUserId(bad), JSON.stringify(bad)).to.equal(false);
     }
   });

@@ -1,40 +1,104 @@
 import { expect } from 'chai';
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import request from 'supertest';
+import { readIssuers } from '../../../src/core/config/issuers.js';
+import { ROLES } from '../../../src/core/roles.js';
+import { createAuthenticator } from '../../../src/http/auth.js';
+import { Jwks } from '../../../src/http/jwks.js';
 import type { Route } from '../../../src/http/route.js';
 import { ROUTES } from '../../../src/http/routes/index.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { hs256Key } from '../../../src/http/token-keys.js';
+import { ANY_TERMS } from '../../helpers/authenticator.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { signedToken } from '../../helpers/sign-token.js';
+import { silentLog } from '../../helpers/silent-log.js';
+import { bearer, FakeServices, SECRET, startServer, type Started } from './http-harness.js';
 
-/** Every service of FakeServices throws, which would be a 500: an answer before it shows that nothing was called. */
-describe('access to admin routes', () => {
+const PAGE = new URL('../../../docs/access.md', import.meta.url);
+const WHO = ['nobody', 'buyer', ...ROLES] as const;
+type Who = (typeof WHO)[number];
+
+const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+const PROVIDER = {
+  issuer: 'https://id.example',
+  audience: 'shop',
+  jwks: { keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'k1' }] },
+  rolesClaim: 'groups',
+  roles: { 'shop-viewers': 'viewer', 'shop-operators': 'operator', 'shop-admins': 'admin' },
+};
+
+/** Two tokens of each: one that we have signed, and one of an identity provider whose groups become roles. */
+function tokensOf(who: Who): readonly (string | null)[] {
+  if (who === 'nobody') return [null];
+  const exp = Math.floor(Date.now() / 1000) + 3600;
+  const claims = { iss: PROVIDER.issuer, aud: PROVIDER.audience, sub: 'auth0|507f', exp, groups: ['staff', who] };
+  const groups = who === 'buyer' ? claims.groups : ['staff', `shop-${who}s`];
+  return [
+    bearer('u1', who === 'buyer' ? ['queue-p0'] : [who]),
+    `Bearer ${signedToken({ alg: 'EdDSA', kid: 'k1' }, { ...claims, groups }, privateKey)}`,
+  ];
+}
+
+/** Every service of FakeServices throws, which is a 500: an answer before it shows that nothing was called. */
+describe('access', () => {
   let fake: FakeServices;
   let server: Started;
   beforeEach(async () => {
-    fake = new FakeServices();
+    const hs256 = hs256Key(SECRET, ANY_TERMS);
+    const metrics = { keysRead: () => undefined, keysNotRead: () => undefined };
+    const parts = { clock: new ManualClock(), log: silentLog, metrics, refreshMs: 60_000 };
+    const issuers = readIssuers(JSON.stringify([PROVIDER])).map((issuer) => new Jwks(issuer, parts));
+    const own = { algorithm: 'HS256', key: hs256, hs256ById: new Map() } as const;
+    const options = { cacheMax: 10, lifeMaxMs: 86_400_000, toleranceMs: 0, isRevoked: () => false };
+    fake = new FakeServices({ auth: createAuthenticator({ own, issuers }, options) });
     server = await startServer(fake);
   });
   afterEach(() => server.stop());
 
-  const adminRoutes = ROUTES.filter(({ path }) => path.startsWith('/admin/'));
+  const operatorRoutes = ROUTES.filter(({ path }) => path.startsWith('/admin/'));
 
-  it('is declared for each of them', () => {
-    expect(adminRoutes.length).to.be.greaterThan(20);
-    for (const { method, path, access } of adminRoutes) expect(access, `${method} ${path}`).to.equal('admin');
+  const ask = async ({ method, path, asks }: Route, token: string | null): Promise<string> => {
+    const url = asks.listeners.includes('operators') ? server.operatorsUrl : server.url;
+    const sent = request(url)[method](path.replaceAll(/\{\w+\}/g, '7'));
+    const { status } = await (token === null ? sent : sent.set('authorization', token)).send({});
+    return status === 401 || status === 403 ? String(status) : 'yes';
+  };
+
+  it('each route of operators asks for a role', () => {
+    expect(operatorRoutes.length).to.be.greaterThan(20);
+    for (const { method, path, access } of operatorRoutes) expect(access, `${method} ${path}`).to.be.oneOf([...ROLES]);
   });
 
-  it('needs a token, else 401; and the role, exactly, else 403: no service is called [S5]', async () => {
-    const expectRefusals = async ({ method, path }: Route): Promise<void> => {
-      const ask = (): request.Test =>
-        request(server.operatorsUrl)
-          [method](path.replaceAll(/\{\w+\}/g, '7'))
-          .send({});
-      const { body } = await ask();
-      expect([body.status, body.code], `${method} ${path}`).to.deep.equal([401, 'unauthorized']);
-      for (const roles of [[], ['Admin'], ['admins']]) {
-        const { body } = await ask().set('authorization', bearer('u1', roles));
-        expect([body.status, body.code], `${method} ${path}`).to.deep.equal([403, 'role_needed']);
+  it('two tokens of each role get the same answer from each route, and docs/access.md says which [S5]', async () => {
+    const rows: string[] = [];
+    for (const route of ROUTES.filter(({ asks }) => asks.token)) {
+      const answers: string[] = [];
+      for (const who of WHO) {
+        const both = await Promise.all(tokensOf(who).map((token) => ask(route, token)));
+        expect(new Set(both).size, `${route.method} ${route.path} for both tokens of ${who}: ${both.join()}`).to.equal(
+          1,
+        );
+        answers.push(String(both[0]));
       }
-    };
-    await Promise.all(adminRoutes.map(expectRefusals));
+      rows.push(`| \`${route.method.toUpperCase()} ${route.path}\` | ${answers.join(' | ')} |`);
+    }
+    const page = readFileSync(PAGE, 'utf8');
+    const table = page.slice(page.indexOf('| route |'));
+    const made = [`| route | ${WHO.join(' | ')} |`, `|---|${WHO.map(() => '---|').join('')}`, ...rows, ''].join('\n');
+    if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| route |')) + made);
+    else expect(table).to.equal(made);
+  }).timeout(60_000);
+
+  it('a role is a whole word, and its absence is named: no service is called [S5]', async () => {
+    for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {
+      const { body } = await request(server.operatorsUrl)
+        .put('/admin/v1/rules')
+        .set('authorization', bearer('u1', roles))
+        .send({});
+      expect([body.status, body.code], roles.join()).to.deep.equal([403, 'role_needed']);
+      expect(body.detail).to.include('admin');
+    }
     expect(fake.bugs).to.deep.equal([]);
   });
 });

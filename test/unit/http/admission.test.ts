@@ -126,7 +126,7 @@ describe('admission in front of the routes', () => {
     expect([admission.asked, admission.callers]).to.deep.equal([[], []]);
   });
 
-  it('admins, probes and webhooks are never refused by it', async () => {
+  it('probes and webhooks are never refused by it, and operators by their user id only', async () => {
     admission.anonymousVerdict = admission.buyerVerdict = NO;
     await serve({ sales: { ...new FakeServices().services.sales, list: () => Promise.resolve([]) } });
     const { url, operatorsUrl } = server as Started;
@@ -139,7 +139,13 @@ describe('admission in front of the routes', () => {
     await request(url)
       .post('/v1/payments/webhook')
       .expect((res) => expect(res.status).not.to.equal(403));
-    expect(admission.asked).to.deep.equal([]);
+    expect(admission.asked).to.deep.equal(['operator boss']);
+    admission.operatorVerdict = { word: 'denied', retryAfterMs: null };
+    const { body } = await request(operatorsUrl)
+      .get('/admin/v1/sales')
+      .set('authorization', bearer('boss', ['admin']))
+      .expect(403);
+    expect(body.code).to.equal('denied');
   });
 
   describe('POST purchases', () => {

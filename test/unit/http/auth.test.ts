@@ -84,7 +84,9 @@ describe('auth', () => {
         expect(ask(token, rsa), String(alg)).to.be.oneOf(INVALID);
       }
     }
-    expect(ask(hs(good, { alg: 'HS512' }, SECRET, 'sha512')), 'well signed, but not the pinned one').to.be.oneOf(INVALID);
+    expect(ask(hs(good, { alg: 'HS512' }, SECRET, 'sha512')), 'well signed, but not the pinned one').to.be.oneOf(
+      INVALID,
+    );
   });
 
   it('when the public key is used as an HMAC secret, then invalid [S5]', () => {
@@ -105,7 +107,9 @@ describe('auth', () => {
       { jku: 'http://evil.example' },
       { x5u: 'http://evil.example' },
     ]) {
-      expect(ask(hs(good, hint, 'the secret of another one, 40 bytes long')), JSON.stringify(hint)).to.be.oneOf(INVALID);
+      expect(ask(hs(good, hint, 'the secret of another one, 40 bytes long')), JSON.stringify(hint)).to.be.oneOf(
+        INVALID,
+      );
     }
     expect(ask(hs(good, { crit: ['b64'], b64: false })), 'crit').to.be.oneOf(INVALID);
   });
@@ -187,7 +191,17 @@ describe('auth', () => {
   });
 
   it('subjects as identity providers make them name the caller, up to 128 characters [S6]', () => {
-    for (const sub of ['auth0|507f1f77bcf86cd799439011', 'a@b.com', 'urn:x:1', '{7:0}', 'a/b', "o'x", '\\"', '*', 'u'.repeat(128)]) {
+    for (const sub of [
+      'auth0|507f1f77bcf86cd799439011',
+      'a@b.com',
+      'urn:x:1',
+      '{7:0}',
+      'a/b',
+      "o'x",
+      '\\"',
+      '*',
+      'u'.repeat(128),
+    ]) {
       expect(ask(hs({ sub, exp: LATER })), sub).to.deep.equal({ userId: sub, roles: [] });
     }
   });
@@ -244,7 +258,10 @@ describe('auth', () => {
   });
 
   it('when others could find the secret or the key is no key, then it does not start', () => {
-    const rsaPem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ type: 'spki', format: 'pem' });
+    const rsaPem = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({
+      type: 'spki',
+      format: 'pem',
+    });
     for (const [secret, why] of [
       ['x1'.repeat(15), '32 bytes'],
       ['x'.repeat(64), 'different characters'],

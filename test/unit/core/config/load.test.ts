@@ -149,6 +149,7 @@ describe('config', () => {
       'MYSQL_URL',
       'PAYMENT_WEBHOOK_SECRET',
       'PAYMENT_WEBHOOK_SECRET_BEFORE',
+      'METRICS_TOKEN',
       'ADMISSION_SIGN_KEYS',
       'ADMISSION_SEAL_KEYS',
     ]);

@@ -1,0 +1,236 @@
+import { expect } from 'chai';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { readIssuers } from '../../../src/core/config/issuers.js';
+import type { Authenticator } from '../../../src/http/auth.js';
+import { Jwks } from '../../../src/http/jwks.js';
+import { issuersAuth } from '../../helpers/authenticator.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { silentLog } from '../../helpers/silent-log.js';
+import { signedToken } from '../../helpers/sign-token.js';
+
+const ISSUER = 'https://id.example';
+const PAUSE_MS = 5000;
+const KEYS = {
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  EdDSA: generateKeyPairSync('ed25519'),
+};
+type Algorithm = keyof typeof KEYS;
+
+const jwkOf = (key: KeyObject, kid: string, more: object = {}): object => ({
+  ...key.export({ format: 'jwk' }),
+  kid,
+  ...more,
+});
+
+/** An identity provider on the loopback address, with the keys and the answer that a test gives it. */
+class Provider {
+  keys: object[] = [];
+  answer: (res: ServerResponse) => void = (res) => void res.end(JSON.stringify({ keys: this.keys }));
+  asked = 0;
+  readonly #server: Server = createServer((_req: IncomingMessage, res) => {
+    this.asked++;
+    this.answer(res);
+  });
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/jwks`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+describe('identity providers', () => {
+  let provider: Provider;
+  let clock: ManualClock;
+  const logged: unknown[] = [];
+  const log = { ...silentLog, warn: (facts: object) => void logged.push(facts) };
+
+  beforeEach(async () => {
+    logged.length = 0;
+    clock = new ManualClock();
+    provider = new Provider();
+    provider.keys = Object.entries(KEYS).map(([algorithm, { publicKey }]) => jwkOf(publicKey, `${algorithm}-1`));
+    await provider.start();
+  });
+  afterEach(() => provider.stop());
+
+  const open = async (...more: object[]): Promise<{ readonly auth: Authenticator; readonly all: readonly Jwks[] }> => {
+    const list = more.length > 0 ? more : [{}];
+    const config = list.map((one) => ({ issuer: ISSUER, audience: 'shop', jwksUrl: provider.url, ...one }));
+    const metrics = { keysRead: () => undefined, keysNotRead: () => undefined };
+    const parts = { clock, log, metrics, refreshMs: 60_000 };
+    const all = readIssuers(JSON.stringify(config)).map((issuer) => new Jwks(issuer, parts));
+    await Promise.all(all.map((one) => one.refresh()));
+    return { auth: issuersAuth(all, { nowMs: () => clock.nowMs() }), all };
+  };
+  const tokenOf = (algorithm: Algorithm, claims: object = {}, kid = `${algorithm}-1`, key?: KeyObject): string => {
+    const exp = Math.floor(clock.nowMs() / 1000) + 3600;
+    const all = { iss: ISSUER, aud: ['other', 'shop'], sub: 'auth0|507f', exp, ...claims };
+    return signedToken({ alg: algorithm, kid }, all, key ?? KEYS[algorithm].privateKey);
+  };
+  const ask = (auth: Authenticator, token: string): unknown => auth.authenticate(`Bearer ${token}`);
+
+  for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
+    it(`${algorithm}: a token of a known key names its user at once; a bent one does not`, async () => {
+      const { auth } = await open();
+      expect(ask(auth, tokenOf(algorithm))).to.deep.equal({ userId: 'auth0|507f', roles: [] });
+      const token = tokenOf(algorithm);
+      const [head, , signature] = token.split('.');
+      const other = tokenOf(algorithm, { sub: 'somebody' }).split('.')[1];
+      expect(ask(auth, `${head}.${other}.${signature}`)).to.equal('bad_signature');
+      expect(ask(auth, tokenOf(algorithm, {}, `${algorithm}-1`, otherKey(algorithm)))).to.equal('bad_signature');
+    });
+  }
+
+  it('issuer and audience must be right, and be there', async () => {
+    const { auth } = await open();
+    for (const iss of ['https://id.example/', 'https://evil.example', undefined, [ISSUER]]) {
+      expect(ask(auth, tokenOf('ES256', { iss })), String(iss)).to.equal('wrong_issuer');
+    }
+    for (const aud of ['Shop', [], ['shop2'], undefined, { shop: 1 }]) {
+      expect(ask(auth, tokenOf('ES256', { aud })), String(aud)).to.equal('wrong_audience');
+    }
+    expect(ask(auth, tokenOf('ES256', { aud: 'shop' }))).to.deep.include({ userId: 'auth0|507f' });
+  });
+
+  it('the key says which algorithm it is for, and never the token', async () => {
+    const { auth } = await open({ algorithms: ['RS256'] });
+    clock.advance(PAUSE_MS);
+    expect(await ask(auth, tokenOf('ES256')), 'an algorithm that this issuer must not use').to.equal('unknown_key');
+    expect(ask(auth, signedToken({ alg: 'HS256', kid: 'RS256-1' }, {}, KEYS.RS256.privateKey))).to.equal('unknown_key');
+    expect(ask(auth, tokenOf('EdDSA', {}, 'RS256-1'))).to.be.oneOf(['unknown_key', 'bad_signature']);
+  });
+
+  it('a key that comes is found by the first token that names it, and one that goes ends its tokens', async () => {
+    const { auth } = await open();
+    const next = generateKeyPairSync('ed25519');
+    const old = tokenOf('EdDSA');
+    for (let i = 0; i < 3; i++) expect(ask(auth, old)).to.deep.include({ userId: 'auth0|507f' });
+    provider.keys = [jwkOf(next.publicKey, 'EdDSA-2')];
+    clock.advance(PAUSE_MS);
+    const waits = ask(auth, tokenOf('EdDSA', {}, 'EdDSA-2', next.privateKey));
+    expect(waits).to.be.instanceOf(Promise);
+    expect(await waits).to.deep.include({ userId: 'auth0|507f' });
+    expect(ask(auth, tokenOf('EdDSA', {}, 'EdDSA-2', next.privateKey)), 'known from now on').to.deep.include({
+      userId: 'auth0|507f',
+    });
+    expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
+  });
+
+  it('invented key ids reach the provider once in five seconds, however many come', async () => {
+    const { auth } = await open();
+    clock.advance(PAUSE_MS);
+    const before = provider.asked;
+    const flood = async (): Promise<void> => {
+      const tokens = Array.from(
+        { length: 2000 },
+        (_, nth) => `${tokenOf('EdDSA', {}, `made-up-${nth}`).slice(0, -4)}AAAA`,
+      );
+      const answers = await Promise.all(tokens.map((token) => ask(auth, token)));
+      expect(new Set(answers)).to.deep.equal(new Set(['unknown_key']));
+    };
+    await flood();
+    await flood();
+    expect(provider.asked - before).to.equal(1);
+    expect(ask(auth, tokenOf('RS256')), 'meanwhile, a known key').to.deep.include({ userId: 'auth0|507f' });
+    clock.advance(PAUSE_MS);
+    await flood();
+    expect(provider.asked - before).to.equal(2);
+  }).timeout(60_000);
+
+  it('while the provider is out its known keys go on, and it is asked again', async () => {
+    const { auth, all } = await open();
+    const outages: ((res: ServerResponse) => void)[] = [
+      (res) => void res.writeHead(500).end('{}'),
+      (res) => void res.destroy(),
+      (res) => void res.end('no json'),
+      (res) => void res.end('{"keys":[]}'),
+      (res) => void res.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(),
+      (res) => void res.end(JSON.stringify({ keys: provider.keys, pad: 'x'.repeat(600_000) })),
+    ];
+    for (const outage of outages) {
+      provider.answer = outage;
+      clock.advance(PAUSE_MS);
+      await all[0]?.refresh();
+      expect(ask(auth, tokenOf('ES256')), String(outage)).to.deep.include({ userId: 'auth0|507f' });
+    }
+    expect(logged, 'once for the whole outage').to.have.lengthOf(1);
+  });
+
+  it('where no key was ever read, nothing is said about a token, until there are keys', async () => {
+    const { answer } = provider;
+    provider.answer = (res) => void res.writeHead(503).end();
+    const { auth, all } = await open();
+    expect(all[0]?.isKnown).to.equal(false);
+    expect(await ask(auth, tokenOf('ES256'))).to.equal('keys_unavailable');
+    provider.answer = answer;
+    clock.advance(PAUSE_MS);
+    expect(await ask(auth, tokenOf('ES256'))).to.deep.include({ userId: 'auth0|507f' });
+    expect(all[0]?.isKnown).to.equal(true);
+  });
+
+  it('weak keys, and those for another use, are left out of a set', async () => {
+    const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
+    const curve = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
+    provider.keys.push(
+      jwkOf(weak.publicKey, 'weak'),
+      jwkOf(curve.publicKey, 'curve'),
+      jwkOf(KEYS.RS256.publicKey, 'enc', { use: 'enc' }),
+      jwkOf(KEYS.RS256.publicKey, 'pss', { alg: 'PS256' }),
+      { kty: 'oct', k: 'AAAA', kid: 'oct' },
+    );
+    const { all } = await open();
+    for (const kid of ['weak', 'curve', 'enc', 'pss', 'oct']) {
+      for (const algorithm of ['RS256', 'ES256', 'HS256'])
+        expect(all[0]?.find(kid, algorithm), kid).to.equal(undefined);
+    }
+    expect(all[0]?.find('RS256-1', 'RS256')).not.to.equal(undefined);
+    expect(logged).to.have.lengthOf(5);
+  });
+
+  it('names of groups become roles by the table only; a group that is called admin is none', async () => {
+    const table = { 'Shop Admins': 'admin', ops: 'operator' };
+    const { auth } = await open({ rolesClaim: 'realm_access.roles', roles: table });
+    const rolesOf = async (roles: unknown): Promise<unknown> => {
+      const who = await ask(auth, tokenOf('EdDSA', { realm_access: { roles } }));
+      return typeof who === 'string' ? who : (who as { roles: unknown }).roles;
+    };
+    expect(await rolesOf(['admin', 'viewer', 'operator', 'queue-p0'])).to.deep.equal(['queue-p0']);
+    expect(await rolesOf(['Shop Admins', 'ops', 'x'])).to.deep.equal(['admin', 'operator', 'x']);
+    expect(await rolesOf('ops x')).to.deep.equal(['operator', 'x']);
+    expect(await rolesOf(undefined)).to.deep.equal([]);
+    expect(await rolesOf([7])).to.equal('bad_roles');
+    const { auth: byUrl } = await open({ rolesClaim: 'https://shop.example/roles', roles: table });
+    expect(ask(byUrl, tokenOf('EdDSA', { 'https://shop.example/roles': ['ops'] }))).to.deep.include({
+      roles: ['operator'],
+    });
+  });
+
+  it('two providers that name two people alike are told apart, also when their keys have one id', async () => {
+    const second = { issuer: 'https://other.example', subjectPrefix: 'o|' };
+    const other = generateKeyPairSync('ed25519');
+    const jwks = { keys: [jwkOf(other.publicKey, 'EdDSA-1')] };
+    const { auth } = await open({ subjectPrefix: 'a|' }, { ...second, jwksUrl: undefined, jwks });
+    expect(ask(auth, tokenOf('EdDSA'))).to.deep.include({ userId: 'a|auth0|507f' });
+    const theirs = tokenOf('EdDSA', { iss: second.issuer }, 'EdDSA-1', other.privateKey);
+    expect(ask(auth, theirs)).to.deep.include({ userId: 'o|auth0|507f' });
+    expect(ask(auth, tokenOf('EdDSA', { iss: second.issuer })), 'signed by the first').to.equal('wrong_issuer');
+  });
+});
+
+const OTHERS = {
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  EdDSA: generateKeyPairSync('ed25519'),
+};
+const otherKey = (algorithm: Algorithm): KeyObject => OTHERS[algorithm].privateKey;
