@@ -391,7 +391,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'commit';",
       },
     ],
-    simulation: { fromSeed: 334 },
+    simulation: { fromSeed: 347 },
   },
   {
     name: 'lost-reply-is-a-no',
@@ -485,7 +485,7 @@ export const MUTANTS: readonly Mutant[] = [
           '          await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
       },
     ],
-    simulation: { fromSeed: 19 },
+    simulation: { fromSeed: 28 },
   },
   {
     name: 'cancel-writes-no-release',
@@ -562,7 +562,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return this.#release(present);',
       },
     ],
-    simulation: { fromSeed: 842 },
+    simulation: { fromSeed: 1266 },
   },
   {
     name: 'transfer-in-without-its-number',
@@ -622,7 +622,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'this.isSure(sale) ? closedBy',
       },
     ],
-    simulation: { fromSeed: 217 },
+    simulation: { fromSeed: 462 },
   },
   {
     name: 'mark-recorded-knows-one-bucket',
