@@ -108,6 +108,7 @@ describe('statements on large tables', function () {
     await sales.createAll([{ ...draft, warmBeforeMs: 60_000 }], 'plans', () => []);
     await sales.calendar(['s7', 's8']);
     await sales.find(saleId);
+    await sales.newestId();
     await sales.move(saleId, 'warm', 'plans');
     await sales.move(saleId, 'open', 'plans');
     await sales.list({ max: 100 });
