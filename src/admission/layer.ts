@@ -19,7 +19,7 @@ export interface Caller {
 }
 
 /** Names of the layers, as in rules and metrics. */
-export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue';
+export type LayerName = 'lists' | 'limits' | 'breaker' | 'degrade' | 'sign' | 'queue' | 'orders';
 
 /** Why a layer refuses: the `code` of the answer. */
 export type AdmissionCode = 'denied' | 'rate_limited' | 'degraded' | 'unavailable';

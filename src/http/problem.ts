@@ -90,6 +90,11 @@ export const PROBLEMS = {
     'As many buyers have a token for this sale as may have one at a time. Ask again when the first one ends.',
     1000,
   ),
+  cancel_limit_reached: row(
+    409,
+    'Cancel limit reached',
+    'You have cancelled as many orders of this sale as one buyer may. This one ends by itself unless it is paid.',
+  ),
   token_limit_reached: row(
     409,
     'Token limit reached',

@@ -33,6 +33,13 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
       const [order] = await shownOrders(pool, await findInBoth([orderId], byId, ({ id }) => id));
       return order ?? null;
     },
+    async countCancelled(saleId, userId): Promise<number> {
+      const rows = await select(
+        pool,
+        knex('orders').count({ count: '*' }).where({ user_id: userId, sale_id: saleId, state: 'cancelled' }),
+      );
+      return Number(rows[0]?.count ?? 0);
+    },
   };
 }
 

@@ -162,24 +162,40 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
 /**
  * - `cancelled`: now or before; the units go back
  * - `wrong_state`: it is paid or has ended otherwise
+ * - `cancel_limit_reached`: the buyer has cancelled as many of this sale as they may; it stays until it is paid or expires
  */
 export type CancelAnswer =
   | { readonly outcome: 'cancelled' | 'wrong_state'; readonly order: ShownOrder }
-  | { readonly outcome: 'not_found' };
+  | { readonly outcome: 'not_found' | 'cancel_limit_reached' };
+
+export interface CancelPorts {
+  readonly repository: Pick<OrderRepository, 'findOrder' | 'countCancelled'>;
+  readonly moves: Pick<OrderTransitions, 'cancel'>;
+  /** How many orders of a sale a buyer may cancel; left out: any number. */
+  readonly limit?: {
+    /** Null: any number. */
+    maxOf(saleId: string): number | null;
+    /** Whether a buyer who has cancelled so many is refused. */
+    refuses(): boolean;
+  };
+}
 
 /**
- * Cancels an order that is not paid. Safe to repeat.
+ * Cancels an order that is not paid. Safe to repeat. Cancels of one buyer that arrive together are not counted for each
+ * other, so the bound may be passed by as many orders as a buyer may have at a time.
  * @throws OperationalError mysql; it may be cancelled, so ask again
  */
 export async function cancelOrder(
   orderId: string,
   userId: string,
-  {
-    repository,
-    moves,
-  }: { readonly repository: Pick<OrderRepository, 'findOrder'>; readonly moves: Pick<OrderTransitions, 'cancel'> },
+  { repository, moves, limit }: CancelPorts,
 ): Promise<CancelAnswer> {
-  if ((await getOrder(orderId, userId, repository)) === null) return { outcome: 'not_found' };
+  const before = await getOrder(orderId, userId, repository);
+  if (before === null) return { outcome: 'not_found' };
+  const max = mayMove(before.state, 'cancelled') ? (limit?.maxOf(before.saleId) ?? null) : null;
+  if (max !== null && (await repository.countCancelled(before.saleId, userId)) >= max && limit?.refuses() === true) {
+    return { outcome: 'cancel_limit_reached' };
+  }
   const outcome = await moves.cancel(orderId);
   const order = await getOrder(orderId, userId, repository);
   if (order === null) return { outcome: 'not_found' };

@@ -9,6 +9,7 @@ import { SwitchAdmin } from '../admission/degrade/switches.js';
 import { AddressLimit } from '../admission/limits/address-limit.js';
 import { createLimitedAddress } from '../admission/limits/limited-addresses.js';
 import { Limits } from '../admission/limits/limits.js';
+import { CancelLimit } from '../admission/orders/cancel-limit.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
 import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
@@ -150,6 +151,8 @@ export async function openAdmission(
       clock,
     },
     rulesReadiness: () => rulesReadiness(current.standing),
+    /** How many orders of a sale a buyer may cancel. */
+    cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
     /** Wraps stores and channels so that the breakers see how their calls go. */
     watched: withBreakers(breakers),
     /** Evens out the purchases that reach the batcher. */

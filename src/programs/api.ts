@@ -112,7 +112,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     findOrder: (orderId) => orders.findOrder(orderId),
     getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
     payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, clock, log }),
-    cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
+    cancelOrder: (orderId, userId) =>
+      cancelOrder(orderId, userId, { repository: orders, moves, limit: admission.cancelLimit }),
     orderSearch: operator.orderSearch(),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),

@@ -192,8 +192,17 @@ for (const [name, createWorld] of WORLDS) {
       expect([...(await world.orders.liveBuyers(sale.saleId, ['ann', 'bob']))]).to.deep.equal(['ann']);
 
       expect((await write(rowsOf(second, 'limit_reached'))).outcome, 'a failed row does not count').to.equal('written');
+      expect(await world.orders.countCancelled(sale.saleId, 'ann'), 'one lives, one failed').to.equal(0);
       await world.cancelOrder((row as NewOrder).orderId);
       expect((await world.orders.liveBuyers(sale.saleId, ['ann'])).size).to.equal(0);
+      const other = await world.sales.create(newSale());
+      const counted = [
+        [sale.saleId, 'ann'],
+        [sale.saleId, 'bob'],
+        [other.saleId, 'ann'],
+      ] as const;
+      const counts = await Promise.all(counted.map(([saleId, userId]) => world.orders.countCancelled(saleId, userId)));
+      expect(counts).to.deep.equal([1, 0, 0]);
       expect((await write(rowsOf(batchOf(sale, purchasesOf('ann/k3'))))).outcome, 'free again').to.equal('written');
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });

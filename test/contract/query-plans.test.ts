@@ -187,6 +187,7 @@ describe('statements on large tables', function () {
     const orderIds = planned.map(({ orderId }) => orderId);
     await orders.findOrder(orderIds[0] ?? '');
     await orders.findOrder('1');
+    await orders.countCancelled('7', 'u1');
     await orders.findByPurchases(ARCHIVED_SALE, purchases as never);
     const states = repository('states', createOrderStates(pool));
     await states.statesOf(orderIds);

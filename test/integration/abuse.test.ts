@@ -28,7 +28,7 @@ describe('abuse by accounts and strangers', () => {
       HTTP_CONNECTIONS_PER_ADDRESS_MAX: String(CONNECTIONS_MAX),
       HTTP_REQUESTS_PER_ADDRESS_MAX: String(REQUESTS_MAX),
     };
-    [api] = await Promise.all([programs.start('api', { env }), programs.start('worker')]);
+    [api] = await Promise.all([programs.start('api', { env }), programs.start('worker'), programs.start('keeper')]);
   });
 
   const brief = (answer: Answer): string => `${answer.status} ${answer.json.code ?? answer.json.status}`;
@@ -72,6 +72,48 @@ describe('abuse by accounts and strangers', () => {
     });
     expect(brief(bought)).to.equal('202 pending');
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  it('who buys and cancels again and again is stopped; others may go on, and a dry run stops nobody', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 5 });
+    const cycle = async (userId: string, key: string): Promise<Answer> => {
+      const token = tokenOf(userId);
+      const purchases = `${api.url}/v1/sales/${saleId}/purchases`;
+      const headers = { 'Idempotency-Key': key };
+      const isFree = async (): Promise<boolean> => {
+        const bought = await ask(purchases, { method: 'POST', token, headers, body: { quantity: 1 } });
+        return bought.status < 300; // units of the order before are on their way back
+      };
+      await until(`${userId} buys`, isFree, 20_000);
+      const { json } = await ask(`${purchases}/${key}?wait=10`, { token, timeoutMs: 15_000 });
+      return ask(`${api.url}/v1/orders/${String(json.orderId)}/cancel`, { method: 'POST', token });
+    };
+    const answersOf = async (userId: string, keys: readonly string[]): Promise<string[]> => {
+      const answers: string[] = [];
+      for (const key of keys) answers.push(brief(await cycle(userId, key)));
+      return answers;
+    };
+    const done = '200 undefined';
+    await publish({ orders: { mode: 'dry_run', sales: [saleId], cancelsMax: 1 } });
+    expect(await answersOf('ann', ['k1', 'k2'])).to.deep.equal([done, done]);
+    await publish({ orders: { mode: 'on', sales: [saleId], cancelsMax: 3 } });
+    expect(await answersOf('ann', ['k3', 'k4'])).to.deep.equal([done, '409 cancel_limit_reached']);
+    expect(await answersOf('bob', ['k1'])).to.deep.equal([done]);
+    const again = {
+      method: 'POST',
+      token: tokenOf('ann'),
+      headers: { 'Idempotency-Key': 'k5' },
+      body: { quantity: 1 },
+    } as const;
+    const purchases = `${api.url}/v1/sales/${saleId}/purchases`;
+    expect(brief(await ask(purchases, again)), 'that order stays').to.equal('409 limit_reached');
+    const metrics = (await ask(`${api.operatorsUrl}/metrics`)).text;
+    for (const mode of ['dry_run', 'on']) {
+      expect(metrics).to.match(
+        new RegExp(`refusals_total\\{.*word="cancel_limit_reached".*mode="${mode}".*\\} 1$`, 'm'),
+      );
+    }
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 5, sold: 1 });
   });
 
   it('a thousand requests for sales that do not exist cost Redis nothing and MySQL next to nothing', async () => {

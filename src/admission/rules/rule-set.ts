@@ -5,6 +5,7 @@ import { degradeRules } from '../degrade/degrade.js';
 import { limitsRules } from '../limits/limits.js';
 import { listsRules } from '../lists/lists.js';
 import type { LayerName } from '../layer.js';
+import { orderRules } from '../orders/cancel-limit.js';
 import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
@@ -16,6 +17,7 @@ const ruleSet = z.strictObject({
   degrade: degradeRules.prefault({}),
   sign: signRules.prefault({}),
   queue: queueRules.prefault({}),
+  orders: orderRules.prefault({}),
 } satisfies Record<LayerName, z.ZodType>);
 export type RuleSet = z.infer<typeof ruleSet>;
 
@@ -55,9 +57,12 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
   return { reasons: reasons.slice(0, REASONS_MAX) };
 }
 
-/** Purchase tokens have a mode of their own inside of another layer. */
-export const isAnyOn = (rules: RuleSet): boolean =>
-  [...Object.values(rules), rules.sign.tokens].some(({ mode }) => mode !== 'off');
+/**
+ * Whether requests of buyers pass a layer. Purchase tokens have a mode of their own inside of another one; the bound on
+ * orders looks at no request.
+ */
+export const isAnyOn = ({ orders: _orders, ...layers }: RuleSet): boolean =>
+  [...Object.values(layers), layers.sign.tokens].some(({ mode }) => mode !== 'off');
 
 /** Keys come from the client, so they are cut. */
 const pathOf = (path: readonly PropertyKey[]): string =>

@@ -94,6 +94,9 @@ export interface OrderRepository {
 
   /** @throws OperationalError mysql */
   findOrder(orderId: string): Promise<ShownOrder | null>;
+
+  /** Orders of this sale that the buyer has cancelled; 0 of a sale in the archive. @throws OperationalError mysql */
+  countCancelled(saleId: string, userId: string): Promise<number>;
 }
 
 /** The right to mint order ids with one of 256 slots, held for a while. */

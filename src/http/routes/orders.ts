@@ -113,7 +113,7 @@ export const cancelOrder = defineRoute({
   endpoint: 'order',
   params,
   answers: { 200: { description: 'the order, cancelled now or before', schema: orderSchema } },
-  problems: ['order_not_found', 'wrong_state'],
+  problems: ['order_not_found', 'wrong_state', 'cancel_limit_reached'],
   async handle(call, services) {
     const { userId, requestId, params } = call;
     if (isDegraded(call, services)) return problem('degraded', { requestId });
@@ -123,6 +123,8 @@ export const cancelOrder = defineRoute({
         return json(200, answer.outcome, orderBody(answer.order));
       case 'wrong_state':
         return problem(answer.outcome, { detail: stateDetail('cancel', answer.order) });
+      case 'cancel_limit_reached':
+        return problem(answer.outcome, { requestId });
       case 'not_found':
         return problem('order_not_found');
       default:

@@ -199,6 +199,12 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return order === undefined ? null : this.shown(order);
   }
 
+  async countCancelled(saleId: string, userId: string): Promise<number> {
+    this.#failOn('read_fails');
+    const own = [...this.#orders.values()].filter((order) => order.saleId === saleId && order.userId === userId);
+    return own.filter(({ state }) => state === 'cancelled').length;
+  }
+
   shown(order: Order): ShownOrder {
     const currency = this.#sales.get(order.saleId)?.currency ?? NO_CURRENCY;
     return { ...order, currency, metadata: this.#metadata.get(order.orderId) ?? null };

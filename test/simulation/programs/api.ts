@@ -95,7 +95,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const { clock } = proc;
   const store = stockStoreOf(proc, system);
   const sales = withFaults(proc, 'mysql', repositories, ['find']);
-  const orders = withFaults(proc, 'mysql', repositories, ['findOrder', 'findByPurchases']);
+  const orders = withFaults(proc, 'mysql', repositories, ['findOrder', 'findByPurchases', 'countCancelled']);
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['pay', 'cancel']);
   const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(

@@ -118,7 +118,14 @@ function orderRepositoryOf(proc: SimulatedProcess, system: SimulatedSystem): Ord
   const write: OrderRepository['write'] = async (plan) =>
     system.faults.happens('deadlocked') ? { outcome: 'again' } : orders.write(plan);
   return {
-    ...withFaults(proc, 'mysql', orders, ['termsOf', 'findByPurchases', 'writtenBatches', 'liveBuyers', 'findOrder']),
+    ...withFaults(proc, 'mysql', orders, [
+      'termsOf',
+      'findByPurchases',
+      'writtenBatches',
+      'liveBuyers',
+      'findOrder',
+      'countCancelled',
+    ]),
     ...withFaults(proc, 'mysql', { write }, ['write']),
   };
 }

@@ -115,6 +115,12 @@ describe('orders and payments over HTTP', () => {
       await request(url).post(path).expect(401);
     });
 
+    it('as many cancelled as one buyer may: 409 cancel_limit_reached, for good', async () => {
+      const url = await cancelling({ outcome: 'cancel_limit_reached' });
+      const { body } = await request(url).post(path).set('authorization', bearer()).expect(409);
+      expect(body).to.include({ code: 'cancel_limit_reached', retryable: false });
+    });
+
     it('a foreign or absent order: 404 [S4]', async () => {
       const url = await cancelling({ outcome: 'not_found' });
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(404);

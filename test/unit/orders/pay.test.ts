@@ -5,6 +5,7 @@ import { resolveAttempt, resolvePayments, type ResolvedAttempt } from '../../../
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
+import { CancelLimit, orderRules } from '../../../src/admission/orders/cancel-limit.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
@@ -297,6 +298,28 @@ describe('pay and cancel', () => {
     const first = await cancel();
     expect(first).to.deep.equal({ outcome: 'cancelled', order: { ...order, state: 'cancelled' } });
     expect(await cancel()).to.deep.equal(first);
+  });
+
+  it('a buyer who has cancelled as many of a sale as they may keeps the next order; what is cancelled stays so', async () => {
+    const refusals: string[] = [];
+    let rules = orderRules.parse({ mode: 'on', cancelsMax: 0 });
+    const limit = new CancelLimit(() => rules, { refused: (...words) => void refusals.push(words.join(' ')) });
+    const cancelWithin = () => cancelOrder('99', 'ann', { repository: mysql, moves, limit });
+    expect(await cancelWithin()).to.deep.equal({ outcome: 'cancel_limit_reached' });
+    expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
+    rules = orderRules.parse({ mode: 'dry_run', cancelsMax: 0 });
+    const cancelled = await cancelWithin();
+    expect(cancelled.outcome).to.equal('cancelled');
+    rules = orderRules.parse({ mode: 'on', cancelsMax: 1 });
+    expect(await cancelWithin(), 'a repeat').to.deep.equal(cancelled);
+    expect(refusals).to.deep.equal(['orders cancel_limit_reached on', 'orders cancel_limit_reached dry_run']);
+  });
+
+  it('other sales, and rules that are off, bound no cancel', async () => {
+    for (const raw of [{}, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
+      const limit = new CancelLimit(() => orderRules.parse(raw), { refused: () => expect.fail('nothing is counted') });
+      expect(limit.maxOf(order.saleId)).to.equal(null);
+    }
   });
 
   it('a paid order is not cancelled', async () => {

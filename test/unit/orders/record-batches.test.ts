@@ -39,6 +39,7 @@ describe('record-batches', () => {
       writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
+      countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
       write: async (plan) => {
         plans.push(plan);
         return answers.shift() ?? mysql.write(plan);

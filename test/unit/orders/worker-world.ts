@@ -76,6 +76,7 @@ export class WorkerWorld {
       writtenBatches: (batchIds) => mysql.writtenBatches(batchIds),
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
+      countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
       write: (plan) => this.#write(plan),
     };
   }
