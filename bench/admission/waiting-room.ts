@@ -1,6 +1,7 @@
 import { queueRules } from '../../src/admission/queue/queue-rules.js';
 import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
-import { readKeyring, Seals } from '../../src/admission/sign/seals.js';
+import { readKeyring } from '../../src/core/hmac.js';
+import { Seals } from '../../src/admission/sign/seals.js';
 
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a poll, a tick and the draw. Time in the

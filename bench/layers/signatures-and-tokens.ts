@@ -9,7 +9,8 @@ import {
   type SignatureHeaders,
   type SignRules,
 } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring, Seals, type SealOf } from '../../src/admission/sign/seals.js';
+import { readKeyring } from '../../src/core/hmac.js';
+import { Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { systemClock } from '../../src/programs/system-clock.js';
 import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';

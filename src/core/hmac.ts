@@ -16,6 +16,16 @@ export function sameText(one: string, other: string): boolean {
   return difference === 0;
 }
 
+/** Keys by id, in the order of their list. The first one makes what we give out; all of them are accepted. */
+export type Keyring = ReadonlyMap<string, KeyObject>;
+
+/**
+ * Reads `id:secret,id:secret`. An empty text is an empty ring.
+ * @throws RangeError as readKeyList
+ */
+export const readKeyring = (text: string): Keyring =>
+  new Map([...readKeyList(text)].map(([id, secret]) => [id, hmacKey(secret)]));
+
 /** An HMAC key shorter than its hash can be searched offline (RFC 7518, 3.2). */
 const SECRET_BYTES_MIN = 32;
 /** Of 32 random hexadecimal digits fewer are different in one case of ten million; of a word that is repeated, often. */

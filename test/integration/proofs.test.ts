@@ -5,7 +5,7 @@ import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { until } from '../chaos/harness/wait.js';
 import { signRequest } from '../../src/admission/sign/request-signatures.js';
-import { readKeyring } from '../../src/admission/sign/seals.js';
+import { readKeyring } from '../../src/core/hmac.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';

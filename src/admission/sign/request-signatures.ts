@@ -1,13 +1,12 @@
 import { hash, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { OperationalError } from '../../core/errors.js';
-import { hmacSha256, sameText } from '../../core/hmac.js';
+import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
 import { isId } from '../../core/ids.js';
 import type { NonceStore } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import { covers, mode, saleScope } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
-import type { Keyring } from './seals.js';
 
 /** What to do with a buyer while Redis, which remembers nonces and tokens, does not answer. */
 const whenDown = z.enum(['refuse', 'allow']);

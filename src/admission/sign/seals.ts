@@ -1,15 +1,4 @@
-import type { KeyObject } from 'node:crypto';
-import { hmacKey, hmacSha256, sameText, readKeyList } from '../../core/hmac.js';
-
-/** Secrets by the id of their key. The first one signs what we give out; all of them are accepted. */
-export type Keyring = ReadonlyMap<string, KeyObject>;
-
-/**
- * Reads `id:secret,id:secret`. An empty text is an empty ring.
- * @throws RangeError as readKeyList
- */
-export const readKeyring = (text: string): Keyring =>
-  new Map([...readKeyList(text)].map(([id, secret]) => [id, hmacKey(secret)]));
+import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
 
 /** The longest sealed text: the id of a key has 64 characters at most, the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;

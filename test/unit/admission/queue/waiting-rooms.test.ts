@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { QueuePasses, WaitingRooms, type QueueAnswer } from '../../../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../../../src/admission/queue/queue-rules.js';
-import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
+import { readKeyring } from '../../../../src/core/hmac.js';
+import { Seals } from '../../../../src/admission/sign/seals.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');

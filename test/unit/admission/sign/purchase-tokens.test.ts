@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { readKeyring, Seals } from '../../../../src/admission/sign/seals.js';
+import { readKeyring } from '../../../../src/core/hmac.js';
+import { Seals } from '../../../../src/admission/sign/seals.js';
 import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign/purchase-tokens.js';
 import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';

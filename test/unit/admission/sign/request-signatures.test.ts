@@ -9,7 +9,7 @@ import {
   signRules,
   type SignRules,
 } from '../../../../src/admission/sign/request-signatures.js';
-import { readKeyring } from '../../../../src/admission/sign/seals.js';
+import { readKeyring } from '../../../../src/core/hmac.js';
 import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';

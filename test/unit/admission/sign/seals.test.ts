@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { readKeyring, Seals, type SealOf } from '../../../../src/admission/sign/seals.js';
+import { readKeyring } from '../../../../src/core/hmac.js';
+import { Seals, type SealOf } from '../../../../src/admission/sign/seals.js';
 
 const ring = (...ids: string[]): Seals =>
   new Seals(readKeyring(ids.map((id) => `${id}:secret-of-${id}-that-is-long-enough-for-us`).join(',')));
