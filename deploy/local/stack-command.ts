@@ -1,4 +1,6 @@
+import { networkInterfaces } from 'node:os';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
+import { type ClaimedPort, exposedPorts } from './stack/ports.js';
 import { readPidFile } from './stack/processes.js';
 import { Command, Option } from 'commander';
 import { progressStyle, seconds, showProgress } from './stack-progress.js';
@@ -86,9 +88,19 @@ async function stackDown(flags: StackFlags): Promise<void> {
 
 async function stackStatus(flags: StackFlags): Promise<void> {
   await reportStackError(flags.json, async () => {
-    const statuses = await openStack({ dir: flags.dir }).status();
-    if (flags.json) statuses.forEach(print);
-    else console.log(statusTable(statuses));
+    const stack = openStack({ dir: flags.dir });
+    const statuses = await stack.status();
+    const isOpen = statuses.some(({ name, state }) => name === 'proxy' && state === 'running');
+    const exposed = isOpen ? exposedPorts(stack.ports, networkInterfaces()) : [];
+    if (flags.json) {
+      for (const status of statuses) {
+        const exposedOf = exposed.map(({ port }) => port);
+        print(status.name === 'proxy' ? { ...status, exposedPorts: exposedOf } : status);
+      }
+    } else {
+      console.log(statusTable(statuses));
+      if (exposed.length > 0) console.error(exposureWarning(exposed));
+    }
     if (statuses.some(({ state }) => state !== 'running')) process.exitCode = 1;
   });
 }
@@ -105,6 +117,12 @@ async function stackEnv(flags: StackFlags): Promise<void> {
 /** npm prints the name and the text of a script before it runs it, unless it is silent; nothing can take that back. */
 export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
   env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
+
+/** What `stack status` says of ports that other machines reach. */
+export const exposureWarning = (exposed: readonly ClaimedPort[]): string =>
+  `
+Warning: other machines can reach ${exposed.map(({ port, label }) => `${port} (${label})`).join(', ')}, without access control.
+What that means, and what closes them: docs/operations.md#who-reaches-the-broker`;
 
 function statusTable(statuses: readonly ServerStatus[]): string {
   const rows = statuses.map(({ name, state, pid, ports, reason }) => [

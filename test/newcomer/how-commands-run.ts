@@ -37,6 +37,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill rules status',
   'curl -s localhost:9103/metrics | grep seckill_admission_refusals_total',
   'seckill dlq list --state parked',
+  'seckill dlq list --reason forged',
   'seckill dlq export --since -1d > dead-letters.jsonl',
   'seckill refunds list',
   'seckill reconcile',
@@ -91,6 +92,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',
     'npm run stack -- env',
+    'npm run stack -- status',
     'eval "$(npm run stack -- env)"',
     'npm run stack -- up --durability host',
   ],
@@ -122,6 +124,9 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'needs a file of sales, or a sale that has not begun': [
     'seckill sale import sales.csv --dry-run',
     'seckill sale cancel $SALE',
+  ],
+  'needs a user who may make a network namespace': [
+    "unshare --map-current-user --keep-caps --net sh -c 'ip link set lo up && exec npm start'",
   ],
   'stands in a sentence, without all that it needs': ['seckill sale close', 'seckill sale create --buckets 8'],
   'works on the checkout of a developer': ['git clone <this repository> && cd seckill', 'git worktree add ../before …'],

@@ -60,6 +60,20 @@ export function claimedPorts(ports: StackPorts, names: readonly PortName[] = POR
   });
 }
 
+/** What of `os.networkInterfaces()` is looked at. */
+type Interfaces = Readonly<Record<string, readonly { readonly internal: boolean }[] | undefined>>;
+
+/**
+ * Ports of the broker that other machines reach: these three listen on every address, and RocketMQ has no setting for it.
+ * None in a network namespace that has only loopback.
+ */
+export function exposedPorts(ports: StackPorts, interfaces: Interfaces): ClaimedPort[] {
+  const isAlone = Object.values(interfaces).every((addresses = []) => addresses.every(({ internal }) => internal));
+  if (isAlone) return [];
+  const open = [ports.grpc, ports.remoting, ports.broker + 1];
+  return claimedPorts(ports).filter(({ port }) => open.includes(port));
+}
+
 /** @throws StackError when the value is not seven different usable ports: a damaged or hand-edited instance file. */
 export function parsePorts(value: unknown, source: string): StackPorts {
   const table = (value ?? {}) as Partial<Record<PortName, unknown>>;

@@ -1,8 +1,10 @@
 import { expect } from 'chai';
+import { exposureWarning } from '../../../deploy/local/stack-command.js';
 import {
   parseListeningPorts,
   claimedPorts,
   DEFAULT_PORTS,
+  exposedPorts,
   parsePorts,
   pickFreePorts,
 } from '../../../deploy/local/stack/ports.js';
@@ -11,6 +13,14 @@ describe('ports of the stack', () => {
   it('claims the two ports too that the broker takes beside its own', () => {
     const claimed = claimedPorts(DEFAULT_PORTS).map(({ port }) => port);
     expect(claimed).to.have.members([19876, 20909, 20911, 20912, 18081, 18080, 15557, 16379, 13306]);
+  });
+
+  it('names the three ports that other machines reach, unless there is loopback only', () => {
+    const [lo, eth] = [{ internal: true }, { internal: false }];
+    const exposed = exposedPorts(DEFAULT_PORTS, { lo: [lo], eth0: [eth] });
+    expect(exposed.map(({ port }) => port)).to.have.members([18081, 18080, 20912]);
+    expect(exposureWarning(exposed)).to.match(/18081 \(RocketMQ proxy, gRPC\).*without access control/);
+    expect(exposedPorts(DEFAULT_PORTS, { lo: [lo, lo] }), 'a network namespace').to.deep.equal([]);
   });
 
   const damaged: [string, unknown, RegExp][] = [
