@@ -12,6 +12,7 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { TEST_SIGNATURES } from '../../test/helpers/signatures.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { BenchError } from '../bench-error.js';
 import { startBareServer } from '../load/bare-http.js';
@@ -149,6 +150,7 @@ async function halfMessageLimit(session: Session, size: number, options: Through
     topic: TOPIC,
     checkBack: () => Promise.resolve('commit'),
     checksInParallel: 8,
+    signatures: TEST_SIGNATURES,
     log: silentLog,
     metrics: createChannelMetrics(new Registry()),
   });

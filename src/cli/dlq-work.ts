@@ -71,6 +71,7 @@ function readResult(result: DeadLetterResult, end: WorkOrder['end']): ReadResult
     case 'unfinished':
     case 'unreadable':
     case 'not_held':
+    case 'forged':
       return { word: answer.outcome, note: answer.note, isEnd: false };
     case 'already_closed':
       return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };

@@ -70,7 +70,7 @@ function claimReshard(
   });
 }
 
-/** Dead letters of deadlines and events name the sale too; what is no batch of it holds no units. */
+/** Dead letters of deadlines and events name the sale too; what is no batch of it holds no units, nor what is forged. */
 async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]> {
   const batches = new Map<string, Batch>();
   for (let last = '0'; ;) {
@@ -79,6 +79,7 @@ async function parkedBatchesOf(pool: MysqlPool, saleId: string): Promise<Batch[]
       knex('dead_letters')
         .select('id', 'body')
         .where({ state: 'parked', sale_id: saleId })
+        .whereNot({ reason: 'forged' })
         .where('id', '>', bigint(last))
         .orderBy('id')
         .limit(DEAD_LETTERS_PER_PAGE),

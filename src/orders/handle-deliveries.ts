@@ -238,7 +238,7 @@ async function notMarked(
 async function park(
   delivery: Delivery,
   batch: Batch | null,
-  reason: DeadLetterReason,
+  reason: Exclude<DeadLetterReason, 'forged'>,
   detail: string,
   { deadLetters, store, metrics, log }: HandlePorts,
   { group, topic, retryFirstMs }: HandleOptions,

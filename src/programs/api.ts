@@ -6,6 +6,7 @@ import { MetricsPage } from '../http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
@@ -66,7 +67,16 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
-  const path = await openPurchasePath(config, { ...common, sales, cache, watched, points, notifications });
+  const deadLetters = createDeadLetterRepository(mysql);
+  const path = await openPurchasePath(config, {
+    ...common,
+    sales,
+    deadLetters,
+    cache,
+    watched,
+    points,
+    notifications,
+  });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
   const attempts = createPaymentAttempts(mysql);

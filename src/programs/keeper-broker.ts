@@ -1,5 +1,7 @@
 import type { Section } from '../core/config/schema.js';
-import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
+import type { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
+import type { DeliverySource } from '../core/ports/channels.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group, type Topic } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import { createDeliverySource, type OpenDeliverySource } from '../rocketmq/delivery-source.js';
 import { createDeadlineChannel, createOrderEventChannel, createRedriveChannel } from '../rocketmq/plain-channels.js';
@@ -8,34 +10,53 @@ import { brokerConnection } from './servers.js';
 /** A message is hidden from other consumers for so long; a consumer that works on many renews those that wait. */
 export const INVISIBLE_MS = 30_000;
 
-/** The dead-letter topic of one group. */
-export interface DeadLetterSource {
+/** The dead-letter topic of one group, and the topic that its messages were published to. */
+export interface DeadLetterSource extends Origin {
+  readonly source: DeliverySource;
+}
+
+interface Origin {
   readonly group: Group;
-  readonly topic: string;
-  readonly source: OpenDeliverySource;
+  readonly topic: Topic;
 }
 
 export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
 
 /**
- * Every client of the broker that the keeper has, each for one topic.
+ * Every client of the broker that the keeper has, each for one topic. No source hands out a forged message.
  * @throws OperationalError when one does not start
  */
-export async function openKeeperBroker(rocketmq: Section<'rocketmq'>, log: Log) {
+export async function openKeeperBroker(
+  rocketmq: Section<'rocketmq'>,
+  { signatures, messages }: { readonly signatures: MessageSignatures; readonly messages: SignedMessages },
+  log: Log,
+) {
   const connection = brokerConnection(rocketmq, log);
-  const sourceOf = (topic: string, group: string) =>
-    createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs: rocketmq.receiveWaitMs });
+  const producer = { ...connection, signatures };
+  const opened: OpenDeliverySource[] = [];
+  /** @param origin where its messages come from in the first place */
+  const open = async (topic: string, group: string, origin: Origin): Promise<DeliverySource> => {
+    const awaitMs = rocketmq.receiveWaitMs;
+    const source = await createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs });
+    opened.push(source);
+    return messages.of(source, origin);
+  };
+  const sourceOf = (group: Group): Promise<DeliverySource> => {
+    const topic = GROUP_TOPICS[group];
+    return open(topic, group, { group, topic });
+  };
   const deadLettersOf = async (group: Group): Promise<DeadLetterSource> => {
     const { topic, collector } = DEAD_LETTERS[group];
-    return { group, topic: GROUP_TOPICS[group], source: await sourceOf(topic, collector) };
+    const origin = { group, topic: GROUP_TOPICS[group] };
+    return { ...origin, source: await open(topic, collector, origin) };
   };
   const [redrives, deadlines, events, expirer, coupon, notifier, deadLetters] = await Promise.all([
-    createRedriveChannel(connection),
-    createDeadlineChannel(connection),
-    createOrderEventChannel(connection),
-    sourceOf(GROUP_TOPICS[GROUPS.expirer], GROUPS.expirer),
-    sourceOf(GROUP_TOPICS[GROUPS.coupon], GROUPS.coupon),
-    sourceOf(GROUP_TOPICS[GROUPS.notifier], GROUPS.notifier),
+    createRedriveChannel(producer),
+    createDeadlineChannel(producer),
+    createOrderEventChannel(producer),
+    sourceOf(GROUPS.expirer),
+    sourceOf(GROUPS.coupon),
+    sourceOf(GROUPS.notifier),
     Promise.all(Object.values(GROUPS).map(deadLettersOf)),
   ]);
   return {
@@ -48,8 +69,7 @@ export async function openKeeperBroker(rocketmq: Section<'rocketmq'>, log: Log) 
     deadLetters,
     /** Nothing new is received; what is open may be ended. Never rejects. */
     async closeSources(): Promise<void> {
-      const sources = [expirer, coupon, notifier, ...deadLetters.map(({ source }) => source)];
-      await Promise.all(sources.map((source) => source.close()));
+      await Promise.all(opened.map((source) => source.close()));
     },
     /** Never rejects. */
     async closeChannels(): Promise<void> {

@@ -4,6 +4,7 @@ import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
+import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
@@ -14,7 +15,14 @@ import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import type { Running } from './run-program.js';
-import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
+import {
+  createReadiness,
+  messageSignatures,
+  openRedis,
+  openSignedMessages,
+  paymentProviderOf,
+  serversOf,
+} from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createRegistry } from './telemetry.js';
 
@@ -31,7 +39,13 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
-  const broker = await openKeeperBroker(config.rocketmq, log);
+  const signatures = messageSignatures(config.messages);
+  const messages = openSignedMessages(config.messages, {
+    deadLetters: createDeadLetterRepository(mysql),
+    registry,
+    log,
+  });
+  const broker = await openKeeperBroker(config.rocketmq, { signatures, messages }, log);
   const { redrives } = broker;
   const operator = new Operator(config, log, { redis, mysql, redrives, compensated: points.compensated });
   const metrics = {

@@ -49,12 +49,13 @@ import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
+import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { RebuildFailPoints } from './fail-points.js';
 import { openReadiness } from './sale-schedule.js';
-import { brokerConnection, openRedis } from './servers.js';
+import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** Renewed whenever a purchase is given up, so it need only outlive one. */
@@ -140,10 +141,10 @@ export class Operator<S extends SectionName> {
     return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
   }
 
-  async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq'>): Promise<DeadLetterAdmin> {
+  async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'messages'>): Promise<DeadLetterAdmin> {
     const redis = await this.#openRedis();
     const mysql = this.#openMysql();
-    const connection = brokerConnection(this.#config.rocketmq, this.#log);
+    const producer = this.#producer();
     return new DeadLetterAdmin({
       deadLetters: createDeadLetterRepository(mysql),
       repository: createOrderRepository(mysql),
@@ -151,14 +152,14 @@ export class Operator<S extends SectionName> {
       states: createOrderStates(mysql),
       coupons: createCouponRepository(mysql),
       channel: this.#openRedrives(),
-      deadlines: this.#openChannel(async () => (await loadChannels()).createDeadlineChannel(connection)),
-      events: this.#openChannel(async () => (await loadChannels()).createOrderEventChannel(connection)),
+      deadlines: this.#openChannel(async () => (await loadChannels()).createDeadlineChannel(producer)),
+      events: this.#openChannel(async () => (await loadChannels()).createOrderEventChannel(producer)),
       minter: this.#openMinter(mysql),
       clock,
     });
   }
 
-  async reconcile(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'reconcile'>): Promise<ReconcileAdmin> {
+  async reconcile(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'messages' | 'reconcile'>): Promise<ReconcileAdmin> {
     const redis = await this.#openRedis();
     const mysql = this.#openMysql();
     const { compensated = (repository) => repository } = this.#given;
@@ -244,10 +245,15 @@ export class Operator<S extends SectionName> {
     return this.#given.redis ?? (this.#redis ??= openRedis(this.#config.redis, this.#log));
   }
 
-  #openRedrives(this: Operator<'rocketmq'>): RedriveChannel {
+  #openRedrives(this: Operator<'rocketmq' | 'messages'>): RedriveChannel {
     if (this.#given.redrives !== undefined) return this.#given.redrives;
-    const connection = brokerConnection(this.#config.rocketmq, this.#log);
-    return this.#openChannel(async () => (await loadChannels()).createRedriveChannel(connection));
+    const producer = this.#producer();
+    return this.#openChannel(async () => (await loadChannels()).createRedriveChannel(producer));
+  }
+
+  #producer(this: Operator<'rocketmq' | 'messages'>): ProducerOptions {
+    const { rocketmq, messages } = this.#config;
+    return { ...brokerConnection(rocketmq, this.#log), signatures: messageSignatures(messages) };
   }
 
   #openChannel<M>(start: () => Promise<Channel<M>>): Channel<M> {

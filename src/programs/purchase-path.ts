@@ -6,6 +6,7 @@ import { HotSales, reportHotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
 import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { Batcher } from '../purchase/batcher.js';
@@ -24,7 +25,7 @@ import type { ChannelHealth } from '../rocketmq/probe.js';
 import { SaleSnapshots } from '../sales/sale-snapshots.js';
 import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';
-import { brokerConnection } from './servers.js';
+import { brokerConnection, messageSignatures, openSignedMessages } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import type { WithBreakers } from './with-breakers.js';
 
@@ -36,6 +37,7 @@ const SNAPSHOT_LOCK_MS = 3000;
 export interface PathParts {
   readonly redis: RedisConnection;
   readonly sales: SaleRepository;
+  readonly deadLetters: DeadLetterRepository;
   readonly cache: SaleSnapshotCache;
   readonly watched: WithBreakers;
   readonly points: ApiFailPoints;
@@ -65,14 +67,16 @@ export interface PurchasePath {
 
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
-  config: Config<'redis' | 'rocketmq' | 'gate' | 'batch'>,
-  { redis, sales, cache, watched, points, notifications, registry, log, fail }: PathParts,
+  config: Config<'redis' | 'rocketmq' | 'messages' | 'gate' | 'batch'>,
+  { redis, sales, deadLetters, cache, watched, points, notifications, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
   const store = watched.store(points.store(createStockStore(redis, log)));
+  const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
     ...brokerConnection(config.rocketmq, log),
-    checkBack: createCheckBack(points.checked(store), log),
+    signatures: messageSignatures(config.messages),
+    checkBack: createCheckBack(points.checked(store), messages, log),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(

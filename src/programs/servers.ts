@@ -1,5 +1,9 @@
+import type { Registry } from 'prom-client';
 import type { Config, Section } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
+import { readKeyring } from '../core/hmac.js';
+import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
+import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
@@ -11,6 +15,7 @@ import { createPaymentSimulator } from '../payment/simulator.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
+import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
 import { systemClock } from './system-clock.js';
@@ -58,6 +63,21 @@ export function brokerConnection(rocketmq: Section<'rocketmq'>, log: Log): Conne
     start: { startupTimeoutMs: rocketmq.startTimeoutMs },
     log,
   };
+}
+
+/** Signs messages, and checks them, with the configured keys. */
+export const messageSignatures = ({ keys, unsigned }: Section<'messages'>): MessageSignatures =>
+  new MessageSignatures(readKeyring(keys), unsigned);
+
+/** Keeps out messages that were not signed by us. */
+export function openSignedMessages(
+  messages: Section<'messages'>,
+  parts: { readonly deadLetters: DeadLetterRepository; readonly registry: Registry; readonly log: Log },
+): SignedMessages {
+  const { deadLetters, registry, log } = parts;
+  if (messages.unsigned === 'accept') log.warn({}, 'messages without a signature are let in: for an update only');
+  const metrics = createSignatureMetrics(registry);
+  return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
 
 /** Null where no provider is configured: then orders cannot be paid, and refunds wait for a person. */

@@ -17,7 +17,7 @@ import { createBatchStore } from '../redis/batch-store.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { workerFailPoints } from './fail-points.js';
 import type { Running } from './run-program.js';
-import { brokerConnection, createReadiness, openRedis, serversOf } from './servers.js';
+import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
 
@@ -57,9 +57,11 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const { paymentWindowMs } = config.order;
   const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
+  const deadLetters = createDeadLetterRepository(mysql);
+  const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const shared = {
     repository: points.repository(createOrderRepository(points.pool(mysql))),
-    deadLetters: createDeadLetterRepository(mysql),
+    deadLetters,
     store: points.store(createBatchStore(redis)),
     minter,
     outage,
@@ -72,7 +74,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     CONSUMED.map(async (consumed) => {
       const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
       const loop = new WorkerLoop(
-        { ...shared, source: points.source(source) },
+        { ...shared, source: points.source(messages.of(source, consumed)) },
         { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
       );
       return { source, loop };

@@ -1,16 +1,27 @@
 import { decodeBatch } from '../core/batch.js';
 import { assertNever } from '../core/errors.js';
+import type { SignedMessages } from '../core/message-signatures.js';
 import type { Log } from '../core/ports/log.js';
 import type { CheckBack } from '../core/ports/channels.js';
 import type { StockStore } from '../core/ports/stock-store.js';
+import { GROUPS, TOPICS } from '../core/topics.js';
+
+/** Where a forged half message is found: the workers would have got it. */
+const ORIGIN = { group: GROUPS.writer, topic: TOPICS.purchase };
 
 /**
  * Answers the broker's question about a half message from the marker of its batch. Any doubt is `no_answer`, never a
- * rollback: the broker asks again (protocol rule 2).
+ * rollback: the broker asks again (protocol rule 2). What nobody of ours has signed is parked and rolled back without a look
+ * at the marker: it may name a batch that is deducted.
  */
-export function createCheckBack(store: Pick<StockStore, 'resolve'>, log: Log): CheckBack {
-  return async (body) => {
-    const decoded = decodeBatch(body);
+export function createCheckBack(
+  store: Pick<StockStore, 'resolve'>,
+  messages: Pick<SignedMessages, 'admits'>,
+  log: Log,
+): CheckBack {
+  return async (half) => {
+    if (!(await messages.admits(half, ORIGIN))) return 'rollback';
+    const decoded = decodeBatch(half.body);
     if (decoded.outcome !== 'decoded') {
       // Another version of this program wrote it. The broker asks again, and reaches a process of that version too.
       log.error(

@@ -13,7 +13,7 @@ type Resolution = (typeof TransactionResolution)[keyof typeof TransactionResolut
 const CHECKS_QUEUED_MAX = 1000;
 
 /** The part of a half message that a check reads. */
-export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body'>;
+export type CheckedMessage = Pick<MessageView, 'messageId' | 'keys' | 'body' | 'properties'>;
 
 export interface CheckerOptions {
   readonly checkBack: CheckBack;
@@ -33,8 +33,9 @@ export function createChecker(options: CheckerOptions): TransactionChecker {
   const check = async (view: CheckedMessage): Promise<Resolution> => {
     let answer: CheckBackAnswer;
     try {
-      const body = view.body.toString('utf8');
-      const result = await limiter.run(view.messageId, () => checkBack(body));
+      const { messageId, properties } = view;
+      const half = { messageId, properties, body: view.body.toString('utf8') };
+      const result = await limiter.run(messageId, () => checkBack(half));
       answer = result === 'skipped' ? 'no_answer' : result;
     } catch (error) {
       log.warn({ batchId: view.keys[0], err: error }, 'check-back failed, the broker will ask again');

@@ -1,5 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
+import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js';
 import type { CheckBackAnswer } from '../core/ports/channels.js';
+import { TOPICS } from '../core/topics.js';
 
 /** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -35,5 +37,27 @@ export function createChannelMetrics(registry: Registry) {
     checkedBack: (answer: CheckBackAnswer): void => checks.labels(answer).inc(),
     /** The broker did not say OK to the end of a half message; a check-back follows. */
     endFailed: (verb: 'commit' | 'rollback'): void => failed.labels(verb).inc(),
+  };
+}
+
+/** Messages that no program of ours has signed. */
+export function createSignatureMetrics(registry: Registry): SignatureMetrics {
+  const forged = new Counter({
+    name: 'seckill_forged_messages_total',
+    help: 'Messages without a valid signature of ours, parked as dead letters. Alert on it.',
+    labelNames: ['topic', 'reason'],
+    registers: [registry],
+  });
+  const accepted = new Counter({
+    name: 'seckill_unsigned_messages_total',
+    help: 'Messages without a signature that were let in, while MESSAGE_UNSIGNED is accept.',
+    labelNames: ['topic'],
+    registers: [registry],
+  });
+  // An alert on an increase does not see the first one of a series that was not there before.
+  for (const topic of Object.values(TOPICS)) for (const reason of FORGERIES) forged.labels(topic, reason).inc(0);
+  return {
+    forged: (topic, reason) => forged.labels(topic, reason).inc(),
+    unsignedAccepted: (topic) => accepted.labels(topic).inc(),
   };
 }

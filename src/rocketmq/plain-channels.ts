@@ -9,6 +9,7 @@ import { batchMessage } from './purchase-channel.js';
 import type { MessageOptions } from 'rocketmq-client-nodejs';
 import { OperationalError } from '../core/errors.js';
 import { PatchedProducer } from './clients-with-workarounds.js';
+import { type ProducerOptions, signedMessage } from './signed-message.js';
 import { startClient, stopClient } from './start-client.js';
 
 /** A producer of one topic whose messages need no transaction. */
@@ -50,7 +51,7 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
   };
 }
 
-export interface RedriveChannelOptions extends ConnectionOptions {
+export interface RedriveChannelOptions extends ProducerOptions {
   /** Default `seckill-purchase-redrive`. Must be of type NORMAL: a TRANSACTION topic refuses plain messages. */
   readonly topic?: string;
 }
@@ -70,7 +71,7 @@ export async function createRedriveChannel(options: RedriveChannelOptions): Prom
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
-    publish: (batch: Batch) => send(batchMessage(topic, batch), `batch ${batch.batchId}`),
+    publish: (batch: Batch) => send(batchMessage(topic, batch, options.signatures), `batch ${batch.batchId}`),
     close,
   };
 }
@@ -90,21 +91,18 @@ const TIMER_PRECISION_MS = 1_000;
  * Starts the producer of the topic of payment deadlines, which must be of type DELAY.
  * @throws OperationalError when it does not start
  */
-export async function createDeadlineChannel(options: ConnectionOptions): Promise<OpenDeadlineChannel> {
+export async function createDeadlineChannel(options: ProducerOptions): Promise<OpenDeadlineChannel> {
   const topic = TOPICS.paymentDeadline;
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
-    publish: (deadline) =>
-      send(
-        {
-          keys: [deadline.batchId],
-          properties: propertiesOf({ topic, saleId: deadline.saleId, batchId: deadline.batchId }),
-          deliveryTimestamp: new Date(deadline.deadlineAtMs + TIMER_PRECISION_MS),
-          body: Buffer.from(encodePaymentDeadline(deadline), 'utf8'),
-        },
-        `deadline of batch ${deadline.batchId}`,
-      ),
+    publish: (deadline) => {
+      const { batchId, saleId, deadlineAtMs } = deadline;
+      const body = encodePaymentDeadline(deadline);
+      const deliveryTimestamp = new Date(deadlineAtMs + TIMER_PRECISION_MS);
+      const message = signedMessage(topic, body, { saleId, batchId }, options.signatures);
+      return send({ ...message, keys: [batchId], deliveryTimestamp }, `deadline of batch ${batchId}`);
+    },
     close,
   };
 }
@@ -113,24 +111,16 @@ export async function createDeadlineChannel(options: ConnectionOptions): Promise
  * Starts the producer of the topic of order events, which must be of type NORMAL.
  * @throws OperationalError when it does not start
  */
-export async function createOrderEventChannel(options: ConnectionOptions): Promise<OpenOrderEventChannel> {
+export async function createOrderEventChannel(options: ProducerOptions): Promise<OpenOrderEventChannel> {
   const topic = TOPICS.orderEvent;
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
-    publish: (events) =>
-      send(
-        {
-          keys: events.map(({ eventId }) => eventId),
-          properties: propertiesOf({ topic, saleId: events[0]?.saleId ?? '' }),
-          body: Buffer.from(encodeOrderEvents(events), 'utf8'),
-        },
-        `event ${events[0]?.eventId}`,
-      ),
+    publish: (events) => {
+      const saleId = events[0]?.saleId ?? '';
+      const message = signedMessage(topic, encodeOrderEvents(events), { saleId }, options.signatures);
+      return send({ ...message, keys: events.map(({ eventId }) => eventId) }, `event ${events[0]?.eventId}`);
+    },
     close,
   };
 }
-
-/** For a dead letter, which does not say where it came from. */
-const propertiesOf = (properties: Readonly<Record<string, string>>): Map<string, string> =>
-  new Map(Object.entries(properties));

@@ -8,13 +8,14 @@ import type { HalfMessage, PurchaseChannel } from '../core/ports/channels.js';
 import { ChannelHealth } from './probe.js';
 import { createChecker, type CheckerOptions } from './checker.js';
 import { isCertainlyNotStored, isForgottenTransaction } from './classify-error.js';
-import { baseClientOptions, type ConnectionOptions } from './client-options.js';
+import { baseClientOptions } from './client-options.js';
 import { PatchedProducer } from './clients-with-workarounds.js';
+import { type ProducerOptions, signedMessage } from './signed-message.js';
 import { startClient, stopClient } from './start-client.js';
 
 const { TransactionResolution } = definition;
 
-export interface PurchaseChannelOptions extends ConnectionOptions, CheckerOptions {
+export interface PurchaseChannelOptions extends ProducerOptions, CheckerOptions {
   /** Default `seckill-purchase`. Must be of type TRANSACTION. */
   readonly topic?: string;
   readonly metrics: ChannelMetrics;
@@ -48,6 +49,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   readonly #topic: string;
   readonly #log: Log;
   readonly #metrics: ChannelMetrics;
+  readonly #signatures: ProducerOptions['signatures'];
   /** When the client ends a transaction, it reads only the topic of the message. */
   readonly #ending: Message;
 
@@ -56,6 +58,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     this.#topic = topic;
     this.#log = options.log;
     this.#metrics = options.metrics;
+    this.#signatures = options.signatures;
     this.#ending = new Message({ topic, body: Buffer.alloc(0) });
   }
 
@@ -63,7 +66,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     const startedAt = performance.now();
     try {
       const transaction = this.#producer.beginTransaction();
-      const receipt = await this.#producer.send(batchMessage(this.#topic, batch), transaction);
+      const receipt = await this.#producer.send(batchMessage(this.#topic, batch, this.#signatures), transaction);
       // Without it neither commit nor rollback is possible; only the check-back can end this message.
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
@@ -114,20 +117,12 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   }
 }
 
-/**
- * A batch as a message: key = batchId, so that a person finds it with `queryMsgByKey`. The properties repeat topic,
- * saleId and batchId because a dead letter does not say where it came from, and a body that cannot be decoded neither.
- */
-export function batchMessage(topic: string, batch: Batch): MessageOptions {
+/** A batch as a message: key = batchId, so that a person finds it with `queryMsgByKey`. */
+export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
+  const { batchId, saleId, epoch, body } = batch;
   return {
     topic,
-    keys: [batch.batchId],
-    properties: new Map([
-      ['topic', topic],
-      ['saleId', batch.saleId],
-      ['batchId', batch.batchId],
-      ['epoch', String(batch.epoch)],
-    ]),
-    body: Buffer.from(batch.body, 'utf8'),
+    keys: [batchId],
+    ...signedMessage(topic, body, { saleId, batchId, epoch: String(epoch) }, signatures),
   };
 }

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import type { MessageSignatures } from '../../src/core/message-signatures.js';
 import type {
   Delivery,
   DeliverySource,
@@ -24,12 +25,15 @@ import {
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
+import { signaturesOf, TEST_SIGNATURES } from '../helpers/signatures.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
 
 /** A broker that the contract suites run on: RocketMQ and the one in memory. */
 export interface BrokerWorld {
+  /** What its producers sign with. */
+  readonly signatures: MessageSignatures;
   purchaseChannel(checkBack: CheckBack): Promise<PurchaseChannel & Closeable>;
   redriveChannel(): Promise<RedriveChannel & Closeable>;
   deadlineChannel(): Promise<DeadlineChannel>;
@@ -53,6 +57,7 @@ export async function memoryWorld(): Promise<BrokerWorld> {
   const clock = new ManualClock();
   const broker = new MemoryBroker({ clock });
   return {
+    signatures: TEST_SIGNATURES,
     purchaseChannel: async (checkBack) => broker.purchaseChannel(checkBack),
     redriveChannel: async () => broker.redriveChannel(),
     deadlineChannel: async () => broker.orderChannels().deadlines,
@@ -83,19 +88,22 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     return client;
   };
   const options = { endpoint: stackEnv().ROCKETMQ_ENDPOINT, log: silentLog, requestTimeoutMs: REQUEST_TIMEOUT_MS };
+  const signatures = signaturesOf(stackEnv());
+  const producer = { ...options, signatures };
   return {
+    signatures,
     purchaseChannel: (checkBack) =>
       open(
         createPurchaseChannel({
-          ...options,
+          ...producer,
           checkBack,
           checksInParallel: 8,
           metrics: createChannelMetrics(new Registry()),
         }),
       ),
-    redriveChannel: () => open(createRedriveChannel(options)),
-    deadlineChannel: () => open(createDeadlineChannel(options)),
-    orderEventChannel: () => open(createOrderEventChannel(options)),
+    redriveChannel: () => open(createRedriveChannel(producer)),
+    deadlineChannel: () => open(createDeadlineChannel(producer)),
+    orderEventChannel: () => open(createOrderEventChannel(producer)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       open(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
     progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, consumed),

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { decodeOrderEvents, type OrderEvent } from '../../src/core/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../src/core/payment-deadline.js';
+import { SIGNATURE_PROPERTY, type SignatureVerdict } from '../../src/core/message-signatures.js';
 import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/core/topics.js';
 import type { Delivery, DeliverySource, DeadlineChannel, OrderEventChannel } from '../../src/core/ports/channels.js';
 import { memoryWorld, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
@@ -47,6 +48,9 @@ for (const [name, createWorld] of [
       throw new Error(`nothing of ${id} came within ${withinMs} ms`);
     };
     const fresh = (): string => randomBytes(12).toString('base64url');
+    const verdictOf = (topic: string, { body, properties }: Delivery): SignatureVerdict =>
+      world.signatures.check(topic, body, properties.get(SIGNATURE_PROPERTY));
+
     const deadlineIn = (ms: number): PaymentDeadline => ({
       batchId: fresh(),
       saleId: '4242',
@@ -62,6 +66,7 @@ for (const [name, createWorld] of [
       expect(decodePaymentDeadline(delivery.body)).to.deep.equal({ outcome: 'decoded', deadline });
       const { batchId, saleId } = deadline;
       expect(Object.fromEntries(delivery.properties)).to.include({ topic: TOPICS.paymentDeadline, saleId, batchId });
+      expect(verdictOf(TOPICS.paymentDeadline, delivery)).to.equal('signed');
     });
 
     it('a deadline that is over comes at once', async () => {
@@ -83,6 +88,7 @@ for (const [name, createWorld] of [
       const delivery = await next(eventSource, `${id}-created`, COMES_WITHIN_MS);
       expect(decodeOrderEvents(delivery.body)).to.deep.equal({ outcome: 'decoded', events: sent });
       expect(Object.fromEntries(delivery.properties)).to.include({ topic: TOPICS.orderEvent, saleId: '4242' });
+      expect(verdictOf(TOPICS.orderEvent, delivery)).to.equal('signed');
     });
   });
 }

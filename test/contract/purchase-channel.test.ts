@@ -1,6 +1,14 @@
 import { expect } from 'chai';
-import type { CheckBackAnswer, HalfMessage, PurchaseChannel, DeliverySource } from '../../src/core/ports/channels.js';
+import type {
+  CheckBackAnswer,
+  DeliverySource,
+  HalfMessage,
+  OpenHalf,
+  PurchaseChannel,
+} from '../../src/core/ports/channels.js';
 import type { Batch } from '../../src/core/batch.js';
+import { SIGNATURE_PROPERTY, type SignatureVerdict } from '../../src/core/message-signatures.js';
+import { TOPICS } from '../../src/core/topics.js';
 import {
   freshBatch,
   memoryWorld,
@@ -28,22 +36,29 @@ for (const [name, createWorld] of [
     let channel: PurchaseChannel & { close(): Promise<void> };
     let source: DeliverySource;
     let asked: string[];
+    let verdicts: Map<string, SignatureVerdict>;
     let answers: Map<string, () => CheckBackAnswer>;
 
     before(async () => {
       world = await createWorld();
-      channel = await world.purchaseChannel(async (body) => {
-        const { batchId } = JSON.parse(body) as Batch;
+      channel = await world.purchaseChannel(async (half) => {
+        const { batchId } = JSON.parse(half.body) as Batch;
         asked.push(batchId);
+        verdicts.set(batchId, verdictOf(half));
         return answers.get(batchId)?.() ?? 'no_answer';
       });
       source = await world.source(PURCHASES.topic, PURCHASES.group);
     });
     beforeEach(() => {
       asked = [];
+      verdicts = new Map();
       answers = new Map();
     });
     after(() => world?.close());
+
+    /** Of a message of the purchase topic. */
+    const verdictOf = ({ body, properties }: OpenHalf): SignatureVerdict =>
+      world.signatures.check(TOPICS.purchase, body, properties.get(SIGNATURE_PROPERTY));
 
     const sendHalf = async (batch: Batch): Promise<HalfMessage> => {
       const half = await channel.sendHalf(batch);
@@ -57,6 +72,7 @@ for (const [name, createWorld] of [
 
       const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
       expect(delivery?.body).to.equal(batch.body);
+      expect(delivery && verdictOf(delivery)).to.equal('signed');
       expect(delivery?.attempt).to.equal(1);
       expect(delivery?.checkedBack).to.equal(false);
       const properties = Object.fromEntries(delivery?.properties ?? []);
@@ -80,6 +96,7 @@ for (const [name, createWorld] of [
 
       const delivery = await nextDelivery(world, source, batch, CHECKED_WITHIN_MS);
       expect(asked, 'hidden until then').to.include(batch.batchId);
+      expect(verdicts.get(batch.batchId), 'as it was asked about').to.equal('signed');
       expect(delivery?.body).to.equal(batch.body);
       expect(delivery?.checkedBack).to.equal(true);
       await delivery?.ack();

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId } from '../../src/core/batch.js';
+import type { DeadLetterReason } from '../../src/core/ports/dead-letter-repository.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { newSale, WORLDS, type RepositoryWorld } from './repository-worlds.js';
@@ -12,7 +13,12 @@ for (const [name, createWorld] of WORLDS) {
     });
     after(() => world?.close());
 
-    const park = (saleId: string, batchId: string, body: string): Promise<unknown> =>
+    const park = (
+      saleId: string,
+      batchId: string,
+      body: string,
+      reason: DeadLetterReason = 'retries_exhausted',
+    ): Promise<unknown> =>
       world.deadLetters.park({
         messageId: newBatchId(),
         group: GROUPS.writer,
@@ -20,7 +26,7 @@ for (const [name, createWorld] of WORLDS) {
         saleId,
         batchId,
         body,
-        reason: 'retries_exhausted',
+        reason,
         detail: 'given up',
         attempts: 6,
       });
@@ -81,15 +87,16 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.repair.claimReshard('999999999999999999', reshard, 'keeper', 1)).to.equal(false);
     });
 
-    it('parkedBatchesOf: batches of this sale that are still parked, once each [R6]', async () => {
+    it('parkedBatchesOf: batches of this sale that are still parked, once each, and none that is forged [R6, S10]', async () => {
       const { saleId } = await world.sales.create(newSale());
       const other = (await world.sales.create(newSale())).saleId;
-      const [parked, decided, foreign] = [saleId, saleId, other].map((id) =>
+      const [parked, decided, forged, foreign] = [saleId, saleId, saleId, other].map((id) =>
         batchOf({ saleId: id }, purchasesOf('ann')),
       );
       await park(saleId, parked!.batchId, parked!.body);
       await park(saleId, parked!.batchId, parked!.body);
       await park(saleId, decided!.batchId, decided!.body);
+      await park(saleId, forged!.batchId, forged!.body, 'forged');
       await park(other, foreign!.batchId, foreign!.body);
       await park(saleId, 'b', '{"v":1,"batchId":"b","orders":["1"]}');
       const deadLetters = await world.deadLetters.list({ saleId, batchId: decided!.batchId }, { max: 1 });

@@ -7,6 +7,7 @@ import { silentLog } from '../helpers/silent-log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { signaturesOf } from '../helpers/signatures.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
@@ -24,6 +25,7 @@ const openChannel = (endpoint: string) =>
     checkBack: async () => 'no_answer', // the broker may ask us about half messages of another suite
     checksInParallel: 4,
     requestTimeoutMs: 1_000,
+    signatures: signaturesOf(stackEnv()),
     log,
     metrics,
     start: { attempts: 1 },

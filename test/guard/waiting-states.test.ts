@@ -3,10 +3,11 @@ import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { SCHEMA } from '../../src/core/config/schema.js';
 import type { Key } from '../../src/core/config/key.js';
+import { TOPICS } from '../../src/core/topics.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
 import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics.js';
-import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
 import { createPurchaseMetrics } from '../../src/purchase/metrics.js';
 
 import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
@@ -31,6 +32,7 @@ async function published(): Promise<Set<string>> {
   createSaleMetrics(registry);
   createScheduleMetrics(registry);
   createAdmissionMetrics(registry);
+  createSignatureMetrics(registry);
   const metrics = await registry.getMetricsAsJSON();
   return new Set(
     metrics.flatMap(({ name, type }) =>
@@ -62,6 +64,16 @@ describe('guard: every state that waits has a deadline, an end and an alert', ()
       'reconcile_last_run_seconds',
     ]) {
       expect(rules).to.contain(`seckill_${metric}`);
+    }
+  });
+
+  it('forged messages have an alert, whose metric is there before the first one', async () => {
+    expect(read('deploy/prometheus/alerts.yml')).to.match(/expr: .*increase\(seckill_forged_messages_total/);
+    const registry = new Registry();
+    createSignatureMetrics(registry);
+    for (const topic of Object.values(TOPICS)) {
+      const first = `seckill_forged_messages_total{topic="${topic}",reason="unsigned"} 0`;
+      expect(await registry.metrics()).to.contain(first);
     }
   });
 

@@ -53,6 +53,7 @@ import { hmacAuth } from '../helpers/authenticator.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
 import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
+import { signedMessages } from '../helpers/signatures.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
 
@@ -290,7 +291,7 @@ export class HostileWorld extends ReconcileWorld {
 
   /** A batch is recorded as soon as it is committed, so that no buyer waits. */
   #recording(store: ReconcileWorld['store']): PurchaseChannel {
-    const channel = this.broker.purchaseChannel(createCheckBack(store, this.log));
+    const channel = this.broker.purchaseChannel(createCheckBack(store, signedMessages(), this.log));
     const recorded = (batch: Batch): Promise<void> =>
       this.work(batch).catch((error: unknown) => void this.#wrong('worker', error));
     return {

@@ -3,6 +3,7 @@ import { newBatchId } from '../../src/core/batch.js';
 import type { OrderState } from '../../src/core/order.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
+import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/plain-channels.js';
 import { Buyers, userIds } from '../chaos/harness/buyers.js';
@@ -108,7 +109,11 @@ describe('what follows from an order, with two keepers at once', () => {
     const { stack } = system;
     const { saleId } = await openSale(stack, { stock: 5 });
     const orderId = composeOrderId(Date.now(), 254, 'late', 0);
-    const channel = await createDeadlineChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
+    const channel = await createDeadlineChannel({
+      endpoint: stack.env.ROCKETMQ_ENDPOINT,
+      signatures: signaturesOf(stack.env),
+      log: silentLog,
+    });
     const later = 'seckill_consumed_messages_total{group="seckill-order-expirer",verdict="later"';
     const before = await metric(later);
     await channel.publish({ batchId: newBatchId(), saleId, deadlineAtMs: Date.now() - 1_000, orders: [orderId] });

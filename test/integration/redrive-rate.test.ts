@@ -12,6 +12,7 @@ import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { createRedriveChannel } from '../../src/rocketmq/plain-channels.js';
 import { until } from '../chaos/harness/wait.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -71,7 +72,12 @@ describe('keeper: how fast the re-drive publishes after an outage', function () 
     const list: SaleRepository['list'] = async ({ states }) => (states?.includes('open') ? [sale] : []);
     const stopping = new AbortController();
     const counts = keepers.map(() => 0);
-    const broker = { endpoint: env.ROCKETMQ_ENDPOINT, requestTimeoutMs: 10_000, log: silentLog };
+    const broker = {
+      endpoint: env.ROCKETMQ_ENDPOINT,
+      requestTimeoutMs: 10_000,
+      signatures: signaturesOf(env),
+      log: silentLog,
+    };
     const channels = await Promise.all(keepers.map(() => createRedriveChannel(broker)));
     closing.push(...channels.map((channel) => () => channel.close()));
 

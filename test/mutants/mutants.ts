@@ -44,6 +44,18 @@ export interface Mutant {
 /** Chaos runs them in this order: those that restart Redis come first, or every sale of the others would be rebuilt. */
 export const MUTANTS: readonly Mutant[] = [
   {
+    name: 'signatures-are-not-checked',
+    breaks: 'a message that no program of ours has signed makes no order',
+    edits: [
+      {
+        file: 'src/core/message-signatures.ts',
+        find: "if (verdict === 'signed') return true;",
+        replace: "if (verdict !== 'unsigned_accepted') return true;",
+      },
+    ],
+    simulation: { fromSeed: 16 },
+  },
+  {
     name: 'late-batches-reacquire-nothing',
     breaks: 'a batch of an older epoch takes its units in the present one (rule 13)',
     edits: [

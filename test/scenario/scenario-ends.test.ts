@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect } from 'chai';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { producersOf } from '../helpers/producers-of.js';
@@ -54,6 +55,7 @@ describe('what a chaos scenario leaves behind', () => {
     const channel = await createPurchaseChannel({
       endpoint: system.stack.env.ROCKETMQ_ENDPOINT,
       requestTimeoutMs: 10_000,
+      signatures: signaturesOf(system.stack.env),
       log: silentLog,
       checkBack: () => Promise.resolve('no_answer'),
       checksInParallel: 1,

@@ -27,6 +27,7 @@ import { Scheduler, START_MS, type Timer } from './engine/scheduler.js';
 import { Api } from './programs/api.js';
 import { Buyers } from './programs/buyer.js';
 import { CheckBacks } from './programs/check-backs.js';
+import { Intruder } from './programs/intruder.js';
 import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
@@ -47,6 +48,8 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
+/** Every so many-th run has somebody who sends forged messages; few, since a forged dead letter lengthens a run. */
+const INTRUDER_EVERY = 16;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
 const RESTART_RATE = 0.3;
 const ARRIVAL_WAIT_MS = 8_000;
@@ -89,9 +92,12 @@ export class World implements SimulatedSystem {
   #buyers: Buyers | null = null;
   #monitor: InvariantMonitor | null = null;
   #checkBacks: CheckBacks | null = null;
+  #intruder: Intruder | null = null;
+  readonly #seed: number;
   #waiting: Waiter[] = [];
 
   constructor(seed: number, traced: boolean) {
+    this.#seed = seed;
     this.rng = new Rng(seed);
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
@@ -155,6 +161,7 @@ export class World implements SimulatedSystem {
     for (let keeper = 1; keeper <= keepers; keeper++) new Keeper(this, `keeper-${keeper}`);
     if (keepers > 1) this.count('process: two keepers');
     new Operator(this);
+    if (this.#seed % INTRUDER_EVERY === 0) this.#intruder = new Intruder(this, new Rng(-this.#seed));
     this.#buyers = new Buyers(this, this.#apis, monitor);
     this.scheduler.after(chaosMs, () => this.#heal());
   }
@@ -280,6 +287,7 @@ export class World implements SimulatedSystem {
   }
 
   async #end(): Promise<void> {
+    this.#intruder?.check();
     await this.#monitor?.checkAtRest();
     for (const { state } of this.repositories.allOrders) this.count(`order: ${state}`);
     this.#over = true;

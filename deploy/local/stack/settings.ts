@@ -98,6 +98,7 @@ export interface StackEnv {
   readonly NAMESRV_ADDR: string;
   readonly JWT_SECRET: string;
   /** One key each, `local`. */
+  readonly MESSAGE_KEYS: string;
   readonly ADMISSION_SIGN_KEYS: string;
   readonly ADMISSION_SEAL_KEYS: string;
 }
@@ -112,6 +113,7 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     JWT_SECRET: secrets.jwtSecret,
+    MESSAGE_KEYS: `local:${derivedKey(secrets.jwtSecret, 'message')}`,
     ADMISSION_SIGN_KEYS: `local:${derivedKey(secrets.jwtSecret, 'sign')}`,
     ADMISSION_SEAL_KEYS: `local:${derivedKey(secrets.jwtSecret, 'seal')}`,
   };

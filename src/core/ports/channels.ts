@@ -5,8 +5,11 @@ import type { PaymentDeadline } from '../payment-deadline.js';
 /** The answer to a check-back. `no_answer`: the broker asks again later. */
 export type CheckBackAnswer = 'commit' | 'rollback' | 'no_answer';
 
+/** A half message that is neither committed nor rolled back. */
+export type OpenHalf = Pick<Delivery, 'messageId' | 'body' | 'properties'>;
+
 /** Called for every half message that stays open. Must not throw; a throw counts as `no_answer`. */
-export type CheckBack = (body: string) => Promise<CheckBackAnswer>;
+export type CheckBack = (half: OpenHalf) => Promise<CheckBackAnswer>;
 
 /** A half message that the broker has stored and does not deliver yet. */
 export interface HalfMessage {
@@ -62,7 +65,7 @@ export interface Delivery {
   readonly attempt: number;
   /** True when the half message was ended by a check-back. */
   readonly checkedBack: boolean;
-  /** Our own properties: topic, saleId, batchId. */
+  /** Our own properties: topic, saleId, batchId, signature. */
   readonly properties: ReadonlyMap<string, string>;
   /**
    * Done with it. Resolves false when the broker did not accept the ack: the message comes again, which does no harm.

@@ -1,4 +1,10 @@
-export const DEAD_LETTER_REASONS = ['retries_exhausted', 'undecodable', 'unknown_version', 'unknown_sale'] as const;
+export const DEAD_LETTER_REASONS = [
+  'retries_exhausted',
+  'undecodable',
+  'unknown_version',
+  'unknown_sale',
+  'forged',
+] as const;
 export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
 
 /** `parked` → `replayed` | `discarded`; both are final. */
@@ -17,7 +23,7 @@ export interface DeadLetter {
   readonly body: string;
   /** Whether the body is the batch of that id. A batch has one parked dead letter at a time, however many messages died. */
   readonly isBatch?: boolean;
-  /** Why: `retries_exhausted`, `undecodable`, `unknown_version`, `unknown_sale`. */
+  /** Why. Of one that is `forged` nothing is believed: it names no sale and no batch, and is never sent again. */
   readonly reason: DeadLetterReason;
   /** What was wrong, for a person. */
   readonly detail: string;

@@ -137,6 +137,7 @@ export const replayDeadLetter = defineRoute({
         return movedAnswer(200, deadLetterId, answer.outcome, services); // a repeat
       case 'unreadable':
       case 'not_held':
+      case 'forged':
         return problem('not_replayable', { detail: `This dead letter: ${answer.note}.` });
       case 'not_found':
         return problem('dead_letter_not_found');

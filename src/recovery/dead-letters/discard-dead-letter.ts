@@ -52,6 +52,8 @@ export async function discardDeadLetter(
     const now = await deadLetters.find(deadLetterId); // another operator was faster
     return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
   };
+  // It may name purchases of true buyers, which are not its own to give up.
+  if (deadLetter.reason === 'forged') return close('forged: nothing was taken for it, and nothing is given back');
   const decoded = decodeBatch(deadLetter.body);
   if (decoded.outcome !== 'decoded') return close('no batch: there is nothing to give back');
   const { batch } = decoded;

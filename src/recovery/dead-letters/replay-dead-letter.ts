@@ -53,11 +53,12 @@ export interface ReplayOptions {
  *   again
  * - `unreadable`: the body cannot be read, so no consumer could work on it; the dead letter stays `parked`
  * - `not_held`: Redis holds no units for the batch, so it may not become orders; the dead letter stays `parked`
+ * - `forged`: nobody of ours has signed it, and a replay would; the dead letter stays `parked`
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type ReplayAnswer =
   | {
-      readonly outcome: 'replayed' | 'already_recorded' | 'unfinished' | 'unreadable' | 'not_held';
+      readonly outcome: 'replayed' | 'already_recorded' | 'unfinished' | 'unreadable' | 'not_held' | 'forged';
       readonly note: string;
     }
   | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
@@ -208,6 +209,11 @@ export async function replayDeadLetter(
   const deadLetter = await ports.deadLetters.find(deadLetterId);
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
+  if (deadLetter.reason === 'forged') {
+    const note = 'forged, so never sent again: nobody of ours has signed it';
+    await ports.deadLetters.keepParked(deadLetterId, options.actor, note);
+    return { outcome: 'forged', note };
+  }
   const topic = TOPIC_OF.get(deadLetter.group);
   if (topic === TOPICS.paymentDeadline || topic === TOPICS.orderEvent) {
     return replayMessage(topic, deadLetter, ports, options);

@@ -91,7 +91,7 @@ async function purchasesInDeadLetters(id: string, { deadLetters }: TracePorts): 
   const found: FoundPurchase[] = [];
   for (const { deadLetterId, batchId } of await deadLetters.list({ key: id }, { max: DEAD_LETTERS_MAX })) {
     const deadLetter = await deadLetters.find(deadLetterId);
-    if (deadLetter !== null)
+    if (deadLetter !== null && deadLetter.reason !== 'forged')
       found.push(...purchasesIn(deadLetter.body, (requestId) => batchId === id || requestId === id));
   }
   return found;

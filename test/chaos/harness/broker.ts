@@ -11,6 +11,7 @@ import type { Batch } from '../../../src/core/batch.js';
 import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { signaturesOf } from '../../helpers/signatures.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import { producersOf } from '../../helpers/producers-of.js';
@@ -161,6 +162,7 @@ async function withUnresponsiveProducer(
   const channel = await createPurchaseChannel({
     endpoint: stack.env.ROCKETMQ_ENDPOINT,
     requestTimeoutMs: 10_000,
+    signatures: signaturesOf(stack.env),
     log: silentLog,
     checkBack: () => Promise.resolve('no_answer'),
     checksInParallel: 1,

@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { OrderEvent } from '../../../src/core/order-event.js';
+import { signaturesOf } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { GROUPS, type Group } from '../../../src/core/topics.js';
 import { createDeadlineChannel, createOrderEventChannel } from '../../../src/rocketmq/plain-channels.js';
+import type { ProducerOptions } from '../../../src/rocketmq/signed-message.js';
 import type { ScenarioContext } from '../context.js';
 import { batchOf, deductBatch, holdBatch, publishBatches, type HeldBatch } from '../harness/batches.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
@@ -169,6 +171,12 @@ async function untilDone(context: ScenarioContext, keeper: Program, group: Group
   await context.until(`${group} is done with ${messages} messages`, isDone, REDELIVERED_WITHIN_MS);
 }
 
+const producerOf = ({ env }: ScenarioContext['stack']): ProducerOptions => ({
+  endpoint: env.ROCKETMQ_ENDPOINT,
+  signatures: signaturesOf(env),
+  log: silentLog,
+});
+
 /** Publishes the payment deadline of a batch by hand, `times` times, as already due. */
 async function publishDeadline(
   { stack }: ScenarioContext,
@@ -176,7 +184,7 @@ async function publishDeadline(
   { batchId, orderIds }: HeldBatch,
   times: number,
 ): Promise<void> {
-  const channel = await createDeadlineChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
+  const channel = await createDeadlineChannel(producerOf(stack));
   try {
     const deadline = { batchId, saleId, orders: orderIds, deadlineAtMs: Date.now() - 2_000 };
     for (let time = 0; time < times; time++) await channel.publish(deadline);
@@ -224,7 +232,7 @@ const EARLY_DEADLINE: Scenario = {
 
 /** Publishes each event as a message of its own. */
 async function publishEvents({ stack }: ScenarioContext, events: readonly OrderEvent[]): Promise<void> {
-  const channel = await createOrderEventChannel({ endpoint: stack.env.ROCKETMQ_ENDPOINT, log: silentLog });
+  const channel = await createOrderEventChannel(producerOf(stack));
   try {
     for (const event of events) await channel.publish([event]);
   } finally {

@@ -1,6 +1,7 @@
 import type { Batch } from '../../../src/core/batch.js';
 import { assert, OperationalError } from '../../../src/core/errors.js';
 import { encodeOrderEvents } from '../../../src/core/order-event.js';
+import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
@@ -13,8 +14,10 @@ import type {
   HalfMessage,
   OrderEventChannel,
   PurchaseChannel,
+  OpenHalf,
   RedriveChannel,
 } from '../../../src/core/ports/channels.js';
+import { TEST_SIGNATURES } from '../signatures.js';
 import { ManualClock } from './manual-clock.js';
 import { MemoryConsumerGroup, type InFlight, type StoredMessage } from './memory-consumer-group.js';
 
@@ -39,10 +42,8 @@ export interface MemoryBrokerOptions {
   readonly retryMaxTimes?: (group: string) => number;
 }
 
-interface Half {
-  readonly messageId: string;
+interface Half extends OpenHalf {
   readonly topic: string;
-  readonly batch: Batch;
   readonly sentAtMs: number;
   checks: number;
 }
@@ -79,7 +80,7 @@ export class MemoryBroker {
 
   /** Bodies of the half messages that are neither committed nor rolled back. */
   get openHalves(): readonly string[] {
-    return [...this.#halves.values()].map((half) => half.batch.body);
+    return [...this.#halves.values()].map(({ body }) => body);
   }
 
   /** Bodies of everything ever made visible on a topic. */
@@ -116,8 +117,7 @@ export class MemoryBroker {
   redriveChannel(topic: string = TOPICS.redrive): RedriveChannel & { close(): Promise<void> } {
     return {
       publish: async (batch) => {
-        const { saleId, batchId, epoch, body } = batch;
-        this.send(topic, body, { topic, saleId, batchId, epoch: String(epoch) });
+        this.send(topic, batch.body, propertiesOf(topic, batch));
       },
       close: async () => undefined,
     };
@@ -130,13 +130,15 @@ export class MemoryBroker {
         publish: async (deadline) => {
           const { saleId, batchId, deadlineAtMs } = deadline;
           const topic = TOPICS.paymentDeadline;
-          this.send(topic, encodePaymentDeadline(deadline), { topic, saleId, batchId }, deadlineAtMs);
+          const body = encodePaymentDeadline(deadline);
+          this.send(topic, body, signed(topic, body, { saleId, batchId }), deadlineAtMs);
         },
       },
       events: {
         publish: async (events) => {
           const topic = TOPICS.orderEvent;
-          this.send(topic, encodeOrderEvents(events), { topic, saleId: events[0]?.saleId ?? '' });
+          const body = encodeOrderEvents(events);
+          this.send(topic, body, signed(topic, body, { saleId: events[0]?.saleId ?? '' }));
         },
       },
     };
@@ -196,7 +198,7 @@ export class MemoryBroker {
     const due = [...this.#halves.values()].filter((half) => half.sentAtMs <= dueMs);
     for (const half of due) {
       half.checks += 1; // also when no producer is there to answer
-      const answer = await checkBack?.(half.batch.body).catch(() => 'no_answer' as const);
+      const answer = await checkBack?.(half).catch(() => 'no_answer' as const);
       if (answer === 'commit') this.#makeVisible(half);
       if (answer === 'rollback') this.#halves.delete(half.messageId);
     }
@@ -206,7 +208,9 @@ export class MemoryBroker {
   #storeHalf(topic: string, batch: Batch): HalfMessage | 'unavailable' | 'outcome_unknown' {
     if (this.#isBroken('half_unavailable')) return 'unavailable';
     if (this.#isBroken('half_lost')) return 'outcome_unknown';
-    const half = { messageId: this.#newId(), topic, batch, sentAtMs: this.clock.nowMs(), checks: 0 };
+    const properties = new Map(Object.entries(propertiesOf(topic, batch)));
+    const sentAtMs = this.clock.nowMs();
+    const half: Half = { messageId: this.#newId(), topic, body: batch.body, properties, sentAtMs, checks: 0 };
     this.#halves.set(half.messageId, half);
     if (this.#isBroken('half_reply_lost')) return 'outcome_unknown';
     let known = true; // the proxy forgets a half message at its first commit or rollback
@@ -229,13 +233,8 @@ export class MemoryBroker {
 
   /** A half message that a check-back has ended meanwhile is delivered again by a commit: the broker does not dedupe. */
   #makeVisible(half: Half): void {
-    this.#halves.delete(half.messageId);
-    this.#publish(half.topic, half.messageId, half.batch, half.checks);
-  }
-
-  #publish(topic: string, messageId: string, batch: Batch, checks: number): void {
-    const { saleId, batchId, epoch, body } = batch;
-    const properties = new Map(Object.entries({ topic, saleId, batchId, epoch: String(epoch) }));
+    const { topic, messageId, body, properties, checks } = half;
+    this.#halves.delete(messageId);
     this.#topic(topic).push({ messageId, body, properties, checks, firstAttempt: 1 });
   }
 
@@ -299,5 +298,14 @@ export class MemoryBroker {
     return `memory-${this.#nextId++}`;
   }
 }
+
+const signed = (topic: string, body: string, properties: Record<string, string>): Record<string, string> => ({
+  topic,
+  ...properties,
+  [SIGNATURE_PROPERTY]: TEST_SIGNATURES.sign(topic, body),
+});
+
+const propertiesOf = (topic: string, { saleId, batchId, epoch, body }: Batch): Record<string, string> =>
+  signed(topic, body, { saleId, batchId, epoch: String(epoch) });
 
 const fault = (kind: MemoryFault): OperationalError => new OperationalError('rocketmq', kind, { retryable: true });

@@ -40,7 +40,8 @@ export class MemoryRepairRepository implements RepairRepository {
 
   async parkedBatchesOf(saleId: string): Promise<Batch[]> {
     const batches = new Map<string, Batch>();
-    for (const { body } of this.#deadLetters.deadLetters.filter(({ state }) => state === 'parked')) {
+    for (const { body, state, reason } of this.#deadLetters.deadLetters) {
+      if (state !== 'parked' || reason === 'forged') continue;
       const decoded = decodeBatch(body);
       if (decoded.outcome !== 'decoded' || decoded.batch.saleId !== saleId) continue;
       batches.set(decoded.batch.batchId, decoded.batch);

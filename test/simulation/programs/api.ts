@@ -4,7 +4,13 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { PurchaseOutcome, PurchaseStatus } from '../../../src/core/outcome.js';
 import { cancelOrder, type CancelAnswer, payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
-import type { CheckBack, CheckBackAnswer, HalfMessage, PurchaseChannel } from '../../../src/core/ports/channels.js';
+import type {
+  CheckBack,
+  CheckBackAnswer,
+  HalfMessage,
+  OpenHalf,
+  PurchaseChannel,
+} from '../../../src/core/ports/channels.js';
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { Batcher } from '../../../src/purchase/batcher.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
@@ -20,6 +26,7 @@ import { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { metadataOf, SALE_ID } from '../shape.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
+import { signedMessagesOf } from './signed-messages.js';
 
 /** A client without an answer for so long gives up. */
 const HTTP_TIMEOUT_MS = 20_000;
@@ -85,8 +92,8 @@ export class Api {
   }
 
   /** A check-back of the broker; a process that dies meanwhile does not answer. */
-  checkBack(body: string): Promise<CheckBackAnswer> {
-    return this.#running?.endpoints.checkBack(body) ?? Promise.resolve('no_answer');
+  checkBack(half: OpenHalf): Promise<CheckBackAnswer> {
+    return this.#running?.endpoints.checkBack(half) ?? Promise.resolve('no_answer');
   }
 }
 
@@ -155,7 +162,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     pay: (orderId, userId) =>
       payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, clock, log }),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
-    checkBack: createCheckBack(store, log),
+    checkBack: createCheckBack(store, signedMessagesOf(proc, system), log),
   };
 }
 

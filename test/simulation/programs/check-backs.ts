@@ -1,5 +1,5 @@
 import type { BatchRef } from '../../../src/core/batch.js';
-import type { CheckBackAnswer } from '../../../src/core/ports/channels.js';
+import type { CheckBackAnswer, OpenHalf } from '../../../src/core/ports/channels.js';
 import type { SimulatedSystem } from '../simulated-system.js';
 import type { Api } from './api.js';
 
@@ -26,7 +26,7 @@ export class CheckBacks {
 
   constructor(parts: CheckBackParts) {
     this.#parts = parts;
-    parts.system.broker.purchaseChannel((body) => this.#ask(body));
+    parts.system.broker.purchaseChannel((half) => this.#ask(half));
     this.#later();
   }
 
@@ -49,7 +49,8 @@ export class CheckBacks {
     this.#later();
   }
 
-  async #ask(body: string): Promise<CheckBackAnswer> {
+  async #ask(half: OpenHalf): Promise<CheckBackAnswer> {
+    const { body } = half;
     const { system, apis, onAnswer } = this.#parts;
     const { faults, scheduler, rng } = system;
     if (!this.#asked.has(body)) {
@@ -62,7 +63,7 @@ export class CheckBacks {
     const tooLate = new Promise<'no_answer'>((resolve) => {
       scheduler.after(TIMEOUT_MS, () => resolve('no_answer'));
     });
-    const answer = await Promise.race([api.checkBack(body), tooLate]);
+    const answer = await Promise.race([api.checkBack(half), tooLate]);
     if (answer !== 'no_answer') onAnswer(answer, JSON.parse(body) as BatchRef);
     system.count(`check-back: ${answer}`);
     system.trace?.('broker', `check-back: ${answer}`);

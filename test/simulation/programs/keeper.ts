@@ -27,6 +27,7 @@ import { onBug, type SimulatedSystem } from '../simulated-system.js';
 import { notificationsRowsOf, orderStatesOf } from './repository-reads.js';
 import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
+import { signedMessagesOf } from './signed-messages.js';
 import { sourceOf } from './source.js';
 
 type KeeperMetrics = ReturnType<typeof metricsOf>;
@@ -116,10 +117,13 @@ function deadLetterCollectors(proc: SimulatedProcess, system: SimulatedSystem, m
   const repository = withFaults(proc, 'mysql', system.repositories, ['findByPurchases']);
   const deadLetters = withFaults(proc, 'mysql', system.deadLetters, ['park', 'parkedBatches', 'list', 'close']);
   const store = withFaults(proc, 'redis', system.servers.batches, ['markRecorded', 'park']);
+  const messages = signedMessagesOf(proc, system);
   const collectors = ([GROUPS.writer, GROUPS.redriveWriter] as const).map((group) => {
     const { topic, collector } = DEAD_LETTERS[group];
-    const source = sourceOf(proc, system, { topic, group: collector, invisibleMs: shape.invisibleMs });
-    return collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
+    const dead = sourceOf(proc, system, { topic, group: collector, invisibleMs: shape.invisibleMs });
+    const origin = { group, topic: GROUP_TOPICS[group] };
+    const source = messages.of(dead, origin);
+    return collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, origin);
   });
   return [...collectors, closeRecorded({ deadLetters, store, repository })];
 }
@@ -130,6 +134,7 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
   const moves = withFaults(proc, 'mysql', system.servers.moves, ['expire']);
   const sender = withFaults(proc, 'redis', system.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => proc.call('mysql', 'probe', async () => undefined, []);
+  const messages = signedMessagesOf(proc, system);
   const groups = [
     { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(proc, system), metrics }) },
     { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
@@ -137,7 +142,7 @@ function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics
   return groups.map(({ group, handle }) => {
     const way = { group, topic: GROUP_TOPICS[group] };
     const { invisibleMs } = shape;
-    const source = sourceOf(proc, system, { ...way, invisibleMs });
+    const source = messages.of(sourceOf(proc, system, { ...way, invisibleMs }), way);
     return consumeMessages(
       { source, ready, handle, deadLetters, clock: proc.clock, log, metrics },
       { ...way, invisibleMs },

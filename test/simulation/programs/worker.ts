@@ -9,6 +9,7 @@ import type { OrderRepository } from '../../../src/core/ports/order-repository.j
 import { SimulatedProcess } from '../engine/simulated-process.js';
 import { withFaults } from '../engine/with-faults.js';
 import { onBug, type SimulatedSystem } from '../simulated-system.js';
+import { signedMessagesOf } from './signed-messages.js';
 import { sourceOf } from './source.js';
 
 const SOURCES = [
@@ -78,8 +79,9 @@ async function run(proc: SimulatedProcess, system: SimulatedSystem, owner: strin
   };
   const { invisibleMs, paymentWindowMs, renewMs, retryFirstMs } = shape;
   const renew = renewMs === null ? {} : { renewMs };
+  const messages = signedMessagesOf(proc, system);
   const loops = SOURCES.map((way) => {
-    const source = sourceOf(proc, system, { ...way, invisibleMs });
+    const source = messages.of(sourceOf(proc, system, { ...way, invisibleMs }), way);
     const options = { ...way, loops: 1, receiveMax: 4, retryFirstMs, paymentWindowMs, holdMs: HOLD_MS, ...renew };
     return new WorkerLoop({ ...shared, source }, options);
   });

@@ -143,6 +143,7 @@ describe('admin dead letters', () => {
       [{ outcome: 'unfinished', note: 'n' }, 202, 'unfinished'],
       [{ outcome: 'unreadable', note: 'no batch' }, 409, 'not_replayable'],
       [{ outcome: 'not_held', note: 'not held' }, 409, 'not_replayable'],
+      [{ outcome: 'forged', note: 'forged' }, 409, 'not_replayable'],
       [{ outcome: 'already_closed', state: 'replayed' }, 200, 'already_closed'],
       [{ outcome: 'already_closed', state: 'discarded' }, 409, 'wrong_state'],
       [{ outcome: 'not_found' }, 404, 'dead_letter_not_found'],

@@ -1,11 +1,24 @@
 import { expect } from 'chai';
 import type { Log } from '../../../src/core/ports/log.js';
+import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
+import type { OpenHalf } from '../../../src/core/ports/channels.js';
+import type { DeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
 import type { ResolveVerdict } from '../../../src/core/ports/stock-store.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 
 const batch = batchOf({ saleId: '7', epoch: 3, bucket: 2 }, purchasesOf('u1', 'u2'));
+const messages = signedMessages();
+
+const halfOf = (body: string, signature = TEST_SIGNATURES.sign(TOPICS.purchase, body)): OpenHalf => ({
+  messageId: 'm1',
+  body,
+  properties: new Map([[SIGNATURE_PROPERTY, signature]]),
+});
 
 describe('check-back', () => {
   const answers: Record<ResolveVerdict, string> = {
@@ -19,8 +32,8 @@ describe('check-back', () => {
   };
   for (const [verdict, answer] of Object.entries(answers) as [ResolveVerdict, string][]) {
     it(`${verdict} → ${answer} [T2, T3, T10]`, async () => {
-      const checkBack = createCheckBack({ resolve: async () => verdict }, silentLog);
-      expect(await checkBack(batch.body)).to.equal(answer);
+      const checkBack = createCheckBack({ resolve: async () => verdict }, messages, silentLog);
+      expect(await checkBack(halfOf(batch.body))).to.equal(answer);
     });
   }
 
@@ -30,7 +43,7 @@ describe('check-back', () => {
       asked.push(ref);
       return 'deducted';
     };
-    await createCheckBack({ resolve }, silentLog)(batch.body);
+    await createCheckBack({ resolve }, messages, silentLog)(halfOf(batch.body));
     expect(asked).to.have.length(1);
     expect(asked[0]).to.include({ batchId: batch.batchId, saleId: '7', bucket: 2, epoch: 3 });
   });
@@ -46,7 +59,7 @@ describe('check-back', () => {
       const errors: string[] = [];
       const log: Log = { ...silentLog, error: (_, message) => errors.push(message) };
       const resolve = (): never => expect.fail('asked');
-      expect(await createCheckBack({ resolve }, log)(body)).to.equal('no_answer');
+      expect(await createCheckBack({ resolve }, messages, log)(halfOf(body))).to.equal('no_answer');
       expect(errors).to.have.length(1);
     });
   }
@@ -55,7 +68,29 @@ describe('check-back', () => {
     const resolve = async (): Promise<never> => {
       throw new Error('a bug');
     };
-    const checked = await createCheckBack({ resolve }, silentLog)(batch.body).catch(() => 'thrown');
+    const checked = await createCheckBack({ resolve }, messages, silentLog)(halfOf(batch.body)).catch(() => 'thrown');
     expect(checked).to.equal('thrown');
+  });
+
+  it('one that nobody of ours has signed is parked and rolled back, and its marker is not looked at', async () => {
+    const parked: DeadLetter[] = [];
+    const deadLetters = { park: async (one: DeadLetter) => (parked.push(one), 'parked' as const) };
+    const resolve = (): never => expect.fail('asked');
+    const checkBack = createCheckBack({ resolve }, signedMessages({ deadLetters }), silentLog);
+    const ofAnotherTopic = TEST_SIGNATURES.sign(TOPICS.redrive, batch.body);
+    expect(await checkBack(halfOf(batch.body, ofAnotherTopic))).to.equal('rollback');
+    expect(parked).to.have.length(1);
+    expect(parked[0]).to.include({ reason: 'forged', group: GROUPS.writer, originTopic: TOPICS.purchase });
+  });
+
+  it('one that cannot be parked gets no answer: it is asked about again', async () => {
+    const deadLetters = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
+    const checkBack = createCheckBack(
+      { resolve: () => expect.fail('asked') },
+      signedMessages({ deadLetters }),
+      silentLog,
+    );
+    const thrown = await checkBack(halfOf(batch.body, 'x')).catch((error: Error) => error.name);
+    expect(thrown, 'which counts as no answer').to.equal('OperationalError');
   });
 });

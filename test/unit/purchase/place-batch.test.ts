@@ -3,6 +3,7 @@ import sinon from 'sinon';
 import { decodeBatch, type Batch } from '../../../src/core/batch.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
+import { signedMessages } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
 import { createCheckBack } from '../../../src/purchase/check-back.js';
@@ -79,7 +80,7 @@ describe('place-batch', () => {
 
   /** The memory broker, with its calls noted. */
   const channel = (): PurchaseChannel => {
-    const inner = broker.purchaseChannel(createCheckBack(store, silentLog));
+    const inner = broker.purchaseChannel(createCheckBack(store, signedMessages(), silentLog));
     return {
       async sendHalf(batch) {
         sent.push(batch);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { KeyedLimiter, createChecker, type CheckedMessage } from '../../../src/rocketmq/checker.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import type { CheckBack, CheckBackAnswer } from '../../../src/core/ports/channels.js';
+import type { CheckBack, CheckBackAnswer, OpenHalf } from '../../../src/core/ports/channels.js';
 
 const NO_ANSWER = 0;
 const COMMIT = 1;
@@ -12,8 +12,12 @@ function open(checkBack: CheckBack, checksInParallel = 2) {
   const metrics = { checkedBack: (answer: CheckBackAnswer): void => void counted.push(answer) };
   const checker = createChecker({ checkBack, checksInParallel, log: silentLog, metrics });
   const ask = (messageId: string): Promise<number> =>
-    checker.check({ messageId, keys: [messageId], body: Buffer.from(`body of ${messageId} ü`) } as CheckedMessage &
-      never);
+    checker.check({
+      messageId,
+      keys: [messageId],
+      body: Buffer.from(`body of ${messageId} ü`),
+      properties: new Map([['signature', 's']]),
+    } as CheckedMessage & never);
   return { ask, counted };
 }
 
@@ -24,11 +28,12 @@ describe('checker: the answer to the broker', () => {
     ['no_answer', NO_ANSWER],
   ] as const) {
     it(`${answer} reaches the broker as its word and is counted`, async () => {
-      const bodies: string[] = [];
-      const { ask, counted } = open(async (body) => (bodies.push(body), answer));
+      const halves: OpenHalf[] = [];
+      const { ask, counted } = open(async (half) => (halves.push(half), answer));
       expect(await ask('m1')).to.equal(resolution);
       expect(counted).to.deep.equal([answer]);
-      expect(bodies).to.deep.equal(['body of m1 ü']);
+      const properties = new Map([['signature', 's']]);
+      expect(halves).to.deep.equal([{ messageId: 'm1', body: 'body of m1 ü', properties }]);
     });
   }
 

@@ -5,6 +5,7 @@ import { sealBatch } from '../../../src/core/batch.js';
 import type { HalfMessage } from '../../../src/core/ports/channels.js';
 import { PatchedProducer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
+import { TEST_SIGNATURES } from '../../helpers/signatures.js';
 import { recordingLog } from './recording-log.js';
 
 const COMMIT = 1;
@@ -34,7 +35,14 @@ async function openChannel() {
   const metrics = { halfSent: sinon.spy(), checkedBack: sinon.spy(), endFailed: sinon.spy() };
   const { log, lines } = recordingLog();
   const checkBack = async (): Promise<'no_answer'> => 'no_answer';
-  const channel = await createPurchaseChannel({ endpoint: 'proxy:1', checkBack, checksInParallel: 1, log, metrics });
+  const channel = await createPurchaseChannel({
+    endpoint: 'proxy:1',
+    signatures: TEST_SIGNATURES,
+    checkBack,
+    checksInParallel: 1,
+    log,
+    metrics,
+  });
   const sendHalf = async (): Promise<HalfMessage> => {
     const half = await channel.sendHalf(batch);
     if (typeof half === 'string') throw new Error(half);
@@ -56,6 +64,7 @@ describe('purchase-channel', () => {
       saleId: '7',
       batchId: 'batch-1',
       epoch: '3',
+      signature: TEST_SIGNATURES.sign('seckill-purchase', batch.body),
     });
     expect(metrics.halfSent.firstCall.args[0]).to.equal('stored');
     expect(channel.health.isFailing()).to.equal(false);

@@ -155,7 +155,7 @@ describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
   it('points at loopback', () => {
-    const { ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...servers } = env;
+    const { MESSAGE_KEYS: message, ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...servers } = env;
     const { password } = new URL(servers.REDIS_URL);
     expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
@@ -164,23 +164,24 @@ describe('environment of an instance', () => {
       NAMESRV_ADDR: '127.0.0.1:19876',
       JWT_SECRET: 's-_t',
     });
-    expect([sign, seal, password].join()).not.to.contain('s-_t');
+    expect([message, sign, seal, password].join()).not.to.contain('s-_t');
   });
 
-  it('has keys for admission and a password of Redis, each its own, the same at every start', () => {
+  it('has keys for messages and admission and a password of Redis, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
-    const { signKeys, sealKeys } = loadConfig(['admission'], { ...env }).admission;
-    expect([signKeys, sealKeys]).to.deep.equal([again.ADMISSION_SIGN_KEYS, again.ADMISSION_SEAL_KEYS]);
+    const { admission, messages } = loadConfig(['admission', 'messages'], { ...env });
+    const keys = [messages.keys, admission.signKeys, admission.sealKeys];
+    expect(keys).to.deep.equal([again.MESSAGE_KEYS, again.ADMISSION_SIGN_KEYS, again.ADMISSION_SEAL_KEYS]);
     expect(again.REDIS_URL).to.equal(env.REDIS_URL);
     const passwords = [env, other].map(({ REDIS_URL }) => new URL(REDIS_URL).password);
-    const all = [signKeys, sealKeys, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS];
-    expect(new Set([...all.map((key) => key.slice('local:'.length)), ...passwords]).size).to.equal(6);
+    const all = [...keys, other.MESSAGE_KEYS, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS];
+    expect(new Set([...all.map((key) => key.slice('local:'.length)), ...passwords]).size).to.equal(8);
   });
 
   it('is lines that a shell can take as they are', () => {
     const lines = envLines(env).trimEnd().split('\n');
-    expect(lines).to.have.length(7);
+    expect(lines).to.have.length(8);
     for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
   });
 

@@ -1,4 +1,4 @@
-import { endpoint, integer, url, word, type Keys, type UrlForm } from '../key.js';
+import { endpoint, integer, keyList, url, word, type Keys, type UrlForm } from '../key.js';
 
 // The servers that every program needs.
 
@@ -106,6 +106,19 @@ export const rocketmq = {
     fallback: 32,
     min: 1,
     max: 1000,
+  }),
+} as const satisfies Keys;
+
+export const messages = {
+  keys: keyList({
+    env: 'MESSAGE_KEYS',
+    doc: 'Keys that sign what goes through the broker: the first one signs, all are accepted. The same for every program.',
+  }),
+  unsigned: word({
+    env: 'MESSAGE_UNSIGNED',
+    doc: 'What becomes of a message without a signature. `accept` is for the time of an update from a version that did not sign.',
+    words: ['refuse', 'accept'],
+    fallback: 'refuse',
   }),
 } as const satisfies Keys;
 

@@ -6,6 +6,7 @@ import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../../../src/core
 const SECRET = 'a-secret-of-more-than-32-characters!';
 const GOOD: Environment = {
   JWT_SECRET: SECRET,
+  MESSAGE_KEYS: `k1:${SECRET}`,
   REDIS_URL: 'redis://:redis-password@127.0.0.1:6379',
   ROCKETMQ_ENDPOINT: '127.0.0.1:8081',
   MYSQL_URL: 'mysql://seckill:mysql-password@127.0.0.1:3306/seckill',
@@ -23,7 +24,7 @@ function problemsOf(sections: readonly SectionName[], env: Environment): readonl
 }
 
 describe('config', () => {
-  it('every program starts with the four things that have no default, and nothing else', () => {
+  it('every program starts with the five things that have no default, and nothing else', () => {
     for (const [program, sections] of Object.entries(PROGRAM_SECTIONS)) {
       expect(problemsOf(sections, GOOD), program).to.deep.equal([]);
     }
@@ -146,6 +147,7 @@ describe('config', () => {
       'JWT_SECRET',
       'JWT_KEYS',
       'REDIS_URL',
+      'MESSAGE_KEYS',
       'MYSQL_URL',
       'PAYMENT_WEBHOOK_SECRET',
       'PAYMENT_WEBHOOK_SECRET_BEFORE',

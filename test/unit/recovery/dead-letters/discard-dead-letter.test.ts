@@ -35,6 +35,14 @@ describe('discard-dead-letter', () => {
     ]);
   });
 
+  it('what is forged is closed, and the purchases that it names stay as they are', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    const deadLetterId = await world.parkDeadLetter(batch, { reason: 'forged', isBatch: false });
+    expect(await world.admin.discard(deadLetterId, 'ann')).to.include({ outcome: 'discarded' });
+    expect([world.mysql.allOrders, [...bucket().pending.keys()]]).to.deep.equal([[], [batch.batchId]]);
+    expect(bucket().unitsLeft).to.equal(99);
+  });
+
   it('a purchase with an order keeps it with its units, and Redis is marked', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     const [orderId] = await world.recorded(batchOf(sale, purchasesOf('u1')));

@@ -41,6 +41,14 @@ describe('replay-dead-letter', () => {
     ]);
   });
 
+  it('what is forged is never sent again: a replay would sign it', async () => {
+    const batch = await world.deducted(sale, ['u1']);
+    const deadLetterId = await world.parkDeadLetter(batch, { reason: 'forged', isBatch: false });
+    expect(await replay(deadLetterId)).to.include({ outcome: 'forged' });
+    expect([world.publishedIds, pending()]).to.deep.equal([[], [batch.batchId]]);
+    expect(world.deadLetter(deadLetterId)).to.include({ state: 'parked', replays: 0 });
+  });
+
   it('waits for a worker that is slow, and for every row', async () => {
     const { batch, deadLetterId } = await world.parkedBatch(sale, ['u1', 'u2']);
     let reads = 0;

@@ -1,0 +1,26 @@
+import type { MessageOptions } from 'rocketmq-client-nodejs';
+import { type MessageSignatures, SIGNATURE_PROPERTY } from '../core/message-signatures.js';
+import type { ConnectionOptions } from './client-options.js';
+
+/** Options of every producer of ours. */
+export interface ProducerOptions extends ConnectionOptions {
+  readonly signatures: Pick<MessageSignatures, 'sign'>;
+}
+
+/**
+ * The body of a message, signed for its topic.
+ * @param properties for a dead letter, which does not say where it came from, also where its body cannot be read
+ */
+export const signedMessage = (
+  topic: string,
+  body: string,
+  properties: Readonly<Record<string, string>>,
+  signatures: Pick<MessageSignatures, 'sign'>,
+): Pick<MessageOptions, 'body' | 'properties'> => ({
+  properties: new Map([
+    ['topic', topic],
+    ...Object.entries(properties),
+    [SIGNATURE_PROPERTY, signatures.sign(topic, body)],
+  ]),
+  body: Buffer.from(body, 'utf8'),
+});

@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'chai';
+import type { MessageOptions } from 'rocketmq-client-nodejs';
+import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
+import { readKeyring } from '../../src/core/hmac.js';
+import { MessageSignatures, SIGNATURE_PROPERTY } from '../../src/core/message-signatures.js';
+import { encodeOrderEvents } from '../../src/core/order-event.js';
+import { encodePaymentDeadline } from '../../src/core/payment-deadline.js';
+import type { Sale } from '../../src/core/sale.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../src/core/topics.js';
+import { baseClientOptions, type ConnectionOptions } from '../../src/rocketmq/client-options.js';
+import { PatchedProducer } from '../../src/rocketmq/clients-with-workarounds.js';
+import { startPlainProducer } from '../../src/rocketmq/plain-channels.js';
+import { batchOf, deductBatch, publishBatches } from '../chaos/harness/batches.js';
+import { CHECK_BACK_WITHIN_MS } from '../chaos/harness/broker.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { sumMetric, type Program } from '../chaos/harness/programs.js';
+import { ACTOR, draftSale, openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { runCommand } from '../helpers/command.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { signaturesOf } from '../helpers/signatures.js';
+import { silentLog } from '../helpers/silent-log.js';
+import { useSystem } from '../helpers/system.js';
+
+const HOUR_MS = 3_600_000;
+const TIMEOUT_MS = 240_000;
+
+/** How a body is signed; undefined: not at all. */
+type Forging = (topic: string, body: string) => string | undefined;
+
+interface Forged {
+  readonly body: string;
+  readonly signature: string | undefined;
+}
+
+/** Somebody who reaches the broker, and has read this code. */
+class Intruder {
+  readonly #options: ConnectionOptions;
+
+  constructor(endpoint: string) {
+    this.#options = { endpoint, requestTimeoutMs: 10_000, log: silentLog };
+  }
+
+  async send(topic: string, messages: readonly Forged[]): Promise<void> {
+    const producer = await startPlainProducer(topic, this.#options);
+    // a DELAY topic takes nothing else
+    const due = topic === TOPICS.paymentDeadline ? { deliveryTimestamp: new Date(Date.now() - 1_000) } : {};
+    for (const message of messages) await producer.send({ ...optionsOf(message), ...due }, 'a forgery');
+    await producer.close();
+  }
+
+  /** @param commit otherwise they are left to the check-back, which this producer does not answer */
+  async sendHalves(messages: readonly Forged[], commit: boolean): Promise<void> {
+    const topic = TOPICS.purchase;
+    const unanswered = definition.TransactionResolution.TRANSACTION_RESOLUTION_UNSPECIFIED;
+    const producer = new PatchedProducer({
+      ...baseClientOptions({ endpoint: this.#options.endpoint, topic }, this.#options),
+      topics: [topic],
+      checker: { check: async () => unanswered },
+    });
+    await producer.startup();
+    for (const message of messages) {
+      const transaction = producer.beginTransaction();
+      await producer.send({ topic, ...optionsOf(message) }, transaction);
+      if (commit) await transaction.commit();
+    }
+    await producer.shutdown();
+  }
+}
+
+const optionsOf = ({ body, signature }: Forged): Omit<MessageOptions, 'topic'> => ({
+  body: Buffer.from(body, 'utf8'),
+  properties: new Map(signature === undefined ? [] : [[SIGNATURE_PROPERTY, signature]]),
+});
+
+describe('messages of somebody who reaches the broker', () => {
+  let programs: readonly Program[];
+  let api: Program;
+  let intruder: Intruder;
+  let ours: MessageSignatures;
+  const system = useSystem(async ({ programs: starter, stack }) => {
+    const [started, ...others] = await Promise.all([
+      starter.start('api'),
+      starter.start('worker'),
+      starter.start('keeper', { env: { REDRIVE_AFTER_MS: '600000', KEEPER_EVERY_MS: '500' } }),
+    ]);
+    api = started;
+    programs = [started, ...others];
+    intruder = new Intruder(stack.env.ROCKETMQ_ENDPOINT);
+    ours = signaturesOf(stack.env);
+  });
+
+  const count = async (sql: string, ...values: string[]): Promise<number> => {
+    const [row] = await system.stack.mysql.query<{ n: string | number }>(`SELECT COUNT(*) AS n FROM ${sql}`, values);
+    return Number(row?.n);
+  };
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const ordersOf = (saleId: string): Promise<number> => count('orders WHERE sale_id = ?', saleId);
+  const forgedMetric = (): Promise<number> => sumMetric(programs, 'seckill_forged_messages_total');
+  const parkedOf = (mark: string): Promise<number> =>
+    count("dead_letters WHERE reason = 'forged' AND state = 'parked' AND INSTR(body, ?) > 0", mark);
+  /** Warmed, and open only in an hour. */
+  const laterSale = async (): Promise<Sale> => {
+    const sale = await draftSale(system.stack, {
+      opensAtMs: Date.now() + HOUR_MS,
+      closesAtMs: Date.now() + 2 * HOUR_MS,
+    });
+    await system.stack.admin.warm(sale.saleId, ACTOR);
+    return sale;
+  };
+
+  it('a batch on the re-drive topic an hour before the opening becomes no order, is parked, and raises the alert [S10]', async () => {
+    const { saleId } = await laterSale();
+    const before = await forgedMetric();
+    const { batchId, body } = batchOf(saleId, ['mallory']);
+    await intruder.send(TOPICS.redrive, [{ body, signature: undefined }]);
+    const ended = async (): Promise<boolean> => (await parkedOf(batchId)) + (await ordersOf(saleId)) > 0;
+    await until('it is parked, or an order', ended);
+    expect([await ordersOf(saleId), await parkedOf(batchId)], 'orders, dead letters').to.deep.equal([0, 1]);
+    expect((await forgedMetric()) - before, 'what the alert looks at').to.equal(1);
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
+  });
+
+  it('unsigned, tampered, of a foreign key, of another topic: on every topic parked, and nothing moves [S10]', async function () {
+    this.timeout(TIMEOUT_MS);
+    const { stack } = system;
+    const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
+    const buyers = buyersOf(open.saleId);
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const orderId = String((await buyers.status('ann', 'k1', 20)).json.orderId);
+    // Accepted and not recorded: its message is lost, and the re-drive is far away.
+    const pending = await deductBatch(stack, open.saleId, ['bob']);
+
+    const foreign = new MessageSignatures(readKeyring(`theirs:${'t'.repeat(40)}`));
+    const ofOurName = new MessageSignatures(readKeyring(`local:${'t'.repeat(40)}`));
+    const forgings: readonly Forging[] = [
+      () => undefined,
+      (topic, body) => foreign.sign(topic, body),
+      (topic, body) => ofOurName.sign(topic, body),
+      (topic, body) => ours.sign(topic, `${body} `),
+      (topic, body) => ours.sign(topic === TOPICS.redrive ? TOPICS.purchase : TOPICS.redrive, body),
+    ];
+    const mark = randomBytes(8).toString('hex');
+    const mallory = `mallory-${mark}`;
+    const nonce = (): string => `${mark}-${randomBytes(4).toString('hex')}`;
+    /** A purchase before the opening, one of the open sale, and the batch that is pending with a purchase more. */
+    const batches = (): string[] => {
+      const swollen = JSON.parse(pending.body) as { purchases: unknown[] };
+      swollen.purchases.push([mallory, nonce(), 1]);
+      return [batchOf(later.saleId, [mallory]).body, batchOf(open.saleId, [mallory]).body, JSON.stringify(swollen)];
+    };
+    const deadline = (): string =>
+      encodePaymentDeadline({ batchId: nonce(), saleId: open.saleId, deadlineAtMs: 1, orders: [orderId] });
+    const event = (): string =>
+      encodeOrderEvents([{ eventId: nonce(), type: 'order.paid', saleId: open.saleId, orders: [orderId], atMs: 1 }]);
+    /** Each forged in every way, as messages that were published to this topic. */
+    const forgedFor = (topic: Topic): Forged[] =>
+      forgings.flatMap((forging) => {
+        const bodies =
+          topic === TOPICS.paymentDeadline ? [deadline()] : topic === TOPICS.orderEvent ? [event()] : batches();
+        return bodies.map((body) => ({ body, signature: forging(topic, body) }));
+      });
+
+    const before = await forgedMetric();
+    let expected = 0;
+    const groups = Object.values(GROUPS);
+    for (const topic of [TOPICS.redrive, TOPICS.paymentDeadline, TOPICS.orderEvent]) {
+      const messages = forgedFor(topic);
+      await intruder.send(topic, messages);
+      expected += messages.length * groups.filter((group) => GROUP_TOPICS[group] === topic).length;
+    }
+    for (const group of groups) {
+      const messages = forgedFor(GROUP_TOPICS[group]);
+      await intruder.send(DEAD_LETTERS[group].topic, messages);
+      expected += messages.length;
+    }
+    for (const commit of [true, false]) {
+      const messages = forgedFor(TOPICS.purchase);
+      await intruder.sendHalves(messages, commit);
+      expected += messages.length;
+    }
+
+    await until(`${expected} are parked`, async () => (await parkedOf(mark)) >= expected, CHECK_BACK_WITHIN_MS);
+    expect(await parkedOf(mark)).to.equal(expected);
+    expect((await forgedMetric()) - before, 'what the alert looks at').to.be.at.least(expected);
+    expect(await count('orders WHERE user_id = ?', mallory)).to.equal(0);
+    expect(await count('coupons WHERE order_id = ?', orderId)).to.equal(0);
+    expect((await buyers.order('ann', orderId)).json.state).to.equal('pending_payment');
+    expect(await expectInvariants(stack, later.saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
+
+    // What operators may do about them: nothing but to close them.
+    const named = await stack.mysql.query<{ id: string }>(
+      "SELECT id FROM dead_letters WHERE reason = 'forged' AND INSTR(body, ?) > 0 AND INSTR(body, ?) > 0",
+      [mark, pending.batchId],
+    );
+    const id = String(named[0]?.id);
+    const replay = await runCommand(['dlq', 'replay', id, '--json'], stack.env);
+    expect([replay.code, replay.lines[0]?.outcome], replay.stderr).to.deep.equal([1, 'forged']);
+    const discard = await runCommand(['dlq', 'discard', id, '--json'], stack.env);
+    expect([discard.code, discard.lines[0]?.outcome], discard.stderr).to.deep.equal([0, 'discarded']);
+
+    await publishBatches(stack, [pending]); // the true one, as the re-drive would
+    expect(await expectInvariants(stack, open.saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 8 });
+  });
+
+  it('true messages again and out of order do what a second delivery does: nothing [S10]', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 10 });
+    const buyers = buyersOf(saleId);
+    const batch = await deductBatch(stack, saleId, ['carl']);
+    const signed = (topic: string, body: string): Forged => ({ body, signature: ours.sign(topic, body) });
+    await publishBatches(stack, [batch]);
+    const orderId = String((await buyers.status('carl', 'k1', 20)).json.orderId);
+    const early = encodePaymentDeadline({ batchId: batch.batchId, saleId, deadlineAtMs: 1, orders: [orderId] });
+    const waits = (): Promise<number> => sumMetric(programs, 'seckill_consumed_messages_total{verdict="later"}');
+    const waitsBefore = await waits();
+    await intruder.send(TOPICS.paymentDeadline, [signed(TOPICS.paymentDeadline, early)]);
+    await until('the deadline has come before its time', async () => (await waits()) > waitsBefore);
+    expect((await buyers.order('carl', orderId)).json.state).to.equal('pending_payment');
+    expect((await buyers.move('cancel', 'carl', orderId))?.status).to.equal(200);
+
+    const again = (): Promise<number> => sumMetric(programs, 'seckill_deliveries_total{verdict="already_recorded"}');
+    const [before, forgedBefore] = [await again(), await forgedMetric()];
+    await intruder.send(TOPICS.redrive, [signed(TOPICS.redrive, batch.body), signed(TOPICS.redrive, batch.body)]);
+    await intruder.sendHalves([signed(TOPICS.purchase, batch.body)], true);
+    await until('three came again', async () => (await again()) - before >= 3);
+    expect(await forgedMetric(), 'they are ours').to.equal(forgedBefore);
+    expect((await buyers.order('carl', orderId)).json.state).to.equal('cancelled');
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 0, unitsLeft: 10 });
+  });
+});

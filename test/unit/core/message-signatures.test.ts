@@ -1,0 +1,175 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../src/core/errors.js';
+import { readKeyring } from '../../../src/core/hmac.js';
+import {
+  MessageSignatures,
+  SIGNATURE_PROPERTY,
+  type SignedMessages,
+  type UnsignedMessages,
+} from '../../../src/core/message-signatures.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
+import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
+import { batchOf, purchasesOf } from '../../helpers/sales.js';
+import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
+
+const OLD = `old:${'o'.repeat(32)}`;
+const NEW = `new:${'n'.repeat(32)}`;
+const ringOf = (keys: string, unsigned?: UnsignedMessages): MessageSignatures =>
+  new MessageSignatures(readKeyring(keys), unsigned);
+
+const TOPIC = 'a-topic';
+const BODY = '{"v":1,"title":"größe"}';
+
+describe('signatures of messages', () => {
+  it('a body is valid for the topic that it was signed for, and as it was', () => {
+    const ring = ringOf(OLD);
+    const signature = ring.sign(TOPIC, BODY);
+    expect(signature).to.match(/^old\.[A-Za-z0-9_-]{43}$/);
+    expect(ring.check(TOPIC, BODY, signature)).to.equal('signed');
+    expect(ring.check('b-topic', BODY, signature), 'another topic').to.equal('wrong_signature');
+    expect(ring.check(TOPIC, BODY.replace('1', '2'), signature), 'another body').to.equal('wrong_signature');
+  });
+
+  it('keys change while programs run: the first signs, all are accepted', () => {
+    const [before, between, after] = [ringOf(OLD), ringOf(`${NEW},${OLD}`), ringOf(NEW)];
+    expect(between.check(TOPIC, BODY, before.sign(TOPIC, BODY))).to.equal('signed');
+    expect(after.check(TOPIC, BODY, between.sign(TOPIC, BODY))).to.equal('signed');
+    expect(after.check(TOPIC, BODY, before.sign(TOPIC, BODY))).to.equal('unknown_key');
+  });
+
+  it('whatever stands in the property, the answer is a word', () => {
+    const ring = ringOf(OLD);
+    const [, mac = ''] = ring.sign(TOPIC, BODY).split('.');
+    for (const [signature, verdict] of [
+      [undefined, 'unsigned'],
+      ['', 'unknown_key'],
+      [mac, 'unknown_key'],
+      [`.${mac}`, 'unknown_key'],
+      [`constructor.${mac}`, 'unknown_key'],
+      ['old.', 'wrong_signature'],
+      ['old', 'unknown_key'],
+      [`old.${mac}.`, 'wrong_signature'],
+      [`old.${mac}=`, 'wrong_signature'],
+      [`old.${'ü'.repeat(43)}`, 'wrong_signature'],
+    ] as const) {
+      expect(ring.check(TOPIC, BODY, signature), String(signature)).to.equal(verdict);
+    }
+  });
+
+  it('while programs are updated what has no signature is let in; what has a wrong one never is', () => {
+    const ring = ringOf(NEW, 'accept');
+    expect(ring.check(TOPIC, BODY, undefined)).to.equal('unsigned_accepted');
+    expect(ring.check(TOPIC, BODY, '')).to.equal('unknown_key');
+    expect(ring.check(TOPIC, BODY, ringOf(OLD).sign(TOPIC, BODY))).to.equal('unknown_key');
+  });
+
+  it('without a key nothing could be signed', () => {
+    expect(() => new MessageSignatures(readKeyring(''))).to.throw(RangeError);
+  });
+});
+
+describe('messages that nobody of ours has signed', () => {
+  const WAY = { group: GROUPS.redriveWriter, topic: TOPICS.redrive };
+  const batch = batchOf({ saleId: '7' }, purchasesOf('mallory'));
+  let broker: MemoryBroker;
+  let clock: ManualClock;
+  let deadLetters: MemoryDeadLetterRepository;
+  let counted: string[];
+
+  beforeEach(() => {
+    clock = new ManualClock();
+    broker = new MemoryBroker({ clock });
+    deadLetters = new MemoryDeadLetterRepository(clock);
+    counted = [];
+  });
+
+  const metrics = {
+    forged: (topic: string, forgery: string): void => void counted.push(`${topic} ${forgery}`),
+    unsignedAccepted: (topic: string): void => void counted.push(`${topic} accepted`),
+  };
+  const checked = (parts: Parameters<typeof signedMessages>[0] = {}): SignedMessages =>
+    signedMessages({ deadLetters, metrics, ...parts });
+  const receive = async (messages = checked()): Promise<string[]> => {
+    const source = messages.of(broker.source(WAY.topic, WAY.group), WAY);
+    return (await source.receive(16)).map(({ body }) => body);
+  };
+  const forge = (body: string, signature?: string, properties: Record<string, string> = {}): void =>
+    broker.publishRaw(WAY.topic, body, {
+      ...properties,
+      ...(signature === undefined ? {} : { [SIGNATURE_PROPERTY]: signature }),
+    });
+
+  it('are parked, counted and acked, and those between them arrive [S10]', async () => {
+    forge('{', undefined);
+    await broker.redriveChannel().publish(batch);
+    forge(batch.body, TEST_SIGNATURES.sign(TOPICS.purchase, batch.body));
+    forge(batch.body, `other.${'A'.repeat(43)}`);
+    expect(await receive()).to.deep.equal([batch.body]);
+    expect(counted).to.deep.equal([
+      `${WAY.topic} unsigned`,
+      `${WAY.topic} wrong_signature`,
+      `${WAY.topic} unknown_key`,
+    ]);
+    expect(deadLetters.deadLetters.map(({ detail }) => detail.split(';')[0])).to.deep.equal([
+      'it carries no signature',
+      'its signature is not that of the key test for this body and topic',
+      'it names the key other, which is not in MESSAGE_KEYS here',
+    ]);
+    expect(broker.unfinished(WAY.topic, WAY.group), 'the true one').to.equal(1);
+  });
+
+  it('name no sale and no batch: a repair counts what stands in dead letters of its sale', async () => {
+    const { saleId, batchId, body } = batch;
+    forge(body, undefined, { saleId, batchId, topic: 'whatever' });
+    await receive();
+    const [one] = deadLetters.deadLetters;
+    expect(one).to.include({ reason: 'forged', saleId: null, batchId: null, body, originTopic: WAY.topic });
+    expect(await deadLetters.parkedBatches('', 10)).to.deep.equal([]);
+  });
+
+  it('do not take the place of a true message of the same id, and the same one twice is one dead letter', async () => {
+    forge('a');
+    forge('a');
+    await receive();
+    expect(deadLetters.deadLetters).to.have.length(1);
+    expect(deadLetters.deadLetters[0]?.messageId).to.match(/^forged-[0-9a-f]{64}$/);
+    expect(deadLetters.deadLetters[0]?.detail, 'its own id is for people').to.match(
+      /; 1 characters, message id memory-1$/,
+    );
+  });
+
+  it('are kept in part where they are long: who sends one sends many', async () => {
+    forge('x'.repeat(1_000_000));
+    await receive();
+    expect(deadLetters.deadLetters[0]?.body).to.have.length(16_384);
+    expect(deadLetters.deadLetters[0]?.detail).to.contain('1000000 characters');
+  });
+
+  it('do not end a receive: it goes on until there is a true one, or none', async () => {
+    for (let index = 0; index < 20; index++) forge(`forged ${index}`);
+    await broker.redriveChannel().publish(batch);
+    expect(await receive()).to.deep.equal([batch.body]);
+    expect(await receive()).to.deep.equal([]);
+    expect(deadLetters.deadLetters).to.have.length(20);
+  });
+
+  it('come again while they cannot be parked, and are handed to nobody', async () => {
+    forge('a');
+    const away = { park: () => Promise.reject(new OperationalError('mysql', 'away', { retryable: true })) };
+    expect(await receive(checked({ deadLetters: away }))).to.deep.equal([]);
+    expect(broker.unfinished(WAY.topic, WAY.group)).to.equal(1);
+    clock.advance(5_000);
+    expect(await receive()).to.deep.equal([]);
+    expect([broker.unfinished(WAY.topic, WAY.group), deadLetters.deadLetters.length]).to.deep.equal([0, 1]);
+  });
+
+  it('are counted and let in during an update, if they have no signature at all', async () => {
+    forge('of an older program');
+    const signatures = ringOf(NEW, 'accept');
+    expect(await receive(checked({ signatures }))).to.deep.equal(['of an older program']);
+    expect(counted).to.deep.equal([`${WAY.topic} accepted`]);
+    expect(deadLetters.deadLetters).to.deep.equal([]);
+  });
+});
