@@ -200,7 +200,7 @@ class Schemas {
   readonly components: Record<string, Json> = {};
 
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
-    const made = z.toJSONSchema(schema, { io, target: 'draft-2020-12', unrepresentable: 'any', override: tidied });
+    const made = z.toJSONSchema(schema, { io, target: 'draft-2020-12', unrepresentable: 'any', override: tidied(io) });
     const { $defs = {}, ...root } = withComponents(made as Json) as { readonly $defs?: Record<string, Json> } & Json;
     for (const [name, definition] of Object.entries($defs)) this.components[name] = without(definition, 'id');
     const { id } = root;
@@ -219,13 +219,15 @@ const withComponents = (schema: Json): Json =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json;
 
 /** What the document says otherwise than zod: see `override` in the metadata of a schema. */
-function tidied({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTypes; readonly jsonSchema: Json }): void {
-  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's is as long as a line
-  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may grow
-  const { override } = (z.globalRegistry.get(zodSchema) ?? {}) as { readonly override?: Json };
-  if (override === undefined) return;
-  for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-  Object.assign(jsonSchema, override);
-}
+const tidied =
+  (io: 'input' | 'output') =>
+  ({ zodSchema, jsonSchema }: { readonly zodSchema: z.core.$ZodTypes; readonly jsonSchema: Json }): void => {
+    if (jsonSchema.format === 'date-time') delete jsonSchema.pattern; // zod's is as long as a line
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+    if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties; // answers may grow
+    const { override } = (z.globalRegistry.get(zodSchema) ?? {}) as { readonly override?: Json };
+    if (override === undefined) return;
+    for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+    Object.assign(jsonSchema, override);
+  };

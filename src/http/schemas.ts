@@ -89,7 +89,7 @@ export const problemSchema = z
 export const currency = matching('three capital letters such as EUR', /^[A-Z]{3}$/);
 
 const saleFields = {
-  saleId: text,
+  saleId,
   sku: text,
   title: text,
   priceCents: count,
@@ -125,8 +125,8 @@ export const saleSchema = z
 export const metadataSchema = z.record(matching('a name', METADATA_NAME), text);
 
 const orderFields = {
-  orderId: text,
-  saleId: text,
+  orderId,
+  saleId,
   requestId: id,
   quantity: count,
   amountCents: count,
@@ -152,9 +152,9 @@ export const orderPageSchema = z
 export const purchaseSchema = z
   .object({
     requestId: id,
-    saleId: text.optional(),
+    saleId: saleId.optional(),
     status: z.enum(['pending', 'ordered', 'failed']),
-    orderId: text.optional(),
+    orderId: orderId.optional(),
     orderState: z.enum(ORDER_STATES).optional(),
     reason: text.optional(),
   })
