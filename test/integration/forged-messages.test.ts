@@ -132,8 +132,8 @@ describe('messages of somebody who reaches the broker', () => {
     // Accepted and not recorded: its message is lost, and the re-drive is far away.
     const pending = await deductBatch(stack, open.saleId, ['bob']);
 
-    const foreign = new MessageSignatures(readKeyring(`theirs:${'t'.repeat(40)}`));
-    const ofOurName = new MessageSignatures(readKeyring(`local:${'t'.repeat(40)}`));
+    const foreign = new MessageSignatures(readKeyring('theirs:a-key-of-somebody-else-of-forty-bytes'));
+    const ofOurName = new MessageSignatures(readKeyring('local:a-key-of-somebody-else-of-forty-bytes'));
     const forgings: readonly Forging[] = [
       () => undefined,
       (topic, body) => foreign.sign(topic, body),

@@ -11,7 +11,7 @@ import type { SimulatedSystem } from '../simulated-system.js';
 
 /** Buys only by messages that no api has sent. */
 const BUYER = 'mallory';
-const FOREIGN = new MessageSignatures(readKeyring(`test:${'f'.repeat(40)}`));
+const FOREIGN = new MessageSignatures(readKeyring('test:a-key-of-somebody-else-of-forty-bytes'));
 const MESSAGES_MAX = 6;
 
 /** Where messages go, and the topic that the programs believe they were published to. */

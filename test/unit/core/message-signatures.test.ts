@@ -14,8 +14,8 @@ import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-let
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
 import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 
-const OLD = `old:${'o'.repeat(32)}`;
-const NEW = `new:${'n'.repeat(32)}`;
+const OLD = 'old:a-key-of-last-year-of-forty-bytes-length';
+const NEW = 'new:a-key-of-this-year-of-forty-bytes-length';
 const ringOf = (keys: string, unsigned?: UnsignedMessages): MessageSignatures =>
   new MessageSignatures(readKeyring(keys), unsigned);
 
