@@ -321,7 +321,7 @@ export class HostileWorld extends ReconcileWorld {
     const text = JSON.stringify(args) ?? '';
     if (text.includes(FORGER) || text.includes(SMUGGLED)) this.#wrong(call, `reached by a forger: ${text}`);
     for (const arg of args) {
-      if (typeof arg === 'string' && !isPaymentId(arg)) this.#wrong(call, `no id, sale, word or actor: ${text}`);
+      if (typeof arg === 'string' && !isUserId(arg)) this.#wrong(call, `no id, sale, word or actor: ${text}`);
       if (typeof arg !== 'object' || arg === null) continue;
       const fields = arg as Record<string, unknown>;
       for (const [name, isShaped] of Object.entries(SHAPES)) {

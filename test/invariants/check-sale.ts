@@ -1,5 +1,5 @@
 import { isLive, type FailureReason } from '../../src/core/order.js';
-import { purchaseKey } from '../../src/core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers, unitsInTransit, type BucketTransfers } from '../../src/core/bucket.js';
 import type { AuditedOrder } from '../../src/core/ports/reconcile-repository.js';
@@ -202,7 +202,7 @@ class Audit {
   #compareBuyers(): void {
     const held = new Map<string, number>();
     for (const [key, entry] of this.#store.requests) {
-      const user = key.slice(0, key.indexOf('/'));
+      const user = splitPurchaseKey(key).userId;
       if (entry.state !== 'released') held.set(user, (held.get(user) ?? 0) + entry.quantity);
     }
     for (const user of new Set([...held.keys(), ...this.#store.buyers.keys()])) {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, splitPurchaseKey } from '../../../src/core/purchase.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { Move } from '../../invariants/check-history.js';
 import { expectEqual, expectTrue } from './expect.js';
@@ -144,7 +144,7 @@ export class Buyers {
     const open = [...this.opLog.entries].filter(([, outcome]) => outcome === 'unknown').map(([key]) => key);
     const lane = async (): Promise<void> => {
       for (let key = open.pop(); key !== undefined; key = open.pop()) {
-        const [userId, requestId] = key.split('/') as [string, string];
+        const { userId, requestId } = splitPurchaseKey(key);
         await this.buy(userId, { requestId, tries: RETRY_UNKNOWN_TRIES });
       }
     };

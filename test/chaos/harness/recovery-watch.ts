@@ -1,3 +1,4 @@
+import { splitPurchaseKey } from '../../../src/core/purchase.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sale } from '../../../src/core/sale.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
@@ -87,7 +88,7 @@ export class RecoveryWatch {
     const missing = this.#missing.get(saleId) ?? new Set();
     const some = [...missing].slice(0, BUYERS_PER_QUERY);
     if (some.length === 0) return true;
-    const users = [...new Set(some.map((key) => key.slice(0, key.indexOf('/'))))];
+    const users = [...new Set(some.map((key) => splitPurchaseKey(key).userId))];
     const rows = await this.#stack.mysql.query<{ user_id: string; request_id: string }>(
       'SELECT user_id, request_id FROM orders WHERE sale_id = ? AND user_id IN (?)',
       [saleId, users],

@@ -42,6 +42,7 @@ import { MemoryOutbox, type StoredRow } from './memory-outbox.js';
 export type RepositoryFault = 'write_fails' | 'write_again' | 'write_reply_lost' | 'read_fails';
 
 const ID_MAX = 64;
+const USER_ID_MAX = 128;
 
 /**
  * MySQL with its sales, orders and outbox, in memory: the unique keys, the guard and the outcomes of the real repositories,
@@ -357,7 +358,7 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
   }
 
   #isRefused({ purchase: { userId, requestId }, failure }: NewOrder): boolean {
-    if (requestId.length > ID_MAX || userId.length > ID_MAX) return true;
+    if (requestId.length > ID_MAX || userId.length > USER_ID_MAX) return true;
     return failure === null && this.refusedBuyers.has(userId);
   }
 
