@@ -64,7 +64,7 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 2, unitsLeft: 3 });
   });
 
-  it('rules that no api can use are nowhere in force: the command says so, and an api that starts lets nobody in', async () => {
+  it('rules that no api can use are nowhere in force: the command says so, and an api that starts lets nobody in [S11]', async () => {
     const { env, servers } = system.stack;
     const { saleId } = await openSale(system.stack, { stock: 5 });
     const buyers = buyersOf(saleId);

@@ -118,7 +118,7 @@ describe('current rules', () => {
     expect(world.denied).to.deep.equal(['bob']);
   });
 
-  it('a process that runs keeps its last good rules, is ready, and says which version it cannot use', async () => {
+  it('a process that runs keeps its last good rules, is ready, and says which version it cannot use [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.poll();
     await world.storeOnly({ ...denying('eve', 'bob'), tomorrow: {} });
@@ -135,7 +135,7 @@ describe('current rules', () => {
     expect(world.current.standing).to.deep.include({ version: 1 }).and.have.nested.property('refused.version', 2);
   });
 
-  it('a process that cannot use the newest rules at its start is not ready and lets nobody in, until it can', async () => {
+  it('a process that cannot use the newest rules at its start is not ready and lets nobody in, until it can [S11]', async () => {
     await world.admin.publish(denying('eve'), 0, 'ann');
     await world.storeOnly({ ...denying('eve'), tomorrow: {} });
     const late = world.newCurrent();
