@@ -101,6 +101,7 @@ async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = proc
   for (const folder of lane) {
     if (stopping.signal.aborted) return;
     const output = outputs.open();
+    const beganMs = Date.now();
     output.write(`\n== ${folder}\n`);
     const options = [
       ...(PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : []),
@@ -108,6 +109,8 @@ async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = proc
     ];
     const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
     add(await runMocha(files.get(folder) ?? [], options, { ...env, ...collect }, output, stopping.signal));
+    const tookS = Math.round((Date.now() - beganMs) / 1000);
+    output.write(`${folder}: ${tookS} s, from ${Math.round((beganMs - startedMs) / 1000)} s on\n`);
     output.end();
     if (coverageDir !== null && uncovered.delete(folder) && uncovered.size === 0) coverage = checkCoverage(coverageDir);
   }
