@@ -12,6 +12,7 @@ import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.j
 import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costWhileConcurrent, type LayerCost } from './cost.js';
+import { freshTokenCosts } from './fresh-tokens.js';
 import { evenStreamCosts, limitCosts, listsCost } from './lists-and-limits.js';
 import { passCost, signCosts, tokenCosts } from './signatures-and-tokens.js';
 import { inChildProcess } from '../load/child.js';
@@ -56,6 +57,7 @@ const measureLayers = inChildProcess<LayersTask, LayerCost[]>(import.meta.url, a
     const stores = { nonces: createNonceStore(connection), tokens: createPurchaseTokenStore(connection), ...shared };
     const run = randomBytes(4).toString('hex');
     return [
+      ...freshTokenCosts(),
       listsCost(),
       ...(await limitCosts({ store: createLimitStore(connection), run, ...shared })),
       ...(await evenStreamCosts({ ms })),
