@@ -370,6 +370,21 @@ const REVOCATIONS = `CREATE TABLE IF NOT EXISTS revocations (
   created_at DATETIME(3) NOT NULL ${NOW}
 ) ${TABLE}`;
 
+/**
+ * When the archive looks again at a sale whose move has begun. The index gives what is due in both states, longest first.
+ * `due_at` is as it was, but NULL for a sale that is retired: nothing is left to compare.
+ */
+const ARCHIVE_AFTER = `ALTER TABLE sales
+  ADD COLUMN archive_after DATETIME(3) NULL,
+  ADD KEY archive (retirement, archive_after, retired_at),
+  MODIFY COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (
+    CASE
+      WHEN warms_at IS NULL OR compared_at IS NOT NULL OR retirement <> 'none' THEN NULL
+      WHEN state IN ('draft', 'warm') THEN warms_at
+      WHEN state = 'closed' THEN COALESCE(compare_after, closes_at)
+      ELSE closes_at
+    END) VIRTUAL`;
+
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
 async function listIndexes(knex: Knex): Promise<void> {
@@ -433,6 +448,11 @@ async function longUserIds(knex: Knex): Promise<void> {
   );
 }
 
+async function archiveAfter(knex: Knex): Promise<void> {
+  await knex.raw('CREATE TABLE IF NOT EXISTS order_metadata_archive LIKE order_metadata');
+  await addColumns(knex, 'sales', 'archive_after', ARCHIVE_AFTER);
+}
+
 async function parkedBatches(knex: Knex): Promise<void> {
   await addColumns(knex, 'dead_letters', 'parked_batch', PARKED_BATCH);
   await knex.raw(MARK_PARKED_BATCHES);
@@ -478,4 +498,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0017-order-archive', up: orderArchive },
   { name: '0018-long-user-ids', up: longUserIds },
   { name: '0019-revocations', up: (knex) => create(knex, REVOCATIONS) },
+  { name: '0020-archive-after', up: archiveAfter },
 ];

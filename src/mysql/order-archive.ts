@@ -4,7 +4,7 @@ import { ORDER_TRANSITIONS, type OrderState } from '../core/order.js';
 import type { ArchiveStep, OrderArchive } from '../core/ports/order-archive.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { insertAudit } from './audit-log.js';
-import { bigint, execute, knex, msAgo, select } from './knex.js';
+import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
 import { idIn } from './move-orders.js';
 import { behind, idsIn, rangesAfter, START, windowsOf } from './order-ranges.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
@@ -17,6 +17,7 @@ import { ORDER_COLUMNS } from './tables.js';
 export const ARCHIVED = [
   { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
   { table: 'payments', orderId: 'order_id', columns: ['payment_id', 'order_id', 'amount_cents', 'created_at'] },
+  { table: 'order_metadata', orderId: 'order_id', columns: ['order_id', 'metadata'] },
   { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
 ] as const;
 
@@ -27,28 +28,41 @@ export const ARCHIVED = [
 export function createOrderArchive(pool: MysqlPool, youngMs: number): OrderArchive {
   return {
     async due(afterMs, max): Promise<string[]> {
-      const found: string[] = [];
-      for (const retirement of ['archiving', 'done'] as const) {
-        const sales = knex('sales')
-          .select('id')
-          .where({ state: 'closed', retirement })
-          .where('retired_at', '<=', msAgo(afterMs));
-        const rows = await select(pool, sales.orderBy(['closes_at', 'id']).limit(max - found.length));
-        found.push(...rows.map(({ id }) => id));
-        if (found.length >= max) break;
-      }
-      return found;
+      const sales = (retirement: 'archiving' | 'done') =>
+        knex('sales').select('id', 'archive_after', 'retired_at').where({ retirement }).limit(max);
+      const begun = sales('archiving').where((due) => {
+        void due.whereNull('archive_after').orWhere('archive_after', '<=', now());
+      });
+      const ready = sales('done').whereNull('archive_after').where('retired_at', '<=', msAgo(afterMs));
+      const rows = [
+        ...(await select(pool, begun.orderBy('archive_after'))).map(({ id, archive_after: at }) => {
+          return { id, dueMs: at?.getTime() ?? 0 };
+        }),
+        ...(await select(pool, ready.orderBy('retired_at'))).map(({ id, retired_at: at }) => {
+          return { id, dueMs: (at?.getTime() ?? 0) + afterMs };
+        }),
+      ];
+      return rows
+        .sort((a, b) => a.dueMs - b.dueMs)
+        .slice(0, max)
+        .map(({ id }) => id);
     },
 
     begin: (saleId, actor) =>
       pool.transaction(async (tx) => {
         const ready = knex('sales').where({ id: saleId, state: 'closed', retirement: 'done' });
-        const begun = ready.update({ retirement: 'archiving', epoch: knex.raw('epoch + 1') });
+        const archiving = { retirement: 'archiving', archive_after: knex.raw<Date>('retired_at') } as const; // it keeps its turn
+        const begun = ready.update({ ...archiving, epoch: knex.raw('epoch + 1') });
         if ((await execute(tx, begun)).affectedRows === 0) return;
         await insertAudit(tx, { actor, action: 'sale.archived', subject: `sale:${saleId}`, before: null, after: null });
       }),
 
     move: (saleId, from, max) => pool.transaction((tx) => move(tx, saleId, from ?? START, max, youngMs)),
+
+    async later(saleId, afterMs): Promise<void> {
+      const begun = knex('sales').where({ id: saleId, retirement: 'archiving' });
+      await execute(pool, begun.update({ archive_after: inMs(afterMs) }));
+    },
 
     async finish(saleId): Promise<boolean> {
       const begun = knex('sales').where({ id: saleId, retirement: 'archiving' });

@@ -22,9 +22,9 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
   return {
     lease: (max, leaseMs) => lease(pool, max, leaseMs),
     markRefunded: (paymentId) => markRefunded(pool, paymentId),
-    async postpone(paymentId, delayMs, error): Promise<void> {
+    async postpone({ paymentId, attempts }, delayMs, error): Promise<void> {
       const changes = { available_at: inMs(delayMs), leased_until: null, last_error: error.slice(0, ERROR_MAX) };
-      await execute(pool, knex('refunds').where({ payment_id: paymentId, state: 'due' }).update(changes));
+      await execute(pool, knex('refunds').where({ payment_id: paymentId, state: 'due', attempts }).update(changes));
     },
     refundsOf: (orderId) => refundsOf(pool, orderId),
     list: (filter, page) => list(pool, filter, page),

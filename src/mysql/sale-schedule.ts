@@ -58,14 +58,13 @@ export function createSaleSchedule(pool: MysqlPool): SaleSchedule {
       );
     },
 
-    coming: (withinMs, max) =>
-      read(
-        sales()
-          .whereIn('state', NOT_CLOSED)
-          .where('opens_at', '<=', inMs(withinMs))
-          .orderBy('opens_at')
-          .orderBy('id')
-          .limit(max),
-      ),
+    async coming(withinMs, max): Promise<Sale[]> {
+      const soon = sales().whereIn('state', NOT_CLOSED).where('opens_at', '<=', inMs(withinMs));
+      const found = await read(soon.where('closes_at', '>', now()).orderBy('opens_at').orderBy('id').limit(max));
+      if (found.length === max) return found;
+      const over = sales().whereIn('state', NOT_CLOSED).where('closes_at', '<=', now());
+      const latest = await read(over.orderBy('closes_at', 'desc').limit(max - found.length));
+      return [...latest.sort((a, b) => a.opensAtMs - b.opensAtMs), ...found];
+    },
   };
 }

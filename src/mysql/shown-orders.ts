@@ -28,7 +28,12 @@ export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Pr
 
 /** By order id. @throws MysqlError */
 export async function metadataOf(on: Statements, orderIds: readonly string[]): Promise<Map<string, Metadata>> {
-  const rows = await select(on, knex('order_metadata').select('order_id', 'metadata').whereIn('order_id', orderIds));
+  const inTable = (table: 'order_metadata' | 'order_metadata_archive') =>
+    knex(table as 'order_metadata')
+      .select('order_id', 'metadata')
+      .whereIn('order_id', orderIds);
+  // one statement sees both tables as of one moment: what moves meanwhile is in one of them
+  const rows = await select(on, inTable('order_metadata').unionAll([inTable('order_metadata_archive')]));
   return new Map(rows.map(({ order_id: orderId, metadata }) => [orderId, JSON.parse(metadata) as Metadata]));
 }
 

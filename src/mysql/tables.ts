@@ -23,6 +23,7 @@ declare module 'knex/types/tables.js' {
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
     order_metadata: OrderMetadataRow;
+    order_metadata_archive: OrderMetadataRow;
     order_ranges: OrderRangeRow;
     orders: OrderRow;
     orders_archive: OrderRow;
@@ -66,6 +67,8 @@ export interface SaleRow {
    * orders are on their way to `orders_archive`, or there.
    */
   readonly retirement: 'none' | 'begun' | 'done' | 'archiving' | 'archived';
+  /** When the archive looks again at a sale that is `archiving`. */
+  readonly archive_after: Date | null;
 }
 
 export interface SaleEditRow {

@@ -60,9 +60,9 @@ async function pay(refund: LeasedRefund, { refunds, provider, log, metrics }: Pa
       return;
     case 'refused':
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
-      return refunds.postpone(paymentId, RETRY_MAX_MS, `refused: ${answer.detail}`);
+      return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);
     case 'unknown':
-      return refunds.postpone(paymentId, retryDelayMs(attempts), 'no answer from the provider');
+      return refunds.postpone(refund, retryDelayMs(attempts), 'no answer from the provider');
     default:
       return assertNever(answer);
   }

@@ -319,7 +319,7 @@ export function planJobs(
   }
   if (archiveAfterMs > 0) {
     const archive = createOrderArchive(mysql, Math.min(YOUNG_ORDER_MS, archiveAfterMs));
-    const archived = { archive, clock, log, metrics };
+    const archived = { archive, log, metrics };
     jobs.push([1000, archiveOrders(archived, { afterMs: archiveAfterMs, ordersPerRun: archivePerSecond })]);
   }
   if (provider !== null) {

@@ -1,6 +1,5 @@
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
-import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderArchive } from '../core/ports/order-archive.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
@@ -8,7 +7,6 @@ import type { RecoveryMetrics } from './metrics.js';
 
 export interface ArchivePorts {
   readonly archive: OrderArchive;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
   readonly log: Log;
   readonly metrics: Pick<RecoveryMetrics, 'ordersArchived' | 'salesToArchive'>;
 }
@@ -21,7 +19,7 @@ export interface ArchiveOptions {
 }
 
 const ACTOR = 'keeper';
-/** Sales that are due and may be kept; the others wait for these. */
+/** Sales of one look for those that are due. */
 const DUE_MAX = 1_000;
 /** Orders of one transaction: some tens of ms. */
 const ORDERS_PER_STEP = 500;
@@ -42,9 +40,7 @@ interface Underway {
  * Moves the orders of sales that were retired long ago to the archive, sale by sale: the tables that sell stay as small as
  * what is for sale. A keeper that dies leaves each order where it was or where it belongs, and the next one goes on.
  */
-export function archiveOrders({ archive, clock, log, metrics }: ArchivePorts, options: ArchiveOptions): Job {
-  /** saleId → when it is tried again. */
-  let later = new Map<string, number>();
+export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: ArchiveOptions): Job {
   let current: Underway | null = null;
 
   /** Sales that were due when it was last empty. */
@@ -52,19 +48,17 @@ export function archiveOrders({ archive, clock, log, metrics }: ArchivePorts, op
 
   const nextSale = async (): Promise<Underway | null> => {
     if (queue.length === 0) {
-      const due = await archive.due(options.afterMs, DUE_MAX);
-      metrics.salesToArchive(due.length);
-      later = new Map([...later].filter(([saleId]) => due.includes(saleId)));
-      queue = due.filter((saleId) => (later.get(saleId) ?? -Infinity) <= clock.monotonicMs());
+      queue = await archive.due(options.afterMs, DUE_MAX);
+      metrics.salesToArchive(queue.length);
     }
     const saleId = queue.shift();
     if (saleId === undefined) return null;
     await archive.begin(saleId, ACTOR);
     return { saleId, from: null, kept: 0 };
   };
-  const leave = (saleId: string, forMs: number): void => {
-    later.set(saleId, clock.monotonicMs() + forMs);
+  const leave = async (saleId: string, forMs: number): Promise<void> => {
     current = null;
+    await archive.later(saleId, forMs);
   };
 
   /** @returns how many orders the step was about */
@@ -78,10 +72,10 @@ export function archiveOrders({ archive, clock, log, metrics }: ArchivePorts, op
       log.info({ saleId: sale.saleId }, 'the orders of a sale are in the archive');
       current = null;
     } else if (sale.kept === 0) {
-      leave(sale.saleId, FAILED_AGAIN_MS); // another keeper is at it
+      await leave(sale.saleId, FAILED_AGAIN_MS); // another keeper is at it
     } else {
       log.warn({ saleId: sale.saleId, orders: sale.kept }, 'orders of a retired sale cannot go to the archive yet');
-      leave(sale.saleId, KEPT_AGAIN_MS);
+      await leave(sale.saleId, KEPT_AGAIN_MS);
     }
     return moved + kept;
   };
@@ -98,7 +92,8 @@ export function archiveOrders({ archive, clock, log, metrics }: ArchivePorts, op
         } catch (error) {
           const isLasting = !(error instanceof OperationalError) || !error.retryable;
           if (isLasting) log.error({ saleId: sale.saleId, err: error }, 'the orders of a sale cannot be archived');
-          leave(sale.saleId, isLasting ? KEPT_AGAIN_MS : FAILED_AGAIN_MS); // the others need not wait for it
+          // the others need not wait for it
+          await leave(sale.saleId, isLasting ? KEPT_AGAIN_MS : FAILED_AGAIN_MS).catch(() => undefined);
           throw error;
         }
       }

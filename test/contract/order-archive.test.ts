@@ -97,7 +97,16 @@ for (const [name, createWorld] of MOVES_WORLDS) {
 
       await world.archive.begin(sale.saleId, 'keeper');
       expect((await world.archive.move(sale.saleId, null, 1)).next).not.to.equal(null);
-      expect((await world.archive.due(0, 1))[0], 'one whose move has begun comes first').to.equal(sale.saleId);
+      const { sale: other } = await retiredSale(['cid']);
+      await world.retirement.forgotten(other.saleId);
+      const firstDue = async (): Promise<string | undefined> =>
+        (await world.archive.due(0, 1000)).find((id) => [sale.saleId, other.saleId].includes(id));
+      expect(await firstDue(), 'one whose move has begun comes first').to.equal(sale.saleId);
+      await world.archive.later(sale.saleId, 60_000);
+      expect(await isDue(), 'it keeps an order').to.equal(false);
+      expect(await firstDue(), 'the others have their turn').to.equal(other.saleId);
+      await world.archive.later(sale.saleId, 0);
+      expect(await isDue()).to.equal(true);
       expect(await world.archive.finish(sale.saleId), 'an order is left').to.equal(false);
       expect(await archive(sale)).to.deep.equal({ moved: 1, kept: 0 });
       expect(await archive(sale), 'again').to.deep.equal({ moved: 0, kept: 0 });
@@ -240,7 +249,7 @@ describe('the archive of orders, in MySQL', function () {
   const TEXTS = Array.from({ length: 12 }, (_, index) => `u${index % 4}/k${index}`);
   /** A sale that may move: its even orders are paid and have coupons, the odd ones are cancelled. */
   async function begunSale(texts: readonly string[] = TEXTS) {
-    const made = await ordersIn(world, texts);
+    const made = await ordersIn(world, texts, { metadata: { cart: '42' } });
     const { saleId } = made.sale;
     for (const [index, order] of made.orders.entries()) {
       if (index % 2 === 1) await world.moves.cancel(order.orderId);
@@ -257,7 +266,7 @@ describe('the archive of orders, in MySQL', function () {
   const count = async (sql: string, orderIds: readonly string[]): Promise<number> =>
     Number((await pool.query<{ n: string }>(sql, [orderIds]))[0]?.n);
   /** Rows of these orders in both tables together, and how many are in the archive. */
-  async function rowsOf(table: 'orders' | 'payments' | 'coupons', orderIds: readonly string[]) {
+  async function rowsOf(table: 'orders' | 'payments' | 'coupons' | 'order_metadata', orderIds: readonly string[]) {
     const column = table === 'orders' ? 'id' : 'order_id';
     const live = await count(`SELECT COUNT(*) AS n FROM ${table} WHERE ${column} IN (?)`, orderIds);
     const archived = await count(`SELECT COUNT(*) AS n FROM ${table}_archive WHERE ${column} IN (?)`, orderIds);
@@ -321,6 +330,10 @@ describe('the archive of orders, in MySQL', function () {
     expect(await rowsOf('orders', orderIds)).to.deep.equal({ all: 12, archived: 12 });
     expect(await rowsOf('payments', orderIds)).to.deep.equal({ all: 6, archived: 6 });
     expect(await rowsOf('coupons', orderIds)).to.deep.equal({ all: 6, archived: 6 });
+    expect(await rowsOf('order_metadata', orderIds)).to.deep.equal({ all: 1, archived: 1 });
+    expect((await world.search.page({ saleId: sale.saleId }, null, 1))?.orders[0]?.metadata).to.deep.equal({
+      cart: '42',
+    });
     expect(await count('SELECT COUNT(*) AS n FROM payment_attempts WHERE order_id IN (?)', orderIds)).to.equal(0);
     expect(await count('SELECT COUNT(*) AS n FROM order_ranges WHERE sale_id IN (?)', [sale.saleId])).to.equal(0);
     expect(await world.archive.finish(sale.saleId)).to.equal(true);

@@ -138,6 +138,7 @@ describe('statements on large tables', function () {
     const search = repository('search', createOrderSearch(pool));
     await search.page({ userId: 'u7' }, null, 100);
     await search.page({ userId: 'u7' }, '1000.r7', 100);
+    await search.page({ userId: 'u7', fromMs: Date.now() - DAY_MS, toMs: Date.now() }, null, 100);
     await search.page({ saleId: '7' }, null, 100);
     await search.page({ saleId: '7', state: 'paid' }, null, 100);
     await search.page({ fromMs: Date.now() - DAY_MS, toMs: Date.now() }, null, 100);
@@ -158,6 +159,7 @@ describe('statements on large tables', function () {
     let step = await archive.move(retired.saleId, null, 400);
     expect(step.moved).to.equal(400);
     while (step.next !== null) step = await archive.move(retired.saleId, step.next, 400);
+    await archive.later(retired.saleId, 1000);
     expect(await archive.finish(retired.saleId)).to.equal(true);
 
     const orders = repository('orders', createOrderRepository(pool));
@@ -215,9 +217,17 @@ describe('statements on large tables', function () {
     await outbox.removeDone(DAY_MS, 1000);
 
     const overdue = repository('overdue', createOverdueRepository(pool));
-    for (const state of ['outbox', 'dead_letter', 'refund', 'compensation', 'sale_over', 'sale_unarchived'] as const) {
-      await overdue.overdue(state, 60_000);
-    }
+    const waiting = [
+      'outbox',
+      'dead_letter',
+      'refund',
+      'payment_open',
+      'compensation',
+      'sale_over',
+      'sale_kept',
+      'sale_unarchived',
+    ] as const;
+    for (const state of waiting) await overdue.overdue(state, 60_000);
 
     const sale = await sales.find(String(SALES - 1));
     if (sale === null) throw new Error('the filled sales are missing');
@@ -278,7 +288,7 @@ describe('statements on large tables', function () {
 
     const refunds = repository('refunds', createRefundRepository(pool));
     await refunds.lease(16, 1000);
-    await refunds.postpone('pay7', 1000, 'no');
+    await refunds.postpone({ paymentId: 'pay7', attempts: 0 }, 1000, 'no');
     await refunds.markRefunded('pay7');
     await refunds.refundsOf(orderIds[1] ?? '');
     const page = await refunds.list({}, { max: 100 });
@@ -448,6 +458,8 @@ async function fill(pool: MysqlPool): Promise<void> {
      SELECT CONCAT('old', seq), ${firstId} - ${ARCHIVED + 1} + seq, 100 FROM ${others}`,
     `INSERT INTO coupons_archive (order_id, sale_id, user_id)
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, 1, CONCAT('u', seq) FROM ${others}`,
+    `INSERT INTO order_metadata_archive (order_id, metadata)
+     SELECT ${firstId} - ${ARCHIVED + 1} + seq, '{"cart":"42"}' FROM ${others}`,
     `INSERT INTO audit_log (actor, action, subject, created_at)
      SELECT CONCAT('a', seq MOD 50), 'sale.opened', CONCAT('sale:', ${saleId}), ${at} FROM ${others}`,
     `INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, detail, state, available_at)
@@ -457,6 +469,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

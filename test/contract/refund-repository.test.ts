@@ -57,7 +57,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       await world.refunds.lease(5, 50);
       await world.refunds.markRefunded(paymentId);
       await world.refunds.markRefunded(paymentId);
-      await world.refunds.postpone(paymentId, 0, 'too late');
+      await world.refunds.postpone({ paymentId, attempts: 1 }, 0, 'too late');
       await world.clock.sleep(80);
       expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
       const shared = { amountCents: 1999, reason: 'order_cancelled' };
@@ -75,7 +75,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
       await world.refunds.lease(1, 50);
-      await world.refunds.postpone(paymentId, 0, 'refused: no');
+      await world.refunds.postpone({ paymentId, attempts: 1 }, 0, 'refused: no');
       const taken = await Promise.all([1, 2, 3].map(() => world.refunds.takeOn(paymentId, 'boss')));
       expect(taken.map(({ outcome }) => outcome)).to.have.members(['done', 'already_refunded', 'already_refunded']);
       const shared = { paymentId, orderId: orderIds[0], amountCents: 1999, reason: 'order_cancelled' };
@@ -116,7 +116,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
       await world.refunds.lease(1, LEASE_MS);
-      await world.refunds.postpone(paymentId, LEASE_MS, 'refused: no');
+      await world.refunds.postpone({ paymentId, attempts: 1 }, LEASE_MS, 'refused: no');
       expect((await world.refunds.takeOn(paymentId, 'boss')).outcome).to.equal('done');
     });
 
@@ -136,12 +136,22 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     });
 
     it('a postponed one is due again after its delay', async () => {
-      const { paymentIds } = await owed('ann');
-      await world.refunds.lease(1, LEASE_MS);
-      await world.refunds.postpone(paymentIds[0] as string, 200, 'x'.repeat(2000));
+      await owed('ann');
+      const [leased] = await world.refunds.lease(1, LEASE_MS);
+      await world.refunds.postpone(leased!, 200, 'x'.repeat(2000));
       expect(await world.refunds.lease(1, LEASE_MS)).to.deep.equal([]);
       await world.clock.sleep(250);
       expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
+    });
+
+    it('a keeper whose lease is over postpones nothing: the lease of the next one stays', async () => {
+      const { paymentIds } = await owed('ann');
+      const [late] = await world.refunds.lease(1, 50);
+      await world.clock.sleep(80);
+      expect(await world.refunds.lease(1, LEASE_MS)).to.have.length(1);
+      await world.refunds.postpone(late!, 0, 'no answer from the provider');
+      expect(await world.refunds.lease(1, LEASE_MS)).to.deep.equal([]);
+      expect((await world.refunds.takeOn(paymentIds[0] as string, 'boss')).outcome).to.equal('being_asked');
     });
   });
 }

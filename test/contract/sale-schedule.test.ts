@@ -125,14 +125,21 @@ for (const [name, open] of WORLDS) {
       ]);
     });
 
-    it('coming: what is not closed and opens in time, by the time it opens', async () => {
+    it('coming: what is not closed and opens in time, by the time it opens; what is over takes no place of theirs', async () => {
+      const missed = await sale(-120, -60, 'draft');
       const wanted = [await sale(-60, 60, 'open'), await sale(1, 60, 'draft', { warmBeforeMs: null })];
       const other = [await sale(3, 60, 'draft'), await sale(-60, 60, 'closed')];
       const found = await schedule.coming(2 * MINUTE_MS, MANY);
       for (const { saleId } of wanted) expect([...idsOf(found)]).to.include(saleId);
       for (const { saleId } of other) expect([...idsOf(found)]).not.to.include(saleId);
-      const opens = found.map(({ opensAtMs }) => opensAtMs);
-      expect(opens).to.deep.equal([...opens].sort((a, b) => a - b));
+      expect([...idsOf(found)]).to.include(missed.saleId);
+      const isOver = ({ closesAtMs }: Sale): boolean => closesAtMs <= Date.now();
+      const rest = found.filter((one) => !isOver(one));
+      for (const some of [rest, found.filter(isOver)]) {
+        const opens = some.map(({ opensAtMs }) => opensAtMs);
+        expect(opens).to.deep.equal([...opens].sort((a, b) => a - b));
+      }
+      expect((await schedule.coming(2 * MINUTE_MS, rest.length)).filter(isOver)).to.deep.equal([]);
     });
 
     it('a move that has seen the sale otherwise changes nothing and leaves no entry', async () => {

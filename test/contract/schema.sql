@@ -139,6 +139,12 @@ CREATE TABLE order_metadata (
   PRIMARY KEY (order_id)
 );
 
+CREATE TABLE order_metadata_archive (
+  order_id bigint unsigned NOT NULL
+  metadata varchar(512) COLLATE utf8mb4_bin NOT NULL
+  PRIMARY KEY (order_id)
+);
+
 CREATE TABLE order_ranges (
   sale_id bigint unsigned NOT NULL
   first_id bigint unsigned NOT NULL
@@ -263,8 +269,10 @@ CREATE TABLE sales (
   warms_at datetime(3)
   compared_at datetime(3)
   compare_after datetime(3)
-  due_at datetime(3) AS (casewhenwarms_atisnullorcompared_atisnotnullthennullwhenstatein'draft','warm'thenwarms_atwhenstate='closed'thencoalescecompare_after,closes_atelsecloses_atend) VIRTUAL
+  due_at datetime(3) AS (casewhenwarms_atisnullorcompared_atisnotnullorretirement<>'none'thennullwhenstatein'draft','warm'thenwarms_atwhenstate='closed'thencoalescecompare_after,closes_atelsecloses_atend) VIRTUAL
   currency char(3) COLLATE ascii_bin NOT NULL DEFAULT eur
+  archive_after datetime(3)
+  KEY archive (retirement,archive_after,retired_at)
   KEY due (due_at)
   KEY opens (opens_at)
   PRIMARY KEY (id)

@@ -91,7 +91,7 @@ async function rowsReadOn(on: Statements): Promise<number> {
   return counters.reduce((sum, { Value }) => sum + Number(Value), 0);
 }
 
-/** What is wrong with the plan of a statement: full scans, and sorts of more than `sortedMax` rows. */
+/** What is wrong with the plan of a statement: full scans of a table or an index, and sorts of more than `sortedMax` rows. */
 export async function faultsOfPlan(
   on: Statements,
   { sql, values }: Pick<SeenStatement, 'sql' | 'values'>,
@@ -104,6 +104,8 @@ export async function faultsOfPlan(
     if (table === null || table.startsWith('<') || smallTables.has(table)) return [];
     const faults: string[] = [];
     if (type === 'ALL') faults.push(`reads all of ${table}`);
+    const endsEarly = Number(rows) <= sortedMax; // a LIMIT, in the order of the index
+    if (type === 'index' && !endsEarly) faults.push(`reads ${rows} rows of all of the index ${key} of ${table}`);
     if (/Using filesort/.test(Extra ?? '') && Number(rows) > sortedMax) {
       faults.push(`sorts ${rows} rows of ${table} (key ${key})`);
     }

@@ -16,8 +16,8 @@ export interface ArchiveStep {
  */
 export interface OrderArchive {
   /**
-   * Sales whose orders should move: those that were retired `afterMs` ago and are forgotten by Redis; those first whose
-   * move has begun.
+   * Sales whose orders should move, those first that are due for longest: sales that were retired `afterMs` ago and are
+   * forgotten by Redis, and those whose move has begun, as `later` says. So sales that keep an order hold up no other.
    * @throws OperationalError mysql
    */
   due(afterMs: number, max: number): Promise<string[]>;
@@ -36,6 +36,12 @@ export interface OrderArchive {
    * @throws OperationalError mysql; they may have been moved
    */
   move(saleId: string, from: OrderCursor | null, max: number): Promise<ArchiveStep>;
+
+  /**
+   * A sale whose move has begun keeps an order, or cannot be moved: it is due again in `afterMs`, in every keeper.
+   * @throws OperationalError mysql
+   */
+  later(saleId: string, afterMs: number): Promise<void>;
 
   /**
    * Ends the move, if nothing of the sale is left to move.

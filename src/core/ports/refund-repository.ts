@@ -66,10 +66,12 @@ export interface RefundRepository {
   markRefunded(paymentId: string): Promise<boolean>;
 
   /**
-   * To be tried again in `delayMs`, with what was wrong, for a person; one that is refunded stays so.
+   * To be tried again in `delayMs`, with what was wrong, for a person; one that is refunded stays so. Nothing where the
+   * lease has passed to another keeper, which asks the provider by now.
+   * @param lease as it was taken
    * @throws OperationalError mysql
    */
-  postpone(paymentId: string, delayMs: number, error: string): Promise<void>;
+  postpone(lease: Pick<LeasedRefund, 'paymentId' | 'attempts'>, delayMs: number, error: string): Promise<void>;
 
   /**
    * The refunds of one order, oldest first.

@@ -102,7 +102,9 @@ export interface SaleSchedule {
   compareLater(saleId: string, afterMs: number): Promise<void>;
 
   /**
-   * Sales that are not closed and open within this time or have opened, whoever runs them; by the time they open.
+   * Sales that are not closed and open within this time or have opened, whoever runs them. Those whose window is over
+   * stand first, by the time they opened; the others follow likewise, and where `max` does not hold all, those that are over
+   * are left out first.
    * @throws OperationalError mysql
    */
   coming(withinMs: number, max: number): Promise<Sale[]>;

@@ -4,6 +4,9 @@ import type { StackControls } from '../harness/stack-controls.js';
 export const HOT_TABLES = [
   'orders',
   'order_ranges',
+  'order_metadata',
+  'payments',
+  'coupons',
   'outbox',
   'payment_attempts',
   'dead_letters',

@@ -436,7 +436,7 @@ export class Year {
 
   async #areForgotten(): Promise<boolean> {
     const [row] = await this.#options.stack.mysql.query<{ left_over: string }>(
-      "SELECT COUNT(*) AS left_over FROM sales WHERE state <> 'draft' AND retirement <> 'done'",
+      "SELECT COUNT(*) AS left_over FROM sales WHERE state <> 'draft' AND retirement IN ('none', 'begun')",
     );
     return Number(row?.left_over) === 0;
   }
@@ -546,7 +546,7 @@ export class Year {
     this.#samples.push(...(await samplePrograms(this.#running)));
     this.#stores.push(await sampleStores(this.#options.stack));
     const [row] = await this.#options.stack.mysql.query<{ retired: string }>(
-      "SELECT COUNT(*) AS retired FROM sales WHERE retirement = 'done'",
+      "SELECT COUNT(*) AS retired FROM sales WHERE retirement NOT IN ('none', 'begun')",
     );
     this.#lastRetired = Number(row?.retired);
   }
@@ -607,6 +607,8 @@ export class Year {
       orders[row.state] = (orders[row.state] ?? 0) + Number(row.orders);
       if (row.reason !== null) failed[row.reason] = (failed[row.reason] ?? 0) + Number(row.orders);
     }
+    if (accepted < this.#options.orders)
+      this.#note(`only ${accepted} of ${this.#options.orders} purchases were accepted`);
     const overdue = await Promise.all(
       this.#running
         .running()

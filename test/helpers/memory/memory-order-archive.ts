@@ -9,6 +9,8 @@ export class MemoryOrderArchive implements OrderArchive {
   readonly #repositories: MemoryRepositories;
   readonly #hasOpenMoney: (orderId: string) => boolean;
   readonly #begun = new Map<string, 'archiving' | 'archived'>();
+  /** Of sales whose move has begun. */
+  readonly #dueMs = new Map<string, number>();
   readonly #faults: ('move_fails' | 'move_reply_lost' | 'move_refused')[] = [];
 
   constructor(repositories: MemoryRepositories, hasOpenMoney: (orderId: string) => boolean = () => false) {
@@ -32,18 +34,21 @@ export class MemoryOrderArchive implements OrderArchive {
         return retiredAtMs !== null && retiredAtMs <= untilMs && this.#repositories.hasForgotten(saleId);
       })
       .filter(({ saleId }) => !this.isArchived(saleId))
-      .sort((a, b) => a.closesAtMs - b.closesAtMs);
-    const [begun, others] = [
-      sales.filter(({ saleId }) => this.#begun.has(saleId)),
-      sales.filter(({ saleId }) => !this.#begun.has(saleId)),
-    ];
-    return [...begun, ...others].map(({ saleId }) => saleId).slice(0, max);
+      .map(({ saleId, retiredAtMs }) => {
+        return { saleId, dueMs: this.#dueMs.get(saleId) ?? (retiredAtMs ?? 0) + afterMs };
+      });
+    return sales
+      .filter(({ dueMs }) => dueMs <= this.#repositories.clock.nowMs())
+      .sort((a, b) => a.dueMs - b.dueMs)
+      .map(({ saleId }) => saleId)
+      .slice(0, max);
   }
 
   async begin(saleId: string, actor: string): Promise<void> {
     const sale = this.#repositories.saleOf(saleId);
     if (sale === undefined || !this.#repositories.hasForgotten(saleId) || this.#begun.has(saleId)) return;
     this.#begun.set(saleId, 'archiving');
+    this.#dueMs.set(saleId, sale.retiredAtMs ?? 0);
     this.#repositories.putSale({ ...sale, epoch: sale.epoch + 1 });
     this.#repositories.audited.push({
       actor,
@@ -72,6 +77,10 @@ export class MemoryOrderArchive implements OrderArchive {
       kept: orders.length - moved.length,
       next: last === undefined ? null : { afterFirst: '0', readTo: last.orderId },
     };
+  }
+
+  async later(saleId: string, afterMs: number): Promise<void> {
+    if (this.#begun.get(saleId) === 'archiving') this.#dueMs.set(saleId, this.#repositories.clock.nowMs() + afterMs);
   }
 
   async finish(saleId: string): Promise<boolean> {

@@ -80,9 +80,13 @@ export class MemoryRefundRepository implements RefundRepository {
     return { outcome: 'done', refund: this.#storedOf({ ...found, state: 'refunded' }) };
   }
 
-  async postpone(paymentId: string, delayMs: number, lastError: string): Promise<void> {
+  async postpone(
+    { paymentId, attempts }: Pick<LeasedRefund, 'paymentId' | 'attempts'>,
+    delayMs: number,
+    lastError: string,
+  ): Promise<void> {
     const tries = this.tries(paymentId);
-    if (tries.state === 'due')
+    if (tries.state === 'due' && tries.attempts === attempts)
       Object.assign(tries, { availableAtMs: this.#clock.nowMs() + delayMs, leasedUntilMs: 0, lastError });
   }
 

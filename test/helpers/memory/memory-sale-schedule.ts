@@ -50,11 +50,15 @@ export class MemorySaleSchedule implements SaleSchedule {
   }
 
   async coming(withinMs: number, max: number): Promise<Sale[]> {
-    const untilMs = this.#clock.nowMs() + withinMs;
-    return this.#repositories.allSales
-      .filter(({ state, opensAtMs }) => state !== 'closed' && opensAtMs <= untilMs)
-      .sort((a, b) => a.opensAtMs - b.opensAtMs || byId(a, b))
+    const nowMs = this.#clock.nowMs();
+    const opensFirst = (a: Sale, b: Sale): number => a.opensAtMs - b.opensAtMs || byId(a, b);
+    const sales = this.#repositories.allSales.filter(({ state }) => state !== 'closed');
+    const found = sales
+      .filter(({ opensAtMs, closesAtMs }) => opensAtMs <= nowMs + withinMs && closesAtMs > nowMs)
+      .sort(opensFirst)
       .slice(0, max);
+    const over = sales.filter(({ closesAtMs }) => closesAtMs <= nowMs).sort((a, b) => b.closesAtMs - a.closesAtMs);
+    return [...over.slice(0, max - found.length).sort(opensFirst), ...found];
   }
 
   #dueNow(wanted: (sale: Sale) => boolean, max: number): Sale[] {
