@@ -39,8 +39,10 @@ interface BuyerFileFacts {
   readonly count: number;
 }
 
-const VERSION = 1;
-const TOKEN_TTL_MS = 7 * 86_400_000;
+/** Rises where files of before are of no use: those of version 1 had tokens that live longer than an api allows. */
+const VERSION = 2;
+/** As long as JWT_LIFE_MAX_MS is by default. */
+const TOKEN_TTL_MS = 86_400_000;
 /** A file that would expire during a long run is made anew. */
 const LEFT_MIN_MS = 2 * 3_600_000;
 /** Records written at once: 6 MB, and the event loop sees Ctrl-C in between. */
