@@ -25,6 +25,10 @@ const text = (expected: string, pattern: RegExp) => {
 
 /** Escape sequences and changes of direction would let a title draw over what stands beside it. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
+/** The same for tools that know no properties of Unicode; a title is not blank either. */
+const CONTROLS = '\\u0000-\\u001f\\u007f-\\u009f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff';
+const BLANKS = ' \\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000\\ufeff';
+const TITLE_PATTERN = `^[^${CONTROLS}]*[^${CONTROLS}${BLANKS}][^${CONTROLS}]*$`;
 const titleError = must(`a text of 1 to ${TITLE_LENGTH_MAX} characters`);
 
 const time = z.iso.datetime({ offset: true, error: must('a time such as 2030-01-31T20:00:00Z') });
@@ -40,7 +44,8 @@ export const newSale = z.strictObject({
     .trim()
     .min(1, { error: titleError })
     .max(TITLE_LENGTH_MAX, { error: titleError })
-    .regex(NO_CONTROLS, 'must not hold control characters'),
+    .regex(NO_CONTROLS, 'must not hold control characters')
+    .meta({ override: { type: 'string', minLength: 1, maxLength: TITLE_LENGTH_MAX, pattern: TITLE_PATTERN } }),
   priceCents: whole(0, PRICE_CENTS_MAX),
   currency: text('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
   stock: whole(1, STOCK_MAX),

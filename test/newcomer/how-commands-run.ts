@@ -87,6 +87,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run check',
     'npm run coverage',
   ],
+  'downloads a program from PyPI': ['npm run test:schemathesis'],
   'is a command of npm with its options': ['npm run sbom'],
   'goes on until somebody stops it': ['npm run test:watch'],
   'uses the folder and the ports of `npm start`, which a developer may be using': [

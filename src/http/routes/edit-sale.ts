@@ -23,7 +23,7 @@ export const editSale = defineRoute({
   endpoint: null,
   params: saleParams,
   body: {
-    schema: saleChange.meta({ id: 'SaleChange' }),
+    schema: saleChange.meta({ id: 'SaleChange', minProperties: 1 }),
     required: true,
     bytesMax: BODY_BYTES_MAX,
     read(text): BodyRead<SaleChange> {

@@ -44,6 +44,8 @@ export function readRulesDocument(text: string): RulesDocument | readonly FieldE
 }
 
 const storedRules = rulesDocument.required();
+/** Published rules name their version; it is missed by a sentence of its own. */
+const toPublish = rulesDocument.required({ version: true }).meta({ id: 'RulesToPublish' });
 const document = jsonBody(rulesDocument, RULES_BYTES_MAX);
 
 export const readRules = defineRoute({
@@ -70,7 +72,7 @@ export const publishRules = defineRoute({
     ' out are off.',
   access: 'admin',
   endpoint: null,
-  body: document,
+  body: { ...document, schema: toPublish },
   answers: {
     200: {
       description:

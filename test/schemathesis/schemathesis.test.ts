@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { createTokenSigner } from '../../src/http/token.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { useSystem } from '../helpers/system.js';
+
+/**
+ * Schemathesis reads the OpenAPI document of each listener and sends what it allows and what it forbids: an answer that is
+ * not in the document, a 5xx that is not announced, an accepted request that it forbids, all fail. It comes from PyPI, into
+ * a folder that git ignores: `npm run test:schemathesis`.
+ */
+const VERSION = '4.32.5';
+const HOME = join(REPO_DIR, '.stack', 'schemathesis');
+const BIN = join(HOME, VERSION, 'bin');
+const INSTALL_TIMEOUT_MS = 300_000;
+const RUN_TIMEOUT_MS = 540_000;
+const run = promisify(execFile);
+
+async function install(): Promise<void> {
+  if (existsSync(join(BIN, 'schemathesis'))) return;
+  mkdirSync(HOME, { recursive: true });
+  await run('python3', ['-m', 'venv', join(HOME, VERSION)]);
+  await run(join(BIN, 'pip'), ['install', '--quiet', `schemathesis==${VERSION}`]);
+}
+
+describe('the OpenAPI documents, by schemathesis', () => {
+  let api: Program;
+  let ids: Record<string, string>;
+  const system = useSystem(async ({ programs, stack }) => {
+    [api] = await Promise.all([
+      programs.start('api', {
+        env: { PAYMENT_PROVIDER: 'simulator', PAYMENT_WEBHOOK_SECRET: 'a-webhook-secret-of-more-than-32-bytes' },
+      }),
+      programs.start('worker'),
+    ]);
+    const { saleId } = await openSale(stack, { stock: 1000, limitPerBuyer: 1000 });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const { json } = await buyers.status('ann', 'k1', 20);
+    ids = { saleId, orderId: String(json.orderId), requestId: 'k1', id: 'k1' };
+  });
+  before(async function () {
+    this.timeout(INSTALL_TIMEOUT_MS);
+    await install();
+  });
+
+  for (const [listener, userId, roles] of [
+    ['buyers', 'ann', []],
+    ['operators', 'boss', ['admin']],
+  ] as const) {
+    it(`${listener}: no answer that the document does not announce`, async function () {
+      this.timeout(RUN_TIMEOUT_MS);
+      const dir = join(system.stack.servers.dir, `schemathesis-${listener}`);
+      mkdirSync(dir, { recursive: true });
+      const document = await ask(`${api.operatorsUrl}/openapi/${listener}.json`);
+      writeFileSync(join(dir, 'openapi.json'), JSON.stringify(document.json));
+      writeFileSync(join(dir, 'schemathesis.toml'), settings(listener));
+      const token = createTokenSigner(system.stack.env.JWT_SECRET)({ userId, roles, ttlMs: 3_600_000 });
+      const args = ['--config-file', join(dir, 'schemathesis.toml'), 'run', join(dir, 'openapi.json')];
+      const url = listener === 'buyers' ? api.url : api.operatorsUrl;
+      const options = { env: { ...process.env, API_TOKEN: token, NO_COLOR: '1' }, cwd: dir, maxBuffer: 64 * 1024 ** 2 };
+      const report = await run(join(BIN, 'schemathesis'), [...args, '--url', url], options).then(
+        ({ stdout }) => stdout,
+        (error: { stdout?: string; message: string }) => expect.fail(error.stdout ?? error.message),
+      );
+      console.log(report.split('\n').slice(-30).join('\n'));
+    });
+  }
+
+  /** Ids are those of things that exist. */
+  const settings = (listener: keyof typeof EXPLAINED): string => `
+seed = 1
+continue-on-failure = true
+request-timeout = 10.0
+workers = 1
+[auth.openapi.bearer]
+bearer = "\${API_TOKEN}"
+[parameters]
+"query.wait" = 0
+${Object.entries(ids)
+  .map(([name, value]) => `"path.${name}" = "${value}"`)
+  .join('\n')}
+[generation]
+max-examples = 20
+[phases.stateful]
+enabled = false
+${EXPLAINED[listener].map(({ operation, settings }) => `[[operations]]\ninclude-operation-id = "${operation}"\n${settings}`).join('\n')}
+`;
+});
+
+const accepts = (...more: readonly string[]): string =>
+  `checks.positive_data_acceptance.expected-statuses = ${JSON.stringify(['2xx', '401', '403', '404', '409', '429', '503', ...more])}`;
+const refuses = (...more: readonly string[]): string =>
+  `checks.negative_data_rejection.expected-statuses = ${JSON.stringify(['400', '401', '403', '404', '405', '409', '413', '415', '422', '429', '503', ...more])}`;
+
+/** What no schema says, each with its reason. */
+const EXPLAINED = {
+  buyers: [
+    // a stream has no end, so schemathesis would wait for its time-out at each case; test/unit/http tests it
+    { operation: 'followPurchase', settings: 'enabled = false' },
+    // 422: the key was used for another quantity before
+    { operation: 'buy', settings: accepts('422') },
+    // `after` is a place that an answer named
+    { operation: 'listMyOrders', settings: accepts('400') },
+  ],
+  operators: [
+    // which filters go together, and `after`
+    { operation: 'findOrders', settings: accepts('400') },
+    { operation: 'exportOrders', settings: accepts('400') },
+    // it is there to say what is wrong, with 200
+    { operation: 'checkRules', settings: refuses('200') },
+    // what a layer takes depends on its other fields
+    { operation: 'publishRules', settings: accepts('400') },
+    { operation: 'setSwitch', settings: accepts('400') },
+    // one of `userId` and `tokenId`, not both
+    { operation: 'addRevocation', settings: accepts('400') },
+    // a sale that closes before it opens
+    { operation: 'createSale', settings: accepts('400') },
+  ],
+} as const;
