@@ -14,7 +14,7 @@ const STOCK = 1000;
 const CROWD = { accounts: 30_000, addresses: 500, perSecond: 1000, headStartMs: 3000, inFlightMax: 500 } as const;
 const HONEST_ADDRESSES = 250;
 /** The crowd could take all places: 500 addresses × 20 are more than 3 × 1000. */
-export const TOKEN_RULES = { perUnit: 3, perAddress: 20, lifeMs: 2000 } as const;
+const TOKEN_RULES = { perUnit: 3, perAddress: 20, lifeMs: 2000 } as const;
 const TOKEN_MS = 3_600_000;
 const LONGEST_WAIT_MS = 5000;
 

@@ -8,7 +8,7 @@ export const ID = /^[A-Za-z0-9_-]{1,64}$/;
 export const USER_ID = /^[!-~]{1,128}$/;
 
 /** Claim `jti`, as identity providers choose it; a longer one can be revoked by its user only. */
-export const TOKEN_ID = USER_ID;
+export const TOKEN_ID = /^[!-~]{1,128}$/;
 
 /** Chosen by a payment provider: what providers use, as far as it needs no quoting in a URL and is no `..` in a path. */
 export const PAYMENT_ID = /^[A-Za-z0-9_-][A-Za-z0-9._:~=+-]{0,63}$/;

@@ -12,7 +12,7 @@ export const SIGNATURE_PROPERTY = 'signature';
 
 /** Why a message is not one of ours. */
 export const FORGERIES = ['unsigned', 'unknown_key', 'wrong_signature'] as const;
-export type Forgery = (typeof FORGERIES)[number];
+type Forgery = (typeof FORGERIES)[number];
 
 /** `unsigned_accepted`: it has no signature, and those are let in while programs are being updated. */
 export type SignatureVerdict = 'signed' | 'unsigned_accepted' | Forgery;

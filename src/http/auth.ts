@@ -44,7 +44,7 @@ export interface Authenticator {
 }
 
 /** What a revocation is found by. */
-export interface RevocableToken {
+interface RevocableToken {
   readonly userId: string;
   /** Claim `jti`; null: it has none. */
   readonly tokenId: string | null;

@@ -54,7 +54,7 @@ export const signRules = z
 export type SignRules = z.infer<typeof signRules>;
 export type TokenRules = SignRules['tokens'];
 
-export type SignatureVersion = 1 | 2;
+type SignatureVersion = 1 | 2;
 
 /** What a signature is over. */
 export interface CanonicalRequest {
