@@ -133,28 +133,61 @@ const ACTOR = 'keeper';
 /** A repair mostly waits for the workers: after a restart of Redis a hundred sales must not wait for each other. */
 const REPAIRS_AT_ONCE = 24;
 
+/** While repairs are under way, others are looked for this often. */
+const LOOK_EVERY_MS = 1000;
+
 /**
- * Repairs live sales, newest first. A sale that is not in Redis must be missing in two runs, since `warm` may be under
- * way.
+ * Repairs live sales, newest first. A run ends with its last repair; until then it takes up sales that come to need one,
+ * so that a short repair does not wait for a long one. A sale that is not in Redis must be missing twice in a row, since
+ * `warm` may be under way.
  */
 export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job {
   const turns = new Turns();
+  const underWay = new Map<string, Promise<void>>();
   let missed = new Set<string>();
+  let errors: unknown[] = [];
+
+  const begin = (one: SaleInNeed): void => {
+    const { saleId } = one.sale;
+    const ended = tryRepair(one, ports, options)
+      .catch((error: unknown) => error)
+      .then((error) => {
+        if (error !== null) errors.push(error);
+        underWay.delete(saleId);
+      });
+    underWay.set(saleId, ended);
+  };
+  const look = async (faults: BucketFaults): Promise<void> => {
+    const found = (await liveInNeed(ports, faults)).filter(({ sale }) => !underWay.has(sale.saleId));
+    const before = missed;
+    missed = new Set(found.filter(({ need }) => need === 'not_loaded').map(({ sale }) => sale.saleId));
+    const due = found.filter(({ sale, need }) => need !== 'not_loaded' || before.has(sale.saleId));
+    turns.next(due, REPAIRS_AT_ONCE - underWay.size).forEach(begin);
+  };
+
   return {
     name: 'repair-sales',
     async runOnce(): Promise<void> {
       const faults = new BucketFaults();
-      const found = await liveInNeed(ports, faults);
-      const before = missed;
-      missed = new Set(found.filter(({ need }) => need === 'not_loaded').map(({ sale }) => sale.saleId));
-      const due = found.filter(({ sale, need }) => need !== 'not_loaded' || before.has(sale.saleId));
-      const some = turns.next(due, REPAIRS_AT_ONCE);
-      const errors = await Promise.all(some.map((one) => tryRepair(one, ports, options)));
-      const failure = errors.find((error) => error !== null);
-      if (failure) throw failure;
+      errors = [];
+      try {
+        do await look(faults);
+        while (await isAnyLeft(underWay, ports.clock));
+      } finally {
+        await Promise.all(underWay.values()); // a read may have failed meanwhile
+      }
+      if (errors.length > 0) throw errors[0];
       faults.throwIfAny();
     },
   };
+}
+
+/** Waits until all have ended, or until it is time to look for others. @returns whether some have not ended */
+async function isAnyLeft(underWay: ReadonlyMap<string, Promise<void>>, clock: RepairPorts['clock']): Promise<boolean> {
+  const pause = new AbortController();
+  await Promise.race([Promise.all(underWay.values()), clock.sleep(LOOK_EVERY_MS, pause.signal)]);
+  pause.abort();
+  return underWay.size > 0;
 }
 
 /** There may be thousands of closed sales that are not retired, so they are checked rarely. */

@@ -11,6 +11,11 @@ import { OPTIONS, RepairWorld } from './repair-world.js';
 
 const DAY_MS = 24 * 3_600_000;
 
+/** Lets everything happen that waits for no clock. */
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
 describe('repair-jobs', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
@@ -78,6 +83,33 @@ describe('repair-jobs', () => {
     await healthy.runOnce();
     await healthy.runOnce();
     expect(new Set(epochs(...sales))).to.deep.equal(new Set([3]));
+  });
+
+  it('a sale that needs a repair while another is being rebuilt does not wait for its end [R1]', async () => {
+    const [long, short] = [await world.openSale(), await world.openSale()];
+    const whole = ports();
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const slow: RepairJobPorts = {
+      ...whole,
+      store: {
+        ...whole.store,
+        async *requestsWithUnits(ref) {
+          if (ref.saleId === long.saleId) await held;
+          yield* whole.store.requestsWithUnits(ref);
+        },
+      },
+    };
+    world.mysql.putSale({ ...long, epoch: 2 });
+    const run = repairSales(slow, OPTIONS).runOnce();
+    await turns();
+    world.mysql.putSale({ ...short, epoch: 2 });
+    world.clock.advance(1000);
+    await turns();
+    expect(epochs(long, short), 'only the short one is rebuilt').to.deep.equal([1, 3]);
+    goOn();
+    await run;
+    expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
   it('busy elsewhere is no failure [R10]', async () => {
