@@ -70,6 +70,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
   ],
+  'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7'],
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],

@@ -134,7 +134,7 @@ const ACTOR = 'keeper';
 const REPAIRS_AT_ONCE = 24;
 
 /** While repairs are under way, others are looked for this often. */
-const LOOK_EVERY_MS = 1000;
+export const LOOK_EVERY_MS = 1000;
 
 /**
  * Repairs live sales, newest first. A run ends with its last repair; until then it takes up sales that come to need one,

@@ -139,7 +139,7 @@ export const auth = {
   }),
   keys: keyList({
     env: 'JWT_KEYS',
-    doc: 'HS256 keys by the `kid` of the token, so that keys can be changed while tokens of both are good. The first one signs what `seckill token` makes.',
+    doc: 'HS256 keys by the `kid` of the token, so that keys can be changed while tokens of both are good. The first one signs the tokens that the command line makes.',
     optional: true,
   }),
   issuer: text({

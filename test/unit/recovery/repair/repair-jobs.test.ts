@@ -4,6 +4,7 @@ import type { Sale } from '../../../../src/core/sale.js';
 import {
   repairClosedSales,
   type RepairJobPorts,
+  LOOK_EVERY_MS,
   repairSales,
   watchSalesInRepair,
 } from '../../../../src/recovery/repair/repair-jobs.js';
@@ -89,6 +90,7 @@ describe('repair-jobs', () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
     const whole = ports();
     let goOn = (): void => undefined;
+    let lookAgain = (): void => undefined;
     const held = new Promise<void>((resolve) => (goOn = resolve));
     const slow: RepairJobPorts = {
       ...whole,
@@ -99,12 +101,17 @@ describe('repair-jobs', () => {
           yield* whole.store.requestsWithUnits(ref);
         },
       },
+      clock: {
+        ...whole.clock,
+        sleep: (ms, signal) =>
+          ms === LOOK_EVERY_MS ? new Promise((resolve) => (lookAgain = resolve)) : whole.clock.sleep(ms, signal),
+      },
     };
     world.mysql.putSale({ ...long, epoch: 2 });
     const run = repairSales(slow, OPTIONS).runOnce();
     await turns();
     world.mysql.putSale({ ...short, epoch: 2 });
-    world.clock.advance(1000);
+    lookAgain();
     await turns();
     expect(epochs(long, short), 'only the short one is rebuilt').to.deep.equal([1, 3]);
     goOn();
