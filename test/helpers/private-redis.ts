@@ -1,5 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +22,7 @@ export interface PrivateRedis {
   readonly port: number;
   /** Its folder, removed when it stops. */
   readonly dir: string;
-  /** SIGSTOP stalls it, SIGCONT lets it go on. */
+  /** SIGSTOP stalls it, and returns when it stands still; SIGCONT lets it go on. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   /** Kills it. Safe to call twice. */
   stop(): Promise<void>;
@@ -27,6 +36,7 @@ export interface PrivateRedisOptions {
 }
 
 const START_TIMEOUT_MS = 15_000;
+const STOP_TIMEOUT_MS = 5_000;
 
 /** The program that the local stack runs, or the one that REDIS_SERVER_BIN names; null when there is none. */
 export function redisServerBinary(): string | null {
@@ -103,9 +113,23 @@ async function newPlace(): Promise<Place> {
 const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
   ...place,
   url: `redis://127.0.0.1:${place.port}`,
-  signal: (name) => void server().kill(name),
+  signal: (name) => {
+    server().kill(name);
+    if (name === 'SIGSTOP') waitUntilStopped(server().pid as number);
+  },
   stop: () => end(server(), place),
 });
+
+/** On a busy machine a process may answer a little longer: it stops when it gets a core. */
+function waitUntilStopped(pid: number): void {
+  const deadlineMs = performance.now() + STOP_TIMEOUT_MS;
+  while (performance.now() < deadlineMs) {
+    const [state] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? '';
+    if (state === 'T') return;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+  }
+  throw new Error(`process ${pid} did not stop within ${STOP_TIMEOUT_MS} ms`);
+}
 
 async function startServer(binary: string, place: Place, options: readonly string[]): Promise<ChildProcess> {
   const { port, dir } = place;

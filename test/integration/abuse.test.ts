@@ -125,6 +125,7 @@ describe('abuse by accounts and strangers', () => {
       return Number(row?.Value);
     };
     const [commandsBefore, selectsBefore] = [await commands(), await selects()];
+    const startedMs = performance.now();
     for (let nth = 0; nth < 1000; nth += 50) {
       const ids = Array.from({ length: 50 }, (_, place) => `9${String(nth + place).padStart(16, '0')}`);
       const answers = await Promise.all(
@@ -132,9 +133,10 @@ describe('abuse by accounts and strangers', () => {
       );
       expect(new Set(answers.map(brief))).to.deep.equal(new Set(['404 not_found']));
     }
-    // The api has loops of its own, some ten commands a second.
-    expect((await commands()) - commandsBefore, 'commands of Redis').to.be.below(500);
-    expect((await selects()) - selectsBefore, 'SELECTs').to.be.below(250);
+    // Programs have loops of their own: some ten commands a second, more where an api was just started.
+    const seconds = (performance.now() - startedMs) / 1000;
+    expect((await commands()) - commandsBefore, 'commands of Redis').to.be.below(300 + 60 * seconds);
+    expect((await selects()) - selectsBefore, 'SELECTs').to.be.below(200 + 20 * seconds);
   });
 
   it('without any rules an address that asks too often is refused, and others are not', async () => {
