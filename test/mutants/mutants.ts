@@ -65,7 +65,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'epoch < 0;',
       },
     ],
-    simulation: { fromSeed: 1289 },
+    simulation: { fromSeed: 1325 },
     chaos: {
       scenarios: ['R4/units_lost'],
       invariants: ['I3'],
@@ -103,7 +103,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: { fromSeed: 60 },
+    simulation: { fromSeed: 61 },
     chaos: {
       scenarios: ['T2'],
       invariants: ['I4', 'I8'],
@@ -181,7 +181,7 @@ export const MUTANTS: readonly Mutant[] = [
           'judgePurchases(Object.assign(bucket.copy(), { sale: { ...sale, limitPerBuyer: 100 } }), batch.purchases,',
       },
     ],
-    simulation: { fromSeed: 396 },
+    simulation: { fromSeed: 642 },
     chaos: {
       scenarios: ['G4'],
       invariants: ['I2', 'I3'],
@@ -307,7 +307,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
     ],
-    simulation: { fromSeed: 38 },
+    simulation: { fromSeed: 141 },
     chaos: {
       scenarios: ['C6'],
       invariants: ['I5', 'I8'],
@@ -391,7 +391,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'rollback';",
       },
     ],
-    simulation: { fromSeed: 284 },
+    simulation: { fromSeed: 307 },
   },
   {
     name: 'check-back-commits-on-doubt',
@@ -415,7 +415,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
       },
     ],
-    simulation: { fromSeed: 105 },
+    simulation: { fromSeed: 1030 },
   },
   {
     name: 'yes-before-deduct',
@@ -442,7 +442,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (result.outcome !== 'sold_out') deliver(index, result);\n",
       },
     ],
-    simulation: { fromSeed: 34 },
+    simulation: { fromSeed: 63 },
   },
   {
     name: 'deduct-forgets-the-stock',
@@ -459,7 +459,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
     ],
-    simulation: { fromSeed: 10 },
+    simulation: { fromSeed: 92 },
   },
   {
     name: 'mark-recorded-and-ack-before-commit',
@@ -497,7 +497,7 @@ export const MUTANTS: readonly Mutant[] = [
           '          await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
       },
     ],
-    simulation: { fromSeed: 28 },
+    simulation: { fromSeed: 43 },
   },
   {
     name: 'cancel-writes-no-release',
@@ -533,7 +533,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return true;',
       },
     ],
-    simulation: { fromSeed: 4772 },
+    simulation: { fromSeed: 6597 },
   },
   {
     name: 'check-back-rolls-back-what-is-outlived',
@@ -550,7 +550,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      case 'aborted':\n      case 'outlived':\n",
       },
     ],
-    simulation: { fromSeed: 9373 },
+    simulation: { fromSeed: 17436 },
   },
   {
     name: 'repair-forgets-what-is-held',
@@ -562,7 +562,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'yield [];',
       },
     ],
-    simulation: { fromSeed: 123 },
+    simulation: { fromSeed: 356 },
   },
   {
     name: 'repair-is-not-locked',
@@ -574,7 +574,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return this.#release(present);',
       },
     ],
-    simulation: { fromSeed: 1266 },
+    simulation: { fromSeed: 1517 },
   },
   {
     name: 'transfer-in-without-its-number',
@@ -586,7 +586,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'if (seq < 0)',
       },
     ],
-    simulation: { fromSeed: 304 },
+    simulation: { fromSeed: 362 },
   },
   {
     name: 'transfer-ends-before-it-arrives',
@@ -610,7 +610,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'else if (isOneOfMany && index < 0) emptied',
       },
     ],
-    simulation: { fromSeed: 81 },
+    simulation: { fromSeed: 135 },
   },
   {
     name: 'units-on-their-way-are-forgotten',
