@@ -12,11 +12,11 @@
 -- Returns {word, time in Unix ms}; the words, in order of precedence:
 --   too_early        the time in ARGV[2] has not come; now
 --   too_late         the time in ARGV[3] is over; now
---   handed_before    the buyer has a token already, or has redeemed one; its end, or now
+--   issued_before    the buyer has a token already, or has redeemed one; its end, or now
 --   buyer_limit      the buyer let as many tokens lapse as one buyer may have; now
 --   address_limit    the address has as many as it may have; when the first of them ends
 --   none_left        all places are taken; when the first of them is free
---   handed           the token was issued now; its end
+--   issued           the token was issued now; its end
 --- include "now-ms"
 local tokens, ends, of_address, user = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 if now_ms < tonumber(ARGV[2]) then return { 'too_early', now_ms } end
@@ -27,7 +27,7 @@ end
 local function is_redeemed(bound) return bound and bound ~= '' and string.sub(bound, 1, 1) ~= ':' end
 
 local bound, own_end = redis.call('HGET', tokens, user), tonumber(redis.call('ZSCORE', ends, user)) or 0
-if is_redeemed(bound) or (bound and own_end > now_ms) then return { 'handed_before', math.max(own_end, now_ms) } end
+if is_redeemed(bound) or (bound and own_end > now_ms) then return { 'issued_before', math.max(own_end, now_ms) } end
 local issued = bound and (tonumber(string.sub(bound, 2)) or 1) or 0
 if issued >= tonumber(ARGV[7]) then return { 'buyer_limit', now_ms } end
 
@@ -58,4 +58,4 @@ if of_address_max > 0 then
   redis.call('ZADD', of_address, ends_at, user)
   redis.call('PEXPIREAT', of_address, string.format('%.0f', ends_at))
 end
-return { 'handed', ends_at }
+return { 'issued', ends_at }

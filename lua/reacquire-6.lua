@@ -34,7 +34,8 @@ for i, purchase in ipairs(purchases) do
     elsewhere[#elsewhere + 1] = key
   elseif entry == 'none' then
     local fits = left >= quantity and total <= limit
-    if fits then totals[user], left = total, left - quantity else refused[#refused + 1] = key end
+    if fits then left = left - quantity else total, refused[#refused + 1] = total - quantity, key end
+    totals[user] = total -- a buyer without units is known all the same
     changes[#changes + 1] = key
     changes[#changes + 1] = (fits and held or lost .. '-' .. batch.batchId .. ':') .. string.format('%d', quantity)
   end

@@ -8,16 +8,16 @@
 -- ARGV[3]  1 while the token is good, 0 when its time is over
 -- ARGV[4]  how long the key is kept when it is new, ms
 -- Returns, in order of precedence:
---   spent_before      redeemed before, for this purchase
---   spent_otherwise   redeemed before, for another purchase
---   ended             not redeemed, and the token has expired
---   spent             redeemed now, for this purchase
+--   redeemed_before        for this purchase
+--   redeemed_for_another   before, for another purchase
+--   ended                  not redeemed, and the token has expired
+--   redeemed               now, for this purchase
 local bound = redis.call('HGET', KEYS[1], ARGV[1])
-if bound == ARGV[2] then return 'spent_before' end
-if bound and bound ~= '' and string.sub(bound, 1, 1) ~= ':' then return 'spent_otherwise' end
+if bound == ARGV[2] then return 'redeemed_before' end
+if bound and bound ~= '' and string.sub(bound, 1, 1) ~= ':' then return 'redeemed_for_another' end
 if ARGV[3] ~= '1' then return 'ended' end
 
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('ZREM', KEYS[2], ARGV[1])
 if redis.call('PTTL', KEYS[1]) < 0 then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
-return 'spent'
+return 'redeemed'

@@ -16,8 +16,8 @@ for _, request in ipairs(cjson.decode(ARGV[2])) do
   local key, entry = request[1], request[2]
   local is_new = redis.call('HSETNX', KEYS[2], key, entry) == 1
   local state, quantity = string.match(entry, '^(%a+):[^:]+:(%d+)$')
-  if is_new and state ~= 'released' then
-    redis.call('HINCRBY', KEYS[3], string.match(key, '^(.+)/'), quantity)
+  if is_new then -- a buyer without units is known all the same
+    redis.call('HINCRBY', KEYS[3], string.match(key, '^(.+)/'), state == 'released' and 0 or quantity)
   end
 end
 return 'staged'

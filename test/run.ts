@@ -22,8 +22,12 @@ import { Outputs } from './runner/output.js';
 const STACK_DIR = join(REPO_DIR, '.stack-test');
 /** Its files share no name, so they run beside each other; those that wait longest begin. */
 const PARALLEL: readonly Folder[] = ['contract'];
-const PARALLEL_JOBS = 5;
+const PARALLEL_JOBS = 2;
+/** Files of a part that goes to the stack which is free first: a start of mocha costs three seconds, and parts end unevenly. */
+const PART_FILES = 5;
 const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
+
+const REASON_LAST_LINES = 6;
 
 // Brokers live for minutes here and are killed and started again: too short for the optimizing compiler to pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
@@ -46,9 +50,9 @@ let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 const files = chooseFiles();
 const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
-const bare = runFolders(chosen(LANES.bare));
-if (chosen([...LANES.stack, ...LANES.faults]).length > 0) await runOnStacks();
-else await Promise.all([bare, runFolders(chosen(LANES.programs))]);
+const first = runFolders(chosen(LANES.first));
+if (chosen([...LANES.stack, ...LANES.faults, ...LANES.eitherStack]).length > 0) await runOnStacks();
+else await first.then(() => runFolders(chosen(LANES.bare)));
 await coverage;
 end();
 
@@ -99,21 +103,53 @@ function testFiles(folder: Folder): string[] {
 /** One after the other, each in a process of its own: a test that kills or leaks cannot reach the next folder. */
 async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = process.env): Promise<void> {
   for (const folder of lane) {
-    if (stopping.signal.aborted) return;
-    const output = outputs.open();
-    const beganMs = Date.now();
-    output.write(`\n== ${folder}\n`);
-    const options = [
-      ...(PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : []),
-      ...mochaArgs,
-    ];
-    const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
-    add(await runMocha(files.get(folder) ?? [], options, { ...env, ...collect }, output, stopping.signal));
-    const tookS = Math.round((Date.now() - beganMs) / 1000);
-    output.write(`${folder}: ${tookS} s, from ${Math.round((beganMs - startedMs) / 1000)} s on\n`);
-    output.end();
+    await runFiles(folder, folder, files.get(folder) ?? [], env);
     if (coverageDir !== null && uncovered.delete(folder) && uncovered.size === 0) coverage = checkCoverage(coverageDir);
   }
+}
+
+/** The parts that no lane has begun yet, in turn with the other lanes. */
+async function runParts(parts: Part[], env: NodeJS.ProcessEnv): Promise<void> {
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    await runFiles(part.folder, part.title, part.files, env);
+  }
+}
+
+async function runFiles(
+  folder: Folder,
+  title: string,
+  names: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (stopping.signal.aborted) return;
+  const output = outputs.open();
+  const beganMs = Date.now();
+  output.write(`\n== ${title}\n`);
+  const parallel = PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : [];
+  const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
+  add(await runMocha(names, [...parallel, ...mochaArgs], { ...env, ...collect }, output, stopping.signal));
+  const tookS = Math.round((Date.now() - beganMs) / 1000);
+  output.write(`${title}: ${tookS} s, from ${Math.round((beganMs - startedMs) / 1000)} s on\n`);
+  output.end();
+}
+
+interface Part {
+  readonly folder: Folder;
+  readonly title: string;
+  readonly files: readonly string[];
+}
+
+/** Of the folders that either stack can run. */
+function partsOf(lane: readonly Folder[]): Part[] {
+  return lane.flatMap((folder) => {
+    const all = files.get(folder) ?? [];
+    const count = mochaArgs.length > 0 ? 1 : Math.ceil(all.length / PART_FILES); // of a few tests the starts are the most
+    return Array.from({ length: count }, (_, part) => ({
+      folder,
+      title: count === 1 ? folder : `${folder} ${part + 1} of ${count}`,
+      files: all.filter((_name, index) => index % count === part),
+    }));
+  });
 }
 
 async function runOnStacks(): Promise<void> {
@@ -122,25 +158,30 @@ async function runOnStacks(): Promise<void> {
     addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
     return;
   }
+  const parts = partsOf(chosen(LANES.eitherStack));
   const stacks: [Stack, readonly Folder[]][] = [];
   for (const [dir, lane] of [
     [STACK_DIR, chosen(LANES.stack)],
     [`${STACK_DIR}-faults`, chosen(LANES.faults)],
   ] as const) {
     const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
-    if (lane.length > 0) stacks.push([await clearedStack(dir, taken), lane]);
+    // parts alone need one stack, or both where there are several
+    const isNeeded = lane.length > 0 || parts.length > stacks.length;
+    if (isNeeded) stacks.push([await clearedStack(dir, taken), lane]);
   }
   try {
     const built = build(stopping.signal);
-    const booted = Promise.all([built, ...stacks.map(([stack]) => boot(stack))]);
+    const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
     const lanes = stacks.map(async ([stack, lane]) => {
       await booted;
-      await runFolders(lane, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+      const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
+      await runFolders(lane, env);
+      await runParts(parts, env);
       await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
     });
     // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
-    const programs = booted.then(() => runFolders(chosen(LANES.programs)));
-    const results = await Promise.allSettled([bare, programs, ...lanes]);
+    const bare = booted.then(() => runFolders(chosen(LANES.bare)));
+    const results = await Promise.allSettled([bare, ...lanes]);
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   } catch (error) {
@@ -196,10 +237,16 @@ function addFailure(title: string, reason: string): void {
   add({ passed: 0, failed: 1, skipped: 0, failures: [{ title, reason }] });
 }
 
+/** The first line of a reason, and the last ones: a program whose output is the reason says there why it ended. */
+function shortened(reason: string): string {
+  const lines = reason.split('\n').filter((line) => line.trim() !== '');
+  return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');
+}
+
 function end(): never {
   const { passed, failed, skipped, failures } = counts;
   // said again where it is seen: hundreds of lines may stand between a failure and the end
-  for (const { title, reason } of failures) console.log(`FAILED ${title}\n  ${reason.split('\n')[0]}`);
+  for (const { title, reason } of failures) console.log(`FAILED ${title}\n${shortened(reason)}`);
   console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
   process.exit(failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0);

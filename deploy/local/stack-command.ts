@@ -6,6 +6,7 @@ import { Command, Option } from 'commander';
 import { progressStyle, seconds, showProgress } from './stack-progress.js';
 import type { ServerStatus } from './stack/managed-server.js';
 import type { StackStep } from './stack/progress.js';
+import { refusesStrangers } from './stack/servers/rocketmq.js';
 import { DURABILITIES, type Durability, SERVER_NAMES } from './stack/servers/server-spec.js';
 import { envLines } from './stack/settings.js';
 import { StackError } from './stack/stack-error.js';
@@ -92,14 +93,15 @@ async function stackStatus(flags: StackFlags): Promise<void> {
     const statuses = await stack.status();
     const isOpen = statuses.some(({ name, state }) => name === 'proxy' && state === 'running');
     const exposed = isOpen ? exposedPorts(stack.ports, networkInterfaces()) : [];
+    const accessControl = isOpen && (await refusesStrangers(stack.ports));
     if (flags.json) {
       for (const status of statuses) {
         const exposedOf = exposed.map(({ port }) => port);
-        print(status.name === 'proxy' ? { ...status, exposedPorts: exposedOf } : status);
+        print(status.name === 'proxy' ? { ...status, exposedPorts: exposedOf, accessControl } : status);
       }
     } else {
       console.log(statusTable(statuses));
-      if (exposed.length > 0) console.error(exposureWarning(exposed));
+      if (exposed.length > 0) console.error(exposureNote(exposed, accessControl));
     }
     if (statuses.some(({ state }) => state !== 'running')) process.exitCode = 1;
   });
@@ -119,10 +121,14 @@ export const npmPrintedItsLines = (env: NodeJS.ProcessEnv): boolean =>
   env.npm_lifecycle_event === 'stack' && env.npm_config_loglevel !== 'silent';
 
 /** What `stack status` says of ports that other machines reach. */
-export const exposureWarning = (exposed: readonly ClaimedPort[]): string =>
-  `
-Warning: other machines can reach ${exposed.map(({ port, label }) => `${port} (${label})`).join(', ')}, without access control.
-What that means, and what closes them: docs/operations.md#who-reaches-the-broker`;
+export function exposureNote(exposed: readonly ClaimedPort[], accessControl: boolean): string {
+  const ports = exposed.map(({ port, label }) => `${port} (${label})`).join(', ');
+  const more = 'docs/operations.md#who-reaches-the-broker';
+  if (accessControl) return `\nOther machines can reach ${ports}, and are refused there without the key: ${more}`;
+  return `
+Warning: other machines can reach ${ports}, without access control: an older version started these servers.
+Start them again: npm run stack -- down, then npm run stack -- up (or npm start). More: ${more}`;
+}
 
 function statusTable(statuses: readonly ServerStatus[]): string {
   const rows = statuses.map(({ name, state, pid, ports, reason }) => [

@@ -23,8 +23,8 @@ export interface ProgramSpec {
 }
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-/** A client of the broker may need several tries to start. */
-const READY_TIMEOUT_MS = 60_000;
+/** A client of the broker may need several tries to start, and a busy machine compiles the programs slowly. */
+const READY_TIMEOUT_MS = 150_000;
 const RESTART_PAUSE_MS = 1000;
 /** Longer than the drain of any program. */
 const STOP_TIMEOUT_MS = 25_000;

@@ -1,12 +1,16 @@
 // Consumes the events of orders, as a service of yours would: docs/events.md. Prints one line of JSON per event.
 //
-//   ROCKETMQ_ENDPOINT=127.0.0.1:18081 node examples/order-events/main.mjs
+//   eval "$(npm run -s stack -- env)"
+//   node examples/order-events/main.mjs
 //
+// ROCKETMQ_ENDPOINT is where the broker is, ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET are as whom it is read,
 // GROUP is the consumer group (shop-orders), TOPIC what it reads (seckill-order-event).
 
 import { SimpleConsumer } from 'rocketmq-client-nodejs';
 
 const { ROCKETMQ_ENDPOINT = '127.0.0.1:8081', GROUP = 'shop-orders', TOPIC = 'seckill-order-event' } = process.env;
+// For a broker with access control, as the local one is.
+const { ROCKETMQ_ACCESS_KEY: accessKey, ROCKETMQ_ACCESS_SECRET: accessSecret } = process.env;
 
 /** How long a message is ours: longer than `handle` may ever take. If we die, it comes again after that. */
 const INVISIBLE_MS = 30_000;
@@ -71,6 +75,7 @@ const quiet = () => undefined;
 const consumer = new SimpleConsumer({
   endpoints: ROCKETMQ_ENDPOINT,
   namespace: '',
+  ...(accessKey && accessSecret ? { sessionCredentials: { accessKey, accessSecret } } : {}),
   consumerGroup: GROUP,
   subscriptions: new Map([[TOPIC, '*']]), // one topic per client
   awaitDuration: AWAIT_MS,

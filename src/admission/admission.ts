@@ -6,13 +6,9 @@ import type { CurrentRules } from './rules/current-rules.js';
 export class Admission {
   readonly #current: Pick<CurrentRules, 'isAnyOn'>;
   readonly #layers: readonly Layer[];
-  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly #metrics: AdmissionMetrics;
 
-  constructor(
-    current: Pick<CurrentRules, 'isAnyOn'>,
-    layers: readonly Layer[],
-    metrics: Pick<AdmissionMetrics, 'refused'>,
-  ) {
+  constructor(current: Pick<CurrentRules, 'isAnyOn'>, layers: readonly Layer[], metrics: AdmissionMetrics) {
     this.#current = current;
     this.#layers = layers;
     this.#metrics = metrics;

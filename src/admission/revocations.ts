@@ -13,7 +13,7 @@ const FORGET_MS = 60_000;
 const SLACK_MS = 600_000;
 
 interface RevocationsParts {
-  readonly repository: Pick<RevocationRepository, 'after'>;
+  readonly repository: RevocationRepository;
   readonly clock: Clock;
   readonly log: Log;
   /** How long a token may be good, ms: then nothing is left that a revocation is for. */

@@ -6,6 +6,7 @@ import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { parseTime, parseWhole } from './options.js';
 import { isoTime, print, printError, tableLine } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface ListFlags {
   readonly subject?: string;
@@ -53,13 +54,8 @@ export function auditCommand(): Command {
 const line = tableLine(7, 24, 12, 26, 24);
 
 async function list({ json, limit, since, before, subject, actor, action }: ListFlags): Promise<void> {
-  const filter: AuditFilter = {
-    ...(subject === undefined ? {} : { subject }),
-    ...(actor === undefined ? {} : { actor }),
-    ...(action === undefined ? {} : { action }),
-    ...(since === undefined ? {} : { sinceMs: since }),
-  };
-  const page = { max: limit, ...(before === undefined ? {} : { beforeId: String(before) }) };
+  const filter: AuditFilter = withoutUndefined({ subject, actor, action, sinceMs: since });
+  const page = { max: limit, ...withoutUndefined({ beforeId: before?.toString() }) };
   const config = loadConfig(['mysql'], process.env);
   const entries = await withOperator(config, createLog('audit', 'error'), (operator) =>
     operator.audit().list(filter, page),

@@ -19,6 +19,7 @@ import { CliError } from './cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
 import { operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
 import { isoTime, print, printError, inLine, tableLine } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface FilterFlags {
   readonly group?: string;
@@ -130,14 +131,7 @@ export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command 
 }
 
 export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
-  return {
-    ...(group === undefined ? {} : { group }),
-    ...(since === undefined ? {} : { sinceMs: since }),
-    ...(until === undefined ? {} : { untilMs: until }),
-    ...(sale === undefined ? {} : { saleId: sale }),
-    ...(key === undefined ? {} : { key }),
-    ...(reason === undefined ? {} : { reason }),
-  };
+  return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
 }
 
 /** For a list of arguments: commander gives what it has read so far. */
@@ -157,12 +151,12 @@ function addWork(command: Command): Command {
 }
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'messages', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'log'], process.env);
   await withOperator(config, createLog('dlq', 'error'), async (operator) => task(await operator.deadLetters()));
 }
 
 async function list(admin: DeadLetterAdmin, { json, state, after, limit, ...flags }: ListFlags): Promise<void> {
-  const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
+  const filter = { ...filterOf({ ...flags, limit }), ...withoutUndefined({ state }) };
   if (!json) printHeading();
   let last: DeadLetterSummary | null = null;
   let shown = 0;
@@ -181,7 +175,7 @@ async function show(admin: DeadLetterAdmin, deadLetterId: string, json: boolean 
 }
 
 async function exportDeadLetters(admin: DeadLetterAdmin, { state, limit, ...flags }: ListFlags): Promise<void> {
-  const filter = { ...filterOf({ ...flags, limit }), ...(state === undefined ? {} : { state }) };
+  const filter = { ...filterOf({ ...flags, limit }), ...withoutUndefined({ state }) };
   for await (const { deadLetterId } of admin.matching(filter, limit)) {
     const deadLetter = await admin.find(deadLetterId);
     if (deadLetter === null || process.stdout.write(`${inLine(JSON.stringify(deadLetterBody(deadLetter)))}\n`))

@@ -9,6 +9,7 @@ import { createLog } from '../programs/telemetry.js';
 import { UsageError } from './cli-error.js';
 import { parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
 import { printable } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface Flags {
   readonly user?: string;
@@ -49,13 +50,7 @@ export function ordersCommand(): Command {
 }
 
 async function exportOrders({ user, sale, state, from, to, limit = EXPORT_MAX, format }: Flags): Promise<void> {
-  const filter: OrderFilter = {
-    ...(user === undefined ? {} : { userId: user }),
-    ...(sale === undefined ? {} : { saleId: sale }),
-    ...(state === undefined ? {} : { state }),
-    ...(from === undefined ? {} : { fromMs: from }),
-    ...(to === undefined ? {} : { toMs: to }),
-  };
+  const filter: OrderFilter = withoutUndefined({ userId: user, saleId: sale, state, fromMs: from, toMs: to });
   if (!isServed(filter)) throw new UsageError(ORDER_FILTER_NEEDS);
   const config = loadConfig(['mysql'], process.env);
   await withOperator(config, createLog('orders', 'error'), async (operator) => {

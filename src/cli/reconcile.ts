@@ -12,6 +12,7 @@ import type { SaleResult } from '../recovery/reconcile/sale-report.js';
 import { CliError } from './cli-error.js';
 import { operatorName, parseRowNumber, parseSaleId, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface RunFlags {
   readonly sale?: string;
@@ -91,7 +92,10 @@ const addListOptions = (command: Command): Command =>
     .addHelpText('after', '\n--sale <saleId> shows those of one sale, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'messages', 'reconcile', 'log'], process.env);
+  const config = loadConfig(
+    ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile', 'log'],
+    process.env,
+  );
   await withOperator(config, createLog('reconcile', 'error'), async (operator) => task(await operator.reconcile()));
 }
 
@@ -149,12 +153,8 @@ function printSale(result: SaleResult): void {
 const jobLine = tableLine(8, 13, 13, 18, 8, 24);
 
 async function listJobs(admin: ReconcileAdmin, { sale, state, kind, after, limit, json }: ListFlags): Promise<void> {
-  const filter = {
-    ...(sale === undefined ? {} : { saleId: sale }),
-    ...(state === undefined ? {} : { state }),
-    ...(kind === undefined ? {} : { kind }),
-  };
-  const jobs = await admin.jobs(filter, { max: limit, ...(after === undefined ? {} : { afterId: after }) });
+  const filter = withoutUndefined({ saleId: sale, state, kind });
+  const jobs = await admin.jobs(filter, { max: limit, ...withoutUndefined({ afterId: after }) });
   if (!json) print(jobLine('job', 'kind', 'state', 'sale', 'attempts', 'due', 'what was found; last error'));
   for (const job of jobs) {
     if (json) print(JSON.stringify(jobBody(job)));
@@ -182,7 +182,7 @@ async function retry(admin: ReconcileAdmin, jobId: string, json: boolean | undef
 const runLine = tableLine(8, 24, 18, 8, 10, 16);
 
 async function listRuns(admin: ReconcileAdmin, { sale, limit, json }: ListFlags): Promise<void> {
-  const runs = await admin.runs(sale === undefined ? {} : { saleId: sale }, limit);
+  const runs = await admin.runs(withoutUndefined({ saleId: sale }), limit);
   if (!json) print(runLine('run', 'started at', 'sale', 'applied', 'outcome', 'actor', 'findings'));
   for (const one of runs) {
     if (json) print(JSON.stringify(runBody(one)));

@@ -14,6 +14,7 @@ import {
 import { CliError } from './cli-error.js';
 import { operatorName, parseWhole } from './options.js';
 import { isoTime, print, printError, tableLine } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface ListFlags {
   readonly state: RefundState | 'all';
@@ -76,7 +77,7 @@ async function run(task: (repository: RefundRepository) => Promise<void>): Promi
 }
 
 async function list(repository: RefundRepository, { state, after, limit, json }: ListFlags): Promise<void> {
-  const page = { max: limit, ...(after === undefined ? {} : { afterPaymentId: after }) };
+  const page = { max: limit, ...withoutUndefined({ afterPaymentId: after }) };
   const found = await repository.list(state === 'all' ? {} : { state }, page);
   if (!json) print(line('payment', 'since', 'state', 'order', 'cents', 'tries', 'reason', 'last error'));
   for (const refund of found) print(json ? JSON.stringify(refundBody(refund)) : lineOf(refund));

@@ -110,7 +110,7 @@ const planLine = tableLine(8, 9, 20, 24, 24, 24);
 async function plan({ within, json }: { within: string; json?: boolean }): Promise<void> {
   const withinMs = readDuration(within);
   if (withinMs === null) throw new UsageError('--within must be a duration such as 12h or 7d.');
-  const config = loadConfig(['mysql', 'redis', 'gate', 'rocketmq'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'gate', 'rocketmq', 'brokerAccess'], process.env);
   const planned = await withOperator(config, createLog('sale', 'error'), (operator) => operator.plan(withinMs));
   if (!json) print(planLine('sale', 'status', 'sku', 'warms', 'opens', 'closes', 'missing'));
   for (const entry of planned) {

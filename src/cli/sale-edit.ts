@@ -10,6 +10,7 @@ import { CliError } from './cli-error.js';
 import { operatorName, parseSaleId } from './options.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
 import { print } from './print.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface EditFlags {
   readonly title?: string;
@@ -42,7 +43,7 @@ export function saleEditCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action(async (saleId: string, { json, ...flags }: EditFlags) => {
       const read = readSaleChange({
-        ...(flags.title === undefined ? {} : { title: flags.title }),
+        ...withoutUndefined({ title: flags.title }),
         ...(flags.priceCents === undefined ? {} : { priceCents: numberOf(flags.priceCents) }),
         ...(flags.stock === undefined ? {} : { stock: numberOf(flags.stock) }),
         ...(flags.closesAt === undefined ? {} : { closesAt: timeOf(flags.closesAt) }),
@@ -73,6 +74,10 @@ function editedSale(saleId: string, edited: SaleEdited): Sale {
     case 'repairing':
       throw new CliError(
         `sale ${saleId} is being rebuilt in Redis; the keeper goes on with this, or repeat it in a minute.`,
+      );
+    case 'busy':
+      throw new CliError(
+        `an earlier change of sale ${saleId} waits until it is rebuilt in Redis. Nothing of this one was made: repeat it in a minute.`,
       );
     default:
       return assertNever(edited);

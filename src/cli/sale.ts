@@ -12,6 +12,7 @@ import { saleImportCommand, salePlanCommand, withSales } from './sale-calendar.j
 import { saleCancelCommand, saleEditCommand } from './sale-edit.js';
 import { numberOf, printSale, refused, saleLine, timeOf } from './sale-fields.js';
 import { saleRepairCommand, saleReshardCommand } from './sale-rebuild.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** As they were typed; `readNewSale` checks them. */
 interface CreateFlags {
@@ -139,7 +140,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string):
       sku: flags.sku,
       title: flags.title,
       priceCents: numberOf(flags.priceCents),
-      ...(flags.currency === undefined ? {} : { currency: flags.currency }),
+      ...withoutUndefined({ currency: flags.currency }),
       stock: numberOf(flags.stock),
       limitPerBuyer: numberOf(flags.limitPerBuyer),
       buckets: numberOf(flags.buckets),
@@ -149,7 +150,7 @@ export function newSaleOf(flags: CreateFlags, nowMs: number, currency?: string):
         flags.closesAt === undefined
           ? isoTime(Number.isNaN(dayLater) ? nowMs + DAY_MS : dayLater)
           : timeOf(flags.closesAt),
-      ...(flags.warmBefore === undefined ? {} : { warmBefore: flags.warmBefore }),
+      ...withoutUndefined({ warmBefore: flags.warmBefore }),
     },
     nowMs,
     currency,
@@ -213,10 +214,7 @@ async function list({ state, sku, opensFrom, opensTo, before, limit, json }: Lis
   const filter: SaleFilter = {
     max: limit,
     ...(state === undefined ? {} : { states: [state] }),
-    ...(sku === undefined ? {} : { sku }),
-    ...(opensFrom === undefined ? {} : { opensFromMs: opensFrom }),
-    ...(opensTo === undefined ? {} : { opensToMs: opensTo }),
-    ...(before === undefined ? {} : { beforeId: before }),
+    ...withoutUndefined({ sku, opensFromMs: opensFrom, opensToMs: opensTo, beforeId: before }),
   };
   const sales = await withSales((admin) => admin.list(filter));
   if (!json) print(listLine('sale', 'state', 'sku', 'sold', 'opens', 'closes', 'title'));

@@ -7,6 +7,7 @@ import { isId } from '../core/ids.js';
 import { ROLES, type Role } from '../core/roles.js';
 import { createTokenSigner } from '../http/token.js';
 import { migrate } from '../mysql/migrate.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
@@ -68,11 +69,15 @@ export function topicsCommand(): Command {
 }
 
 async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Promise<void> {
-  const namesrvAddr = namesrv ?? process.env.NAMESRV_ADDR;
-  if (!namesrvAddr) throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  const namesrvAddr = namesrv ?? loadConfig(['repair'], process.env).repair.namesrv;
+  if (namesrvAddr === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  const { brokerAccess } = loadConfig(['brokerAccess'], process.env);
   const target = { namesrvAddr, cluster };
   const lists = readTopicLists();
-  const outcome = await applyTopics(target, group === undefined ? lists : withGroup(lists, group));
+  const outcome = await applyTopics(
+    { ...target, credentials: credentialsOf(brokerAccess) },
+    group === undefined ? lists : withGroup(lists, group),
+  );
   if (json) print(JSON.stringify({ result: outcome, ...target }));
   else if (outcome === 'unchanged') print(`All topics and groups are in place at ${namesrvAddr}.`);
   else print(`Topics and groups are created at ${namesrvAddr} and were read back.`);

@@ -8,7 +8,9 @@ import { CliError } from './cli-error.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { parseId, parseSaleId, parseUserId } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
-import { createTraceBroker } from '../rocketmq/admin/find-messages.js';
+import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 interface TraceFlags {
   readonly sale?: string;
@@ -44,14 +46,10 @@ export function traceCommand(): Command {
 }
 
 async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
-  const env = process.env;
-  const config = loadConfig(['mysql', 'redis', 'keeper'], env);
-  const broker = env.NAMESRV_ADDR ? createTraceBroker(env.NAMESRV_ADDR, cluster) : null;
-  const query = {
-    id,
-    ...(sale === undefined ? {} : { saleId: sale }),
-    ...(user === undefined ? {} : { userId: user }),
-  };
+  const config = loadConfig(['mysql', 'redis', 'keeper', 'repair', 'brokerAccess'], process.env);
+  const { namesrv } = config.repair;
+  const broker = namesrv === '' ? null : createTraceBroker(namesrv, credentialsOf(config.brokerAccess), cluster);
+  const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
   const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
     (await operator.trace(broker)).trace(query),
   );

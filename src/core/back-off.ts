@@ -5,7 +5,7 @@ const STEPS = [1, 5, 15, 30, 60] as const;
 const JITTER = 0.2;
 
 /** When to deliver a message again: the wait grows with its attempts, with jitter so that many messages spread out. */
-export function retryDelayMs(attempt: number, firstMs: number = RETRY_FIRST_MS): number {
+export function redeliveryDelayMs(attempt: number, firstMs: number = RETRY_FIRST_MS): number {
   const index = Math.min(Math.max(attempt, 1), STEPS.length) - 1;
   return jittered((STEPS[index] as number) * firstMs);
 }

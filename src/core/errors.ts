@@ -9,24 +9,24 @@ export class OperationalError extends Error {
   readonly dependency: Dependency;
   readonly retryable: boolean;
   /** Private, so that no log prints it with the error. */
-  readonly #said: string | undefined;
+  readonly #serverMessage: string | undefined;
 
-  /** @param options `said`: the error as the dependency gave it, name and message; it may quote what a buyer sent */
+  /** @param options `serverMessage`: the error as the dependency gave it, name and message; it may quote what a buyer sent */
   constructor(
     dependency: Dependency,
     message: string,
-    options: { retryable: boolean; cause?: unknown; said?: string | undefined },
+    options: { retryable: boolean; cause?: unknown; serverMessage?: string | undefined },
   ) {
     super(message, { cause: options.cause });
     this.name = 'OperationalError';
     this.dependency = dependency;
     this.retryable = options.retryable;
-    this.#said = options.said;
+    this.#serverMessage = options.serverMessage;
   }
 
   /** The error as the dependency gave it: for a dead letter, which has the whole message anyway, and never for a log. */
-  get said(): string {
-    return this.#said ?? this.message;
+  get serverMessage(): string {
+    return this.#serverMessage ?? this.message;
   }
 }
 

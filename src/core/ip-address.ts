@@ -1,3 +1,5 @@
+import { isIPv4, isIPv6 } from 'node:net';
+
 /** An IP address as a number of its family. An IPv4-mapped IPv6 address (`::ffff:1.2.3.4`) is the IPv4 address. */
 export type Address = { readonly family: 4; readonly value: number } | { readonly family: 6; readonly value: bigint };
 
@@ -11,8 +13,6 @@ export interface Network {
 /** Bits of an address by family. */
 const ADDRESS_BITS = { 4: 32, 6: 128 } as const;
 
-const IPV4 = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
-const GROUP = /^[0-9a-f]{1,4}$/i;
 const GROUPS = 8;
 /** `::ffff:0:0/96`: IPv4-mapped IPv6 addresses. */
 const MAPPED = 0xffffn;
@@ -45,40 +45,26 @@ export function readNetwork(text: string): Network | null {
 }
 
 function readIpv4(text: string): number | null {
-  const parts = IPV4.exec(text);
-  if (parts === null) return null;
-  let value = 0;
-  for (let i = 1; i <= 4; i++) {
-    const part = parts[i] as string;
-    const byte = Number(part);
-    if (byte > 255 || (part.length > 1 && part.startsWith('0'))) return null; // some read 010 as eight
-    value = value * 256 + byte;
-  }
-  return value;
+  return isIPv4(text) ? text.split('.').reduce((value, byte) => value * 256 + Number(byte), 0) : null;
 }
 
 function readIpv6(text: string): bigint | null {
-  const [left = '', right, ...more] = text.split('::');
-  if (more.length > 0) return null;
-  const head = readGroups(left, right === undefined);
-  const tail = right === undefined ? [] : readGroups(right, true);
-  if (head === null || tail === null) return null;
-  const missing = GROUPS - head.length - tail.length;
-  if (right === undefined ? missing !== 0 : missing < 1) return null;
-  return BigInt(`0x${[...head, ...Array<string>(missing).fill('0000'), ...tail].join('')}`);
+  if (!isIPv6(text)) return null;
+  const [left = '', right] = text.split('::');
+  const head = groupsOf(left);
+  const tail = right === undefined ? [] : groupsOf(right);
+  const zeros = Array<string>(GROUPS - head.length - tail.length).fill('0000');
+  return BigInt(`0x${[...head, ...zeros, ...tail].join('')}`);
 }
 
-/** The groups of one side of `::`, four digits each; only the last one of an address may be written as IPv4. */
-function readGroups(text: string, isEnd: boolean): string[] | null {
+/** The groups of one side of `::`, four digits each; the last one of an address may be written as IPv4. */
+function groupsOf(text: string): string[] {
   if (text === '') return [];
-  const groups = text.split(':');
-  const last = groups.at(-1) as string;
-  if (isEnd && last.includes('.')) {
-    const value = readIpv4(last);
-    if (value === null) return null;
-    groups.splice(-1, 1, (value >>> 16).toString(16), (value & 0xffff).toString(16));
-  }
-  return groups.every((group) => GROUP.test(group)) ? groups.map((group) => group.padStart(4, '0')) : null;
+  return text.split(':').flatMap((group) => {
+    const ipv4 = group.includes('.') ? (readIpv4(group) as number) : null;
+    const groups = ipv4 === null ? [group] : [(ipv4 >>> 16).toString(16), (ipv4 & 0xffff).toString(16)];
+    return groups.map((digits) => digits.padStart(4, '0'));
+  });
 }
 
 /** NaN when it is no number. */

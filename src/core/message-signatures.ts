@@ -3,7 +3,7 @@ import { isId } from './ids.js';
 import type { Delivery, DeliverySource, OpenHalf } from './ports/channels.js';
 import type { DeadLetterRepository } from './ports/dead-letter-repository.js';
 import type { Log } from './ports/log.js';
-import { retryDelayMs } from './back-off.js';
+import { redeliveryDelayMs } from './back-off.js';
 import { OperationalError } from './errors.js';
 import { createHash, type KeyObject } from 'node:crypto';
 
@@ -77,7 +77,7 @@ export interface MessageOrigin {
 }
 
 export interface SignedMessagesPorts {
-  readonly signatures: Pick<MessageSignatures, 'check'>;
+  readonly signatures: MessageSignatures;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: SignatureMetrics;
   readonly log: Log;
@@ -150,7 +150,7 @@ export class SignedMessages {
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
       this.#ports.log.warn({ ...origin, error: error.message }, 'could not park a forged message, it comes again');
-      await delivery.retryAfter(retryDelayMs(delivery.attempt));
+      await delivery.retryAfter(redeliveryDelayMs(delivery.attempt));
     }
     return false;
   }

@@ -16,7 +16,8 @@ const TOKEN =
 
 /**
  * Where JSON.parse must have stopped. Its own message has a position in some versions of Node only, so the text is read
- * again; that costs something only for a text that is refused.
+ * again; that costs something only for a text that is refused. Own code, since the scanner of
+ * jsonc-parser is tolerant: its first error need not stand where JSON.parse stopped.
  */
 function placeOf(text: string): string {
   const open: string[] = [];

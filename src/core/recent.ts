@@ -5,7 +5,7 @@ import type { Clock } from './ports/clock.js';
  * shares it. A failure is not kept.
  * @param keepMs from the answer on; 0 shares a question and keeps nothing
  */
-export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Pick<Clock, 'monotonicMs'>): () => Promise<T> {
+export function recent<T>(ask: () => Promise<T>, keepMs: number, clock: Clock): () => Promise<T> {
   let last: { readonly answer: Promise<T>; untilMs: number } | null = null;
   return () => {
     if (last !== null && clock.monotonicMs() < last.untilMs) return last.answer;

@@ -72,3 +72,6 @@ const NO_KEYS = new PreparedProblem('unavailable', {
 
 export const roleNeededAnswer = (role: Role, requestId: string | null): Answer<'role_needed'> =>
   problem('role_needed', { requestId, detail: `This needs the role ${role}, or one that includes it.` });
+
+export const unpaidPauseAnswer = (retryAfterMs: number, requestId: string | null): Answer<'unpaid_pause'> =>
+  problem('unpaid_pause', { requestId, retryAfterMs: Math.ceil(retryAfterMs) });

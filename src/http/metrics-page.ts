@@ -19,11 +19,7 @@ export class MetricsPage {
   readonly #token: string;
 
   /** @param collect every metric of the process, in the text format of Prometheus */
-  constructor(
-    collect: () => Promise<string>,
-    { token, cacheMs }: MetricsPageOptions,
-    clock: Pick<Clock, 'monotonicMs'>,
-  ) {
+  constructor(collect: () => Promise<string>, { token, cacheMs }: MetricsPageOptions, clock: Clock) {
     this.read = recent(collect, cacheMs, clock);
     this.#token = token;
   }

@@ -3,6 +3,7 @@ import { PROBLEM_TYPE, PROBLEMS, problemOf, type ProblemCode } from './problem.j
 import type { AnswerSpec, Listener, Route } from './route.js';
 import { routesOf } from './routes/index.js';
 import { problemSchema } from './schemas.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** A piece of the document. */
 type Json = Record<string, unknown>;
@@ -138,7 +139,7 @@ function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: S
   return {
     description,
     ...(headers === undefined ? {} : { headers: headersOf(headers, { type: 'string' }) }),
-    ...(content === undefined ? {} : { content }),
+    ...withoutUndefined({ content }),
   };
 }
 

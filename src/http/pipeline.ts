@@ -10,6 +10,7 @@ import {
   refusedAnswer,
   roleNeededAnswer,
   unauthorizedAnswer,
+  unpaidPauseAnswer,
 } from './admission-answers.js';
 import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
 import type { Denial, Principal } from './auth.js';
@@ -19,7 +20,8 @@ import type { Call, RouteServices } from './route.js';
 
 /**
  * The steps of every request, purchases included, once its route is known. Cheap steps come first, those that need the
- * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`.
+ * body or Redis come last; the first step that refuses ends it. Which steps a route takes is its `access`,
+ * and its `endpoint`: without one no layer is asked.
  *
  *   1  proof shown       a token where the route needs one; for a purchase also a purchase token     401, 403
  *                        where the sale asks for one: whether they are there at all
@@ -35,15 +37,16 @@ import type { Call, RouteServices } from './route.js';
  *  10  buyer layers      the same layers as in 4, by user                                      403, 429, 503
  *  11  body              read up to its limit, then checked                                    413, 400
  *  12  signature, body   is it true, and is it new                                             401, 503
- *  13  purchase token    was it redeemed for another purchase                                  403, 503
- *  14  handler           the use case; its answer is counted and sent
+ *  13  unpaid orders     whether the buyer must wait after orders that they did not pay        429 unpaid_pause
+ *  14  purchase token    was it redeemed for another purchase                                  403, 503
+ *  15  handler           the use case; its answer is counted and sent
  *
- * What a stranger lacks is seen first: a header that is not there costs nothing to miss. A forged token is not, since to
- * find it out costs an HMAC or, where keys are public, many times that: the address is counted before (2, 4). For the
- * same reason the seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and behind
- * the sold-out flag, which costs less than either.
+ * What a caller does not show at all is seen first: a header that is not there costs nothing to miss. A forged token is
+ * not, since to find it out costs an HMAC or, where keys are public, many times that: the address is counted before (2, 4).
+ * For the same reason the seal of a purchase token (an HMAC) is checked before the limits of a user, which ask Redis, and
+ * behind the sold-out flag, which costs less than either.
  *
- * Steps 3, 4, 7, 9, 10, 12 and 13, and the purchase token in 1, are skipped while no rules of admission are on. A refusal
+ * Steps 3, 4, 7, 9, 10, 12 and 14, and the purchase token in 1, are skipped while no rules of admission are on. A refusal
  * up to step 10 leaves the body unread. Nothing here awaits, or allocates a closure, before step 11, unless a layer must
  * ask another server, or a token names a key that its issuer must be asked for.
  */
@@ -59,7 +62,7 @@ export class Pipeline {
   /** Never throws. */
   run(call: Call): void {
     try {
-      const refused = this.#refuseStranger(call);
+      const refused = this.#refuseUnproven(call);
       if (refused !== null) return this.#refuse(call, refused);
       if (call.route.endpoint === null || !this.#services.admission.isOn) this.#identify(call);
       else this.#admitAnonymous(call, call.route.endpoint);
@@ -69,14 +72,13 @@ export class Pipeline {
   }
 
   /** Steps 1 and 2. */
-  #refuseStranger(call: Call): Answer | null {
+  #refuseUnproven(call: Call): Answer | null {
     const { admission, tokens, addressLimit, addressOf } = this.#services;
     const { route, req, requestId } = call;
     if (route.asks.token && req.headers.authorization === undefined) return unauthorizedAnswer('missing', requestId);
     if (route.endpoint === null) return null;
-    if (route.access === 'purchase' && admission.isOn) {
-      const { saleId } = call.params as { readonly saleId: string };
-      if (tokens.begin(saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
+    if (route.asks.proofs && admission.isOn) {
+      if (tokens.begin(call.saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
     }
     if (!addressLimit.isOn || !addressLimit.refuses(addressOf(req), route.endpoint)) return null;
     return refusedAnswer(TOO_MANY_REQUESTS, requestId);
@@ -87,7 +89,7 @@ export class Pipeline {
     const { admission, signatures, addressOf } = this.#services;
     const { req } = call;
     if (call.route.asks.signed) {
-      const head = signatures.begin((call.params as { readonly saleId: string }).saleId, req.headers);
+      const head = signatures.begin(call.saleId, req.headers);
       if (head === 'bad_signature') return this.#refuse(call, NOT_SIGNED.answer(call.requestId));
       call.signature = head;
     }
@@ -131,16 +133,14 @@ export class Pipeline {
     const { route, req, requestId, admitted } = call;
     const malformed = route.checkHead(call);
     if (malformed !== null) return this.#refuse(call, malformed);
-    if (route.access === 'purchase' && admitted !== null) {
-      const { saleId } = call.params as { readonly saleId: string };
-      const refused = passes.check(saleId, call.userId, req.headers['seckill-queue-pass']) !== null;
+    if (route.asks.proofs && admitted !== null) {
+      const refused = passes.check(call.saleId, call.userId, req.headers['seckill-queue-pass']) !== null;
       if (refused) return this.#refuse(call, NO_PASS.answer(requestId));
     }
     const early = route.early === null ? null : route.early(call, this.#services);
     if (early !== null) return this.#refuse(call, early);
-    if (route.access === 'purchase' && admitted !== null) {
-      const { saleId } = call.params as { readonly saleId: string };
-      const endsAtMs = tokens.open(saleId, call.userId, req.headers[PURCHASE_TOKEN]);
+    if (route.asks.proofs && admitted !== null) {
+      const endsAtMs = tokens.open(call.saleId, call.userId, req.headers[PURCHASE_TOKEN]);
       if (endsAtMs === 'forbidden') return this.#refuse(call, NO_TOKEN.answer(requestId));
       call.tokenEndsAtMs = endsAtMs;
     }
@@ -165,7 +165,7 @@ export class Pipeline {
     );
   }
 
-  /** Steps 11 to 14. Never rejects. */
+  /** Steps 11 to 15. Never rejects. */
   async #finish(call: Call, text: string): Promise<void> {
     const { route, signature } = call;
     try {
@@ -185,6 +185,11 @@ export class Pipeline {
           return this.#refuse(call, (refused === 'unavailable' ? CANNOT_CHECK : NOT_SIGNED).answer(call.requestId));
         }
       }
+      if (route.asks.proofs) {
+        const paused = this.#pauseOf(call);
+        const pauseMs = paused instanceof Promise ? await paused : paused;
+        if (pauseMs !== null) return this.#refuse(call, unpaidPauseAnswer(pauseMs, call.requestId));
+      }
       if (call.tokenEndsAtMs !== null && call.admitted !== null) {
         const refused = await this.#redeem(call, call.tokenEndsAtMs, call.admitted.address);
         if (refused !== null) return this.#refuse(call, refused);
@@ -197,8 +202,11 @@ export class Pipeline {
     }
   }
 
-  async #redeem({ params, userId, requestId }: Call, endsAtMs: number, address: string): Promise<Answer | null> {
-    const { saleId } = params as { readonly saleId: string };
+  #pauseOf({ saleId, userId, requestId }: Call): null | Promise<number | null> {
+    return this.#services.unpaidPause.check({ saleId, userId, requestId: requestId as string });
+  }
+
+  async #redeem({ saleId, userId, requestId }: Call, endsAtMs: number, address: string): Promise<Answer | null> {
     const purchase = { saleId, userId, requestId: requestId as string, address };
     const refused = await this.#services.tokens.redeem(purchase, endsAtMs);
     if (refused === null) return null;

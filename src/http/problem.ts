@@ -95,6 +95,12 @@ export const PROBLEMS = {
     'Cancel limit reached',
     'You have cancelled as many orders of this sale as one buyer may. This one ends by itself unless it is paid.',
   ),
+  unpaid_pause: row(
+    429,
+    'Pause after unpaid orders',
+    'You left an order of this sale unpaid until it expired. Each such order doubles the pause before the next purchase.',
+    1000,
+  ),
   token_limit_reached: row(
     409,
     'Token limit reached',

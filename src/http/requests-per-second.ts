@@ -3,12 +3,12 @@ import type { Clock } from '../core/ports/clock.js';
 /** Counts the requests of each address in this process, second by second; what it remembers ends with the second. */
 export class RequestsPerSecond {
   readonly #max: number;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #counts = new Map<string, number>();
   #second = 0;
 
   /** @param max requests of one address in a second */
-  constructor(max: number, clock: Pick<Clock, 'nowMs'>) {
+  constructor(max: number, clock: Clock) {
     this.#max = max;
     this.#clock = clock;
   }

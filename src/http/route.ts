@@ -29,23 +29,25 @@ const OPERATORS = ['operators'] as const;
 
 /**
  * What a route requires of its callers, where it is served, and the problems it may answer because of that. The pipeline
- * reads this table.
+ * reads this table; whether a route passes the layers of admission is its `endpoint`.
  */
 const ACCESS = {
   /** The payment provider, and load balancers. */
-  none: { listeners: BUYERS, signed: false, token: false, role: null, codes: [] },
+  none: { listeners: BUYERS, signed: false, proofs: false, token: false, role: null, codes: [] },
   /** Is the process alive? */
   liveness: {
     listeners: ['buyers', 'operators'],
     signed: false,
+    proofs: false,
     token: false,
     role: null,
     codes: ['rate_limited'],
   },
-  monitoring: { listeners: OPERATORS, signed: false, token: false, role: null, codes: ['rate_limited'] },
+  monitoring: { listeners: OPERATORS, signed: false, proofs: false, token: false, role: null, codes: ['rate_limited'] },
   anyone: {
     listeners: BUYERS,
     signed: false,
+    proofs: false,
     token: false,
     role: null,
     codes: ['denied', 'rate_limited', 'degraded'],
@@ -53,6 +55,7 @@ const ACCESS = {
   buyer: {
     listeners: BUYERS,
     signed: false,
+    proofs: false,
     token: true,
     role: null,
     codes: ['unauthorized', 'denied', 'rate_limited', 'degraded'],
@@ -61,6 +64,7 @@ const ACCESS = {
   sale_buyer: {
     listeners: BUYERS,
     signed: true,
+    proofs: false,
     token: true,
     role: null,
     codes: ['bad_signature', 'unauthorized', 'denied', 'rate_limited', 'degraded', 'payload_too_large'],
@@ -69,6 +73,7 @@ const ACCESS = {
   purchase: {
     listeners: BUYERS,
     signed: true,
+    proofs: true,
     token: true,
     role: null,
     codes: [
@@ -79,12 +84,14 @@ const ACCESS = {
       'degraded',
       'queue_pass_needed',
       'purchase_token_needed',
+      'unpaid_pause',
     ],
   },
   /** A caller with this role in their token, or one that includes it. Of admission only the list of denied users refuses them. */
   viewer: {
     listeners: OPERATORS,
     signed: false,
+    proofs: false,
     token: true,
     role: 'viewer',
     codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
@@ -92,6 +99,7 @@ const ACCESS = {
   operator: {
     listeners: OPERATORS,
     signed: false,
+    proofs: false,
     token: true,
     role: 'operator',
     codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
@@ -99,6 +107,7 @@ const ACCESS = {
   admin: {
     listeners: OPERATORS,
     signed: false,
+    proofs: false,
     token: true,
     role: 'admin',
     codes: ['unauthorized', 'role_needed', 'denied', 'rate_limited'],
@@ -107,7 +116,10 @@ const ACCESS = {
 
 interface AccessRow {
   readonly listeners: readonly Listener[];
+  /** Signed, where the sale requires it. */
   readonly signed: boolean;
+  /** With a queue pass and a purchase token, where the sale requires them, by a buyer without too many unpaid orders. */
+  readonly proofs: boolean;
   readonly token: boolean;
   /** What operators need; null: nothing. */
   readonly role: Role | null;
@@ -251,6 +263,11 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
     this.params = params;
     this.query = query;
     this.body = body;
+  }
+
+  /** The sale in the address of a route about one. */
+  get saleId(): string {
+    return (this.params as { readonly saleId: string }).saleId;
   }
 }
 

@@ -63,12 +63,6 @@ export function queryWhole(min: number, max: number) {
     .meta({ override: { type: 'integer', minimum: min, maximum: max } });
 }
 
-/** What a filter or a page has of a query: only what was given. */
-export const given = <T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-
 export const fieldErrorList = z.array(z.object({ field: text, message: text }));
 
 export const problemSchema = z

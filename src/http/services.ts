@@ -10,6 +10,7 @@ import type { AddressLimit } from '../admission/limits/address-limit.js';
 import type { LimitedAddress } from '../admission/limits/limited-addresses.js';
 import type { QueuePasses, WaitingRooms } from '../admission/queue/waiting-rooms.js';
 import type { RuleAdmin } from '../admission/rules/rule-admin.js';
+import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
@@ -59,14 +60,15 @@ export interface HttpServices {
   readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
   readonly tokens: Pick<PurchaseTokens, 'begin' | 'open' | 'redeem' | 'issue'>;
+  readonly unpaidPause: Pick<UnpaidPause, 'check'>;
   readonly rooms: Pick<WaitingRooms, 'join' | 'read' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Clock;
   /** Decides how much of an answer a request gets; asked for reads and for changes of orders. */
   readonly degrade: Pick<Degrade, 'isOn' | 'rulingOf'>;
   /** Give the answer that `degrade` decided on. @throws OperationalError of the source */
   readonly reads: Readonly<Record<ReadEndpoint, Pick<DegradedReads, 'serve'>>>;
-  readonly gate: Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'>;
+  readonly gate: Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'>;
   /** @throws OperationalError */
   readonly getPurchase: { get(query: PurchaseQuery): Promise<PurchaseStatus> };
   /** @throws OperationalError */

@@ -1,5 +1,6 @@
 import { createSigner } from 'fast-jwt';
 import { flawOfSecret } from '../core/hmac.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 export interface TokenClaims {
   readonly userId: string;
@@ -30,11 +31,8 @@ export function createTokenSigner(
   { keyId, issuer, audience }: TokenIssue = {},
 ): (claims: TokenClaims) => string {
   assertStrongSecret(secret);
-  const sign = createSigner({ key: secret, algorithm: 'HS256', ...(keyId === undefined ? {} : { kid: keyId }) });
-  const common = {
-    ...(issuer === undefined ? {} : { iss: issuer }),
-    ...(audience === undefined ? {} : { aud: audience }),
-  };
+  const sign = createSigner({ key: secret, algorithm: 'HS256', ...withoutUndefined({ kid: keyId }) });
+  const common = withoutUndefined({ iss: issuer, aud: audience });
   return ({ userId, roles, ttlMs, tokenId }) => {
     const nowSeconds = Math.floor(Date.now() / 1000);
     const exp = nowSeconds + Math.ceil(ttlMs / 1000);
@@ -44,7 +42,7 @@ export function createTokenSigner(
       iat: nowSeconds,
       exp,
       ...common,
-      ...(tokenId === undefined ? {} : { jti: tokenId }),
+      ...withoutUndefined({ jti: tokenId }),
     });
   };
 }

@@ -1,6 +1,7 @@
 import type { AuditEntry, AuditFilter, AuditLog, AuditPage, StoredAuditEntry } from '../core/ports/audit-log.js';
-import { bigint, execute, given, knex, readJson, select } from './knex.js';
+import { bigint, execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const ACTOR_MAX = 128;
 
@@ -30,7 +31,7 @@ async function list(pool: MysqlPool, filter: AuditFilter, { beforeId, max }: Aud
   const { subject, actor, action, sinceMs } = filter;
   let entries = knex('audit_log')
     .select('id', 'actor', 'action', 'subject', 'before_json', 'after_json', 'created_at')
-    .where(given({ subject, actor, action }));
+    .where(withoutUndefined({ subject, actor, action }));
   if (sinceMs !== undefined) {
     const first = await firstSince(pool, sinceMs - OUT_OF_ORDER_MS);
     if (first === null) return [];

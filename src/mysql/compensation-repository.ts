@@ -10,9 +10,10 @@ import {
   type Retried,
 } from '../core/ports/compensation-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, given, inMs, knex, msAgo, now, select } from './knex.js';
+import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import type { CompensationJobRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const TEXT_MAX = 1000;
 const cut = (text: string): string => text.slice(0, TEXT_MAX);
@@ -32,7 +33,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       return outcomes;
     },
     async list({ state, kind, saleId }, { afterId, max }): Promise<CompensationJob[]> {
-      let page = jobs().where(given({ state, kind, sale_id: saleId }));
+      let page = jobs().where(withoutUndefined({ state, kind, sale_id: saleId }));
       if (afterId !== undefined) page = page.where('id', '>', afterId);
       return (await select(pool, page.orderBy('id').limit(max))).map(jobOf);
     },
@@ -141,7 +142,7 @@ async function claimDue(tx: Transaction, { max, leaseMs, saleId }: Claim): Promi
   const rows = await select(
     tx,
     jobs()
-      .where(given({ state: 'pending' as const, sale_id: saleId }))
+      .where(withoutUndefined({ state: 'pending' as const, sale_id: saleId }))
       .where('available_at', '<=', now())
       .orderBy(['available_at', 'id'])
       .limit(max)

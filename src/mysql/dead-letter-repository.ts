@@ -11,9 +11,10 @@ import type {
 } from '../core/ports/dead-letter-repository.js';
 import { insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
-import { execute, given, knex, now, select } from './knex.js';
+import { execute, knex, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import type { DeadLetterRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const NAME_MAX = 128;
 const DETAIL_MAX = 1000;
@@ -138,7 +139,7 @@ const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE b
 function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
   const { group, saleId, batchId, reason, state, sinceMs, untilMs, replayBegun, key } = filter;
   return (where) => {
-    void where.where(given({ consumer_group: group, sale_id: saleId, batch_id: batchId, reason, state }));
+    void where.where(withoutUndefined({ consumer_group: group, sale_id: saleId, batch_id: batchId, reason, state }));
     if (sinceMs !== undefined) void where.where('created_at', '>=', new Date(sinceMs));
     if (untilMs !== undefined) void where.where('created_at', '<', new Date(untilMs));
     if (replayBegun === true) void where.whereNotNull('replay_started_at');

@@ -123,8 +123,8 @@ export class MysqlError extends OperationalError {
   /** False when the connection must be closed: its state is unknown, or it is gone. */
   readonly connectionUsable: boolean;
 
-  constructor(kind: MysqlErrorKind, message: string, key: string | null, cause: unknown, said?: string) {
-    super('mysql', message, { retryable: KINDS[kind].retryable, cause, said });
+  constructor(kind: MysqlErrorKind, message: string, key: string | null, cause: unknown, serverMessage?: string) {
+    super('mysql', message, { retryable: KINDS[kind].retryable, cause, serverMessage });
     this.name = 'MysqlError';
     this.kind = kind;
     this.key = key;
@@ -151,8 +151,8 @@ export function toMysqlError(cause: unknown): MysqlError {
     text = nameOf(errno, code);
     if (known !== undefined) text += `: ${withoutValues(String(raw.sqlMessage))}`;
   }
-  const said = raw.sqlMessage === undefined ? undefined : `${nameOf(errno, code)}: ${String(raw.sqlMessage)}`;
-  return new MysqlError(kind, `mysql: ${kind}: ${text}`, key, cause, said);
+  const serverMessage = raw.sqlMessage === undefined ? undefined : `${nameOf(errno, code)}: ${String(raw.sqlMessage)}`;
+  return new MysqlError(kind, `mysql: ${kind}: ${text}`, key, cause, serverMessage);
 }
 
 /** The driver names numbers after MySQL's list. From 4000 on MariaDB has a list of its own, so the number says more. */

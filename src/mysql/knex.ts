@@ -37,11 +37,6 @@ export const ageOf = (column: string): Knex.Raw =>
 /** An id compared by value: a BIGINT beside a text would compare as floating point, and ids go beyond 2^53. */
 export const bigint = (id: string): Knex.Raw => knex.raw('CAST(? AS UNSIGNED)', [id]);
 
-/** The conditions that are there; the builder refuses undefined ones. */
-export function given<T extends object>(conditions: T): T {
-  return Object.fromEntries(Object.entries(conditions).filter(([, value]) => value !== undefined)) as T;
-}
-
 /** JSON that we wrote; a row that was written by hand is returned as its text. */
 export function readJson(text: string | null): unknown {
   if (text === null) return null;

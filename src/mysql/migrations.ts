@@ -209,6 +209,13 @@ const RECONCILE_LEASES = `CREATE TABLE IF NOT EXISTS reconcile_leases (
   leased_until DATETIME(3) NOT NULL
 ) ${TABLE}`;
 
+/** Which process does a job that one does for all. */
+const JOB_LEASES = `CREATE TABLE IF NOT EXISTS job_leases (
+  job ${NAME} NOT NULL PRIMARY KEY,
+  owner ${NAME} NOT NULL,
+  leased_until DATETIME(3) NOT NULL
+) ${TABLE}`;
+
 /** How a refund is tried. */
 const ATTEMPT_COLUMNS = `ALTER TABLE refunds
   ADD COLUMN attempts INT UNSIGNED NOT NULL DEFAULT 0,
@@ -499,4 +506,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0018-long-user-ids', up: longUserIds },
   { name: '0019-revocations', up: (knex) => create(knex, REVOCATIONS) },
   { name: '0020-archive-after', up: archiveAfter },
+  { name: '0021-job-leases', up: (knex) => create(knex, JOB_LEASES) },
 ];

@@ -92,13 +92,11 @@ async function move(
   if (ids.length === max && last !== undefined) {
     return { ...step, next: { afterFirst: start.afterFirst, readTo: last } }; // the same ranges may hold more
   }
-  const lastRange = taken.ranges.at(-1);
-  if (lastRange !== undefined && (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length === 0) {
-    const done = knex('order_ranges').where({ sale_id: saleId });
-    const ofThese = done
-      .where('first_id', '>', bigint(start.afterFirst))
-      .where('first_id', '<=', bigint(lastRange.first_id));
-    await execute(tx, ofThese.delete());
+  const isLeft = (await idsIn(tx, saleId, windowsOf(taken, START.readTo), 1)).length > 0;
+  if (taken.ranges.length > 0 && !isLeft) {
+    // by name: a worker may have committed one between them since they were read, and its orders with it
+    const names = taken.ranges.map((range) => bigint(range.first_id));
+    await execute(tx, knex('order_ranges').where({ sale_id: saleId }).whereIn('first_id', names).delete());
   }
   return { ...step, next: behind(taken, start) };
 }

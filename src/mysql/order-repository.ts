@@ -1,7 +1,7 @@
 import type { Order, OrderState, ShownOrder } from '../core/order.js';
 import type { OrderNotification } from '../core/order-notifications.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
-import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
+import type { ExpiredOrders, OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { OrderStates } from '../core/ports/order-transitions.js';
 import type { OrderNotificationRows } from '../core/ports/purchase-notifications.js';
 import { findInBoth, fromOrders, type OrderTable } from './both-tables.js';
@@ -40,6 +40,7 @@ export function createOrderRepository(pool: MysqlPool): OrderRepository {
       );
       return Number(rows[0]?.count ?? 0);
     },
+    expiredOf: (saleId, userIds) => expiredOf(pool, saleId, userIds),
   };
 }
 
@@ -118,6 +119,23 @@ async function liveBuyers(pool: MysqlPool, saleId: string, userIds: readonly str
     [saleId, userIds],
   );
   return new Set(rows.map((row) => row.user_id));
+}
+
+/** Of `orders` alone: a sale in the archive sells nothing. */
+async function expiredOf(
+  pool: MysqlPool,
+  saleId: string,
+  userIds: readonly string[],
+): Promise<Map<string, ExpiredOrders>> {
+  if (userIds.length === 0) return new Map();
+  const rows = await pool.query<{ user_id: string; count: string; last_ago_us: string }>(
+    `SELECT user_id, COUNT(*) AS count, TIMESTAMPDIFF(MICROSECOND, MAX(expires_at), UTC_TIMESTAMP(3)) AS last_ago_us
+       FROM orders WHERE sale_id = ? AND user_id IN (?) AND state = 'expired' GROUP BY user_id`,
+    [saleId, userIds],
+  );
+  return new Map(
+    rows.map((row) => [row.user_id, { count: Number(row.count), lastAgoMs: Number(row.last_ago_us) / 1000 }]),
+  );
 }
 
 /** The states of orders, in MySQL: by primary key. What waits to be paid is never in the archive. */

@@ -2,11 +2,12 @@ import { isId, isOrderId, isSaleId } from '../core/ids.js';
 import { lowestOrderIdAt } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
 import { byOrderId, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
-import { bigint, given, select } from './knex.js';
+import { bigint, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
 import { shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, type OrderRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
@@ -28,7 +29,7 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
 const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
   fromOrders(table)
     .select(...ORDER_COLUMNS)
-    .where(given({ user_id: userId, sale_id: saleId, state }));
+    .where(withoutUndefined({ user_id: userId, sale_id: saleId, state }));
 
 /** Newest sale first, as the statement has it. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
@@ -81,7 +82,7 @@ async function pageOfSale(
     afterFirst: afterFirst ?? before(lowestOrderIdAt(fromMs - RANGE_MS)),
     readTo: readTo ?? before(lowestOrderIdAt(fromMs)),
   };
-  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: given({ state }), limit: max };
+  const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: withoutUndefined({ state }), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
   const end = toMs === undefined ? null : BigInt(lowestOrderIdAt(toMs));
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);

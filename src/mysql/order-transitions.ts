@@ -10,10 +10,11 @@ import type {
   PayOutcome,
 } from '../core/ports/order-transitions.js';
 import { fromOrders, type OrderTable } from './both-tables.js';
-import { MysqlError, type MysqlErrorKind } from './errors.js';
+import { MysqlError } from './errors.js';
 import { execute, knex, now, select } from './knex.js';
 import { idIn, LOCKED_COLUMNS, LOCKED_METADATA, moveOrders, SaleOutOfStep, type LockedOrder } from './move-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
+import { retryConflicts } from './retry-conflicts.js';
 
 /** Orders of one transaction: some tens of ms, so that a buyer who pays at the last moment waits no longer. */
 const ORDERS_PER_TRANSACTION = 500;
@@ -24,7 +25,7 @@ type LockDue = (tx: Transaction, exceptSales: readonly string[]) => Promise<Lock
 /** Moves of orders, in MySQL. A transaction that loses its locks is tried again as a whole. */
 export function createOrderTransitions(
   pool: MysqlPool,
-  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Log },
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): OrderTransitions & OverdueOrders {
   const transaction = <T>(work: (tx: Transaction) => Promise<T>): Promise<T> =>
     retryConflicts(clock, () => pool.transaction(work));
@@ -84,28 +85,6 @@ export function createOrderTransitions(
       return { orders: Number(row?.orders ?? 0), oldestMs: Math.floor(Number(row?.oldest_us ?? 0) / 1000) };
     },
   };
-}
-
-/** How often a transaction is tried. The victim of a deadlock knows at once; a lock wait has cost `lockWaitSeconds`. */
-const TRIES_MAX: Partial<Record<MysqlErrorKind, number>> = { deadlock: 8, lock_wait: 2 };
-/** The n-th pause is up to n times as long, at random, so that two rivals do not meet again. */
-const PAUSE_MS = 20;
-
-/**
- * Runs a transaction again that lost its locks to another one. Nothing of a lost try is left.
- * @param run the whole of it, from START to COMMIT
- * @throws what the last try threw
- */
-async function retryConflicts<T>(clock: Pick<Clock, 'sleep'>, run: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await run();
-    } catch (error) {
-      const triesMax = error instanceof MysqlError ? (TRIES_MAX[error.kind] ?? 1) : 1;
-      if (attempt >= triesMax) throw error;
-      await clock.sleep(Math.ceil(Math.random() * PAUSE_MS * attempt));
-    }
-  }
 }
 
 /**

@@ -9,6 +9,7 @@ import type {
 } from '../core/ports/payment-attempts.js';
 import { ageOf, execute, inMs, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
 /** Open attempts of one order that a request looks after. */
@@ -25,7 +26,7 @@ export function createPaymentAttempts(pool: MysqlPool): PaymentAttempts {
   return {
     open: (orderId, key, amountCents, askAfterMs) => open(pool, { orderId, key }, amountCents, askAfterMs),
     async close({ orderId, key, version }, end: AttemptEnd): Promise<void> {
-      const same = { order_id: orderId, key, ...(version === undefined ? {} : { version }) };
+      const same = { order_id: orderId, key, ...withoutUndefined({ version }) };
       await execute(pool, knex('payment_attempts').where(same).update({ state: end, last_error: null }));
     },
     async openOf(orderId): Promise<OpenAttempt[]> {

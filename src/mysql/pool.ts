@@ -212,8 +212,11 @@ class Connections implements MysqlPool {
   }
 }
 
-/** A refusal counts for so long: programs go on trying, so while it lasts there is always a newer one. */
-const REFUSAL_COUNTS_MS = 10_000;
+/**
+ * A refusal counts for so long: longer than a worker pauses between two tries (15 s and a fifth), with the statement that
+ * is refused then, so while it lasts there is always a newer one. That a smaller write succeeds meanwhile proves nothing.
+ */
+const REFUSAL_COUNTS_MS = 30_000;
 const REFUSALS: Partial<Record<MysqlErrorKind, string>> = {
   disk_full: 'MySQL refuses writes for want of space: is its disk full?',
   read_only: 'MySQL is read-only.',

@@ -1,19 +1,25 @@
+import type { Clock } from '../core/ports/clock.js';
 import type { SaleFinding } from '../core/sale-finding.js';
 import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
-import { execute, given, inMs, knex, msAgo, now, select } from './knex.js';
+import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
+import { retryConflicts } from './retry-conflicts.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Findings of a run that are kept; what is beyond them would tell a person nothing new. */
 const FINDINGS_KEPT = 1000;
 const NAME_MAX = 128;
 
-/** The record of runs, in MySQL. Its clock ends a lease. */
-export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
+/**
+ * The record of runs, in MySQL. Its clock ends a lease. Who makes or removes one locks the gap beside it too, so rivals may
+ * deadlock, and the one that loses tries again.
+ */
+export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRuns {
   return {
-    lease: (saleId, owner, leaseMs) => lease(pool, saleId, owner.slice(0, NAME_MAX), leaseMs),
+    lease: (saleId, owner, leaseMs) => lease(pool, clock, saleId, { owner: owner.slice(0, NAME_MAX), leaseMs }),
     async free(saleId, owner): Promise<void> {
       const own = knex('reconcile_leases').where({ sale_id: saleId, owner: owner.slice(0, NAME_MAX) });
-      await execute(pool, own.delete());
+      await retryConflicts(clock, () => execute(pool, own.delete()));
     },
     async begin({ saleId, applied, actor }): Promise<string> {
       const row = { sale_id: saleId, applied: applied ? 1 : 0, actor: actor.slice(0, NAME_MAX) };
@@ -36,7 +42,7 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
     },
     async list({ saleId }, max): Promise<ReconcileRun[]> {
       const newest = knex('reconcile_runs')
-        .where(given({ sale_id: saleId }))
+        .where(withoutUndefined({ sale_id: saleId }))
         .orderBy('id', 'desc')
         .limit(max);
       const rows = await select(pool, newest.select('*'));
@@ -56,11 +62,18 @@ export function createReconcileRuns(pool: MysqlPool): ReconcileRuns {
 }
 
 /** The row is made first, free, so that there is one to lock. Its owner may remove it before it is locked: then again. */
-async function lease(pool: MysqlPool, saleId: string, owner: string, leaseMs: number): Promise<SaleLease> {
+async function lease(
+  pool: MysqlPool,
+  clock: Clock,
+  saleId: string,
+  { owner, leaseMs }: { readonly owner: string; readonly leaseMs: number },
+): Promise<SaleLease> {
   const free = { sale_id: saleId, owner: '', leased_until: knex.raw("'2000-01-01'") };
   for (;;) {
-    await execute(pool, knex('reconcile_leases').insert(free).onConflict().merge(['sale_id']));
-    const answer = await takeLease(pool, saleId, owner, leaseMs);
+    const answer = await retryConflicts(clock, async () => {
+      await execute(pool, knex('reconcile_leases').insert(free).onConflict().merge(['sale_id']));
+      return takeLease(pool, saleId, owner, leaseMs);
+    });
     if (answer !== null) return answer;
   }
 }

@@ -9,9 +9,10 @@ import type {
   TakeOnOutcome,
 } from '../core/ports/refund-repository.js';
 import { insertAudit } from './audit-log.js';
-import { execute, given, inMs, knex, now, select } from './knex.js';
+import { execute, inMs, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
 import type { RefundRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const ERROR_MAX = 1000;
 /** Stays when a keeper dies while it asks: then a person should ask the provider before they pay. */
@@ -98,7 +99,7 @@ async function list(
 ): Promise<StoredRefund[]> {
   let page = knex('refunds')
     .select(...STORED_COLUMNS)
-    .where(given({ state }));
+    .where(withoutUndefined({ state }));
   if (afterPaymentId !== undefined) {
     const [after] = await select(pool, knex('refunds').select('created_at').where({ payment_id: afterPaymentId }));
     if (after === undefined) return [];

@@ -5,6 +5,7 @@ import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { calendarOf, lockCalendar, lockSale } from './sale-repository.js';
 import type { SaleEditRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 const EDIT_COLUMNS = ['id', 'sale_id', 'units', 'epoch'] as const;
 const editOf = ({ id, sale_id, units, epoch }: Pick<SaleEditRow, (typeof EDIT_COLUMNS)[number]>): SaleEdit => ({
@@ -41,18 +42,21 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
       }),
 
     finish: (edit) =>
-      ended(pool, edit, 'done', async (tx, sale, actor) => {
-        if (edit.units >= 0) return;
+      ended(pool, edit, async (tx, sale, actor) => {
+        if (edit.units >= 0) return 'done';
         const { saleId, units } = edit;
         const lower = knex('sales').where({ id: saleId }).whereRaw('sold <= stock + ?', [units]);
         const { affectedRows } = await execute(tx, lower.update({ stock: knex.raw('stock + ?', [units]) }));
-        const after = { stock: sale.stock + units };
-        if (affectedRows === 1) await audit(tx, saleId, actor, { stock: sale.stock }, after);
+        if (affectedRows === 1) {
+          await audit(tx, saleId, actor, { stock: sale.stock }, { stock: sale.stock + units });
+          return 'done';
+        }
         // the guard has sold what Redis had left: the units go back
-        else await execute(tx, knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor }));
+        await execute(tx, knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor }));
+        return 'refused';
       }),
 
-    refuse: (edit) => ended(pool, edit, 'refused', () => Promise.resolve()),
+    refuse: (edit) => ended(pool, edit, () => Promise.resolve('refused')),
 
     takeUp: (edit) =>
       pool.transaction(async (tx) => {
@@ -96,9 +100,7 @@ async function makeChange(
   const redisChanges = units !== 0 || (closesAtMs !== undefined && closesAtMs !== sale.closesAtMs);
   const next: Sale = {
     ...sale,
-    ...(title === undefined ? {} : { title }),
-    ...(priceCents === undefined ? {} : { priceCents }),
-    ...(closesAtMs === undefined ? {} : { closesAtMs }),
+    ...withoutUndefined({ title, priceCents, closesAtMs }),
     ...(stock === undefined || takesLater ? {} : { stock }),
     epoch: sale.epoch + (isDraft && redisChanges ? 1 : 0),
   };
@@ -127,12 +129,11 @@ function differences(before: Sale, after: Sale): [Partial<Sale>, Partial<Sale>] 
   return [only(before), only(after)];
 }
 
-/** Ends an edit that is begun and still of its epoch, together with `work`. */
+/** Ends an edit that is begun and still of its epoch, in the state that `work` answers. */
 function ended(
   pool: MysqlPool,
   { editId, saleId, units, epoch }: SaleEdit,
-  to: EditState,
-  work: (tx: Transaction, sale: Sale, actor: string) => Promise<void>,
+  work: (tx: Transaction, sale: Sale, actor: string) => Promise<Exclude<EditState, 'begun'>>,
 ): Promise<EditState | 'moved'> {
   return pool.transaction(async (tx) => {
     const sale = await lockSale(tx, saleId);
@@ -140,9 +141,9 @@ function ended(
     if (sale === null || row === undefined) return 'refused';
     if (row.state !== 'begun') return row.state;
     if (row.epoch !== epoch || (units < 0 && sale.epoch !== epoch)) return 'moved';
-    await execute(tx, knex('sale_edits').where({ id: editId }).update({ state: to }));
-    await work(tx, sale, row.actor);
-    return to;
+    const state = await work(tx, sale, row.actor);
+    await execute(tx, knex('sale_edits').where({ id: editId }).update({ state }));
+    return state;
   });
 }
 

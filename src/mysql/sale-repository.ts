@@ -16,9 +16,10 @@ import {
   type SaleRepository,
 } from '../core/ports/sale-repository.js';
 import { insertAudit } from './audit-log.js';
-import { bigint, execute, given, knex, now, select } from './knex.js';
+import { bigint, execute, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
 import { SALE_COLUMNS, saleOf } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** The sales, in MySQL. */
 export function createSaleRepository(pool: MysqlPool): SaleRepository {
@@ -113,7 +114,7 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   let sales = knex('sales')
     .select(...SALE_COLUMNS)
     .whereIn('state', states)
-    .where(given({ sku }));
+    .where(withoutUndefined({ sku }));
   if (opensFromMs !== undefined) sales = sales.where('opens_at', '>=', new Date(opensFromMs));
   if (opensToMs !== undefined) sales = sales.where('opens_at', '<', new Date(opensToMs));
   if (beforeId !== undefined) sales = sales.where('id', '<', bigint(beforeId));

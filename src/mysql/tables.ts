@@ -22,6 +22,7 @@ declare module 'knex/types/tables.js' {
     coupons_archive: CouponRow;
     dead_letters: DeadLetterRow;
     entry_rules: EntryRulesRow;
+    job_leases: JobLeaseRow;
     order_metadata: OrderMetadataRow;
     order_metadata_archive: OrderMetadataRow;
     order_ranges: OrderRangeRow;
@@ -280,6 +281,12 @@ interface ReconcileRunRow {
   readonly outcome: RunOutcome | null;
   readonly figures_json: string | null;
   readonly findings_json: string | null;
+}
+
+interface JobLeaseRow {
+  readonly job: string;
+  readonly owner: string;
+  readonly leased_until: Date;
 }
 
 interface ReconcileLeaseRow {

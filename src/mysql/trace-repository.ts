@@ -3,11 +3,12 @@ import type { RequestRef } from '../core/purchase.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
 import { fromOrders, type OrderTable } from './both-tables.js';
-import { bigint, given, knex, select } from './knex.js';
+import { bigint, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 import { metadataOf } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
@@ -52,7 +53,7 @@ async function findRequests(
     const narrowed = () =>
       fromOrders(table)
         .select(...REQUEST_COLUMNS)
-        .where(given({ sale_id: saleId, user_id: userId }))
+        .where(withoutUndefined({ sale_id: saleId, user_id: userId }))
         .orderBy('id')
         .limit(max);
     if (isOrderId(id)) found.push(...(await select(pool, narrowed().where('id', bigint(id))))); // MySQL would read 12x as 12
@@ -75,7 +76,7 @@ async function walkSale(
   let found: ListedRow[] = [];
   let from: OrderCursor | null = null;
   do {
-    const reading = { columns: [...REQUEST_COLUMNS, 'id'] as const, maxOrders, ...given({ where }) };
+    const reading = { columns: [...REQUEST_COLUMNS, 'id'] as const, maxOrders, ...withoutUndefined({ where }) };
     const page: PageOf<ListedRow> = await nextOrders<ListedRow>(pool, saleId, from, reading);
     found = [...found, ...page.rows].slice(-max);
     from = page.next;
@@ -92,7 +93,7 @@ async function walkForRequest(
   windowRows: number,
 ): Promise<RequestRef[]> {
   if (saleId !== undefined) {
-    return walkSale(pool, saleId, given({ request_id: requestId, user_id: userId }), max, windowRows);
+    return walkSale(pool, saleId, withoutUndefined({ request_id: requestId, user_id: userId }), max, windowRows);
   }
   // what moves into the archive meanwhile is met twice
   const found = new Map<string, RequestRef>();
@@ -113,7 +114,7 @@ async function walkForRequest(
           .select<RequestRow[]>(...REQUEST_COLUMNS)
           .where('id', '>=', bigint(start))
           .where('id', '<', bigint(before))
-          .where(given({ request_id: requestId, user_id: userId }))
+          .where(withoutUndefined({ request_id: requestId, user_id: userId }))
           .orderBy('id', 'desc')
           .limit(max - found.size),
       );

@@ -6,7 +6,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { AttemptEnd, AttemptName, PaymentAttempts } from '../core/ports/payment-attempts.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
@@ -28,12 +28,12 @@ export async function getOrder(
 
 export interface PayPorts {
   readonly repository: Pick<OrderRepository, 'findOrder'>;
-  readonly moves: Pick<OrderTransitions, 'pay'>;
+  readonly transitions: Pick<OrderTransitions, 'pay'>;
   readonly attempts: Pick<PaymentAttempts, 'open' | 'close' | 'openOf' | 'postpone'>;
   readonly refunds: Pick<RefundRepository, 'refundsOf'>;
   /** Null where none is configured: then payments only come by webhook. */
-  readonly provider: Pick<PaymentProvider, 'charge' | 'lookUp'> | null;
-  readonly clock: Pick<Clock, 'sleep'>;
+  readonly provider: PaymentProvider | null;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -61,8 +61,8 @@ export type PayAnswer =
 
 /** The key of a request without one: its retries are one charge. */
 const DEFAULT_KEY = 'order';
-/** By then the call of a provider has ended, one way or the other. */
-const ASK_AFTER_MS = 30_000;
+/** By then the call of the provider has ended, one way or the other. */
+const ASK_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 /** How long a request waits, in all, for the charge of another key: most providers answer within three seconds. */
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
@@ -95,18 +95,18 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
 
 /** The one charge of this moment. */
 async function charge(
-  { orderId, userId, amountCents }: ShownOrder,
+  { orderId, userId, amountCents, currency }: ShownOrder,
   key: string,
-  ports: PayPorts & { readonly provider: Pick<PaymentProvider, 'charge'> },
+  ports: PayPorts & { readonly provider: PaymentProvider },
 ): Promise<PayAnswer> {
-  const answer = await ports.provider.charge(orderId, amountCents, key);
+  const answer = await ports.provider.charge(orderId, { amountCents, currency }, key);
   if (answer.outcome === 'unknown') return { outcome: 'outcome_unknown' };
   try {
     if (answer.outcome === 'declined') {
       await closeAttempt({ orderId, key }, 'declined', ports);
       return { outcome: 'declined' };
     }
-    const moved = await ports.moves.pay(orderId, answer.payment);
+    const moved = await ports.transitions.pay(orderId, answer.payment);
     const now = await getOrder(orderId, userId, ports.repository);
     if (moved === 'not_found' || moved === 'payment_conflict' || now === null) {
       const fields = { orderId, outcome: moved, ...answer.payment };
@@ -170,7 +170,7 @@ export type CancelAnswer =
 
 export interface CancelPorts {
   readonly repository: Pick<OrderRepository, 'findOrder' | 'countCancelled'>;
-  readonly moves: Pick<OrderTransitions, 'cancel'>;
+  readonly transitions: Pick<OrderTransitions, 'cancel'>;
   /** How many orders of a sale a buyer may cancel; left out: any number. */
   readonly limit?: {
     /** Null: any number. */
@@ -188,7 +188,7 @@ export interface CancelPorts {
 export async function cancelOrder(
   orderId: string,
   userId: string,
-  { repository, moves, limit }: CancelPorts,
+  { repository, transitions, limit }: CancelPorts,
 ): Promise<CancelAnswer> {
   const before = await getOrder(orderId, userId, repository);
   if (before === null) return { outcome: 'not_found' };
@@ -196,7 +196,7 @@ export async function cancelOrder(
   if (max !== null && (await repository.countCancelled(before.saleId, userId)) >= max && limit?.refuses() === true) {
     return { outcome: 'cancel_limit_reached' };
   }
-  const outcome = await moves.cancel(orderId);
+  const outcome = await transitions.cancel(orderId);
   const order = await getOrder(orderId, userId, repository);
   if (order === null) return { outcome: 'not_found' };
   switch (outcome) {

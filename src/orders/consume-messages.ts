@@ -1,4 +1,4 @@
-import { retryDelayMs } from '../core/back-off.js';
+import { redeliveryDelayMs } from '../core/back-off.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Undecodable } from '../core/message-body.js';
@@ -23,7 +23,7 @@ export interface ConsumerPorts {
   readonly deadLetters: DeadLetterRepository;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<OrderJobMetrics, 'consumed'>;
+  readonly metrics: OrderJobMetrics;
 }
 
 export interface ConsumerOptions {
@@ -143,4 +143,4 @@ async function park(
 }
 
 const retry = (delivery: Delivery, { retryFirstMs }: ConsumerOptions): Promise<void> =>
-  delivery.retryAfter(retryDelayMs(delivery.attempt, retryFirstMs));
+  delivery.retryAfter(redeliveryDelayMs(delivery.attempt, retryFirstMs));

@@ -12,19 +12,19 @@ import type { OrderJobMetrics } from './metrics.js';
  * is left alone and the message comes again.
  */
 export function expireByMessage({
-  moves,
+  transitions,
   orders,
   metrics,
 }: {
-  readonly moves: Pick<OrderTransitions, 'expire'>;
+  readonly transitions: Pick<OrderTransitions, 'expire'>;
   readonly orders: Pick<OrderStates, 'statesOf'>;
-  readonly metrics: Pick<OrderJobMetrics, 'expired'>;
+  readonly metrics: OrderJobMetrics;
 }) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodePaymentDeadline(body);
     if (decoded.outcome !== 'decoded') return decoded;
     const { orders: orderIds } = decoded.deadline;
-    const ended = await moves.expire(orderIds);
+    const ended = await transitions.expire(orderIds);
     metrics.expired(ended);
     if (ended === orderIds.length) return { outcome: 'done' };
     const states = await orders.statesOf(orderIds);
@@ -43,9 +43,9 @@ const ORDERS_PER_STEP = 500;
  */
 export function expireBySweep(
   {
-    moves,
+    transitions,
     metrics,
-  }: { readonly moves: Pick<OrderTransitions, 'expireDue'>; readonly metrics: Pick<OrderJobMetrics, 'expired'> },
+  }: { readonly transitions: Pick<OrderTransitions, 'expireDue'>; readonly metrics: OrderJobMetrics },
   { max }: { readonly max: number },
 ): Job {
   return {
@@ -53,7 +53,7 @@ export function expireBySweep(
     async runOnce(): Promise<void> {
       for (let left = max; left > 0;) {
         const step = Math.min(ORDERS_PER_STEP, left);
-        const ended = await moves.expireDue(step);
+        const ended = await transitions.expireDue(step);
         metrics.expired(ended);
         left -= ended;
         if (ended < step) break;

@@ -5,7 +5,7 @@ import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-
 import type { Delivery } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
-import { RETRY_FIRST_MS, retryDelayMs } from '../core/back-off.js';
+import { RETRY_FIRST_MS, redeliveryDelayMs } from '../core/back-off.js';
 import type { RetryReason, WorkerMetrics } from './metrics.js';
 import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
@@ -15,7 +15,7 @@ export interface HandlePorts extends RecordPorts {
   readonly metrics: WorkerMetrics;
   readonly log: Log;
   /** Takes over marks that Redis does not answer, with their acks. Absent: they are waited for. */
-  readonly beside?: (work: Promise<void>) => void;
+  readonly inBackground?: (work: Promise<void>) => void;
 }
 
 export interface HandleOptions extends RecordOptions {
@@ -116,7 +116,8 @@ export async function handleDeliveries(
         }
         const { reason, error } = result;
         log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
-        await retryOrPark(delivery, batch, `${reason}${error === null ? '' : `: ${error.said}`}`, ports, options);
+        const why = error === null ? reason : `${reason}: ${error.serverMessage}`;
+        await retryOrPark(delivery, batch, why, ports, options);
         break;
       }
       default:
@@ -147,7 +148,7 @@ async function retryOrPark(
   }
   ports.metrics.delivered('retry', batch.purchases.length);
   const { retryFirstMs = RETRY_FIRST_MS } = options;
-  const delayMs = retryDelayMs(delivery.attempt, retryFirstMs);
+  const delayMs = redeliveryDelayMs(delivery.attempt, retryFirstMs);
   try {
     await ports.store.leaveAlone(batch, [{ batchId: batch.batchId, forMs: delayMs + AGAIN_WITHIN * retryFirstMs }]);
   } catch (error) {
@@ -162,10 +163,10 @@ const MARK_WAIT_MS = 250;
 /** Sale by sale: one that is in repair, or whose Redis server does not answer, does not hold up the others. */
 async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
   if (recorded.length === 0) return;
-  const { clock, beside } = ports;
+  const { clock, inBackground } = ports;
   const sales = bySale(recorded).map((ofSale) => new Marking(ofSale, ports));
   const ended = Promise.all(sales.map((sale) => sale.ended));
-  if (beside === undefined) return void (await ended);
+  if (inBackground === undefined) return void (await ended);
   const waiting = new AbortController();
   try {
     await Promise.race([ended, clock.sleep(MARK_WAIT_MS, waiting.signal)]);
@@ -173,7 +174,7 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
     waiting.abort();
   }
   const late = sales.filter(({ waitsForRedis }) => waitsForRedis);
-  for (const { ended: marked } of late) beside(marked);
+  for (const { ended: marked } of late) inBackground(marked);
   // An ack is always waited for: a broker that is slow must not be asked for more.
   await Promise.all(sales.filter((sale) => !late.includes(sale)).map((sale) => sale.ended));
 }
@@ -229,7 +230,7 @@ async function notMarked(
     'recorded in MySQL, but not marked in Redis',
   );
   if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
-  else await delivery.retryAfter(retryDelayMs(delivery.attempt));
+  else await delivery.retryAfter(redeliveryDelayMs(delivery.attempt));
 }
 
 /**
@@ -264,6 +265,6 @@ async function park(
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     log.warn({ messageId, reason, error: error.message }, 'could not park the message, it comes again');
-    await delivery.retryAfter(retryDelayMs(attempt, retryFirstMs));
+    await delivery.retryAfter(redeliveryDelayMs(attempt, retryFirstMs));
   }
 }

@@ -4,10 +4,7 @@ import type { MessageResult } from './consume-messages.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 /** Issues one coupon for each paid order. MySQL decides, not the event, which may come twice or before its time. */
-export function issueCoupons(
-  coupons: Pick<CouponRepository, 'issue'>,
-  metrics: Pick<OrderJobMetrics, 'couponsIssued'>,
-) {
+export function issueCoupons(coupons: Pick<CouponRepository, 'issue'>, metrics: OrderJobMetrics) {
   return async (body: string): Promise<MessageResult> => {
     const decoded = decodeOrderEvents(body);
     if (decoded.outcome !== 'decoded') return decoded;

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { RefundOutcome } from '../core/ports/payment-provider.js';
-import type { ResolvedAttempt } from './resolve-payments.js';
+import type { ResolvedAttempt } from '../core/ports/payment-attempts.js';
 
 /** How one delivery of a batch ended. */
 export type DeliveryVerdict =

@@ -6,7 +6,7 @@ import type { OrderJobMetrics } from './metrics.js';
 export interface NotifyBuyersPorts {
   readonly orders: OrderNotificationRows;
   readonly sender: PurchaseNotificationsSender;
-  readonly metrics: Pick<OrderJobMetrics, 'notificationsSent'>;
+  readonly metrics: OrderJobMetrics;
 }
 
 /** Orders in one message: some tens of kB for every api that listens. */

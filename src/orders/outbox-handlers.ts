@@ -82,7 +82,7 @@ export const groupMoved = (rows: readonly MovedRow[]): MovedRow[][] =>
  * `release`: gives the units of ended orders back, as the transaction that ended them promised (protocol rule 7). Asked
  * again, Redis finds the request `released` and does nothing.
  */
-export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: Pick<OrderJobMetrics, 'released'>) {
+export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: OrderJobMetrics) {
   return async (rows: readonly ReadableRow<'release'>[]): Promise<void> => {
     const words = await store.release(rows.flatMap(({ payload }) => payload));
     metrics.released(words.filter((word) => word === 'released').length);
@@ -91,12 +91,16 @@ export function releaseUnits(store: Pick<BatchStore, 'release'>, metrics: Pick<O
 
 const deadlineOf = ({ createdAtMs, payload }: RecordedRow): number => createdAtMs + payload.paymentWindowMs;
 
-/** The id of an event is made of its row, so a consumer recognises every copy of it. */
+/**
+ * The id of an event is made of its row, so a consumer recognises every copy of it.
+ * @throws Error for a row whose payload has no list of orders; it names the row
+ */
 function eventsOf(
   { outboxId, createdAtMs, payload }: RecordedRow | MovedRow,
   type: OrderEventType,
   orders: readonly string[],
 ): OrderEvent[] {
+  if (!Array.isArray(orders)) throw new Error(`outbox row ${outboxId} has no list of orders`);
   if (orders.length === 0) return [];
   const eventId = `${outboxId}-${type.slice('order.'.length)}`;
   const event = { eventId, type, saleId: payload.saleId, orders, atMs: createdAtMs };

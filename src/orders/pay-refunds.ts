@@ -9,7 +9,7 @@ export interface PayRefundsPorts {
   readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
   readonly provider: Pick<PaymentProvider, 'refund'>;
   readonly log: Log;
-  readonly metrics: Pick<OrderJobMetrics, 'refundTried'>;
+  readonly metrics: OrderJobMetrics;
 }
 
 export interface PayRefundsOptions {
@@ -62,10 +62,10 @@ async function pay(refund: LeasedRefund, { refunds, provider, log, metrics }: Pa
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
       return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);
     case 'unknown':
-      return refunds.postpone(refund, retryDelayMs(attempts), 'no answer from the provider');
+      return refunds.postpone(refund, refundRetryDelayMs(attempts), 'no answer from the provider');
     default:
       return assertNever(answer);
   }
 }
 
-const retryDelayMs = (attempts: number): number => Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);
+const refundRetryDelayMs = (attempts: number): number => Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);

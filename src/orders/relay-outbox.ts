@@ -19,9 +19,9 @@ export interface RelayPorts<K extends OutboxKind> {
   readonly handle: (rows: readonly ReadableRow<K>[]) => Promise<void>;
   /** Which new rows are handled together, since one message carries them all. Absent: each is handled alone. */
   readonly group?: (rows: readonly ReadableRow<K>[]) => readonly (readonly ReadableRow<K>[])[];
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<OrderJobMetrics, 'relayed'>;
+  readonly metrics: OrderJobMetrics;
 }
 
 /** Full leases of one run: a backlog is worked off in one go, but not for ever. */
@@ -158,7 +158,7 @@ class Relay<K extends OutboxKind> {
       for (const { outboxId, attempts } of rows) {
         log.debug({ outboxId, kind, attempts, err: error }, 'outbox row failed');
         const tries = Math.max(attempts, isFault(error) ? (failures ?? 0) : 0);
-        if (!delaysMs.has(tries)) delaysMs.set(tries, retryDelayMs(tries));
+        if (!delaysMs.has(tries)) delaysMs.set(tries, rowRetryDelayMs(tries));
         failedByTries.set(tries, [...(failedByTries.get(tries) ?? []), outboxId]);
         if (failures === undefined || !isFault(error)) continue;
         const restsUntilMs = clock.monotonicMs() + (delaysMs.get(tries) ?? 0);
@@ -189,7 +189,7 @@ class Relay<K extends OutboxKind> {
     const errors: unknown[] = [];
     for (const { outboxId, attempts } of unreadable) {
       this.#ports.log.error({ outboxId, kind }, 'an outbox row cannot be read: it has to be repaired by hand');
-      await this.#postpone([outboxId], retryDelayMs(attempts));
+      await this.#postpone([outboxId], rowRetryDelayMs(attempts));
       errors.push(new Error(`outbox row ${outboxId} cannot be read`));
     }
     return errors;
@@ -228,12 +228,12 @@ function groupsOf<K extends OutboxKind>(
 }
 
 /** With jitter: two keepers that failed together should not come back together. */
-function retryDelayMs(attempts: number): number {
+function rowRetryDelayMs(attempts: number): number {
   return jittered(Math.min(RETRY_FIRST_MS * 2 ** (Math.max(attempts, 1) - 1), RETRY_MAX_MS));
 }
 
 /** Publishes how many rows of the outbox are not done. Old ones mean an outage, or a row that cannot be read. */
-export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: Pick<OrderJobMetrics, 'backlog'>): Job {
+export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: OrderJobMetrics): Job {
   return {
     name: 'watch-outbox',
     async runOnce(): Promise<void> {
@@ -250,7 +250,7 @@ const REMOVE_STEPS_MAX = 20;
 /** Removes rows that were done more than `keepMs` ago, so that the table stays as large as a few sales. */
 export function tidyOutbox(
   outbox: Pick<Outbox, 'removeDone'>,
-  metrics: Pick<OrderJobMetrics, 'removed'>,
+  metrics: OrderJobMetrics,
   { keepMs }: { readonly keepMs: number },
 ): Job {
   return {

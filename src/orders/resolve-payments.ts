@@ -2,19 +2,16 @@ import { assertNever } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
-import type { AttemptEnd, OpenAttempt, PaymentAttempts } from '../core/ports/payment-attempts.js';
+import type { OpenAttempt, PaymentAttempts, ResolvedAttempt } from '../core/ports/payment-attempts.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 export interface ResolvePorts {
   readonly attempts: Pick<PaymentAttempts, 'close' | 'postpone'>;
-  readonly provider: Pick<PaymentProvider, 'lookUp'>;
-  readonly moves: Pick<OrderTransitions, 'pay'>;
+  readonly provider: PaymentProvider;
+  readonly transitions: Pick<OrderTransitions, 'pay'>;
   readonly log: Log;
 }
-
-/** How an attempt stands once the provider was asked. */
-export type ResolvedAttempt = AttemptEnd | 'open';
 
 /** What the provider has not heard of for so long will not arrive any more: no call is on its way for minutes. */
 const ON_ITS_WAY_MAX_MS = 600_000;
@@ -28,12 +25,12 @@ const RETRY_MAX_MS = 600_000;
  * @throws OperationalError mysql; it stays open
  */
 export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts): Promise<ResolvedAttempt> {
-  const { attempts, provider, moves, log } = ports;
+  const { attempts, provider, transitions, log } = ports;
   const { orderId, key, amountCents, version, ageMs } = attempt;
   const found = await provider.lookUp(orderId, amountCents, key);
   switch (found.outcome) {
     case 'succeeded': {
-      const moved = await moves.pay(orderId, found.payment);
+      const moved = await transitions.pay(orderId, found.payment);
       if (moved === 'paid' || moved === 'refund_due') {
         await attempts.close(attempt, 'charged');
         return 'charged';
@@ -53,17 +50,17 @@ export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts):
         await attempts.close(attempt, 'not_charged');
         return 'not_charged';
       }
-      await attempts.postpone(attempt, retryDelayMs(version), 'the provider has not heard of it');
+      await attempts.postpone(attempt, providerAskDelayMs(version), 'the provider has not heard of it');
       return 'open';
     case 'unknown':
-      await attempts.postpone(attempt, retryDelayMs(version), 'no answer from the provider');
+      await attempts.postpone(attempt, providerAskDelayMs(version), 'no answer from the provider');
       return 'open';
     default:
       return assertNever(found);
   }
 }
 
-const retryDelayMs = (asked: number): number =>
+const providerAskDelayMs = (asked: number): number =>
   Math.min(RETRY_FIRST_MS * 2 ** Math.min(Math.max(asked - 1, 0), 20), RETRY_MAX_MS);
 
 export interface ResolvePaymentsPorts extends ResolvePorts {

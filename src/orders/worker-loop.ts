@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { DeliverySource } from '../core/ports/channels.js';
-import { jittered, retryDelayMs } from '../core/back-off.js';
+import { jittered, redeliveryDelayMs } from '../core/back-off.js';
 import {
   type BatchDelivery,
   handleDeliveries,
@@ -88,7 +88,7 @@ export class WorkerLoop {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ports: WorkerLoopPorts, options: WorkerLoopOptions) {
-    this.#ports = { ...ports, beside: (work) => this.#leaveBeside(work) };
+    this.#ports = { ...ports, inBackground: (work) => this.#runInBackground(work) };
     this.#options = { ...DEFAULTS, ...options };
   }
 
@@ -151,12 +151,12 @@ export class WorkerLoop {
     const taken = inRepair.slice(0, Math.max(0, room));
     if (taken.length === 0) return inRepair;
     this.#countAside(taken.length);
-    this.#leaveBeside(this.#endAside(taken, sinceMs, tries));
+    this.#runInBackground(this.#endAside(taken, sinceMs, tries));
     return inRepair.slice(taken.length);
   }
 
   /** Work that the loops do not wait for, but `stop` does. */
-  #leaveBeside(work: Promise<void>): void {
+  #runInBackground(work: Promise<void>): void {
     const ended = work.catch((error: unknown) => this.#ports.onBug(error)).finally(() => this.#aside.delete(ended));
     this.#aside.add(ended);
   }
@@ -164,11 +164,26 @@ export class WorkerLoop {
   async #endAside(set: readonly BatchDelivery[], sinceMs: number, triesBefore: number): Promise<void> {
     let deliveries = set;
     for (let tries = triesBefore; deliveries.length > 0; tries++) {
+      this.#runInBackground(this.#keepFromRedrive(deliveries));
       const isUsable = await this.#holdUntilUsable(deliveries, sinceMs, tries);
       const left = isUsable ? await this.#tryInTurn(deliveries, tries + 1) : [];
       this.#countAside(left.length - deliveries.length);
       if (!isUsable) return this.#giveBack(deliveries);
       deliveries = left;
+    }
+  }
+
+  /**
+   * The re-drive would publish what is aside for long again, and that would be aside too. Noted anew with each try, for
+   * as long as a hold: without the note duplicates may be published.
+   */
+  async #keepFromRedrive(deliveries: readonly BatchDelivery[]): Promise<void> {
+    const forMs = this.#options.holdMs;
+    const notes = deliveries.map(({ batch }) =>
+      this.#ports.store.leaveAlone(batch, [{ batchId: batch.batchId, forMs }]),
+    );
+    for (const note of await Promise.allSettled(notes)) {
+      if (note.status === 'rejected' && !(note.reason instanceof OperationalError)) throw note.reason;
     }
   }
 
@@ -246,6 +261,6 @@ export class WorkerLoop {
     const { log, metrics } = this.#ports;
     log.warn({ deliveries: deliveries.length }, 'deliveries were not recorded in time and come again');
     for (const { batch } of deliveries) metrics.delivered('retry', batch.purchases.length);
-    await Promise.all(deliveries.map(({ delivery }) => delivery.retryAfter(retryDelayMs(delivery.attempt))));
+    await Promise.all(deliveries.map(({ delivery }) => delivery.retryAfter(redeliveryDelayMs(delivery.attempt))));
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { ChargeOutcome, PaymentProvider, Price } from '../core/ports/payment-provider.js';
 
 /** Keys of a charge that start so are answered so, for demonstrations and tests; every other key succeeds. */
 const SIMULATED_DECLINE = 'decline';
@@ -14,15 +14,15 @@ const SIMULATED = 'simulated-';
  * `simulated-`. It refuses to refund any other payment, since that one took real money.
  */
 export function createPaymentSimulator(): PaymentProvider {
-  const charge: PaymentProvider['charge'] = async (orderId, amountCents, key) => {
+  const begun = async (orderId: string, price: Pick<Price, 'amountCents'>, key: string): Promise<ChargeOutcome> => {
     if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'declined' };
     if (key.startsWith(SIMULATED_LOST_ANSWER)) return { outcome: 'unknown' };
     const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
-    return { outcome: 'succeeded', payment: { paymentId: `${SIMULATED}${id}`, amountCents } };
+    return { outcome: 'succeeded', payment: { ...price, paymentId: `${SIMULATED}${id}` } };
   };
   return {
-    charge,
-    lookUp: charge,
+    charge: begun,
+    lookUp: (orderId, amountCents, key) => begun(orderId, { amountCents }, key),
     async refund(paymentId) {
       if (!paymentId.startsWith(SIMULATED)) return { outcome: 'refused', detail: 'not a simulated payment' };
       const word = paymentId.slice(SIMULATED.length);

@@ -10,6 +10,7 @@ import { AddressLimit } from '../admission/limits/address-limit.js';
 import { createLimitedAddress } from '../admission/limits/limited-addresses.js';
 import { Limits } from '../admission/limits/limits.js';
 import { CancelLimit } from '../admission/orders/cancel-limit.js';
+import { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import { Lists } from '../admission/lists/lists.js';
 import { NetworkSet } from '../admission/lists/network-set.js';
 import { createAdmissionMetrics, createWaitingRoomMetrics } from '../admission/metrics.js';
@@ -23,6 +24,7 @@ import { Seals } from '../admission/sign/seals.js';
 import type { Config } from '../core/config/schema.js';
 import { readKeyring } from '../core/hmac.js';
 import type { Log } from '../core/ports/log.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import { createClientAddress } from '../http/client-address.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
@@ -34,7 +36,7 @@ import { createPurchaseTokenStore } from '../redis/purchase-token-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createRuleReports } from '../redis/rule-reports.js';
 import { systemClock as clock } from './system-clock.js';
-import { withBreakers } from './with-breakers.js';
+import { breakerWrappers } from './with-breakers.js';
 
 /** Old answers kept per endpoint; at half a kB each, some MB. */
 const ANSWERS_MAX = 5000;
@@ -154,8 +156,10 @@ export async function openAdmission(
     rulesReadiness: () => rulesReadiness(current.standing),
     /** How many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),
+    unpaidPause: (repository: OrderRepository) =>
+      new UnpaidPause({ rules: () => current.rules.orders, repository, clock, metrics }),
     /** Wraps stores and channels so that the breakers see how their calls go. */
-    watched: withBreakers(breakers),
+    withBreakers: breakerWrappers(breakers),
     /** Evens out the purchases that reach the batcher. */
     smooth: () => limits.smooth(),
     /** Ends the loops; reports of this process are withdrawn. Never rejects. */

@@ -51,7 +51,7 @@ const OPERATORS_DRAIN_MS = 1000;
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('api');
-  const points = apiFailPoints(config.failPoint, log);
+  const failPoints = apiFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
@@ -59,11 +59,11 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const common = { redis, registry, log, fail };
   const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
   const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
-  const { watched } = admission;
+  const { withBreakers } = admission;
   const identity = await openIdentity(config, { mysql, registry, log, fail });
-  const sales = watched.sales(createSaleRepository(mysql));
-  const orders = watched.orders(createOrderRepository(mysql));
-  const moves = watched.moves(createOrderTransitions(mysql, { clock, log }));
+  const sales = withBreakers.sales(createSaleRepository(mysql));
+  const orders = withBreakers.orders(createOrderRepository(mysql));
+  const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
@@ -73,8 +73,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     sales,
     deadLetters,
     cache,
-    watched,
-    points,
+    withBreakers,
+    failPoints,
     notifications,
   });
   const { store, snapshots, units } = path;
@@ -99,7 +99,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     followersPerAddressMax: streamsPerAddressMax,
   });
 
-  const operator = new Operator(config, log, { redis, mysql, rebuildPoints: points });
+  const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   const refunds = operator.refunds();
   const ready = createReadiness({
     redis,
@@ -113,21 +113,23 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     auth: identity.auth,
     revocations: identity.revocations,
     ...admission.services,
+    unpaidPause: admission.unpaidPause(orders),
     snapshots,
-    gate: points.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
+    gate: failPoints.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
     getPurchase: new GetPurchase(waiting, pollMaxMs),
     followPurchase,
     streamTimes,
     getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
     findOrder: (orderId) => orders.findOrder(orderId),
     getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-    payOrder: (request) => payOrder(request, { repository: orders, moves, attempts, refunds, provider, clock, log }),
+    payOrder: (request) =>
+      payOrder(request, { repository: orders, transitions, attempts, refunds, provider, clock, log }),
     cancelOrder: (orderId, userId) =>
-      cancelOrder(orderId, userId, { repository: orders, moves, limit: admission.cancelLimit }),
+      cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: operator.orderSearch(),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
-    webhook: webhookOf(config.payment, moves),
+    webhook: webhookOf(config.payment, transitions),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     currency: config.sale.currency,
     editor: await operator.saleEditor(),
@@ -166,10 +168,10 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 /** Where the payment provider reports payments; null without a secret to check its signature with. */
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ApiConfig['payment'],
-  moves: OrderTransitions,
+  transitions: OrderTransitions,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
   const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
-  return { verifier, mode: webhookMode, pay: (orderId, payment) => moves.pay(orderId, payment) };
+  return { verifier, mode: webhookMode, pay: (orderId, payment) => transitions.pay(orderId, payment) };
 }

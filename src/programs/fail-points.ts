@@ -57,13 +57,13 @@ type KeeperPoint = (typeof KEEPER_FAIL_POINTS)[number];
 /**
  * Around what rebuilds a sale, in Redis and in MySQL: a repair of the keeper, or a reshard that an api was asked for.
  */
-const rebuildPoints = (at: FailPoints<RebuildPoint>) => ({
+const rebuildFailPoints = (at: FailPoints<RebuildPoint>) => ({
   rebuilt: <S extends Pick<RepairStore, 'lock' | 'swap'>>(store: S): S =>
     at.before(at.after(store, 'lock', 'repair_after_lock'), 'swap', 'repair_after_stock'),
   raised: <R extends Pick<RepairRepository, 'raiseEpoch'>>(repository: R): R =>
     at.after(repository, 'raiseEpoch', 'repair_after_epoch'),
 });
-export type RebuildFailPoints = ReturnType<typeof rebuildPoints>;
+export type RebuildFailPoints = ReturnType<typeof rebuildFailPoints>;
 
 /** @throws ConfigError for a point that the api does not have */
 export function apiFailPoints(settings: Settings, log: Log) {
@@ -82,8 +82,8 @@ export function apiFailPoints(settings: Settings, log: Log) {
         return at.loses('drop_half_reply') ? 'outcome_unknown' : halfWithPoints(half, at);
       }),
     gate: (
-      gate: Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'>,
-    ): Pick<PurchaseGate, 'saw' | 'refuseEarly' | 'enter'> => at.after(gate, 'enter', 'before_answer'),
+      gate: Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'>,
+    ): Pick<PurchaseGate, 'countAttempt' | 'refuseEarly' | 'enter'> => at.after(gate, 'enter', 'before_answer'),
     /** Units that move between buckets; a transfer that found none is no step. */
     transfers: (store: TransferStore): TransferStore =>
       at.after(
@@ -92,7 +92,7 @@ export function apiFailPoints(settings: Settings, log: Log) {
         'after_transfer_in',
         ({ outcome }) => outcome === 'received',
       ),
-    ...rebuildPoints(at),
+    ...rebuildFailPoints(at),
   };
 }
 export type ApiFailPoints = ReturnType<typeof apiFailPoints>;
@@ -157,15 +157,15 @@ export function keeperFailPoints(settings: Settings, log: Log) {
     published: (outbox: Outbox): Outbox => beforeDone(outbox, 'outbox_after_publish'),
     /** The outbox of rows whose units go back. */
     released: (outbox: Outbox): Outbox => beforeDone(outbox, 'release_before_done'),
-    moves: <M extends Sweep>(moves: M): M => {
+    transitions: <M extends Sweep>(transitions: M): M => {
       const hasEnded = (orders: number): boolean => orders > 0;
-      const withSweep = at.after<Sweep, 'expireDue'>(moves, 'expireDue', 'expire_after_commit', hasEnded);
+      const withSweep = at.after<Sweep, 'expireDue'>(transitions, 'expireDue', 'expire_after_commit', hasEnded);
       return at.after<Sweep, 'expire'>(withSweep, 'expire', 'expire_after_commit', hasEnded) as M;
     },
     /** The repository that a purchase is given up in. */
     compensated: (repository: OrderRepository): OrderRepository =>
       at.after(repository, 'write', 'compensate_after_row', isWritten),
-    ...rebuildPoints(at),
+    ...rebuildFailPoints(at),
   };
 }
 export type KeeperFailPoints = ReturnType<typeof keeperFailPoints>;
@@ -181,12 +181,12 @@ class FailPoints<P extends string> {
   readonly #log: Log;
   #passesLeft: number;
 
-  /** @throws ConfigError for a point that is not one of `points` */
-  constructor(points: readonly P[], { point: text, act }: Settings, log: Log) {
+  /** @throws ConfigError for a point that is not one of `names` */
+  constructor(names: readonly P[], { point: text, act }: Settings, log: Log) {
     const [, name, count = '1'] = /^(\w+)(?::([1-9]\d*))?$/.exec(text) ?? [];
-    const armed = points.find((point) => point === name) ?? null;
+    const armed = names.find((known) => known === name) ?? null;
     if (text !== '' && armed === null) {
-      throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${points.join(', ')}`]);
+      throw new ConfigError([`FAILPOINT must be <name>[:n] with a name of ${names.join(', ')}`]);
     }
     this.#armed = armed;
     this.#act = act;

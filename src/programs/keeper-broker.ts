@@ -1,4 +1,4 @@
-import type { Section } from '../core/config/schema.js';
+import type { Config } from '../core/config/schema.js';
 import type { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
 import type { DeliverySource } from '../core/ports/channels.js';
 import { DEAD_LETTERS, GROUP_TOPICS, GROUPS, type Group, type Topic } from '../core/topics.js';
@@ -27,16 +27,16 @@ export type KeeperBroker = Awaited<ReturnType<typeof openKeeperBroker>>;
  * @throws OperationalError when one does not start
  */
 export async function openKeeperBroker(
-  rocketmq: Section<'rocketmq'>,
+  config: Config<'rocketmq' | 'brokerAccess'>,
   { signatures, messages }: { readonly signatures: MessageSignatures; readonly messages: SignedMessages },
   log: Log,
 ) {
-  const connection = brokerConnection(rocketmq, log);
+  const connection = brokerConnection(config, log);
   const producer = { ...connection, signatures };
   const opened: OpenDeliverySource[] = [];
   /** @param origin where its messages come from in the first place */
   const open = async (topic: string, group: string, origin: Origin): Promise<DeliverySource> => {
-    const awaitMs = rocketmq.receiveWaitMs;
+    const awaitMs = config.rocketmq.receiveWaitMs;
     const source = await createDeliverySource({ ...connection, topic, group, invisibleMs: INVISIBLE_MS, awaitMs });
     opened.push(source);
     return messages.of(source, origin);

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createJobLeases } from '../mysql/job-leases.js';
 import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
@@ -31,6 +33,7 @@ import { resolvePayments } from '../orders/resolve-payments.js';
 import { archiveOrders } from '../recovery/archive-orders.js';
 import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
+import { watchParked } from '../recovery/dead-letters/watch-parked.js';
 import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
 import { watchPending } from '../recovery/pending-buckets.js';
@@ -42,6 +45,7 @@ import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
 import { repairClosedSales, repairSales, watchSalesInRepair } from '../recovery/repair/repair-jobs.js';
 import { reshardHotSales } from '../recovery/repair/reshard-hot-sales.js';
 import { reshardSale, type ReshardOrder } from '../recovery/repair/reshard-sale.js';
+import { watchMessages } from '../recovery/watch-messages.js';
 import { watchOverdue } from '../recovery/watch-overdue.js';
 import { watchRedisMemory } from '../recovery/watch-redis-memory.js';
 import { createBatchStore } from '../redis/batch-store.js';
@@ -53,6 +57,8 @@ import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
+import { OWN_GROUPS, RocketmqInspection } from '../rocketmq/admin/inspection.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import { finishEdits } from '../sales/edit-sale.js';
 import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
@@ -84,13 +90,15 @@ const RECEIVE_EVERY_MS = 200;
 const ROWS_PER_LEASE = 64;
 /** Refunds leased together; each is a call of the provider. */
 const REFUNDS_PER_LEASE = 16;
-/** Longer than any call of a provider; also for the attempts to pay. */
-const REFUND_LEASE_MS = 60_000;
+/** Longer than a call of the provider may take, with what is written after it; also for the attempts to pay. */
+const REFUND_LEASE_MS = PROVIDER_CALL_MAX_MS + 40_000;
 /** A dead letter that is over waits for nobody. */
 const CLOSE_EVERY_MS = 10_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
+/** A dead letter, or a group that falls behind, is to be seen within a minute. */
+const MESSAGES_EVERY_MS = 10_000;
 /** A rush fills memory in minutes, not in seconds. */
 const MEMORY_EVERY_MS = 10_000;
 /** A sale that is due may be kept for some tries; after this long something of it waits for a person. */
@@ -102,12 +110,12 @@ const NEVER_MS = 100 * 365 * 86_400_000;
 
 /** Every job of the keeper: the pause between two runs, and what it does. Each has a loop of its own, so none waits. */
 export function planJobs(
-  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq'>,
+  config: Config<'keeper' | 'overdue' | 'repair' | 'reconcile' | 'gate' | 'rocketmq' | 'brokerAccess'>,
   {
     redis,
     mysql,
     broker,
-    points,
+    failPoints,
     provider,
     reconcile,
     metrics,
@@ -116,7 +124,7 @@ export function planJobs(
     readonly redis: RedisConnection;
     readonly mysql: MysqlPool;
     readonly broker: KeeperBroker;
-    readonly points: KeeperFailPoints;
+    readonly failPoints: KeeperFailPoints;
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
@@ -129,23 +137,24 @@ export function planJobs(
   const sales = createSaleRepository(mysql);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
-  const moves = points.moves(createOrderTransitions(mysql, { clock, log }));
+  const transitions = failPoints.transitions(createOrderTransitions(mysql, { clock, log }));
   const deadLetters = createDeadLetterRepository(mysql);
   const outbox = createOutbox(mysql);
-  const published = { outbox: points.published(outbox), clock, log, metrics };
-  const released = { outbox: points.released(outbox), clock, log, metrics };
+  const overdue = createOverdueRepository(mysql);
+  const published = { outbox: failPoints.published(outbox), clock, log, metrics };
+  const released = { outbox: failPoints.released(outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
-  const rebuild = rebuildStores(redis, mysql, points);
-  const repair = { ...rebuild, progress: workerProgressOf(config.repair), clock, metrics, log };
+  const rebuild = rebuildStores(redis, mysql, failPoints);
+  const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);
   const { snapshotCacheMs } = config.gate;
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
   const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
-  const readiness = openReadiness(redis, { ...config.gate, ...config.rocketmq }, log);
+  const readiness = openReadiness(redis, config, log);
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
@@ -167,6 +176,7 @@ export function planJobs(
       const collect = collectDeadLetters({ source, deadLetters, store, repository, log, metrics }, { group, topic });
       return [RECEIVE_EVERY_MS, collect];
     }),
+    [CLOSE_EVERY_MS, watchParked({ repository: overdue, metrics })],
     [CLOSE_EVERY_MS, closeRecorded({ deadLetters, store, repository })],
 
     // Sales that run by themselves: warmed, checked, opened, closed and compared when their time has come.
@@ -213,12 +223,12 @@ export function planJobs(
         {
           ...consumer,
           source: broker.expirer,
-          handle: expireByMessage({ moves, orders: createOrderStates(mysql), metrics }),
+          handle: expireByMessage({ transitions, orders: createOrderStates(mysql), metrics }),
         },
         groupOf(GROUPS.expirer),
       ),
     ],
-    [expireSweepEveryMs, expireBySweep({ moves, metrics }, { max: EXPIRED_PER_RUN })],
+    [expireSweepEveryMs, expireBySweep({ transitions, metrics }, { max: EXPIRED_PER_RUN })],
 
     // Order events: a coupon for each paid order, notifications for buyers who wait.
     [
@@ -254,11 +264,14 @@ export function planJobs(
     // A Redis that is about to be full is seen in time.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
+    // What RocketMQ holds is counted, by one keeper.
+    ...watchedMessages(config, { mysql, metrics }),
+
     // What waits beyond its deadline is counted.
     [
       everyMs,
       watchOverdue(
-        { sales, store, moves, repository: createOverdueRepository(mysql), metrics },
+        { sales, store, transitions, repository: overdue, metrics },
         {
           batch_pending: config.keeper.redriveAfterMs,
           outbox: config.overdue.outboxMs,
@@ -325,8 +338,19 @@ export function planJobs(
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
     jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
-    const asked = { attempts: createPaymentAttempts(mysql), provider, moves, metrics, log };
+    const asked = { attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
     jobs.push([everyMs, resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
   }
   return jobs;
+}
+
+/** None where no name server is known: then the broker cannot be asked. */
+function watchedMessages(
+  { repair, brokerAccess }: Config<'repair' | 'brokerAccess'>,
+  { mysql, metrics }: { readonly mysql: MysqlPool; readonly metrics: RecoveryMetrics },
+): PlannedJob[] {
+  if (repair.namesrv === '') return [];
+  const inspection = new RocketmqInspection(repair.namesrv, credentialsOf(brokerAccess));
+  const ports = { leases: createJobLeases(mysql), inspect: () => inspection.status(OWN_GROUPS), metrics };
+  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner: randomUUID(), everyMs: MESSAGES_EVERY_MS })]];
 }

@@ -35,7 +35,7 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('keeper');
-  const points = keeperFailPoints(config.failPoint, log);
+  const failPoints = keeperFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
   await mysql.probe();
@@ -45,9 +45,9 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     registry,
     log,
   });
-  const broker = await openKeeperBroker(config.rocketmq, { signatures, messages }, log);
+  const broker = await openKeeperBroker(config, { signatures, messages }, log);
   const { redrives } = broker;
-  const operator = new Operator(config, log, { redis, mysql, redrives, compensated: points.compensated });
+  const operator = new Operator(config, log, { redis, mysql, redrives, compensated: failPoints.compensated });
   const metrics = {
     ...createJobMetrics(registry),
     ...createOrderJobMetrics(registry),
@@ -59,7 +59,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     redis,
     mysql,
     broker,
-    points,
+    failPoints,
     provider: paymentProviderOf(config.payment, log),
     reconcile: await operator.reconcile(),
     metrics,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { RuleAdmin } from '../admission/rules/rule-admin.js';
-import type { Config, Section, SectionName } from '../core/config/schema.js';
+import type { Config, SectionName } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { RedriveChannel, WorkerProgress } from '../core/ports/channels.js';
@@ -44,11 +44,12 @@ import { createReconcileStore } from '../redis/reconcile-store.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createRuleBroadcast } from '../redis/rule-broadcast.js';
 import { createRuleReports } from '../redis/rule-reports.js';
-import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
@@ -57,6 +58,9 @@ import type { RebuildFailPoints } from './fail-points.js';
 import { openReadiness } from './sale-schedule.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
+
+/** What publishing takes. */
+type PublishSections = 'rocketmq' | 'brokerAccess' | 'messages';
 
 /** Renewed whenever a purchase is given up, so it need only outlive one. */
 const SLOT_LEASE_MS = 60_000;
@@ -68,7 +72,7 @@ export interface OperatorParts {
   readonly redrives?: RedriveChannel;
   /** Wraps the repository that reconcile gives a purchase up in. */
   readonly compensated?: (repository: OrderRepository) => OrderRepository;
-  readonly rebuildPoints?: RebuildFailPoints;
+  readonly rebuildFailPoints?: RebuildFailPoints;
 }
 
 /**
@@ -133,15 +137,16 @@ export class Operator<S extends SectionName> {
   }
 
   /** The sales that open within this time, or have opened, with what they lack. */
-  async plan(this: Operator<'mysql' | 'redis' | 'gate' | 'rocketmq'>, withinMs: number): Promise<PlannedSale[]> {
-    const { gate, rocketmq } = this.#config;
-    const { endpoint } = rocketmq;
-    const readiness = openReadiness(await this.#openRedis(), { ...gate, endpoint }, this.#log);
+  async plan(
+    this: Operator<'mysql' | 'redis' | 'gate' | 'rocketmq' | 'brokerAccess'>,
+    withinMs: number,
+  ): Promise<PlannedSale[]> {
+    const readiness = openReadiness(await this.#openRedis(), this.#config, this.#log);
     const schedule = createSaleSchedule(this.#openMysql());
     return planSales({ schedule, readiness, nowMs: () => clock.nowMs() }, withinMs);
   }
 
-  async deadLetters(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'messages'>): Promise<DeadLetterAdmin> {
+  async deadLetters(this: Operator<'mysql' | 'redis' | PublishSections>): Promise<DeadLetterAdmin> {
     const redis = await this.#openRedis();
     const mysql = this.#openMysql();
     const producer = this.#producer();
@@ -159,7 +164,7 @@ export class Operator<S extends SectionName> {
     });
   }
 
-  async reconcile(this: Operator<'mysql' | 'redis' | 'rocketmq' | 'messages' | 'reconcile'>): Promise<ReconcileAdmin> {
+  async reconcile(this: Operator<'mysql' | 'redis' | PublishSections | 'reconcile'>): Promise<ReconcileAdmin> {
     const redis = await this.#openRedis();
     const mysql = this.#openMysql();
     const { compensated = (repository) => repository } = this.#given;
@@ -169,7 +174,7 @@ export class Operator<S extends SectionName> {
         store: { ...createBatchStore(redis), ...createReconcileStore(redis), ...createRepairStore(redis) },
         repository: createReconcileRepository(mysql),
         jobs: createCompensationRepository(mysql),
-        runs: createReconcileRuns(mysql),
+        runs: createReconcileRuns(mysql, clock),
         sales: createSaleRepository(mysql),
         outbox: createOutbox(mysql),
         fail: { repository: compensated(createOrderRepository(mysql)), minter, clock },
@@ -205,26 +210,26 @@ export class Operator<S extends SectionName> {
 
   /** Rebuilds a sale in Redis from MySQL; without `force` only one that needs it. */
   async repair(
-    this: Operator<'mysql' | 'redis' | 'repair'>,
+    this: Operator<'mysql' | 'redis' | 'repair' | 'brokerAccess'>,
     saleId: string,
     order: RepairOrder,
     { force }: { readonly force: boolean },
   ): Promise<OrderedRepair> {
-    const stores = rebuildStores(await this.#openRedis(), this.#openMysql(), this.#given.rebuildPoints);
-    const ports = { ...stores, progress: workerProgressOf(this.#config.repair), clock, log: this.#log };
+    const stores = rebuildStores(await this.#openRedis(), this.#openMysql(), this.#given.rebuildFailPoints);
+    const ports = { ...stores, progress: workerProgressOf(this.#config), clock, log: this.#log };
     return repairAsked(saleId, force, ports, this.#config.repair, order);
   }
 
   /** Splits a sale into more buckets. */
   async reshard(
-    this: Operator<'mysql' | 'redis' | 'repair' | 'gate'>,
+    this: Operator<'mysql' | 'redis' | 'repair' | 'brokerAccess' | 'gate'>,
     saleId: string,
     order: ReshardOrder,
   ): Promise<Resharded> {
     const redis = await this.#openRedis();
-    const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildPoints);
+    const stores = rebuildStores(redis, this.#openMysql(), this.#given.rebuildFailPoints);
     const cache = createSaleSnapshotCache(redis, { ttlMs: this.#config.gate.snapshotCacheMs });
-    const progress = workerProgressOf(this.#config.repair);
+    const progress = workerProgressOf(this.#config);
     return reshardSale(saleId, order, { ...stores, cache, progress, clock, log: this.#log }, this.#config.repair);
   }
 
@@ -245,15 +250,14 @@ export class Operator<S extends SectionName> {
     return this.#given.redis ?? (this.#redis ??= openRedis(this.#config.redis, this.#log));
   }
 
-  #openRedrives(this: Operator<'rocketmq' | 'messages'>): RedriveChannel {
+  #openRedrives(this: Operator<PublishSections>): RedriveChannel {
     if (this.#given.redrives !== undefined) return this.#given.redrives;
     const producer = this.#producer();
     return this.#openChannel(async () => (await loadChannels()).createRedriveChannel(producer));
   }
 
-  #producer(this: Operator<'rocketmq' | 'messages'>): ProducerOptions {
-    const { rocketmq, messages } = this.#config;
-    return { ...brokerConnection(rocketmq, this.#log), signatures: messageSignatures(messages) };
+  #producer(this: Operator<PublishSections>): ProducerOptions {
+    return { ...brokerConnection(this.#config, this.#log), signatures: messageSignatures(this.#config.messages) };
   }
 
   #openChannel<M>(start: () => Promise<Channel<M>>): Channel<M> {
@@ -301,7 +305,7 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
     edits: createSaleEdits(mysql),
     sales: createSaleRepository(mysql),
     admin: openSaleAdmin(redis, mysql, cacheMs),
-    store: { ...createSaleEditStore(redis), ...createSaleStore(redis) },
+    store: createSaleStore(redis),
     stock: createStockStore(redis, log),
     transfers: createTransferStore(redis),
     cache: createSaleSnapshotCache(redis, { ttlMs: cacheMs }),
@@ -310,21 +314,21 @@ export function openSaleEditor(redis: RedisConnection, mysql: MysqlPool, cacheMs
 }
 
 /** What rebuilds a sale in Redis from MySQL: a repair, or a sale that is split into more buckets. */
-export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, points?: RebuildFailPoints) {
+export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoints?: RebuildFailPoints) {
   const { orderPage, unlistedOrders, findSale } = createReconcileRepository(mysql);
   const { setState } = createSaleStore(redis);
   const store = { ...createRepairStore(redis), setState };
   const repository = { ...createRepairRepository(mysql), orderPage, unlistedOrders, findSale };
   return {
-    store: points?.rebuilt(store) ?? store,
-    repository: points?.raised(repository) ?? repository,
+    store: failPoints?.rebuilt(store) ?? store,
+    repository: failPoints?.raised(repository) ?? repository,
     sales: createSaleRepository(mysql),
   };
 }
 
 /** Null where no name server is known: then the broker cannot be asked. */
-export const workerProgressOf = ({ namesrv }: Section<'repair'>): WorkerProgress | null =>
-  namesrv === '' ? null : createWorkerProgress(namesrv);
+export const workerProgressOf = ({ repair, brokerAccess }: Config<'repair' | 'brokerAccess'>): WorkerProgress | null =>
+  repair.namesrv === '' ? null : createWorkerProgress(repair.namesrv, credentialsOf(brokerAccess));
 
 interface Channel<M> {
   publish(message: M): Promise<void>;

@@ -27,7 +27,7 @@ import { UnitFetcher } from '../sales/stock/gather-units.js';
 import type { ApiFailPoints } from './fail-points.js';
 import { brokerConnection, messageSignatures, openSignedMessages } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import type { WithBreakers } from './with-breakers.js';
+import type { BreakerWrappers } from './with-breakers.js';
 
 /** Sale snapshots kept in memory. */
 const SALES_IN_MEMORY = 1000;
@@ -39,8 +39,8 @@ export interface PathParts {
   readonly sales: SaleRepository;
   readonly deadLetters: DeadLetterRepository;
   readonly cache: SaleSnapshotCache;
-  readonly watched: WithBreakers;
-  readonly points: ApiFailPoints;
+  readonly withBreakers: BreakerWrappers;
+  readonly failPoints: ApiFailPoints;
   readonly notifications: PurchaseNotifications;
   readonly registry: Registry;
   readonly log: Log;
@@ -67,31 +67,31 @@ export interface PurchasePath {
 
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
-  config: Config<'redis' | 'rocketmq' | 'messages' | 'gate' | 'batch'>,
-  { redis, sales, deadLetters, cache, watched, points, notifications, registry, log, fail }: PathParts,
+  config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'gate' | 'batch'>,
+  { redis, sales, deadLetters, cache, withBreakers, failPoints, notifications, registry, log, fail }: PathParts,
 ): Promise<PurchasePath> {
-  const store = watched.store(points.store(createStockStore(redis, log)));
+  const store = withBreakers.store(failPoints.store(createStockStore(redis, log)));
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const channel = await createPurchaseChannel({
     ...config.rocketmq,
-    ...brokerConnection(config.rocketmq, log),
+    ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(points.checked(store), messages, log),
+    checkBack: createCheckBack(failPoints.checked(store), messages, log),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
     { repository: sales, cache, clock },
     { memoryTtlMs: config.gate.snapshotMemoryMs, memoryMax: SALES_IN_MEMORY, lockMs: SNAPSHOT_LOCK_MS },
   );
-  const units = new UnitFetcher(points.transfers(createTransferStore(redis)));
+  const units = new UnitFetcher(failPoints.transfers(createTransferStore(redis)));
   const flags = new SoldOutFlags(
-    { lifeMs: config.gate.soldOutLifeMs, keysMax: config.gate.soldOutKeysMax },
+    { lifeMs: config.gate.soldOutLifeMs, buyersMax: config.gate.soldOutBuyersMax },
     { store, units, notifications, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
   const placePorts: PlaceBatchPorts = {
     store: withReplicaBarrier(store, barrier),
-    channel: watched.channel(points.channel(channel)),
+    channel: withBreakers.channel(failPoints.channel(channel)),
     units,
     flags,
     snapshots,

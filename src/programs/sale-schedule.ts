@@ -1,9 +1,11 @@
+import type { Config } from '../core/config/schema.js';
 import { TOPICS } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import type { Sale } from '../core/sale.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSaleSnapshotCache } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import { probeTopics } from '../rocketmq/probe-topics.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
 
@@ -13,16 +15,17 @@ const TOPICS_KNOWN_MS = 5000;
 /** The readiness of a sale, on real servers. */
 export function openReadiness(
   redis: RedisConnection,
-  { snapshotCacheMs, endpoint }: { readonly snapshotCacheMs: number; readonly endpoint: string },
+  { gate, rocketmq, brokerAccess }: Config<'gate' | 'rocketmq' | 'brokerAccess'>,
   log: Log,
 ): (sale: Sale) => Promise<Readiness> {
   const store = createStockStore(redis, log);
-  const cache = createSaleSnapshotCache(redis, { ttlMs: snapshotCacheMs });
+  const cache = createSaleSnapshotCache(redis, { ttlMs: gate.snapshotCacheMs });
+  const credentials = credentialsOf(brokerAccess);
   let asked: { readonly atMs: number; readonly answer: Promise<string | null> } | null = null;
   const topics = (): Promise<string | null> => {
     const nowMs = performance.now();
     if (asked === null || nowMs - asked.atMs >= TOPICS_KNOWN_MS) {
-      asked = { atMs: nowMs, answer: probeTopics(endpoint, Object.values(TOPICS)) };
+      asked = { atMs: nowMs, answer: probeTopics({ endpoint: rocketmq.endpoint, credentials }, Object.values(TOPICS)) };
     }
     return asked.answer;
   };

@@ -11,12 +11,14 @@ import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
+import { answersInTime } from '../payment/answers-in-time.js';
 import { createPaymentSimulator } from '../payment/simulator.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
 import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
 import { systemClock } from './system-clock.js';
 
@@ -55,9 +57,13 @@ export async function openRedis(options: Section<'redis'>, log: Log): Promise<Re
 }
 
 /** How every client of the broker connects and starts. */
-export function brokerConnection(rocketmq: Section<'rocketmq'>, log: Log): ConnectionOptions {
+export function brokerConnection(
+  { rocketmq, brokerAccess }: Config<'rocketmq' | 'brokerAccess'>,
+  log: Log,
+): ConnectionOptions {
   return {
     endpoint: rocketmq.endpoint,
+    credentials: credentialsOf(brokerAccess),
     pinEndpoint: rocketmq.route === 'endpoint',
     requestTimeoutMs: rocketmq.requestTimeoutMs,
     start: { startupTimeoutMs: rocketmq.startTimeoutMs },
@@ -84,7 +90,7 @@ export function openSignedMessages(
 export function paymentProviderOf({ provider }: Section<'payment'>, log: Log): PaymentProvider | null {
   if (provider === 'none') return null;
   log.warn({}, 'payments are simulated: no money moves');
-  return createPaymentSimulator();
+  return answersInTime(createPaymentSimulator(), systemClock);
 }
 
 /** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */

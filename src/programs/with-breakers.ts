@@ -10,18 +10,18 @@ import type { StockStore } from '../core/ports/stock-store.js';
  * Stores and channel of an api whose calls count for the breakers: those that buyers wait for. A batch is a few calls,
  * so what this adds is per batch; while the breakers are off, it is one check of their mode per call.
  */
-export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
+export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
   /** `failed` recognises an answer that means failure, for a call that never throws. */
-  const watched =
+  const throughBreaker =
     (dependency: Dependency) =>
     <A extends unknown[], T>(call: Call<A, T>, failed?: (answer: T) => boolean): Call<A, T> =>
     (...asked) =>
       breakers.isOn ? breakers.watch(dependency, () => call(...asked), failed) : call(...asked);
-  const redis = watched('redis');
-  const rocketmq = watched('rocketmq');
-  const mysql = watched('mysql');
+  const redis = throughBreaker('redis');
+  const rocketmq = throughBreaker('rocketmq');
+  const mysql = throughBreaker('mysql');
   return {
-    /** `acceptedKeys` is many calls, and no buyer waits for it. */
+    /** `acceptedBuyers` is many calls, and no buyer waits for it. */
     store: (store: StockStore): StockStore => ({
       ...store,
       precheck: redis((ref, purchases) => store.precheck(ref, purchases)),
@@ -47,11 +47,12 @@ export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
       ...repository,
       findByPurchases: mysql((saleId, purchases) => repository.findByPurchases(saleId, purchases)),
       findOrder: mysql((orderId) => repository.findOrder(orderId)),
+      expiredOf: mysql((saleId, userIds) => repository.expiredOf(saleId, userIds)),
     }),
-    moves: (moves: OrderTransitions): OrderTransitions => ({
-      ...moves,
-      pay: mysql((orderId, payment) => moves.pay(orderId, payment)),
-      cancel: mysql((orderId) => moves.cancel(orderId)),
+    transitions: (transitions: OrderTransitions): OrderTransitions => ({
+      ...transitions,
+      pay: mysql((orderId, payment) => transitions.pay(orderId, payment)),
+      cancel: mysql((orderId) => transitions.cancel(orderId)),
     }),
     sales: (repository: SaleRepository): SaleRepository => ({
       ...repository,
@@ -60,6 +61,6 @@ export function withBreakers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>) {
     }),
   };
 }
-export type WithBreakers = ReturnType<typeof withBreakers>;
+export type BreakerWrappers = ReturnType<typeof breakerWrappers>;
 
 type Call<A extends unknown[], T> = (...asked: A) => Promise<T>;

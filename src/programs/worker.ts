@@ -37,7 +37,7 @@ const PROBE_EVERY_MS = 1000;
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
-  const points = workerFailPoints(config.failPoint, log);
+  const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool(config.mysql);
@@ -56,13 +56,13 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const { endpoint, receiveWaitMs } = config.rocketmq;
   const { invisibleMs, loops, receiveMax, retryFirstMs } = config.worker;
   const { paymentWindowMs } = config.order;
-  const connection = { ...brokerConnection(config.rocketmq, log), awaitMs: receiveWaitMs };
+  const connection = { ...brokerConnection(config, log), awaitMs: receiveWaitMs };
   const deadLetters = createDeadLetterRepository(mysql);
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
   const shared = {
-    repository: points.repository(createOrderRepository(points.pool(mysql))),
+    repository: failPoints.repository(createOrderRepository(failPoints.pool(mysql))),
     deadLetters,
-    store: points.store(createBatchStore(redis)),
+    store: failPoints.store(createBatchStore(redis)),
     minter,
     outage,
     clock,
@@ -74,7 +74,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     CONSUMED.map(async (consumed) => {
       const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
       const loop = new WorkerLoop(
-        { ...shared, source: points.source(messages.of(source, consumed)) },
+        { ...shared, source: failPoints.source(messages.of(source, consumed)) },
         { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
       );
       return { source, loop };

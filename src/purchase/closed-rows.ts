@@ -61,13 +61,13 @@ export class ClosedRows {
     const waiting = this.#waiting.get(saleId)?.get(key);
     if (waiting !== undefined) return waiting.row;
     if (this.#count >= WAITING_MAX) return 'overloaded';
-    const mine = newWaiting(purchase);
+    const waiter = newWaiting(purchase);
     const ofSale = this.#waiting.get(saleId);
-    if (ofSale === undefined) this.#waiting.set(saleId, new Map([[key, mine]]));
-    else ofSale.set(key, mine);
+    if (ofSale === undefined) this.#waiting.set(saleId, new Map([[key, waiter]]));
+    else ofSale.set(key, waiter);
     this.#count++;
     if (!this.#isAsking) void this.#askAll();
-    return mine.row;
+    return waiter.row;
   }
 
   /** Never rejects: a failure goes to those who wait. */

@@ -1,6 +1,6 @@
 import type { Metadata } from '../core/metadata.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
-import { type Purchase, purchaseKey } from '../core/purchase.js';
+import type { Purchase } from '../core/purchase.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
@@ -13,7 +13,7 @@ export interface GateParts extends ClosedSalePorts {
   readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
-  readonly hot?: Pick<HotSales, 'saw'> | undefined;
+  readonly hot?: Pick<HotSales, 'countAttempt'> | undefined;
   /** Evens out the rate at which purchases reach the batcher. Null: go on; a promise: go on when it resolves. */
   readonly smooth?: () => null | Promise<void> | 'rate_limited';
 }
@@ -46,20 +46,20 @@ export class PurchaseGate {
     this.#parts = parts;
   }
 
-  /** Counts one attempt to buy, however it will be answered. */
-  saw(saleId: string): void {
-    this.#parts.hot?.saw(saleId);
+  /** Counts one attempt to buy that came as far as the sale, whatever becomes of it: what makes a sale hot. */
+  countAttempt(saleId: string): void {
+    this.#parts.hot?.countAttempt(saleId);
   }
 
   /**
    * Refuses from memory, before the body is read. Null: call `enter`.
-   * A purchase that was accepted before is never refused here: its repeat is answered with its present state.
+   * A buyer with a purchase that was accepted is never refused here: its repeat is answered with its present state.
    */
-  refuseEarly(saleId: string, userId: string, requestId: string): 'sold_out' | null {
+  refuseEarly(saleId: string, userId: string): 'sold_out' | null {
     const snapshot = this.#parts.snapshots.peek(saleId);
     if (snapshot?.snapshot !== 'ready') return null;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    return this.#parts.flags.refuses(bucket, purchaseKey({ userId, requestId })) ? 'sold_out' : null;
+    return this.#parts.flags.refuses(bucket, userId) ? 'sold_out' : null;
   }
 
   /**
@@ -75,7 +75,7 @@ export class PurchaseGate {
     const bucket = homeBucketOf(snapshot.sale, userId);
     const purchase: Purchase =
       metadata === undefined ? { userId, requestId, quantity } : { userId, requestId, quantity, metadata };
-    if (flags.refuses(bucket, purchaseKey(purchase))) return { outcome: 'sold_out' };
+    if (flags.refuses(bucket, userId)) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;

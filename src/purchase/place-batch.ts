@@ -77,6 +77,7 @@ export async function placeBatch(
     const batch = formBatch(bucket, precheck.epoch, trace, ports.clock.nowMs(), purchases, survivors);
     verdict = await holdUnits(batch, (place, result) => answer(survivors[place] as number, result), ports);
   } else if (isResharded(bucket, precheck.buckets)) {
+    // A sale that was split meanwhile answers `loading` to all, so none survives.
     await ports.snapshots.forget(bucket.saleId);
   }
 

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache';
-import { purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
@@ -11,56 +10,59 @@ export interface SoldOutFlagsOptions {
   /** How long a flag holds after zero units were seen; released units are offered again this late at most. */
   readonly lifeMs: number;
   /**
-   * Keys kept, all sales together. Buckets whose flag was not used for longest make room; buyers of a bucket that has more
-   * keys by itself are refused by Redis instead, which is slower and as right.
+   * Accepted buyers kept, all sales together. Buckets whose flag was not used for longest make room; buyers of a bucket that
+   * has more by itself are refused by Redis instead, which is slower and as right.
    */
-  readonly keysMax: number;
+  readonly buyersMax: number;
 }
 
 export interface SoldOutFlagsPorts {
-  readonly store: Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'>;
+  readonly store: Pick<StockStore, 'acceptedBuyers' | 'acceptedBuyerCount' | 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
-  /** Names the keys that are accepted after a bucket was read. Left out: then it is read whole again. */
+  /** Names the buyers who are accepted after a bucket was read. Left out: then it is read whole again. */
   readonly notifications?: Pick<PurchaseNotifications, 'listenToSale'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 interface Flag {
-  /** Every key that was ever accepted: these are asked in Redis, so a repeat of an accepted purchase is never `sold_out`. */
-  keys: Set<string>;
-  /** Of the sale when the keys were read: a rebuilt sale may have accepted others, and as many. */
+  /**
+   * Every buyer who was ever accepted: these are asked in Redis, so a repeat of an accepted purchase is never `sold_out`.
+   * Buyers and not keys, because who buys and cancels again and again adds a key each time.
+   */
+  buyers: Set<string>;
+  /** Of the sale when the buyers were read: a rebuilt sale may have accepted others, and as many. */
   epoch: number;
   /** Until then the flag refuses. */
   untilMs: number;
-  /** Until then no units are known to be left, though the accepted keys may not be known yet. */
+  /** Until then no units are known to be left, though the accepted buyers may not be known yet. */
   emptyUntilMs: number;
   /** It is being armed or renewed. */
   isBusy: boolean;
-  /** While the bucket is read: what will be `keys`. */
+  /** While the bucket is read: what will be `buyers`. */
   reading: Set<string> | null;
-  /** Since when accepted keys are missing that were not notified yet; 0: none. */
+  /** Since when accepted buyers are missing who were not notified yet; 0: none. */
   missingSinceMs: number;
-  /** Ends the listening for new keys; null: nobody listens. */
+  /** Ends the listening for new buyers; null: nobody listens. */
   end: (() => void) | null;
 }
 
-/** No purchase has this key. */
-const NO_KEY = '';
+/** No buyer has this id. */
+const NOBODY = '';
 /** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
 const FLAGS_MAX = 1000;
 /**
- * A key is notified once its order is in MySQL. If keys are missing for so long, the bucket is read whole again, since their
- * notification is late or was lost.
+ * A buyer is named once their order is in MySQL. If buyers are missing for so long, the bucket is read whole again, since
+ * their notification is late or was lost.
  */
 const NOTIFIED_WITHIN_MS = 2000;
-/** A flag that has refused nobody for so long is dropped, with its keys. */
+/** A flag that has refused nobody for so long is dropped, with its buyers. */
 const IDLE_MS = 60_000;
 
 /**
  * Answers most of a sold-out sale from memory. A flag is armed after precheck has seen zero units left and this process has
- * read which keys were accepted; it holds for `lifeMs`. While it refuses buyers it is renewed in the background before it
+ * read which buyers were accepted; it holds for `lifeMs`. While it refuses buyers it is renewed in the background before it
  * ends: else all buyers would go to Redis together each time that it ends.
  */
 export class SoldOutFlags {
@@ -74,15 +76,15 @@ export class SoldOutFlags {
     this.#ports = ports;
   }
 
-  /** Keys that are kept, all sales together. */
-  get keys(): number {
+  /** Buyers that are kept, all sales together. */
+  get buyers(): number {
     let sum = 0;
-    for (const { keys } of this.#flags.values()) sum += keys.size;
+    for (const { buyers } of this.#flags.values()) sum += buyers.size;
     return sum;
   }
 
-  /** True: no units are left and this key was never accepted. */
-  refuses(ref: HomeBucket, key: string): boolean {
+  /** True: no units are left, and no purchase of this buyer was ever accepted. */
+  refuses(ref: HomeBucket, userId: string): boolean {
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.monotonicMs();
@@ -90,17 +92,17 @@ export class SoldOutFlags {
     if (restMs <= this.#options.lifeMs / 2 && !flag.isBusy) {
       void this.#whileBusy(flag, ref, this.#renew, this.#ports.clock.monotonicMs());
     }
-    return !flag.keys.has(key);
+    return !flag.buyers.has(userId);
   }
 
   /**
-   * Whether no units are left in any bucket, from the first time that zero was seen, also where the accepted keys are not
-   * known. It ends when the flag ends, so the next purchase after that notices units that came back.
+   * Whether no units are left in any bucket, from the first time that zero was seen, also where the accepted buyers are
+   * not known. It ends when the flag ends, so the next purchase after that notices units that came back.
    */
   isSoldOut({ saleId, buckets }: Pick<HomeBucket, 'saleId' | 'buckets'>): boolean {
     for (let bucket = 0; bucket < buckets; bucket++) {
       const ref = { saleId, bucket, buckets }; // the flag of one bucket stands for all of them together
-      if (this.refuses(ref, NO_KEY)) return true;
+      if (this.refuses(ref, NOBODY)) return true;
       const flag = this.#flags.get(bucketName(ref));
       if (flag !== undefined && flag.emptyUntilMs > this.#ports.clock.monotonicMs()) return true;
     }
@@ -147,31 +149,31 @@ export class SoldOutFlags {
     if (sale !== null) await this.#armIn(sale.epoch, ref, flag, seenMs);
   };
 
-  /** Arms the flag if every accepted key is known. */
+  /** Arms the flag if every accepted buyer is known. */
   async #armIn(epoch: number, ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> {
     const { store, clock } = this.#ports;
-    const count = await store.acceptedCount(ref);
-    if (epoch === flag.epoch && count > flag.keys.size && flag.end !== null) {
-      // Units were sold again. Their keys come by themselves, and until then Redis refuses.
+    const count = await store.acceptedBuyerCount(ref);
+    if (epoch === flag.epoch && count > flag.buyers.size && flag.end !== null) {
+      // Units were sold again. Their buyers come by themselves, and until then Redis refuses.
       if (flag.missingSinceMs === 0) flag.missingSinceMs = clock.monotonicMs();
       if (clock.monotonicMs() - flag.missingSinceMs < NOTIFIED_WITHIN_MS) return;
     }
-    if (epoch !== flag.epoch || count !== flag.keys.size) {
+    if (epoch !== flag.epoch || count !== flag.buyers.size) {
       if (!this.#makeRoom(count, ref)) return;
-      await this.#readKeys(ref, flag);
+      await this.#readBuyers(ref, flag);
       flag.epoch = epoch;
     }
     flag.missingSinceMs = 0;
-    if (count === flag.keys.size) flag.untilMs = seenMs + this.#options.lifeMs;
+    if (count === flag.buyers.size) flag.untilMs = seenMs + this.#options.lifeMs;
   }
 
-  /** All of them. It listens first, so that no key is missed that comes meanwhile. */
-  async #readKeys(ref: HomeBucket, flag: Flag): Promise<void> {
-    const keys = (flag.reading = new Set<string>());
+  /** All of them. It listens first, so that no buyer is missed who comes meanwhile. */
+  async #readBuyers(ref: HomeBucket, flag: Flag): Promise<void> {
+    const buyers = (flag.reading = new Set<string>());
     flag.end ??= this.#listen(ref, flag);
     try {
-      for await (const chunk of this.#ports.store.acceptedKeys(ref)) for (const key of chunk) keys.add(key);
-      flag.keys = keys;
+      for await (const chunk of this.#ports.store.acceptedBuyers(ref)) for (const userId of chunk) buyers.add(userId);
+      flag.buyers = buyers;
     } finally {
       flag.reading = null;
     }
@@ -180,24 +182,23 @@ export class SoldOutFlags {
   #listen({ saleId, bucket, buckets }: HomeBucket, flag: Flag): (() => void) | null {
     const { notifications } = this.#ports;
     if (notifications === undefined) return null;
-    return notifications.listenToSale(saleId, (purchase) => {
-      if (homeBucket(purchase.userId, buckets) !== bucket) return;
-      const key = purchaseKey(purchase);
-      flag.reading?.add(key);
-      if (flag.keys.size < this.#options.keysMax) flag.keys.add(key);
+    return notifications.listenToSale(saleId, ({ userId }) => {
+      if (homeBucket(userId, buckets) !== bucket) return;
+      flag.reading?.add(userId);
+      if (flag.buyers.size < this.#options.buyersMax) flag.buyers.add(userId);
     });
   }
 
-  /** Drops the flags that were not used for longest until so many keys fit. @returns false when they never do */
+  /** Drops the flags that were not used for longest until so many buyers fit. @returns false when they never do */
   #makeRoom(count: number, ref: HomeBucket): boolean {
-    const { keysMax } = this.#options;
-    if (count > keysMax) return false;
+    const { buyersMax } = this.#options;
+    if (count > buyersMax) return false;
     const own = bucketName(ref);
-    let others = this.keys - (this.#flags.peek(own)?.keys.size ?? 0);
+    let others = this.buyers - (this.#flags.peek(own)?.buyers.size ?? 0);
     for (const name of [...this.#flags.rkeys()]) {
-      if (others + count <= keysMax) return true;
+      if (others + count <= buyersMax) return true;
       if (name === own) continue;
-      others -= this.#flags.peek(name)?.keys.size ?? 0;
+      others -= this.#flags.peek(name)?.buyers.size ?? 0;
       this.#flags.delete(name);
     }
     return true;
@@ -230,7 +231,7 @@ export class SoldOutFlags {
 }
 
 const newFlag = (): Flag => ({
-  keys: new Set<string>(),
+  buyers: new Set<string>(),
   epoch: 0,
   untilMs: 0,
   emptyUntilMs: 0,

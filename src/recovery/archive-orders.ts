@@ -8,7 +8,7 @@ import type { RecoveryMetrics } from './metrics.js';
 export interface ArchivePorts {
   readonly archive: OrderArchive;
   readonly log: Log;
-  readonly metrics: Pick<RecoveryMetrics, 'ordersArchived' | 'salesToArchive'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 export interface ArchiveOptions {

@@ -11,7 +11,7 @@ import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 interface MarkRecordedPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'stalePending' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'writtenBatches' | 'findByPurchases'>;
-  readonly metrics: Pick<RecoveryMetrics, 'markedLate'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 interface MarkRecordedOptions {
@@ -23,26 +23,41 @@ interface MarkRecordedOptions {
 
 /**
  * Marks batches as recorded that MySQL has and Redis still holds in `pending`: a worker died, or lost Redis, between
- * COMMIT and the mark. Most that wait there were never written; of these only the ids are read.
+ * COMMIT and the mark. Most that wait there were never written; of these only the ids are read, and the next run goes on
+ * behind them, round and round.
  */
 export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOptions): Job {
+  /** How many of the oldest batches of a bucket the next run passes over. */
+  let skipped: ReadonlyMap<string, number> = new Map();
   return {
     name: 'mark-recorded',
     async runOnce(): Promise<void> {
       const faults = new BucketFaults(); // also that of a sale which is being rebuilt
-      await faults.forEach(await pendingBuckets(ports, faults), (ref) => markBucket(ref, ports, options));
+      const next = new Map<string, number>();
+      await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
+        const name = `${ref.saleId}:${ref.bucket}`;
+        const goOn = await markBucket(ref, ports, { ...options, skip: skipped.get(name) ?? 0 });
+        if (goOn > 0) next.set(name, goOn);
+      });
+      skipped = next;
       faults.throwIfAny();
     },
   };
 }
 
+/** @returns how many of the oldest the next run passes over: it begins anew behind the last one */
 async function markBucket(
   ref: BucketRef,
   { store, repository, metrics }: MarkRecordedPorts,
-  { afterMs, maxPerBucket }: MarkRecordedOptions,
-): Promise<void> {
-  const written = (batchIds: readonly string[]): Promise<Set<string>> => repository.writtenBatches(batchIds);
-  for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written)) {
+  { afterMs, maxPerBucket, skip }: MarkRecordedOptions & { readonly skip: number },
+): Promise<number> {
+  let looked = 0;
+  let marked = 0;
+  const written = (batchIds: readonly string[]): Promise<Set<string>> => {
+    looked = batchIds.length;
+    return repository.writtenBatches(batchIds);
+  };
+  for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written, skip)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
     const { batch } = decoded;
@@ -51,5 +66,7 @@ async function markBucket(
     if (own.length < batch.purchases.length) continue; // a row is missing, or of another batch: the worker decides
     await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
     metrics.markedLate(1);
+    marked++;
   }
+  return looked < maxPerBucket ? 0 : skip + looked - marked;
 }

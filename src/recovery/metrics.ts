@@ -3,6 +3,7 @@ import { JOB_STATES, type JobState } from '../core/ports/compensation-repository
 import { FINDING_KINDS, type FindingKind } from '../core/sale-finding.js';
 import type { ServerMemory } from '../core/store-memory.js';
 import type { WatchedState } from '../core/waiting-states.js';
+import type { MessageFigures } from './watch-messages.js';
 
 export type RecoveryMetrics = ReturnType<typeof createRecoveryMetrics>;
 
@@ -16,6 +17,7 @@ export function createRecoveryMetrics(registry: Registry) {
     ...reconcileMetrics(registry),
     ...retirementMetrics(registry),
     redisMemory: memoryMetric(registry),
+    messages: messageMetrics(registry),
   };
 }
 
@@ -35,6 +37,11 @@ function batchMetrics(registry: Registry) {
     help: 'Age of the oldest batch that is not marked as recorded. Alert on it.',
     registers,
   });
+  const waiting = new Gauge({
+    name: 'seckill_dead_letters_parked',
+    help: 'Dead letters that wait to be replayed or discarded, up to 10000. Alert on any.',
+    registers,
+  });
   return {
     /** Batches published again because no worker recorded them. */
     redriven: (batches: number): void => redriven.inc(batches),
@@ -42,6 +49,8 @@ function batchMetrics(registry: Registry) {
     markedLate: (batches: number): void => marked.inc(batches),
     /** Messages parked in `dead_letters`. */
     parked: (messages: number): void => parked.inc(messages),
+    /** Messages in `dead_letters` that wait for a person. */
+    deadLettersParked: (messages: number): void => waiting.set(messages),
     /** Batches in `pending`, all sales together, and the age of the oldest one in ms. */
     pending(batches: number, oldestMs: number): void {
       pending.set(batches);
@@ -146,6 +155,39 @@ function memoryMetric(registry: Registry) {
       max.labels(server).set(maxBytes);
       if (daysLeft !== null) days.labels(server).set(daysLeft);
     }
+  };
+}
+
+function messageMetrics(registry: Registry) {
+  const level = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+  const lag = level('seckill_mq_lag', 'Messages that no consumer of the group was given yet.', 'group', 'topic');
+  const oldest = level('seckill_mq_oldest_seconds', 'Age of the oldest of them. Alert on it.', 'group', 'topic');
+  const uncollected = level('seckill_mq_dlq_depth', 'Dead letters that no keeper has collected yet.', 'topic');
+  const open = level('seckill_mq_half_open', 'Half messages that the broker has no answer to.');
+  const openOldest = level('seckill_mq_half_oldest_seconds', 'Age of the oldest of them. Alert on it.');
+  const discarded = level('seckill_mq_half_discarded', 'Half messages that were given up, as long as they are kept.');
+  const down = level('seckill_mq_brokers_down', 'Brokers of the cluster that do not answer.');
+  const forget = (): void => {
+    for (const gauge of [lag, oldest, uncollected]) gauge.reset();
+    for (const gauge of [open, openOldest, discarded, down]) gauge.remove(); // `reset` would make it 0
+  };
+  forget();
+  /** What RocketMQ holds; null: this process does not know it. */
+  return (figures: MessageFigures | null): void => {
+    forget();
+    if (figures === null) return;
+    for (const { group, topic, lag: messages, oldestMs } of figures.groups) {
+      if (topic.startsWith('%DLQ%')) uncollected.labels(topic).set(messages);
+      else {
+        lag.labels(group, topic).set(messages);
+        oldest.labels(group, topic).set((oldestMs ?? 0) / 1000);
+      }
+    }
+    open.set(figures.halves.open);
+    openOldest.set((figures.halves.oldestMs ?? 0) / 1000);
+    discarded.set(figures.discarded);
+    down.set(figures.brokers.filter((broker) => broker.down !== null).length);
   };
 }
 

@@ -34,7 +34,7 @@ export async function pendingBuckets(
 
 export interface WatchPendingPorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'pendingSummary'>;
-  readonly metrics: Pick<RecoveryMetrics, 'pending'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { decodeBatch } from '../core/batch.js';
 import type { BucketRef } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
+import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { BatchStore, PendingBatch } from '../core/ports/batch-store.js';
 import type { RedriveChannel } from '../core/ports/channels.js';
@@ -14,7 +15,7 @@ export interface RedrivePorts extends PendingBucketsPorts {
   readonly channel: RedriveChannel;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<RecoveryMetrics, 'redriven'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 export interface RedriveOptions {
@@ -52,12 +53,13 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
     name: 'redrive',
     async runOnce(): Promise<void> {
       const faults = new BucketFaults();
+      const refused = new RefusedBatches();
       let left = max;
       /** Buckets that have no more in this run, or did not answer. */
       const dry = new Set<string>();
       const take = async (ref: BucketRef): Promise<void> => {
         const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
-        if (wanted === 0 || dry.has(nameOf(ref))) return; // what other takes do not find is free again
+        if (wanted === 0 || dry.has(nameOf(ref)) || refused.isAll) return; // what other takes do not find is free again
         left -= wanted;
         served++;
         const fromMs = windows.startOf(ref, clock.monotonicMs());
@@ -70,27 +72,28 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
         windows.goOn(ref, due.nextFromMs);
         left += wanted - due.batches.length;
         if (!due.more) dry.add(nameOf(ref));
-        await publish(ref, due.batches, ports, afterMs * PAUSE_FACTOR_MAX);
+        await publish(ref, due.batches, ports, { pauseMaxMs: afterMs * PAUSE_FACTOR_MAX, refused });
       };
 
       let waiting = turned(await pendingBuckets(ports, faults), served);
-      while (left > 0 && waiting.length > 0) {
+      while (left > 0 && waiting.length > 0 && !refused.isAll) {
         // where few buckets have more, several takes of each are under way
         const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
         await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
         waiting = waiting.filter((ref) => !dry.has(nameOf(ref)));
       }
+      refused.throwIfAny();
       faults.throwIfAny();
     },
   };
 }
 
-/** @throws OperationalError of the first batch that was not published; those that were have their pause */
+/** Those that were published have their pause, the others keep their lease. @throws OperationalError redis */
 async function publish(
   ref: BucketRef,
   batches: readonly PendingBatch[],
   { channel, store, log, metrics }: RedrivePorts,
-  pauseMaxMs: number,
+  { pauseMaxMs, refused }: { readonly pauseMaxMs: number; readonly refused: RefusedBatches },
 ): Promise<void> {
   const { saleId } = ref;
   const tried = await Promise.allSettled(
@@ -100,7 +103,13 @@ async function publish(
         log.error({ batchId, saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
         return;
       }
-      await channel.publish(decoded.batch);
+      try {
+        await channel.publish(decoded.batch);
+      } catch (error) {
+        refused.add(error);
+        throw error;
+      }
+      refused.published();
       metrics.redriven(1);
       log.info({ batchId, saleId, ageMs }, 'batch published again');
     }),
@@ -108,7 +117,44 @@ async function publish(
   const done = batches.filter((_, index) => tried[index]?.status === 'fulfilled');
   const pauses = done.map(({ batchId, ageMs }) => ({ batchId, forMs: Math.min(ageMs, pauseMaxMs) }));
   if (pauses.length > 0) await store.leaveAlone(ref, pauses);
-  for (const one of tried) if (one.status === 'rejected') throw one.reason;
+  for (const one of tried) {
+    if (one.status === 'rejected' && !(one.reason instanceof OperationalError)) throw one.reason;
+  }
+}
+
+/**
+ * Batches that the broker did not take in one run. One that it refuses must not keep the others waiting; a broker that
+ * takes none would keep the run at it, a time-out for each take.
+ */
+class RefusedBatches {
+  #first: OperationalError | null = null;
+  #count = 0;
+  #inARow = 0;
+
+  add(error: unknown): void {
+    if (!(error instanceof OperationalError)) return;
+    this.#first ??= error;
+    this.#count++;
+    this.#inARow++;
+  }
+
+  published(): void {
+    this.#inARow = 0;
+  }
+
+  /** So many in a row: it is not the batches. */
+  get isAll(): boolean {
+    return this.#inARow >= PER_TAKE;
+  }
+
+  /** @throws OperationalError of the broker */
+  throwIfAny(): void {
+    if (this.#first === null) return;
+    if (this.#count === 1) throw this.#first;
+    const { dependency, message, retryable } = this.#first;
+    const what = `${message}; in all ${this.#count} batches were not published`;
+    throw new OperationalError(dependency, what, { retryable, cause: this.#first });
+  }
 }
 
 const turned = (refs: readonly BucketRef[], by: number): readonly BucketRef[] => {

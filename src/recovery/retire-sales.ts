@@ -29,7 +29,7 @@ export interface RetirePorts {
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'jobs'>;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: Pick<RecoveryMetrics, 'saleRetired'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 export interface RetireOptions {
@@ -49,7 +49,7 @@ export interface RetireOptions {
  * - `differs`: Redis and MySQL do not agree, or were not compared whole
  * - `only_in_redis`: Redis may have lost data of it, and has a request that MySQL has no row of
  */
-type Kept = 'pending' | 'parked' | 'outbox' | 'compensation' | 'in_repair' | 'differs' | 'only_in_redis';
+type KeptReason = 'pending' | 'parked' | 'outbox' | 'compensation' | 'in_repair' | 'differs' | 'only_in_redis';
 
 const ACTOR = 'keeper';
 /** Sales that are due and may be kept; the others wait for these. */
@@ -70,7 +70,7 @@ const REQUESTS_PER_READ = 500;
 export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
   const { sales, clock, log, metrics } = ports;
   /** saleId → why it was kept (null: it could not be read), and when it is tried again. */
-  let kept = new Map<string, { readonly why: Kept | null; readonly dueMs: number }>();
+  let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
     async runOnce(): Promise<void> {
@@ -81,7 +81,7 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
       for (const sale of ready.slice(0, TRIED_MAX)) {
         const { saleId } = sale;
         try {
-          const why = await whyKept(sale, ports, options);
+          const why = await reasonToKeep(sale, ports, options);
           if (why === 'being_compared') continue; // by another run: tried again in the next one
           if (why === null) {
             // False: another keeper was faster, or the sale was rebuilt since it was read
@@ -103,11 +103,11 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
 
 const isKnown = <T>(entry: readonly [string, T | undefined]): entry is readonly [string, T] => entry[1] !== undefined;
 
-async function whyKept(
+async function reasonToKeep(
   sale: Sale,
   ports: RetirePorts,
   { markerAgeMs }: RetireOptions,
-): Promise<Kept | 'being_compared' | null> {
+): Promise<KeptReason | 'being_compared' | null> {
   const { store, repository, reconcile } = ports;
   const { saleId } = sale;
   const refs = bucketRefsOf(sale);

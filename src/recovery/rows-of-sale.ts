@@ -18,7 +18,8 @@ export const liveUnitsOf = (rows: readonly AgedOrder[]): number =>
 
 /**
  * Every row of a sale, in chunks, in the time of this sale. If its live orders do not add up to a `sold` that stood still
- * meanwhile, rows are missing where writers note them; then they are searched for in all of `orders`.
+ * meanwhile, rows are missing where writers note them; then they are searched for in all of `orders`. If it moved, only
+ * fewer than there were before and after are a sign of it: fewer than moved may be missing until the next comparison.
  * @param sale as it was before
  * @throws OperationalError mysql, after some tries
  */
@@ -38,7 +39,9 @@ export async function* rowsOfSale(sale: Sale, { repository, clock }: RowPorts): 
   }
   if (liveUnits === sale.sold) return;
   const after = await retried(() => repository.findSale(sale.saleId), clock);
-  if (after?.sold === sale.sold) yield* repository.unlistedOrders(sale);
+  if (after === null) return;
+  const stoodStill = after.sold === sale.sold;
+  if (stoodStill || liveUnits < Math.min(sale.sold, after.sold)) yield* repository.unlistedOrders(sale);
 }
 
 /** @throws what `call` throws that is no passing fault, or its last fault, after some seconds */

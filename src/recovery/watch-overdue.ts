@@ -14,9 +14,9 @@ import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface WatchOverduePorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'overduePending'>;
-  readonly moves: OverdueOrders;
+  readonly transitions: OverdueOrders;
   readonly repository: OverdueRepository;
-  readonly metrics: Pick<RecoveryMetrics, 'overdue'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 /** How long each state may last, ms. */
@@ -35,7 +35,7 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
   const count = async (state: Exclude<WatchedState, PublishedElsewhere>, faults: BucketFaults): Promise<Overdue> => {
     if (state === 'batch_pending') return lateBatches(ports, deadlines.batch_pending, faults);
     if (state !== 'pending_payment') return ports.repository.overdue(state, deadlines[state]);
-    const { orders, oldestMs } = await ports.moves.overdue();
+    const { orders, oldestMs } = await ports.transitions.overdue();
     return { count: orders, oldestMs };
   };
   return {

@@ -7,7 +7,7 @@ import type { RecoveryMetrics } from './metrics.js';
 
 /**
  * Publishes how much memory each Redis master uses of what it may use, and how many days it lasts. A Redis that is full
- * refuses every purchase.
+ * takes no purchase.
  */
 export function watchRedisMemory({
   readMemory,
@@ -16,8 +16,8 @@ export function watchRedisMemory({
 }: {
   /** Of every server; its fault, if it does not answer. */
   readonly readMemory: () => Promise<readonly (ServerMemory | OperationalError)[]>;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly metrics: Pick<RecoveryMetrics, 'redisMemory'>;
+  readonly clock: Clock;
+  readonly metrics: RecoveryMetrics;
 }): Job {
   /** By server; one that is gone is forgotten. */
   let trends = new Map<string, MemoryTrend>();

@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../core/without-undefined.js';
 /** Login of the servers; empty when they need none. */
 interface RedisLogin {
   readonly username?: string;
@@ -65,5 +66,5 @@ function hostsIn(text: string, portUsual: number): RedisHost[] {
 function loginIn(text: string | undefined): RedisLogin {
   if (text === undefined) return {};
   const [username = '', password] = text.split(':').map(decodeURIComponent);
-  return { ...(username === '' ? {} : { username }), ...(password === undefined ? {} : { password }) };
+  return { ...(username === '' ? {} : { username }), ...withoutUndefined({ password }) };
 }

@@ -37,7 +37,7 @@ const LOOKED_AT_PER_CALL = 1_000;
 /** A bounded reply, and far below any reply time-out. */
 const REFS_PER_PIPELINE = 500;
 
-type SettledBatch = Parameters<BatchStore['markRecorded']>[0][number];
+type RecordedBatch = Parameters<BatchStore['markRecorded']>[0][number];
 
 /** Batches after their deduct. */
 export function createBatchStore(connection: RedisConnection): BatchStore {
@@ -74,10 +74,10 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
       });
     },
 
-    async stalePending(ref, olderThanMs, max, wanted): Promise<PendingBatch[]> {
+    async stalePending(ref, olderThanMs, max, wanted, skip = 0): Promise<PendingBatch[]> {
       const what = 'read pending batches';
       const keys = bucketKeys(ref);
-      let stale = await asOperationalError(what, () => staleIn(redis, keys, olderThanMs, max));
+      let stale = await asOperationalError(what, () => staleIn(redis, keys, olderThanMs, { skip, max }));
       if (wanted !== undefined && stale.length > 0) {
         const those = await wanted(stale.map(({ batchId }) => batchId));
         stale = stale.filter(({ batchId }) => those.has(batchId));
@@ -139,7 +139,7 @@ export function createBatchStore(connection: RedisConnection): BatchStore {
  * The batch's own bucket knows whether the sale was resharded since; then requests of the batch are in other buckets too.
  * @returns the word of the script
  */
-async function markRecorded(connection: RedisConnection, { batch, orders }: SettledBatch): Promise<unknown> {
+async function markRecorded(connection: RedisConnection, { batch, orders }: RecordedBatch): Promise<unknown> {
   const [word, , epoch, buckets] = asList(await markRecordedIn(connection, batch, batch.bucket, orders));
   if (word !== 'recorded') return word;
   const others = bucketsOfBatch(batch, { epoch: Number(epoch), buckets: Number(buckets) }).slice(1);
@@ -151,7 +151,7 @@ function markRecordedIn(
   { run, markerLifeMs }: RedisConnection,
   { saleId, batchId }: Batch,
   bucket: number,
-  orders: SettledBatch['orders'],
+  orders: RecordedBatch['orders'],
 ): Promise<unknown> {
   const { requests, pending, tx, sale } = bucketKeys({ saleId, bucket });
   const keys = [requests, pending, tx + batchId, sale];
@@ -323,10 +323,10 @@ async function staleIn(
   redis: RedisClient,
   keys: BucketKeys,
   olderThanMs: number,
-  max: number,
+  { skip, max }: { readonly skip: number; readonly max: number },
 ): Promise<{ batchId: string; ageMs: number }[]> {
   const nowMs = await serverNowMs(redis, keys.pending);
-  const found = await redis.zrangebyscore(keys.pending, 0, nowMs - olderThanMs, 'WITHSCORES', 'LIMIT', 0, max);
+  const found = await redis.zrangebyscore(keys.pending, 0, nowMs - olderThanMs, 'WITHSCORES', 'LIMIT', skip, max);
   const stale: { batchId: string; ageMs: number }[] = [];
   for (let i = 0; i < found.length; i += 2) {
     stale.push({ batchId: found[i] as string, ageMs: nowMs - Number(found[i + 1]) });

@@ -10,7 +10,7 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
 /** Reports of breakers in Redis. */
-export function createBreakerStore({ redis, run }: Pick<RedisConnection, 'redis' | 'run'>): BreakerStore {
+export function createBreakerStore({ redis, run }: RedisConnection): BreakerStore {
   return {
     async exchange(processId, report, lifeMs): Promise<readonly LiveReport[]> {
       const reply = await asOperationalError('report the breakers', () =>
@@ -35,9 +35,9 @@ function liveReports(reply: readonly string[]): LiveReport[] {
 
 /** What cannot be read counts as closed. */
 function readReport(text: string): BreakerReport {
-  const said = parsed(text);
+  const stored = parsed(text);
   const stateOf = (dependency: Dependency): BreakerState =>
-    BREAKER_STATES.find((state) => state === said?.[dependency]) ?? 'closed';
+    BREAKER_STATES.find((state) => state === stored?.[dependency]) ?? 'closed';
   return { redis: stateOf('redis'), rocketmq: stateOf('rocketmq'), mysql: stateOf('mysql') };
 }
 

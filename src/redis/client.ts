@@ -28,7 +28,7 @@ const REDIRECTIONS_MAX = 5;
 /** Between tries while a slot with some keys here and some there moves. */
 const TRY_AGAIN_MS = 50;
 
-const retryDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
+const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
  * A client that never queues while disconnected and never sends a command twice: a purchase must fail within
@@ -46,7 +46,7 @@ function createServerClient(
   options: RedisOptions,
   more: DriverOptions = {},
 ): Redis {
-  const driver = { ...connectionOptions(options), enableOfflineQueue: false, retryStrategy: retryDelayMs, ...more };
+  const driver = { ...connectionOptions(options), enableOfflineQueue: false, retryStrategy: reconnectDelayMs, ...more };
   if (address.kind === 'server') return new Redis(address.url, driver);
   const { sentinels, master, db, login } = address;
   return new Redis({
@@ -55,7 +55,7 @@ function createServerClient(
     sentinels: sentinels.map((one) => ({ ...one })),
     name: master,
     db,
-    sentinelRetryStrategy: retryDelayMs,
+    sentinelRetryStrategy: reconnectDelayMs,
     // for a master that stopped without closing its connections: the sentinels name another one
     failoverDetector: true,
     // for a master that became a replica: connect again, but do not send the refused command again
@@ -67,7 +67,7 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
   return new Cluster([...nodes], {
     lazyConnect: true,
     enableOfflineQueue: false,
-    clusterRetryStrategy: retryDelayMs,
+    clusterRetryStrategy: reconnectDelayMs,
     slotsRefreshTimeout: options.connectTimeoutMs,
     maxRedirections: REDIRECTIONS_MAX,
     // A lost connection must not send what may have run; a cluster that is down says so to the buyer.
@@ -97,7 +97,7 @@ export function createSubscriberClient(options: RedisOptions): Redis {
     enableOfflineQueue: false,
     retryStrategy: (attempt) => {
       Object.assign(redis.options, nextNode()); // read at each connect
-      return retryDelayMs(attempt);
+      return reconnectDelayMs(attempt);
     },
   });
   return redis;

@@ -135,7 +135,7 @@ export async function eachOrFault<R, T>(
 }
 
 /** Resolves when a server answers: for what is not in one certain server. @throws OperationalError redis */
-export async function pingAnyServer({ redis, masters }: Pick<RedisConnection, 'redis' | 'masters'>): Promise<void> {
+export async function pingAnyServer({ redis, masters }: RedisConnection): Promise<void> {
   const servers = masters();
   if (servers.length === 0) await asOperationalError('ping', () => redis.ping()); // says why there is none
   const pings = servers.map((server) => server.ping());

@@ -9,7 +9,7 @@ const PROCESSES_MAX = 1000;
 const LIST_LIFE_MS = 3_600_000;
 
 /** Reports are keys that expire by themselves, and a set of the processes that have one. All share a slot. */
-export function createHotSaleStore({ redis }: Pick<RedisConnection, 'redis'>): HotSaleStore {
+export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
   return {
     async report(processId, sales, lifeMs): Promise<void> {
       const text = JSON.stringify(sales.map(({ saleId, perSecond }) => [saleId, perSecond]));

@@ -14,7 +14,7 @@ export interface BucketKeys {
   /** Until when the re-drive leaves batches alone; expires by itself. */
   readonly redrives: string;
   /** Transfers to other buckets, and the last transfer that came from each. */
-  readonly moves: string;
+  readonly transfers: string;
   /** The marker of one batch is `tx` + batchId. */
   readonly tx: string;
   /** What a repair has staged, until `swap` puts it in the place of `requests` and `buyers`. */
@@ -31,7 +31,7 @@ export function bucketKeys({ saleId, bucket }: BucketRef): BucketKeys {
     requests: `${tag}requests`,
     pending: `${tag}pending`,
     redrives: `${tag}redrives`,
-    moves: `${tag}moves`,
+    transfers: `${tag}moves`,
     tx: `${tag}tx:`,
     stagedRequests: `${tag}staged:requests`,
     stagedBuyers: `${tag}staged:buyers`,

@@ -2,7 +2,7 @@ import type { NonceStore, NonceTaken } from '../core/ports/admission-stores.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { nonceKey, NONCES_KEY } from './keys.js';
 
-export function createNonceStore({ run }: Pick<RedisConnection, 'run'>): NonceStore {
+export function createNonceStore({ run }: RedisConnection): NonceStore {
   return {
     async take(keyId, nonce, { lifeMs, signedAtMs }) {
       const keys = [nonceKey(keyId, nonce), NONCES_KEY];

@@ -109,12 +109,12 @@ async function readUnits(redis: RedisClient, keys: BucketKeys, youngMs: number):
   let unitsOfBuyers = 0;
   for (const units of buyers.values()) unitsOfBuyers += units;
   const nowMs = await serverNowMs(redis, keys.pending);
-  const [pending, youngPending, moves, after] = await Promise.all([
+  const [pending, youngPending, transferFields, after] = await Promise.all([
     redis.zcard(keys.pending),
     redis.zcount(keys.pending, `(${nowMs - youngMs}`, '+inf'),
-    redis.hgetall(keys.moves),
+    redis.hgetall(keys.transfers),
     redis.get(keys.stock),
   ]);
-  const transfers = parseTransfers(moves, nowMs);
+  const transfers = parseTransfers(transferFields, nowMs);
   return { unitsLeft: Number(before), unitsOfBuyers, moved: after !== before, pending, youngPending, transfers };
 }

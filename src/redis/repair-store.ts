@@ -84,8 +84,8 @@ export function createRepairStore({ redis, run }: RedisConnection): RepairStore 
 }
 
 function swapKeys(ref: BucketRef): string[] {
-  const { sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves } = bucketKeys(ref);
-  return [sale, stock, buyers, requests, stagedBuyers, stagedRequests, moves];
+  const { sale, stock, buyers, requests, stagedBuyers, stagedRequests, transfers } = bucketKeys(ref);
+  return [sale, stock, buyers, requests, stagedBuyers, stagedRequests, transfers];
 }
 
 const encodeEntries = (entries: readonly StoredRequest[]): string =>

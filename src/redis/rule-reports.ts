@@ -18,7 +18,7 @@ const ruleReport = z.object({
 });
 
 /** Reports are keys that expire by themselves, and a set of the processes that have one. All share a slot. */
-export function createRuleReports({ redis }: Pick<RedisConnection, 'redis'>, key = RULE_REPORTERS_KEY): RuleReports {
+export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTERS_KEY): RuleReports {
   const reportKey = (processId: string): string => `${key}:${processId}`;
   return {
     async report(report, lifeMs): Promise<void> {

@@ -6,10 +6,10 @@ import { asOperationalError, type RedisConnection } from './connection.js';
 import { snapshotKey, snapshotLockKey, bucketKeys } from './keys.js';
 import { asList } from './replies.js';
 import { Bug } from '../core/errors.js';
-import { BUCKET_EDITED, type SaleEditStore } from '../core/ports/sale-edits.js';
+import { BUCKET_EDITED } from '../core/ports/sale-edits.js';
 import type { SetStateOutcome, SaleStore } from '../core/ports/stock-store.js';
 
-/** Loads a sale into its buckets and sets their state. */
+/** Loads a sale into its buckets, sets their state, changes and removes it. */
 export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
   return {
     async warm(sale): Promise<'warmed' | 'already_warm'> {
@@ -39,19 +39,6 @@ export function createSaleStore({ redis, run }: RedisConnection): SaleStore {
       return 'set';
     },
 
-    async forget({ saleId, buckets }): Promise<void> {
-      for (let bucket = 0; bucket < buckets; bucket++) {
-        const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
-        // A hash of a million fields is taken out at once, and a thread of the server frees it (docs/decisions/0024).
-        await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
-      }
-    },
-  };
-}
-
-/** Changes loaded sales. */
-export function createSaleEditStore({ run }: RedisConnection): SaleEditStore {
-  return {
     async edit(ref, { editId, epoch, units, closesAtMs, isLast }) {
       const { stock, sale } = bucketKeys(ref);
       const args = [editId, epoch, units, closesAtMs, isLast ? 1 : 0];
@@ -59,6 +46,14 @@ export function createSaleEditStore({ run }: RedisConnection): SaleEditStore {
       const word = BUCKET_EDITED.find((known) => known === reply);
       if (word === undefined) throw new Bug(`edit answered the word ${String(reply)}`);
       return word;
+    },
+
+    async forget({ saleId, buckets }): Promise<void> {
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        const { tx: _markers, ...keys } = bucketKeys({ saleId, bucket });
+        // A hash of a million fields is taken out at once, and a thread of the server frees it (docs/decisions/0024).
+        await asOperationalError('forget a sale', () => redis.unlink(...Object.values(keys)));
+      }
     },
   };
 }

@@ -19,7 +19,7 @@ import { asList, readAnswers } from './replies.js';
 import { createRepairAsks } from './repair-asks.js';
 import { readBucketStatus } from './repair-store.js';
 
-/** Fields per step when the accepted keys of a sale are read; short enough not to hold Redis up. */
+/** Fields per step when the buyers of a sale are read; short enough not to hold Redis up. */
 const SCAN_COUNT = 1000;
 
 /** The stock in Redis. */
@@ -59,7 +59,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         if (err instanceof Bug) throw err;
         // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
         // `resolve` finds no marker and can't write one either, so the batch stays undecided until Redis takes writes.
-        log.warn({ err, batchId: batch.batchId }, 'no reply to deduct');
+        log.warn({ err, batchId: batch.batchId }, 'deduct gave no usable answer');
         return { outcome: 'outcome_unknown' };
       }
     },
@@ -87,8 +87,8 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
       return certain === 1 ? parseRequestEntry(String(entry)) : 'unsure';
     },
 
-    acceptedCount: (ref) => asOperationalError('count accepted keys', () => redis.hlen(keysOf(ref).requests)),
-    acceptedKeys: (ref) => scanKeys(redis, keysOf(ref).requests),
+    acceptedBuyerCount: (ref) => asOperationalError('count buyers', () => redis.hlen(keysOf(ref).buyers)),
+    acceptedBuyers: (ref) => scanKeys(redis, keysOf(ref).buyers),
     readSale: (ref) =>
       asOperationalError('read a sale', () => readSale(redis, keysOf(ref), ref, () => readBucketStatus(run, ref))),
   };
@@ -130,9 +130,7 @@ function readResolved(word: unknown): ResolveVerdict {
 async function* scanKeys(redis: RedisClient, key: string): AsyncGenerator<string[]> {
   let cursor = '0';
   do {
-    const [next, pairs] = await asOperationalError('read accepted keys', () =>
-      redis.hscan(key, cursor, 'COUNT', SCAN_COUNT),
-    );
+    const [next, pairs] = await asOperationalError('read buyers', () => redis.hscan(key, cursor, 'COUNT', SCAN_COUNT));
     cursor = next;
     yield pairs.filter((_, index) => index % 2 === 0);
   } while (cursor !== '0');

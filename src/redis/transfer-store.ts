@@ -8,51 +8,55 @@ import { asList } from './replies.js';
 const END_WORDS = ['unavailable', 'already_ended', 'ended'] as const;
 
 /** Moves units between buckets. */
-export function createTransferStore({ run }: Pick<RedisConnection, 'run'>): TransferStore {
+export function createTransferStore({ run }: RedisConnection): TransferStore {
   return {
     async read(ref, buckets): Promise<BucketState | null> {
-      const { stock, sale, moves } = bucketKeys(ref);
+      const { stock, sale, transfers } = bucketKeys(ref);
       return parseState(
         asList(
-          await asOperationalError('read transfers', () => run('read-transfers', [stock, sale, moves], [buckets])),
+          await asOperationalError('read transfers', () => run('read-transfers', [stock, sale, transfers], [buckets])),
         ),
       );
     },
 
     async transferOut(from, to, epoch, least): Promise<TransferredOut> {
-      const { stock, sale, moves } = bucketKeys(from);
+      const { stock, sale, transfers } = bucketKeys(from);
       return parseTransferredOut(
         asList(
-          await asOperationalError('transfer-out', () => run('transfer-out', [stock, sale, moves], [to, epoch, least])),
+          await asOperationalError('transfer-out', () =>
+            run('transfer-out', [stock, sale, transfers], [to, epoch, least]),
+          ),
         ),
       );
     },
 
     async transferIn(saleId, { from, to, seq, units }, epoch): Promise<TransferredIn> {
-      const { stock, sale, moves } = bucketKeys({ saleId, bucket: to });
+      const { stock, sale, transfers } = bucketKeys({ saleId, bucket: to });
       const args = [from, epoch, seq, units];
       return parseTransferredIn(
-        asList(await asOperationalError('transfer-in', () => run('transfer-in', [stock, sale, moves], args))),
+        asList(await asOperationalError('transfer-in', () => run('transfer-in', [stock, sale, transfers], args))),
       );
     },
 
     async endTransfer(saleId, { from, to, seq }, epoch): Promise<(typeof END_WORDS)[number]> {
-      const { sale, moves } = bucketKeys({ saleId, bucket: from });
-      const said = await asOperationalError('transfer-end', () => run('transfer-end', [sale, moves], [to, epoch, seq]));
-      const word = END_WORDS.find((known) => known === said);
-      if (word === undefined) throw new Bug(`transfer-end answered the word ${String(said)}`);
+      const { sale, transfers } = bucketKeys({ saleId, bucket: from });
+      const reply = await asOperationalError('transfer-end', () =>
+        run('transfer-end', [sale, transfers], [to, epoch, seq]),
+      );
+      const word = END_WORDS.find((known) => known === reply);
+      if (word === undefined) throw new Bug(`transfer-end answered the word ${String(reply)}`);
       return word;
     },
   };
 }
 
 /** Two values per bucket of the sale, in order: the open or closed transfer to it, and the last one that came from it. */
-function parseState([certain, epoch, unitsLeft, nowMs, ...moves]: readonly unknown[]): BucketState | null {
+function parseState([certain, epoch, unitsLeft, nowMs, ...transfers]: readonly unknown[]): BucketState | null {
   if (certain !== 1) return null;
   const outgoing: OutgoingTransfer[] = [];
   const incoming = new Map<number, number>();
-  for (let other = 0; 2 * other < moves.length; other++) {
-    const [out, lastIn] = [String(moves[2 * other]), Number(moves[2 * other + 1])];
+  for (let other = 0; 2 * other < transfers.length; other++) {
+    const [out, lastIn] = [String(transfers[2 * other]), Number(transfers[2 * other + 1])];
     if (out !== '') outgoing.push(parseTransfer(other, out, Number(nowMs)));
     if (lastIn > 0) incoming.set(other, lastIn);
   }

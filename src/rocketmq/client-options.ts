@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { MessageIdFactory, type ILogger } from 'rocketmq-client-nodejs';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
+import type { BrokerCredentials } from './credentials.js';
 
 /** The client refuses a request time-out below this. */
 const REQUEST_TIMEOUT_MS_MIN = 1000;
@@ -17,6 +18,8 @@ export interface ConnectionOptions {
    * mapping or a proxy; wrong for several brokers that run their own proxy each.
    */
   readonly pinEndpoint?: boolean;
+  /** Null: a broker without access control. */
+  readonly credentials: BrokerCredentials | null;
   /** One call (send, commit, ack …), in ms; default 3000, at least 1000. */
   readonly requestTimeoutMs?: number;
   readonly log: Log;
@@ -66,6 +69,7 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
   return {
     endpoints: address.endpoint,
     namespace: '',
+    ...(options.credentials === null ? {} : { sessionCredentials: options.credentials }),
     requestTimeout: Math.max(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, REQUEST_TIMEOUT_MS_MIN),
     logger: clientLogger(options.log, address),
     pinEndpoint: options.pinEndpoint ?? false,

@@ -4,7 +4,8 @@ import { Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
-import { parseEndpoint } from './client-options.js';
+import { parseEndpoint, type ConnectionOptions } from './client-options.js';
+import { accessRefusalIn, signedHeaders, type BrokerCredentials } from './credentials.js';
 
 const ANSWER_WITHIN_MS = 3000;
 
@@ -15,14 +16,17 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
  * sent, so it disturbs nobody.
  * @returns a sentence about the first topic that has no route; null when each has one. Never rejects
  */
-export async function probeTopics(endpoint: string, topics: readonly string[]): Promise<string | null> {
+export async function probeTopics(
+  { endpoint, credentials }: Pick<ConnectionOptions, 'endpoint' | 'credentials'>,
+  topics: readonly string[],
+): Promise<string | null> {
   let client: ServiceClient | null = null;
   try {
     const { host, port } = parseEndpoint(endpoint);
     client = new services.MessagingServiceClient(`${host}:${port}`, ChannelCredentials.createInsecure());
     for (const topic of topics) {
-      const refusal = await routeRefusal(client, endpoint, topic);
-      if (refusal !== null) return `topic ${topic} is not there: ${refusal}`;
+      const refusal = await routeRefusal(client, endpoint, metadataOf(credentials), topic);
+      if (refusal !== null) return refusal;
     }
     return null;
   } catch (error) {
@@ -32,23 +36,38 @@ export async function probeTopics(endpoint: string, topics: readonly string[]): 
   }
 }
 
-/** Null: the topic has queues. */
-function routeRefusal(client: ServiceClient, endpoint: string, topic: string): Promise<string | null> {
+function metadataOf(credentials: BrokerCredentials | null): Metadata {
+  const metadata = new Metadata();
+  metadata.set('x-mq-protocol', 'v2');
+  metadata.set('x-mq-client-id', `seckill-probe@${process.pid}@${randomUUID()}`);
+  metadata.set('x-mq-language', 'HTTP');
+  for (const [name, value] of Object.entries(credentials ? signedHeaders(credentials) : {})) metadata.set(name, value);
+  return metadata;
+}
+
+/** A sentence; null: the topic has queues. */
+function routeRefusal(
+  client: ServiceClient,
+  endpoint: string,
+  metadata: Metadata,
+  topic: string,
+): Promise<string | null> {
   const request = new requests.QueryRouteRequest();
   const resource = new definition.Resource();
   resource.setName(topic);
   request.setTopic(resource);
   request.setEndpoints(new Endpoints(endpoint).toProtobuf());
-  const metadata = new Metadata();
-  metadata.set('x-mq-protocol', 'v2');
-  metadata.set('x-mq-client-id', `seckill-probe@${process.pid}@${randomUUID()}`);
-  metadata.set('x-mq-language', 'HTTP');
   return new Promise((resolve, reject) => {
     client.queryRoute(request, metadata, { deadline: Date.now() + ANSWER_WITHIN_MS }, (error, response) => {
       if (error) return reject(error);
       const status = response.getStatus();
-      if (status?.getCode() !== definition.Code.OK) return resolve(status?.getMessage() ?? 'no status');
-      resolve(response.getMessageQueuesList().length > 0 ? null : 'it has no queues');
+      const code = status?.getCode();
+      const isThere = code === definition.Code.OK && response.getMessageQueuesList().length > 0;
+      if (isThere) return resolve(null);
+      const denied = accessRefusalIn({ code, message: status?.getMessage() });
+      if (denied !== null) return resolve(`RocketMQ at ${endpoint} ${denied}`);
+      const why = code === definition.Code.OK ? 'it has no queues' : (status?.getMessage() ?? 'no status');
+      resolve(`topic ${topic} is not there: ${why}`);
     });
   });
 }

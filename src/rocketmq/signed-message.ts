@@ -4,7 +4,7 @@ import type { ConnectionOptions } from './client-options.js';
 
 /** Options of every producer of ours. */
 export interface ProducerOptions extends ConnectionOptions {
-  readonly signatures: Pick<MessageSignatures, 'sign'>;
+  readonly signatures: MessageSignatures;
 }
 
 /**
@@ -15,7 +15,7 @@ export const signedMessage = (
   topic: string,
   body: string,
   properties: Readonly<Record<string, string>>,
-  signatures: Pick<MessageSignatures, 'sign'>,
+  signatures: MessageSignatures,
 ): Pick<MessageOptions, 'body' | 'properties'> => ({
   properties: new Map([
     ['topic', topic],

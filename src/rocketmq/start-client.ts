@@ -1,5 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
+import { accessRefusalIn } from './credentials.js';
 import { useRandomMessageIds, type ClientAddress, type StartLimits } from './client-options.js';
 
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
@@ -15,7 +16,8 @@ export interface StartableClient {
 
 /**
  * Starts a client, with a new instance for each try since one that hangs or fails cannot be started again.
- * @throws OperationalError that names endpoint, topic and group and says what to check; retryable
+ * @throws OperationalError that names endpoint, topic and group and says what to check; retryable, unless the broker
+ * does not accept who asks: that is said at once
  */
 export async function startClient<C extends StartableClient>(
   make: () => C,
@@ -38,8 +40,9 @@ export async function startClient<C extends StartableClient>(
     } catch (error) {
       last = error;
     }
-    log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
     void stopClient(client, log); // bounded, never rejects; the next try need not wait for it
+    if (accessRefusalIn(rootCause(last)) !== null) break; // the next one would hear the same
+    log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
   }
   throw startFailure(address, last, timeoutMs);
 }
@@ -73,6 +76,10 @@ export async function within(work: Promise<unknown>, ms: number): Promise<boolea
 
 function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number): OperationalError {
   const where = `endpoint ${address.endpoint}, topic ${address.topic}${address.group ? `, group ${address.group}` : ''}`;
+  const refusal = accessRefusalIn(rootCause(cause));
+  if (refusal !== null) {
+    return new OperationalError('rocketmq', `RocketMQ at ${address.endpoint} ${refusal}.`, { retryable: false, cause });
+  }
   const detail = cause === undefined ? `no answer within ${timeoutMs} ms` : rootMessage(cause);
   const message = `cannot start a RocketMQ client (${where}): ${detail}. ${adviceFor(detail)}`;
   return new OperationalError('rocketmq', message, { retryable: true, cause });
@@ -81,13 +88,19 @@ function startFailure(address: ClientAddress, cause: unknown, timeoutMs: number)
 /** What an operator may do about an error of the broker. */
 export function adviceFor(detail: string): string {
   if (/ECONNREFUSED|UNAVAILABLE|DEADLINE/.test(detail)) return 'Is the proxy running there?';
+  if (/response-code=40[13]00/.test(detail)) return 'Check ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET.';
   if (/^no answer/.test(detail)) return 'Is the proxy running there? If so, `seckill topics` creates what is missing.';
   return 'Run `seckill topics` if the topic or the group is missing.';
 }
 
-/** The client wraps the cause twice; the innermost message is the one that helps. */
-function rootMessage(error: unknown): string {
+/** The client wraps the cause twice; the innermost one is the one that helps. */
+function rootCause(error: unknown): unknown {
   let inner = error;
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth++) inner = inner.cause;
-  return inner instanceof Error ? inner.message : String(inner);
+  return inner;
+}
+
+function rootMessage(error: unknown): string {
+  const root = rootCause(error);
+  return root instanceof Error ? root.message : String(root);
 }

@@ -3,13 +3,14 @@ import { assertNever } from '../core/errors.js';
 import { fieldError, fieldErrors, plainError, type FieldError } from '../core/field-errors.js';
 import type { Job } from '../core/job.js';
 import type { Sale } from '../core/sale.js';
-import type { SaleChange, SaleEdit, SaleEdits, SaleEditStore } from '../core/ports/sale-edits.js';
+import type { SaleChange, SaleEdit, SaleEdits } from '../core/ports/sale-edits.js';
 import type { CalendarEntry, SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { SaleStore, StockStore } from '../core/ports/stock-store.js';
 import type { TransferStore } from '../core/ports/transfer-store.js';
 import { newSale, overlapsOf } from './new-sale.js';
 import { gatherUnits } from './stock/gather-units.js';
 import type { SaleAdmin, SaleAdminAnswer } from './sale-admin.js';
+import { withoutUndefined } from '../core/without-undefined.js';
 
 /** What may be sent to change a sale; at least one field. */
 export const saleChange = z.strictObject({
@@ -27,9 +28,7 @@ export function readSaleChange(
   if (!read.success) return { errors: fieldErrors(read.error) };
   const { closesAt, title, priceCents, stock } = read.data;
   const change: SaleChange = {
-    ...(title === undefined ? {} : { title }),
-    ...(priceCents === undefined ? {} : { priceCents }),
-    ...(stock === undefined ? {} : { stock }),
+    ...withoutUndefined({ title, priceCents, stock }),
     ...(closesAt === undefined ? {} : { closesAtMs: Date.parse(closesAt) }),
   };
   if (Object.keys(change).length > 0) return { change };
@@ -78,9 +77,10 @@ export function checkChange(
  * - `not_enough`: the stock was to be lowered, and so many units are not free; nothing was changed
  * - `repairing`: it is made in MySQL, and the keeper makes it in Redis as soon as the sale is not in repair any more; a
  *   stock that was to be lowered is not lowered yet
+ * - `busy`: an earlier change of the sale has not ended, since the sale is in repair; nothing of this one was made
  */
 export type SaleEdited =
-  | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'wrong_state'; readonly sale: Sale }
+  | { readonly outcome: 'done' | 'not_enough' | 'repairing' | 'busy' | 'wrong_state'; readonly sale: Sale }
   | { readonly outcome: 'not_found' }
   | { readonly outcome: 'wrong'; readonly errors: readonly FieldError[] };
 
@@ -93,10 +93,10 @@ export interface SaleEditorPorts {
   readonly edits: SaleEdits;
   readonly sales: Pick<SaleRepository, 'find'>;
   readonly admin: Pick<SaleAdmin, 'close'>;
-  readonly store: SaleEditStore & Pick<SaleStore, 'forget'>;
+  readonly store: SaleStore;
   readonly stock: Pick<StockStore, 'readSale' | 'askForRepair'>;
   readonly transfers: TransferStore;
-  readonly cache: Pick<SaleSnapshotCache, 'forget'>;
+  readonly cache: SaleSnapshotCache;
   readonly nowMs: () => number;
 }
 
@@ -128,7 +128,7 @@ export class SaleEditor {
         case 'wrong_state':
           return begun;
         case 'busy':
-          if ((await this.finish(begun.edit)) === 'waits') return this.#answer(saleId, 'repairing');
+          if ((await this.finish(begun.edit)) === 'waits') return this.#answer(saleId, 'busy');
           continue;
         case 'begun': {
           await cache.forget(saleId);
@@ -141,7 +141,7 @@ export class SaleEditor {
           assertNever(begun);
       }
     }
-    return this.#answer(saleId, 'repairing');
+    return this.#answer(saleId, 'busy');
   }
 
   /**
@@ -220,7 +220,7 @@ export class SaleEditor {
     }
   }
 
-  async #answer(saleId: string, outcome: 'done' | 'not_enough' | 'repairing'): Promise<SaleEdited> {
+  async #answer(saleId: string, outcome: 'done' | 'not_enough' | 'repairing' | 'busy'): Promise<SaleEdited> {
     const sale = await this.#ports.sales.find(saleId);
     return sale === null ? { outcome: 'not_found' } : { outcome, sale };
   }
@@ -235,7 +235,7 @@ export function finishEdits({
   edits,
   editor,
 }: {
-  readonly edits: Pick<SaleEdits, 'unfinished'>;
+  readonly edits: SaleEdits;
   readonly editor: Pick<SaleEditor, 'finish'>;
 }): Job {
   return {

@@ -34,7 +34,7 @@ export interface GetSalePorts {
   readonly store: Pick<StockStore, 'readSale'>;
   /** Of a sale with several buckets, all of them together. */
   readonly units: Pick<UnitFetcher, 'count'>;
-  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clock: Clock;
 }
 
 /** Reads a sale for its page, at most once a second per sale and process. */

@@ -89,7 +89,7 @@ export class HotSales {
   }
 
   /** Counts one attempt to buy. */
-  saw(saleId: string): void {
+  countAttempt(saleId: string): void {
     this.#slide();
     this.#slices[this.#now % SLICES]?.add(saleId);
   }

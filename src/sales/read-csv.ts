@@ -11,6 +11,9 @@ export type ReadCsv = { readonly rows: readonly CsvRow[] } | { readonly line: nu
 const CELL = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
 
 /**
+ * Own code, though csv-parse would do: one expression reads a cell, and an operator's list of sales is no reason for one
+ * more package in production.
+ *
  * Reads CSV as RFC 4180 has it: commas, lines that end in LF or CRLF, quotes around a cell that holds one of them, a quote
  * written twice inside. Nothing is guessed: another separator, or a quote where none belongs, is an error. Empty lines
  * are left out.

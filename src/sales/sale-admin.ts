@@ -7,7 +7,7 @@ import { overlapsOf, type Overlap } from './new-sale.js';
 
 export interface SaleAdminPorts {
   readonly repository: SaleRepository;
-  readonly store: Pick<SaleStore, 'warm' | 'setState' | 'forget'>;
+  readonly store: SaleStore;
   readonly cache: SaleSnapshotCache;
 }
 

@@ -15,6 +15,8 @@ export interface SaleSnapshotsOptions {
   readonly memoryTtlMs: number;
   /** Snapshots kept in memory; beyond it the least used one goes. */
   readonly memoryMax: number;
+  /** Ids without a sale that are remembered, apart from the sales, so that nobody can push those out. */
+  readonly absentMax?: number;
   /** How long one process may take to load a snapshot before another may try. */
   readonly lockMs: number;
 }
@@ -24,7 +26,6 @@ const LOAD_POLL_MS = 20;
 const LOAD_POLLS = 10;
 /** How long a reader with an old snapshot waits for a new one. */
 const PATIENCE_MS = 100;
-/** Ids without a sale that are remembered, apart from the sales, so that nobody can push those out. */
 const ABSENT_MAX = 10_000;
 /** MySQL is asked for the newest sale no more often than this, however many ids are invented. */
 const NEWEST_EVERY_MS = 20;
@@ -57,7 +58,7 @@ export class SaleSnapshots {
       perf: { now: () => ports.clock.monotonicMs() },
     };
     this.#memory = new LRUCache({ ...terms, max: options.memoryMax, noDeleteOnStaleGet: true });
-    this.#absent = new LRUCache({ ...terms, max: ABSENT_MAX });
+    this.#absent = new LRUCache({ ...terms, max: options.absentMax ?? ABSENT_MAX });
   }
 
   /** The snapshot of a sale if memory has it; costs no await. */

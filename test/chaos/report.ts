@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { adminPortOf } from '../helpers/broker.js';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 import type { StackControls } from './harness/stack-controls.js';
 import type { ScenarioResult } from './run-scenario.js';
@@ -133,9 +134,9 @@ export interface Facts {
 
 export async function readFacts({ servers, redis, mysql }: StackControls): Promise<Facts> {
   const [database] = await mysql.query<{ version: string }>('SELECT VERSION() AS version');
-  const runtime = JSON.parse(
-    await askRemoting({ host: '127.0.0.1', port: servers.ports.broker }, REQUEST.brokerRuntimeInfo),
-  ) as { table?: { brokerVersionDesc?: string } };
+  const runtime = JSON.parse(await askRemoting(adminPortOf(servers), REQUEST.brokerRuntimeInfo)) as {
+    table?: { brokerVersionDesc?: string };
+  };
   const broker = runtime.table?.brokerVersionDesc ?? '?';
   return {
     versions: {

@@ -140,8 +140,8 @@ export async function retireSales({ mysql, redis }: StackControls, sales: readon
   await mysql.query("UPDATE orders SET state = 'expired' WHERE state = 'pending_payment' AND sale_id IN (?)", ids);
   for (const { saleId, buckets } of sales) {
     for (let bucket = 0; bucket < buckets; bucket++) {
-      const { stock, sale, buyers, requests, pending, moves } = bucketKeys({ saleId, bucket });
-      await redis.redis.unlink(stock, sale, buyers, requests, pending, moves);
+      const { stock, sale, buyers, requests, pending, transfers } = bucketKeys({ saleId, bucket });
+      await redis.redis.unlink(stock, sale, buyers, requests, pending, transfers);
     }
   }
 }

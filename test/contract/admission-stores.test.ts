@@ -64,13 +64,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const issue = await issueOf();
       const words = [];
       for (const user of ['a', 'b', 'a', 'c', 'd', 'b']) words.push(await issueTo(issue, user));
-      expect(words).to.deep.equal(['handed', 'handed', 'handed_before', 'handed', 'none_left', 'handed_before']);
+      expect(words).to.deep.equal(['issued', 'issued', 'issued_before', 'issued', 'none_left', 'issued_before']);
     });
 
     it('issues exactly as many as there are, however many buyers call at once', async () => {
       const issue = await issueOf({ tokensMax: 10 });
       const words = await Promise.all(Array.from({ length: 50 }, (_, index) => issueTo(issue, `u${index}`)));
-      expect(words.filter((word) => word === 'handed')).to.have.length(10);
+      expect(words.filter((word) => word === 'issued')).to.have.length(10);
       expect(words.filter((word) => word === 'none_left')).to.have.length(40);
     });
 
@@ -82,22 +82,22 @@ for (const [name, createWorld] of STORE_WORLDS) {
         return issueTo(issue, userId);
       };
       const first = await world.tokens.issue(issue, buyer('a'));
-      expect(first.outcome).to.equal('handed');
+      expect(first.outcome).to.equal('issued');
       expect(await world.tokens.issue(issue, buyer('b'))).to.deep.equal({ outcome: 'none_left', atMs: first.atMs });
-      expect(await afterwards('b')).to.equal('handed');
-      expect(await afterwards('a'), 'the second one of this buyer').to.equal('handed');
+      expect(await afterwards('b')).to.equal('issued');
+      expect(await afterwards('a'), 'the second one of this buyer').to.equal('issued');
       expect(await afterwards('a')).to.equal('buyer_limit');
     });
 
     it('one address has so many at a time that are not redeemed', async () => {
       const issue = await issueOf({ tokensMax: 10, perAddress: 2 });
       const { saleId } = issue;
-      for (const user of ['a', 'b']) expect(await issueTo(issue, user, '203.0.113.7')).to.equal('handed');
+      for (const user of ['a', 'b']) expect(await issueTo(issue, user, '203.0.113.7')).to.equal('issued');
       expect(await issueTo(issue, 'c', '203.0.113.7')).to.equal('address_limit');
-      expect(await issueTo(issue, 'c', '203.0.113.8')).to.equal('handed');
-      expect(await issueTo(issue, 'd', null), 'an address that is not known').to.equal('handed');
+      expect(await issueTo(issue, 'c', '203.0.113.8')).to.equal('issued');
+      expect(await issueTo(issue, 'd', null), 'an address that is not known').to.equal('issued');
       await world.tokens.redeem({ saleId, requestId: 'r1', ...buyer('a', '203.0.113.7') }, true);
-      expect(await issueTo(issue, 'e', '203.0.113.7')).to.equal('handed');
+      expect(await issueTo(issue, 'e', '203.0.113.7')).to.equal('issued');
     });
 
     it('too early and too late, on the clock of Redis; no token is issued then', async () => {
@@ -106,7 +106,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const answer = await world.tokens.issue(early, buyer('a'));
       expect(answer.outcome).to.equal('too_early');
       expect(answer.atMs).to.be.within(nowMs, nowMs + 10_000);
-      expect(await issueTo({ ...early, fromMs: nowMs - 1000 }, 'a')).to.equal('handed');
+      expect(await issueTo({ ...early, fromMs: nowMs - 1000 }, 'a')).to.equal('issued');
       expect(await issueTo({ ...early, fromMs: nowMs - 1000, untilMs: nowMs }, 'a')).to.equal('too_late');
     });
 
@@ -117,14 +117,14 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const redeem = (requestId: string, isGood: boolean, userId = 'a'): Promise<string> =>
         world.tokens.redeem({ saleId, requestId, ...buyer(userId) }, isGood);
       expect(await redeem('r1', false)).to.equal('ended');
-      expect(await redeem('r1', true)).to.equal('spent');
-      expect(await redeem('r1', true)).to.equal('spent_before');
-      expect(await redeem('r1', false)).to.equal('spent_before');
-      expect(await redeem('r2', true)).to.equal('spent_otherwise');
-      expect(await redeem('r2', false)).to.equal('spent_otherwise');
-      expect(await issueTo(issue, 'a')).to.equal('handed_before');
-      expect(await redeem('r2', true)).to.equal('spent_otherwise');
-      expect(await redeem('r2', true, 'b')).to.equal('spent'); // not in the list: it may have been lost
+      expect(await redeem('r1', true)).to.equal('redeemed');
+      expect(await redeem('r1', true)).to.equal('redeemed_before');
+      expect(await redeem('r1', false)).to.equal('redeemed_before');
+      expect(await redeem('r2', true)).to.equal('redeemed_for_another');
+      expect(await redeem('r2', false)).to.equal('redeemed_for_another');
+      expect(await issueTo(issue, 'a')).to.equal('issued_before');
+      expect(await redeem('r2', true)).to.equal('redeemed_for_another');
+      expect(await redeem('r2', true, 'b')).to.equal('redeemed'); // not in the list: it may have been lost
     });
 
     it('of many purchases that redeem one token at once, one does', async () => {
@@ -134,7 +134,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           world.tokens.redeem({ saleId, requestId: `r${index}`, ...buyer('a') }, true),
         ),
       );
-      expect(words.filter((word) => word === 'spent')).to.have.length(1);
+      expect(words.filter((word) => word === 'redeemed')).to.have.length(1);
     });
   });
 }

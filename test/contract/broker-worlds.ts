@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../src/core/batch.js';
-import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import type { MessageSignatures } from '../../src/core/message-signatures.js';
 import type {
@@ -26,6 +26,7 @@ import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { signaturesOf, TEST_SIGNATURES } from '../helpers/signatures.js';
+import { brokerOf, credentialsIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
@@ -87,7 +88,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     opened.push(client);
     return client;
   };
-  const options = { endpoint: stackEnv().ROCKETMQ_ENDPOINT, log: silentLog, requestTimeoutMs: REQUEST_TIMEOUT_MS };
+  const options = { ...brokerOf(stackEnv()), log: silentLog, requestTimeoutMs: REQUEST_TIMEOUT_MS };
   const signatures = signaturesOf(stackEnv());
   const producer = { ...options, signatures };
   return {
@@ -106,7 +107,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     orderEventChannel: () => open(createOrderEventChannel(producer)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       open(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
-    progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, consumed),
+    progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()), consumed),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {
@@ -149,4 +150,5 @@ export const PURCHASES = { topic: TOPICS.purchase, group: GROUPS.writer } as con
 export const REDRIVES = { topic: TOPICS.redrive, group: GROUPS.redriveWriter } as const;
 export const REDRIVES_HELD = { topic: TOPICS.redrive, group: GROUPS.coupon } as const;
 export const REDRIVES_COUNTED = { topic: TOPICS.redrive, group: GROUPS.expirer } as const;
+export const REDRIVES_INSPECTED = { topic: TOPICS.redrive, group: DEAD_LETTERS[GROUPS.coupon].collector } as const;
 export const REDRIVES_SEEN = { topic: TOPICS.redrive, group: GROUPS.notifier } as const;

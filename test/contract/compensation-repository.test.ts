@@ -46,7 +46,13 @@ const WORLDS: [string, () => Promise<World>][] = [
       const { pool, auditOf, close } = await mysqlWorld();
       const leasesOf = async (saleId: string): Promise<number> =>
         (await pool.query('SELECT owner FROM reconcile_leases WHERE sale_id = ?', [saleId])).length;
-      return { jobs: createCompensationRepository(pool), runs: createReconcileRuns(pool), auditOf, leasesOf, close };
+      return {
+        jobs: createCompensationRepository(pool),
+        runs: createReconcileRuns(pool, systemClock),
+        auditOf,
+        leasesOf,
+        close,
+      };
     },
   ],
 ];

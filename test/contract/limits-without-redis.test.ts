@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { systemClock } from '../../src/programs/system-clock.js';
 import { limitsRules, Limits } from '../../src/admission/limits/limits.js';
 import type { Refused } from '../../src/admission/layer.js';
-import { noAdmissionMetrics } from '../helpers/no-admission-metrics.js';
+import { noAdmissionMetrics } from '../helpers/no-metrics.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect } from 'chai';
+import { stub } from 'sinon';
 import { OperationalError } from '../../src/core/errors.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { MysqlError } from '../../src/mysql/errors.js';
@@ -228,6 +229,15 @@ describe('mysql adapters under faults', () => {
     expect(pool.writeRefusal()).to.match(
       /^MySQL refuses writes for want of space: is its disk full\? \(mysql: disk_full/,
     );
+    const nowMs = performance.now();
+    const after = (ms: number): string | null => {
+      const clock = stub(performance, 'now').returns(nowMs + ms);
+      const known = pool.writeRefusal();
+      clock.restore();
+      return known;
+    };
+    expect(after(20_000), 'a worker that pauses has not tried again by then').not.to.equal(null);
+    expect(after(60_000), 'nothing was refused since').to.equal(null);
   });
 
   it('every session: strict, UTC, READ COMMITTED, and an UPDATE counts changed rows only [D7]', async () => {

@@ -37,8 +37,9 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { sale, orders } = await ordersIn(world, texts, parts);
       const ended = orders.length - (parts.unpaid ?? 0);
       for (const [index, order] of orders.slice(0, ended).entries()) {
-        if (index === 0) await world.moves.pay(order.orderId, paymentOf(order, { paymentId: `pay-${order.orderId}` }));
-        else await world.moves.cancel(order.orderId);
+        if (index === 0)
+          await world.transitions.pay(order.orderId, paymentOf(order, { paymentId: `pay-${order.orderId}` }));
+        else await world.transitions.cancel(order.orderId);
       }
       await world.sales.move(sale.saleId, 'warm');
       await world.sales.move(sale.saleId, 'closed');
@@ -151,20 +152,20 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { orders } = await archivedSale(['ann', 'bob']);
       const [paid, cancelled] = orders as [Order, Order];
       const told = paymentOf(paid, { paymentId: `pay-${paid.orderId}` });
-      expect(await world.moves.pay(paid.orderId, told)).to.equal('paid');
-      expect(await world.moves.pay(paid.orderId, { ...told, amountCents: 1 })).to.equal('payment_conflict');
+      expect(await world.transitions.pay(paid.orderId, told)).to.equal('paid');
+      expect(await world.transitions.pay(paid.orderId, { ...told, amountCents: 1 })).to.equal('payment_conflict');
       const late = paymentOf(cancelled);
-      expect(await world.moves.pay(cancelled.orderId, late)).to.equal('refund_due');
-      expect(await world.moves.pay(cancelled.orderId, late)).to.equal('refund_due');
+      expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
+      expect(await world.transitions.pay(cancelled.orderId, late)).to.equal('refund_due');
       expect(await world.refunds.refundsOf(cancelled.orderId)).to.have.length(1);
-      expect(await world.moves.pay(paid.orderId, paymentOf(paid)), 'twice').to.equal('refund_due');
-      expect(await world.moves.cancel(paid.orderId)).to.equal('wrong_state');
-      expect(await world.moves.cancel(cancelled.orderId)).to.equal('cancelled');
-      expect(await world.moves.expire(ids(orders))).to.equal(0);
+      expect(await world.transitions.pay(paid.orderId, paymentOf(paid)), 'twice').to.equal('refund_due');
+      expect(await world.transitions.cancel(paid.orderId)).to.equal('wrong_state');
+      expect(await world.transitions.cancel(cancelled.orderId)).to.equal('cancelled');
+      expect(await world.transitions.expire(ids(orders))).to.equal(0);
 
       const { orders: others } = await ordersIn(world, ['cid']);
       const stolen = paymentOf(others[0]!, { paymentId: told.paymentId });
-      expect(await world.moves.pay(others[0]?.orderId ?? '', stolen), 'the id of an archived payment').to.equal(
+      expect(await world.transitions.pay(others[0]?.orderId ?? '', stolen), 'the id of an archived payment').to.equal(
         'payment_conflict',
       );
       expect((await world.orders.findOrder(others[0]?.orderId ?? ''))?.state).to.equal('pending_payment');
@@ -176,7 +177,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       await world.retirement.forgotten(sale.saleId);
       await world.leaveOpenAttempt(charged.orderId, 'k');
       const refund = paymentOf(owed);
-      expect(await world.moves.pay(owed.orderId, refund)).to.equal('refund_due');
+      expect(await world.transitions.pay(owed.orderId, refund)).to.equal('refund_due');
       for (const max of [1, 2, 100]) {
         const { kept } = await archive(sale, max);
         expect(kept, `steps of ${max}`).to.equal(3);
@@ -186,7 +187,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
 
       await world.attempts.close({ orderId: charged.orderId, key: 'k' }, 'not_charged');
       await world.refunds.markRefunded(refund.paymentId);
-      await world.moves.cancel(unpaid.orderId);
+      await world.transitions.cancel(unpaid.orderId);
       expect(await archive(sale)).to.deep.equal({ moved: 3, kept: 0 });
       expect(await world.archive.finish(sale.saleId)).to.equal(true);
       expect(await world.refunds.refundsOf(owed.orderId), 'a refund stays').to.have.length(1);
@@ -252,8 +253,8 @@ describe('the archive of orders, in MySQL', function () {
     const made = await ordersIn(world, texts, { metadata: { cart: '42' } });
     const { saleId } = made.sale;
     for (const [index, order] of made.orders.entries()) {
-      if (index % 2 === 1) await world.moves.cancel(order.orderId);
-      else await world.moves.pay(order.orderId, paymentOf(order));
+      if (index % 2 === 1) await world.transitions.cancel(order.orderId);
+      else await world.transitions.pay(order.orderId, paymentOf(order));
     }
     await createCouponRepository(pool).issue(made.orders.map(({ orderId }) => orderId));
     await pool.execute(
@@ -337,6 +338,37 @@ describe('the archive of orders, in MySQL', function () {
     expect(await count('SELECT COUNT(*) AS n FROM payment_attempts WHERE order_id IN (?)', orderIds)).to.equal(0);
     expect(await count('SELECT COUNT(*) AS n FROM order_ranges WHERE sale_id IN (?)', [sale.saleId])).to.equal(0);
     expect(await world.archive.finish(sale.saleId)).to.equal(true);
+  });
+
+  it('a range that a worker commits during the move stays: it is the way to its orders', async () => {
+    const { sale, orders } = await begunSale(['ann', 'bob']);
+    const first = orders.map(({ orderId }) => BigInt(orderId)).reduce((a, b) => (a < b ? a : b));
+    const between = String(first - 1n); // another worker minted it a moment before, and commits now
+    let committed = 0;
+    const raced: MysqlPool = {
+      ...pool,
+      query: (...args) => pool.query(...args),
+      execute: (...args) => pool.execute(...args),
+      transaction: (work) =>
+        pool.transaction((tx) =>
+          work({
+            query: (...args) => tx.query(...args),
+            rollback: () => tx.rollback(),
+            async execute(sql, ...args) {
+              if (/delete from .?order_ranges/i.test(sql)) {
+                committed++;
+                await pool.execute('INSERT INTO order_ranges VALUES (?, ?, ?, 1)', [sale.saleId, between, between]);
+              }
+              return tx.execute(sql, ...args);
+            },
+          }),
+        ),
+    };
+    expect(await createOrderArchive(raced, 0).move(sale.saleId, null, 10)).to.include({ moved: 2, kept: 0 });
+    expect(committed).to.equal(1);
+    const ranges = await pool.query('SELECT first_id FROM order_ranges WHERE sale_id = ?', [sale.saleId]);
+    expect(ranges).to.deep.equal([{ first_id: between }]);
+    expect(await world.archive.finish(sale.saleId), 'it is looked at again').to.equal(false);
   });
 
   it('two movers at once, while others read: every reader sees each order once', async () => {

@@ -207,6 +207,28 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.violations(sale.saleId)).to.deep.equal([]);
     });
 
+    it('counts the orders of buyers that expired unpaid, and says when the last could still be paid', async () => {
+      const [sale, other] = [await world.sales.create(newSale()), await world.sales.create(newSale())];
+      const expire = async (of: Sale, key: string, paymentWindowMs: number): Promise<void> => {
+        const rows = rowsOf(batchOf(of, purchasesOf(key)));
+        await write(rows, { paymentWindowMs });
+        await world.expireOrder((rows[0] as NewOrder).orderId);
+      };
+      await expire(sale, 'ann/k1', -600_000);
+      await expire(sale, 'ann/k2', -60_000);
+      await expire(other, 'ann/k1', -1000);
+      await expire(sale, 'Ann/k1', -1000);
+      const cancelled = rowsOf(batchOf(sale, purchasesOf('bob/k1')));
+      await write(cancelled);
+      await world.cancelOrder((cancelled[0] as NewOrder).orderId);
+
+      const found = await world.orders.expiredOf(sale.saleId, ['ann', 'bob', 'eve']);
+      expect([...found.keys()]).to.deep.equal(['ann']);
+      expect(found.get('ann')?.count).to.equal(2);
+      expect(found.get('ann')?.lastAgoMs).to.be.within(60_000, 120_000);
+      expect(await world.orders.expiredOf(sale.saleId, [])).to.deep.equal(new Map());
+    });
+
     it('row_exists: not where the limit is higher [D7]', async () => {
       const sale = await world.sales.create(newSale({ limitPerBuyer: 2 }));
       const batch = batchOf(sale, purchasesOf('ann/k1', 'ann/k2'));

@@ -27,7 +27,7 @@ describe('OrderTransitions on mysql under faults', function () {
   };
   const errors: object[] = [];
   const log: Log = { ...silentLog, error: (what) => void errors.push(what) };
-  const moves = () => createOrderTransitions(world.pool, { clock, log });
+  const transitions = () => createOrderTransitions(world.pool, { clock, log });
 
   before(async () => {
     world = await ownMysqlWorld(4); // a lock wait ends after one second
@@ -64,7 +64,7 @@ describe('OrderTransitions on mysql under faults', function () {
     let cancelling: Promise<string> | undefined;
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
-      cancelling = moves().cancel(order.orderId);
+      cancelling = transitions().cancel(order.orderId);
       await until('the move is tried again', () => pauses > 0);
     });
     expect(pauses, 'the fault happened').to.equal(1);
@@ -76,7 +76,7 @@ describe('OrderTransitions on mysql under faults', function () {
     const order = await orderIn();
     await world.pool.transaction(async (tx) => {
       await tx.execute('UPDATE sales SET title = ? WHERE id = ?', ['held', order.saleId]);
-      const error = await moves()
+      const error = await transitions()
         .cancel(order.orderId)
         .catch((cause: unknown) => cause);
       expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
@@ -105,40 +105,40 @@ describe('OrderTransitions on mysql under faults', function () {
 
   it('deadlock 1213: a cancel that loses its locks is tried again and ends the order once [D3]', async () => {
     const order = await orderIn();
-    expect(await deadlocked(order, () => moves().cancel(order.orderId))).to.equal('cancelled');
+    expect(await deadlocked(order, () => transitions().cancel(order.orderId))).to.equal('cancelled');
     expect(pauses, 'the fault happened').to.equal(1);
     await expectCancelledOnce(order);
   });
 
   it('deadlock 1213: a sweep that loses its locks is tried again [D3]', async () => {
     const order = await orderIn(DUE_MS);
-    expect(await deadlocked(order, () => moves().expireDue(10))).to.equal(1);
+    expect(await deadlocked(order, () => transitions().expireDue(10))).to.equal(1);
     expect(pauses, 'the fault happened').to.equal(1);
     expect((await world.orders.findOrder(order.orderId))?.state).to.equal('expired');
     expect((await world.sales.find(order.saleId))?.sold).to.equal(0);
   });
 
   it('a sale whose `sold` is too low stops its own orders from expiring, reports it, and stops no others [C4]', async () => {
-    await moves().expireDue(1000);
+    await transitions().expireDue(1000);
     const broken = await orderIn(2 * DUE_MS); // the oldest: it is met first
     const orders = [await orderIn(DUE_MS), await orderIn(DUE_MS)];
     await world.pool.execute('UPDATE sales SET sold = 1 WHERE id = ?', [broken.saleId]); // its order has two
     const stateOf = async ({ orderId }: Order) => (await world.orders.findOrder(orderId))?.state;
 
-    expect(await moves().expireDue(1000)).to.equal(2);
+    expect(await transitions().expireDue(1000)).to.equal(2);
     for (const order of orders) expect(await stateOf(order)).to.equal('expired');
     expect(await stateOf(broken)).to.equal('pending_payment');
     expect(errors).to.deep.equal([{ saleId: broken.saleId }]);
-    expect((await moves().overdue()).orders).to.equal(1);
-    expect(await moves().expire([broken.orderId])).to.equal(0);
-    const error = await moves()
+    expect((await transitions().overdue()).orders).to.equal(1);
+    expect(await transitions().expire([broken.orderId])).to.equal(0);
+    const error = await transitions()
       .cancel(broken.orderId)
       .catch((cause: unknown) => cause);
     expect(error).to.be.instanceOf(OperationalError).and.include({ retryable: false });
     expect((await world.sales.find(broken.saleId))?.sold).to.equal(1);
 
     await world.pool.execute('UPDATE sales SET sold = 2 WHERE id = ?', [broken.saleId]);
-    expect(await moves().expireDue(1000)).to.equal(1);
+    expect(await transitions().expireDue(1000)).to.equal(1);
   });
 
   describe('a lost reply to COMMIT', () => {
@@ -162,7 +162,7 @@ describe('OrderTransitions on mysql under faults', function () {
       expect(proxy.lostReplies, 'the fault happened').to.equal(1);
       expect(error).to.be.instanceOf(OperationalError).and.include({ retryable: true });
       expect((await world.orders.findOrder(order.orderId))?.state, 'committed all the same').to.equal('paid');
-      expect(await moves().pay(order.orderId, payment)).to.equal('paid');
+      expect(await transitions().pay(order.orderId, payment)).to.equal('paid');
       const rows = await world.pool.query('SELECT payment_id FROM payments WHERE order_id = ?', [order.orderId]);
       expect(rows).to.have.length(1);
     });

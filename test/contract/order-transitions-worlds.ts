@@ -36,7 +36,7 @@ interface StoredPayment {
 
 /** The repositories with the state changes of orders, and what these wrote. */
 export interface MovesWorld extends RepositoryWorld {
-  readonly moves: OrderTransitions & OverdueOrders;
+  readonly transitions: OrderTransitions & OverdueOrders;
   readonly refunds: RefundRepository;
   readonly attempts: PaymentAttempts;
   /** An open row for an order in any state, beside others: an api before decision 36 wrote such. */
@@ -63,7 +63,7 @@ async function mysqlMoves(): Promise<MovesWorld> {
     );
   return {
     ...world,
-    moves: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
+    transitions: createOrderTransitions(pool, { clock: systemClock, log: silentLog }),
     refunds: createRefundRepository(pool),
     attempts: createPaymentAttempts(pool),
     async leaveOpenAttempt(orderId, key) {
@@ -101,18 +101,18 @@ async function mysqlMoves(): Promise<MovesWorld> {
 
 async function memoryMoves(): Promise<MovesWorld> {
   const world = await memoryWorld();
-  const moves = new MemoryOrderTransitions(world.repositories);
-  const refunds = new MemoryRefundRepository(moves, world.clock);
+  const transitions = new MemoryOrderTransitions(world.repositories);
+  const refunds = new MemoryRefundRepository(transitions, world.clock);
   const attempts = new MemoryPaymentAttempts(world.clock, world.repositories);
   const isOpen = (orderId: string): boolean =>
     [...attempts.rows.values()].some((row) => row.orderId === orderId && row.state === 'open') ||
-    [...moves.payments.values()].some((payment) => {
+    [...transitions.payments.values()].some((payment) => {
       return payment.orderId === orderId && payment.refund !== null && refunds.tries(payment.paymentId).state === 'due';
     });
   const rows = () => world.repositories.outboxRows;
   return {
     ...world,
-    moves,
+    transitions,
     refunds,
     attempts,
     leaveOpenAttempt: async (orderId, key) => attempts.put(orderId, key, 1),
@@ -120,7 +120,7 @@ async function memoryMoves(): Promise<MovesWorld> {
     archive: new MemoryOrderArchive(world.repositories, isOpen),
     search: new MemoryOrderSearch(world.repositories),
     audited: async () => refunds.audited,
-    payments: async () => [...moves.payments.values()],
+    payments: async () => [...transitions.payments.values()],
     moved: async () => rows().flatMap((row) => (row.kind === 'orders_moved' ? [row.payload as OrdersMoved] : [])),
     releases: async () => rows().flatMap((row) => (row.kind === 'release' ? (row.payload as readonly Release[]) : [])),
   };

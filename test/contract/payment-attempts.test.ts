@@ -94,8 +94,8 @@ for (const [name, createWorld] of MOVES_WORLDS) {
 
     it('none is opened for an order that is paid, has ended or does not exist', async () => {
       const [paid, cancelled] = [await freshOrder(), await freshOrder()];
-      await world.moves.pay(paid, paymentOf((await world.orders.findOrder(paid))!));
-      await world.moves.cancel(cancelled);
+      await world.transitions.pay(paid, paymentOf((await world.orders.findOrder(paid))!));
+      await world.transitions.cancel(cancelled);
       for (const orderId of [paid, cancelled, '4611686018427387001', '12x']) {
         expect(await world.attempts.open(orderId, 'k', 1, LEASE_MS), orderId).to.deep.equal({ outcome: 'wrong_state' });
         expect(await world.attempts.openOf(orderId)).to.deep.equal([]);

@@ -216,7 +216,7 @@ for (const [name, createWorld] of [
 }
 
 describe('notifications in a cluster of which one server hangs', function () {
-  this.timeout(90_000);
+  this.timeout(150_000);
   const REPLY_MS = 1500;
 
   it('nobody waits for it, what is sent arrives, and a listener that was there goes elsewhere [R8]', async () => {
@@ -256,7 +256,8 @@ describe('notifications in a cluster of which one server hangs', function () {
         return received.some((one) => one?.orderId === '999');
       };
       await until('the listener is elsewhere', arrives, 60_000);
-      expect(await sender.hasListeners(saleId)).to.equal(true);
+      // The server that hung first is asked again as soon as one of its answers arrived.
+      await until('the sender finds it there', () => sender.hasListeners(saleId), 60_000);
       cluster.servers[own]?.signal('SIGCONT');
     } finally {
       for (const server of cluster.servers) server.signal('SIGCONT');

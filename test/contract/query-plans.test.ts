@@ -190,20 +190,22 @@ describe('statements on large tables', function () {
     await orders.findOrder(orderIds[0] ?? '');
     await orders.findOrder('1');
     await orders.countCancelled('7', 'u1');
+    await orders.expiredOf(saleId, [...new Set(purchases.map(({ userId }) => userId))]);
+    await orders.expiredOf(saleId, ['u1']);
     await orders.findByPurchases(ARCHIVED_SALE, purchases as never);
     const states = repository('states', createOrderStates(pool));
     await states.statesOf(orderIds);
     await states.dueOf(orderIds);
     await states.notificationsOf(orderIds);
 
-    const moves = repository('moves', createOrderTransitions(pool, { clock: systemClock, log: silentLog }));
-    await moves.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
-    await moves.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
-    await moves.pay(orderIds[1] ?? '', { paymentId: 'plan-2', amountCents: 7 });
-    await moves.cancel(orderIds[2] ?? '');
-    await moves.expire(orderIds.slice(3, 9));
-    await moves.overdue();
-    await moves.expireDue(500);
+    const transitions = repository('moves', createOrderTransitions(pool, { clock: systemClock, log: silentLog }));
+    await transitions.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
+    await transitions.pay(orderIds[0] ?? '', { paymentId: 'plan-1', amountCents: 100 });
+    await transitions.pay(orderIds[1] ?? '', { paymentId: 'plan-2', amountCents: 7 });
+    await transitions.cancel(orderIds[2] ?? '');
+    await transitions.expire(orderIds.slice(3, 9));
+    await transitions.overdue();
+    await transitions.expireDue(500);
 
     const outbox = repository('outbox', createOutbox(pool));
     const leased = await outbox.lease('batch_recorded', 64, 1000);
@@ -276,7 +278,7 @@ describe('statements on large tables', function () {
     await jobs.announce(jobId, 'plans', 'compensation.planned', null, null);
     await jobs.removeOld(DAY_MS, 100);
 
-    const runs = repository('runs', createReconcileRuns(pool));
+    const runs = repository('runs', createReconcileRuns(pool, systemClock));
     await runs.lease(saleId, 'plans', 1000);
     await runs.free(saleId, 'plans');
     const runId = await runs.begin({ saleId, applied: false, actor: 'plans' });

@@ -21,9 +21,9 @@ for (const [name, createWorld] of MOVES_WORLDS) {
       const { orders } = await ordersIn(world, texts);
       const paymentIds: string[] = [];
       for (const order of orders) {
-        await world.moves.cancel(order.orderId);
+        await world.transitions.cancel(order.orderId);
         const payment = paymentOf(order);
-        expect(await world.moves.pay(order.orderId, payment)).to.equal('refund_due');
+        expect(await world.transitions.pay(order.orderId, payment)).to.equal('refund_due');
         paymentIds.push(payment.paymentId);
       }
       return { paymentIds, orderIds: orders.map(({ orderId }) => orderId) };

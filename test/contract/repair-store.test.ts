@@ -187,6 +187,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const second: StoredRequest[] = [
           ['u1/k1', held('too-late', 1)],
           ['u1/k2', { state: 'released', orderId: '102', quantity: 4 }],
+          ['u4/k1', { state: 'released', orderId: '103', quantity: 1 }],
         ];
         expect(await stage('one', ...second), 'what was staged before stays').to.equal('staged');
         const [opensAtMs, closesAtMs] = [sale.opensAtMs - 1, sale.closesAtMs + 1];
@@ -197,7 +198,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await entryOf('u1')).to.deep.equal({ state: 'ordered', orderId: '101', quantity: 2 });
         expect(await entryOf('u2')).to.deep.equal(held('kept', 3));
         expect(await entryOf('gone')).to.equal(null);
-        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(3);
+        expect(await world.stock.acceptedBuyerCount(firstBucket(sale)), 'u4 holds nothing now').to.equal(3);
         expect(await wordsFor('u1/new', 'u1/new2', 'u2/new', 'gone*3')).to.deep.equal([
           null,
           'limit_reached',
@@ -249,7 +250,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         await deducted('u1');
         await lock('one');
         await swap('one', { unitsLeft: 10 });
-        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
+        expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
         expect(await wordsFor('u1*4')).to.deep.equal([null]);
       });
 
@@ -324,7 +325,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       expect(await stage('one', ...many)).to.equal('staged');
       expect(await stage('one'), 'nothing').to.equal('staged');
       expect(await swap('one', { limitPerBuyer: 5 })).to.equal('swapped');
-      expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(2500);
+      expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(500);
       expect(await wordsFor('u7/new', 'u499/new', 'u500/new')).to.deep.equal(['limit_reached', 'limit_reached', null]);
     });
   });

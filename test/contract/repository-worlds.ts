@@ -35,6 +35,8 @@ export interface RepositoryWorld {
   raiseEpoch(saleId: string): Promise<void>;
   /** As a cancel does it: the row ends and `sold` is lowered. */
   cancelOrder(orderId: string): Promise<void>;
+  /** As an expiry does it, whatever the time. */
+  expireOrder(orderId: string): Promise<void>;
   /** What the outbox has for a batch. */
   outboxOf(batchId: string): Promise<{ readonly recorded: BatchRecorded[]; readonly releases: Release[] }>;
   /** The audit log of a subject, oldest first. */
@@ -71,6 +73,14 @@ export interface MysqlWorld extends RepositoryWorld {
   readonly pool: MysqlPool;
 }
 
+async function endOrder(pool: MysqlPool, orderId: string, state: 'cancelled' | 'expired'): Promise<void> {
+  await pool.transaction(async (tx) => {
+    await tx.execute(`UPDATE orders SET state = ? WHERE id = ? AND ${LIVE}`, [state, orderId]);
+    const sql = 'UPDATE sales s JOIN orders o ON o.sale_id = s.id SET s.sold = s.sold - o.quantity WHERE o.id = ?';
+    await tx.execute(sql, [orderId]);
+  });
+}
+
 export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promise<MysqlWorld> {
   await migrate({ url });
   // hundreds of calls wait for few connections here, and other suites take their share of the disk
@@ -88,13 +98,8 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
     async raiseEpoch(saleId) {
       await pool.execute('UPDATE sales SET epoch = epoch + 1 WHERE id = ?', [saleId]);
     },
-    async cancelOrder(orderId) {
-      await pool.transaction(async (tx) => {
-        await tx.execute(`UPDATE orders SET state = 'cancelled' WHERE id = ? AND ${LIVE}`, [orderId]);
-        const sql = 'UPDATE sales s JOIN orders o ON o.sale_id = s.id SET s.sold = s.sold - o.quantity WHERE o.id = ?';
-        await tx.execute(sql, [orderId]);
-      });
-    },
+    cancelOrder: (orderId) => endOrder(pool, orderId, 'cancelled'),
+    expireOrder: (orderId) => endOrder(pool, orderId, 'expired'),
     async outboxOf(batchId) {
       const rows = await pool.query<{ kind: string; payload: string }>('SELECT * FROM outbox WHERE `key` = ?', [
         batchId,
@@ -179,6 +184,7 @@ export async function memoryWorld(
       repositories.putSale({ ...sale, epoch: sale.epoch + 1 });
     },
     cancelOrder: async (orderId) => repositories.endOrder(orderId, 'cancelled'),
+    expireOrder: async (orderId) => repositories.endOrder(orderId, 'expired'),
     async outboxOf(batchId) {
       const rows = repositories.outboxRows.filter(({ key }) => key === batchId);
       return {

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import { brokerOf, credentialsIn } from '../helpers/broker.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { probeBroker } from '../../src/rocketmq/probe.js';
@@ -21,6 +22,7 @@ const HALF_OPEN_HEALED_MS = 35_000;
 const openChannel = (endpoint: string) =>
   createPurchaseChannel({
     endpoint,
+    credentials: credentialsIn(stackEnv()),
     pinEndpoint: true, // the broker returns its own address, which would bypass a TcpProxy
     checkBack: async () => 'no_answer', // the broker may ask us about half messages of another suite
     checksInParallel: 4,
@@ -41,9 +43,9 @@ async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
 
 describe('rocketmq connection', function () {
   this.timeout(60_000);
-  let endpoint: string;
+  let broker: ReturnType<typeof brokerOf>;
   before(() => {
-    endpoint = stackEnv().ROCKETMQ_ENDPOINT;
+    broker = brokerOf(stackEnv());
   });
 
   it('without a proxy the start fails and says where and why [M4]', async () => {
@@ -53,7 +55,7 @@ describe('rocketmq connection', function () {
 
   it('a group that does not exist ends in a message that names it', async () => {
     const group = 'seckill-no-such-group';
-    const source = await createDeliverySource({ endpoint, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
+    const source = await createDeliverySource({ ...broker, topic: TOPICS.redrive, group, invisibleMs: 10_000, log });
     try {
       const error = await failureOf(source.receive(1)); // not at the start: the broker checks the group here
       expect(error.message).to.include(group).and.include('does not exist').and.include('`seckill topics`');
@@ -66,14 +68,14 @@ describe('rocketmq connection', function () {
     const topic = 'seckill-no-such-topic';
     const start = { attempts: 1 };
     const group = GROUPS.writer;
-    const opening = createDeliverySource({ endpoint, topic, group, invisibleMs: 10_000, log, start });
+    const opening = createDeliverySource({ ...broker, topic, group, invisibleMs: 10_000, log, start });
     expect((await failureOf(opening)).message)
       .to.include(topic)
       .and.include('`seckill topics`');
   });
 
   it('a connection that is reset is unknown once, then healed by the client [M1]', async () => {
-    const proxy = await TcpProxy.open(endpoint);
+    const proxy = await TcpProxy.open(broker.endpoint);
     const channel = await openChannel(proxy.address);
     try {
       expect(await channel.sendHalf(freshBatch())).to.be.an('object');
@@ -95,7 +97,7 @@ describe('rocketmq connection', function () {
   });
 
   it('a silent connection is closed by keepalive; until then every send is unknown', async () => {
-    const proxy = await TcpProxy.open(endpoint);
+    const proxy = await TcpProxy.open(broker.endpoint);
     const channel = await openChannel(proxy.address);
     try {
       expect(await channel.sendHalf(freshBatch())).to.be.an('object');
@@ -119,7 +121,7 @@ describe('rocketmq connection', function () {
   });
 
   it('the probe says that a port is closed, and that an endpoint is none', async () => {
-    expect(await probeBroker(endpoint)).to.deep.equal({ state: 'reachable' });
+    expect(await probeBroker(broker.endpoint)).to.deep.equal({ state: 'reachable' });
     const closed = await probeBroker(NOWHERE);
     expect(closed.state).to.equal('unreachable');
     expect(closed).to.have.property('detail').that.includes('ECONNREFUSED');

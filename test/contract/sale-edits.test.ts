@@ -15,14 +15,19 @@ const WORLDS = [
     'memory',
     async () => {
       const world = await memoryWorld(systemClock);
-      return { world, edits: new MemorySaleEdits(world.repositories, systemClock) };
+      const { repositories } = world;
+      const putSold = async (saleId: string, sold: number): Promise<void> =>
+        repositories.putSale({ ...(repositories.saleOf(saleId) as Sale), sold });
+      return { world, edits: new MemorySaleEdits(repositories, systemClock), putSold };
     },
   ],
   [
     'mysql',
     async () => {
       const world = await mysqlWorld();
-      return { world, edits: createSaleEdits(world.pool) };
+      const putSold = async (saleId: string, sold: number): Promise<void> =>
+        void (await world.pool.execute('UPDATE sales SET sold = ? WHERE id = ?', [sold, saleId]));
+      return { world, edits: createSaleEdits(world.pool), putSold };
     },
   ],
 ] as const;
@@ -31,8 +36,9 @@ for (const [name, open] of WORLDS) {
   describe(`contract SaleEdits on ${name}`, () => {
     let world: RepositoryWorld;
     let edits: SaleEdits;
+    let putSold: (saleId: string, sold: number) => Promise<void>;
     before(async () => {
-      ({ world, edits } = await open());
+      ({ world, edits, putSold } = await open());
     });
     after(() => world?.close());
 
@@ -72,6 +78,16 @@ for (const [name, open] of WORLDS) {
         ['ann', { stock: 10 }, { stock: 15 }],
         ['ann', { stock: 15 }, { stock: 4 }],
       ]);
+    });
+
+    it('a stock that MySQL has sold meanwhile is not lowered: refused, and another edit gives Redis its units back', async () => {
+      const it = await sale('open', { stock: 10 });
+      const down = await begin(it, { stock: 1 });
+      await putSold(it.saleId, 2);
+      expect([await edits.finish(down), await edits.finish(down)]).to.deep.equal(['refused', 'refused']);
+      const reverse = await edits.begin(it.saleId, { title: 'x' }, 'bob', fine);
+      expect(reverse).to.have.nested.include({ outcome: 'busy', 'edit.units': 9 });
+      expect([await stockOf(it), await audited(it)]).to.deep.equal([10, []]);
     });
 
     it('one edit at a time: the next one is told which has not ended', async () => {
@@ -185,7 +201,7 @@ describe('contract ReconcileRepository on mysql: a restock', () => {
 });
 
 for (const [name, createWorld] of STORE_WORLDS) {
-  describe(`contract SaleEditStore on ${name}`, () => {
+  describe(`contract SaleStore.edit on ${name}`, () => {
     let world: StoreWorld;
     before(async function () {
       this.timeout(WORLD_TIMEOUT_MS);

@@ -45,7 +45,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
       for (let time = 0; time < 2; time++) {
         await world.sales.forget(sale);
         for (const bucket of [0, 1]) expect(await read(sale, bucket)).to.equal(null);
-        expect(await world.stock.acceptedCount({ saleId: sale.saleId, bucket: 0 })).to.equal(0);
+        expect(await world.stock.acceptedBuyerCount({ saleId: sale.saleId, bucket: 0 })).to.equal(0);
         expect(await world.batches.pendingSummary({ saleId: sale.saleId, bucket: 0 })).to.include({ batches: 0 });
       }
       expect(await world.sales.warm(sale), 'as if it had never been there').to.equal('warmed');
@@ -79,7 +79,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       expect(await read(sale)).to.equal(null);
       expect(await world.repair.statusOf([first])).to.deep.equal([{ state: null, epoch: 0, sameServer: false }]);
-      expect(await world.stock.acceptedCount(first)).to.equal(0);
+      expect(await world.stock.acceptedBuyerCount(first)).to.equal(0);
       expect(await world.reconcile.units(first, 0)).to.equal(null);
     });
 

@@ -88,6 +88,13 @@ CREATE TABLE entry_rules (
   PRIMARY KEY (version)
 );
 
+CREATE TABLE job_leases (
+  job varchar(128) COLLATE utf8mb4_bin NOT NULL
+  owner varchar(128) COLLATE utf8mb4_bin NOT NULL
+  leased_until datetime(3) NOT NULL
+  PRIMARY KEY (job)
+);
+
 CREATE TABLE orders (
   id bigint unsigned NOT NULL
   sale_id bigint unsigned NOT NULL

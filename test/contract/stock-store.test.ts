@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { newBatchId, type Batch } from '../../src/core/batch.js';
 import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
-import { purchaseKey } from '../../src/core/purchase.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
@@ -30,7 +29,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
           const verdict = await world.stock.precheck(firstBucket(sale), purchasesOf('u1*2', 'u2'));
           expect(verdict, time).to.deep.equal({ epoch: 4, unitsLeft: 3, buckets: 1, answers: [null, null] });
         }
-        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
+        expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
       });
 
       it('counts purchases in order: what an earlier one would take, a later one does not find', async () => {
@@ -111,7 +110,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(verdict.outcome).to.equal('refused');
         expect(wordsOf(verdict.outcome === 'refused' ? verdict.answers : [])).to.deep.equal([null, 'sold_out', null]);
         expect(await unitsLeft(sale)).to.equal(3);
-        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(0);
+        expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(0);
       });
 
       it('one purchase refused late: key or limit used up since the precheck [G2]', async () => {
@@ -277,8 +276,8 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await world.stock.findRequest(ref, 'u1', 'k1'), 'it may be lost').to.equal('unsure');
         const loaded = firstBucket(await openSale(world));
         expect(await world.stock.findRequest(loaded, 'u1', 'k1')).to.equal(null);
-        expect(await world.stock.acceptedCount(ref)).to.equal(0);
-        for await (const keys of world.stock.acceptedKeys(ref)) expect(keys).to.deep.equal([]);
+        expect(await world.stock.acceptedBuyerCount(ref)).to.equal(0);
+        for await (const keys of world.stock.acceptedBuyers(ref)) expect(keys).to.deep.equal([]);
       });
 
       it('reads state, epoch, window and units of a bucket, and its own time', async () => {
@@ -290,12 +289,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(found?.nowMs).to.be.within(before, await world.nowMs());
       });
 
-      it('lists every key that was ever accepted, each once, also those released', async () => {
-        const sale = await openSale(world, { stock: 1500, limitPerBuyer: 1 });
+      it('lists every buyer who was ever accepted, each once, also those whose units were released', async () => {
+        const sale = await openSale(world, { stock: 1500, limitPerBuyer: 2 });
         const crowd = Array.from({ length: 1200 }, (_, index) => purchaseOf(`buyer-${index}`));
         for (let from = 0; from < crowd.length; from += 400) {
           await world.stock.deduct(batchOf(sale, crowd.slice(from, from + 400)));
         }
+        await world.stock.deduct(batchOf(sale, purchasesOf('buyer-8/k2')));
         const gone = {
           ...firstBucket(sale),
           userId: 'buyer-7',
@@ -306,10 +306,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
         };
         expect(await world.batches.release([gone])).to.deep.equal(['released']);
 
-        const keys: string[] = [];
-        for await (const chunk of world.stock.acceptedKeys(firstBucket(sale))) keys.push(...chunk);
-        expect(new Set(keys)).to.deep.equal(new Set(crowd.map(purchaseKey)));
-        expect(await world.stock.acceptedCount(firstBucket(sale))).to.equal(1200);
+        const buyers: string[] = [];
+        for await (const chunk of world.stock.acceptedBuyers(firstBucket(sale))) buyers.push(...chunk);
+        expect(buyers.sort()).to.deep.equal(crowd.map(({ userId }) => userId).sort());
+        expect(await world.stock.acceptedBuyerCount(firstBucket(sale))).to.equal(1200);
       });
     });
   });

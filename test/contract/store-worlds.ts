@@ -7,7 +7,6 @@ import type { BatchStore } from '../../src/core/ports/batch-store.js';
 import type { SaleSnapshotCache } from '../../src/core/ports/sale-repository.js';
 import type { PurchaseNotifications } from '../../src/core/ports/purchase-notifications.js';
 import type { TransferStore } from '../../src/core/ports/transfer-store.js';
-import type { SaleEditStore } from '../../src/core/ports/sale-edits.js';
 import type { SaleStore, StockStore } from '../../src/core/ports/stock-store.js';
 import type { BucketRef } from '../../src/core/bucket.js';
 import { silentLog } from '../helpers/silent-log.js';
@@ -18,7 +17,7 @@ import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
 import { createReconcileStore } from '../../src/redis/reconcile-store.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
-import { createSaleEditStore, createSaleSnapshotCache, createSaleStore } from '../../src/redis/sale-store.js';
+import { createSaleSnapshotCache, createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTransferStore } from '../../src/redis/transfer-store.js';
@@ -38,7 +37,7 @@ import type { Sale } from '../../src/core/sale.js';
 export interface StoreWorld {
   readonly stock: StockStore;
   readonly sales: SaleStore;
-  readonly edits: SaleEditStore;
+  readonly edits: SaleStore;
   readonly batches: BatchStore;
   readonly snapshots: SaleSnapshotCache;
   readonly repair: RepairStore;
@@ -97,7 +96,7 @@ async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
   return {
     stock: createStockStore(connection, silentLog),
     sales: createSaleStore(connection),
-    edits: createSaleEditStore(connection),
+    edits: createSaleStore(connection),
     batches: createBatchStore(connection),
     snapshots: createSaleSnapshotCache(connection, { ttlMs: SNAPSHOT_TTL_MS }),
     repair: createRepairStore(connection),

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { createTraceBroker } from '../../src/rocketmq/admin/find-messages.js';
+import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
+import { credentialsIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { found } from '../chaos/harness/wait.js';
 import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
@@ -12,7 +13,7 @@ describe('trace broker', () => {
   after(() => world?.close());
 
   it('finds half, committed and published-again messages of a batch, and none of another', async () => {
-    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR);
+    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const redrives = await world.redriveChannel();
     const [batch, other] = [freshBatch(), freshBatch()];
@@ -39,7 +40,9 @@ describe('trace broker', () => {
         () => 'an answer',
         (error: Error) => error.message,
       );
-    expect(await failure(createTraceBroker('127.0.0.1:1'))).to.contain('ECONNREFUSED');
-    expect(await failure(createTraceBroker(stackEnv().NAMESRV_ADDR, 'elsewhere'))).to.contain('no broker');
+    expect(await failure(createTraceBroker('127.0.0.1:1', null))).to.contain('ECONNREFUSED');
+    expect(
+      await failure(createTraceBroker(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()), 'elsewhere')),
+    ).to.contain('no broker');
   });
 });

@@ -8,7 +8,6 @@ import type { LimitVerdict } from '../../src/core/limits.js';
 import type { Issued, NonceTaken, Redeemed } from '../../src/core/ports/admission-stores.js';
 import type { ReconcileStore } from '../../src/core/ports/reconcile-store.js';
 import type { RepairStore } from '../../src/core/ports/repair-stores.js';
-import type { SaleEditStore } from '../../src/core/ports/sale-edits.js';
 import type { Reacquired, BatchStore } from '../../src/core/ports/batch-store.js';
 import type { ResolveVerdict, DeductVerdict, SaleStore } from '../../src/core/ports/stock-store.js';
 import type { TransferredIn, TransferredOut, TransferStore } from '../../src/core/ports/transfer-store.js';
@@ -118,7 +117,7 @@ const setStateIsThePort: Same<(typeof SET_STATE)[number], Awaited<ReturnType<Sal
 const ADJUST = ['not_warmed', 'selling', 'moved', 'adjusted'] as const;
 const adjustIsThePort: Same<(typeof ADJUST)[number], Awaited<ReturnType<ReconcileStore['adjust']>>> = true;
 const EDIT = ['unavailable', 'moved', 'refused', 'done', 'not_enough'] as const;
-const editIsThePort: Same<(typeof EDIT)[number], Awaited<ReturnType<SaleEditStore['edit']>>> = true;
+const editIsThePort: Same<(typeof EDIT)[number], Awaited<ReturnType<SaleStore['edit']>>> = true;
 const LOCK = ['busy', 'moved', 'locked'] as const;
 const lockIsThePort: Same<(typeof LOCK)[number], Awaited<ReturnType<RepairStore['lock']>>> = true;
 const STAGE = ['superseded', 'staged'] as const;
@@ -137,14 +136,14 @@ const takeNonceIsThePort: Same<(typeof TAKE_NONCE)[number], NonceTaken> = true;
 const ISSUE_TOKEN = [
   'too_early',
   'too_late',
-  'handed_before',
+  'issued_before',
   'buyer_limit',
   'address_limit',
   'none_left',
-  'handed',
+  'issued',
 ] as const;
 const issueTokenIsThePort: Same<(typeof ISSUE_TOKEN)[number], Issued> = true;
-const REDEEM_TOKEN = ['spent_before', 'spent_otherwise', 'ended', 'spent'] as const;
+const REDEEM_TOKEN = ['redeemed_before', 'redeemed_for_another', 'ended', 'redeemed'] as const;
 const redeemTokenIsThePort: Same<(typeof REDEEM_TOKEN)[number], Redeemed> = true;
 const TRANSFER_OUT = ['unavailable', 'transferred', 'empty'] as const;
 const transferOutIsThePort: Same<(typeof TRANSFER_OUT)[number], TransferredOut['outcome']> = true;

@@ -1,5 +1,9 @@
+import fc from 'fast-check';
 import sinon from 'sinon';
 import { takeCoverage } from 'node:v8';
+
+// Reporters print no `cause`, and the reason of a counterexample stands there.
+fc.configureGlobal({ includeErrorInReport: true });
 
 const rejections: unknown[] = [];
 

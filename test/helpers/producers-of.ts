@@ -1,4 +1,4 @@
-import { encodeRequest, exchange, REQUEST, type RemotingAddress } from '../../src/rocketmq/admin/remoting.js';
+import { exchange, refusal, REQUEST, type RemotingAddress } from '../../src/rocketmq/admin/remoting.js';
 
 /** In the answer of a broker for a group that has no producer. */
 const NO_PRODUCER = 'not exist';
@@ -9,9 +9,9 @@ const NO_PRODUCER = 'not exist';
  * @throws Error when it does not answer or refuses
  */
 export async function producersOf(broker: RemotingAddress, group: string): Promise<string[]> {
-  const frame = await exchange(broker, encodeRequest(REQUEST.producerConnections, '', { producerGroup: group }));
+  const frame = await exchange(broker, REQUEST.producerConnections, '', { producerGroup: group });
   if (frame.remark?.includes(NO_PRODUCER)) return [];
-  if (frame.code !== 0) throw new Error(frame.remark ?? `the broker refused with code ${frame.code}`);
+  if (frame.code !== 0) throw refusal(broker, frame);
   const { connectionSet = [] } = JSON.parse(frame.body) as { connectionSet?: readonly { clientId: string }[] };
   return connectionSet.map(({ clientId }) => clientId);
 }

@@ -56,6 +56,7 @@ import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js'
 import { signedMessages } from '../helpers/signatures.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
 import { FORGER, SMUGGLED } from './tokens.js';
+import { noAdmissionMetrics } from '../helpers/no-metrics.js';
 
 export const SECRET = 'a-secret-of-hostile-tests-of-forty-bytes';
 export const WEBHOOK_SECRET = 'a-webhook-secret-of-hostile-tests-of-forty';
@@ -152,13 +153,13 @@ export class HostileWorld extends ReconcileWorld {
   #services(): HttpServices {
     const store = this.#seen(this.store);
     const mysql = this.#seen(this.mysql);
-    const moves = this.#seen(this.moves);
+    const transitions = this.#seen(this.transitions);
     const cache = this.#seen(this.cache);
     const snapshots = new SaleSnapshots({ repository: mysql, cache, clock }, LIMITS);
     // these sales have one bucket each
     const units = { count: async () => null };
     const noOtherBuckets = { fetch: async () => ({ outcome: 'unsure' }) as const };
-    const flags = new SoldOutFlags({ lifeMs: 500, keysMax: 1000 }, { store, units, clock, log: this.log });
+    const flags = new SoldOutFlags({ lifeMs: 500, buyersMax: 1000 }, { store, units, clock, log: this.log });
     const channel = this.#recording(store);
     const waiting = {
       snapshots,
@@ -170,7 +171,7 @@ export class HostileWorld extends ReconcileWorld {
       random: Math.random,
     };
     const metrics = { changeFound: () => undefined };
-    const refunds = this.#seen(new MemoryRefundRepository(this.moves, this.clock));
+    const refunds = this.#seen(new MemoryRefundRepository(this.transitions, this.clock));
     const attempts = this.#seen(new MemoryPaymentAttempts(this.clock, this.mysql));
     const placePorts = { store, channel, units: noOtherBuckets, flags, snapshots, clock };
     const batcher = new Batcher(
@@ -188,7 +189,7 @@ export class HostileWorld extends ReconcileWorld {
       log: this.log,
     });
     // Looked at for every request, which gets the full answer all the same.
-    const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: { degraded: () => undefined } });
+    const degrade = new Degrade({ rules: () => DEGRADE, refuses: () => false, metrics: noAdmissionMetrics });
     const answers = (): FallbackCache<Body> => new FallbackCache({ rules: () => DEGRADE.cache, clock, max: 1000 });
     const reads = {
       status: new DegradedReads('status', answers()),
@@ -198,7 +199,8 @@ export class HostileWorld extends ReconcileWorld {
     return {
       auth: hmacAuth(SECRET),
       // Every address is checked, the one that a header names counts, and no request is refused.
-      admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], { refused: () => undefined }),
+      admission: new Admission({ isAnyOn: true }, [new Lists(() => LISTS)], noAdmissionMetrics),
+      unpaidPause: { check: () => null },
       degrade,
       reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
@@ -235,18 +237,18 @@ export class HostileWorld extends ReconcileWorld {
       payOrder: (request) =>
         payOrder(request, {
           repository: mysql,
-          moves,
+          transitions,
           attempts,
           refunds,
           provider: createPaymentSimulator(),
           clock,
           log: this.log,
         }),
-      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, moves }),
+      cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, transitions }),
       webhook: {
         verifier: createWebhookVerifier([WEBHOOK_SECRET]),
         mode: 'live',
-        pay: (...payment) => moves.pay(...payment),
+        pay: (...payment) => transitions.pay(...payment),
       },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
@@ -276,7 +278,7 @@ export class HostileWorld extends ReconcileWorld {
   ): Pick<HttpServices, 'signatures' | 'passes' | 'tokens' | 'rooms' | 'snapshots' | 'clock'> {
     const seals = new Seals(readKeyring(ADMISSION_KEY));
     const keys = readKeyring(ADMISSION_KEY);
-    const metrics = { refused: () => undefined };
+    const metrics = noAdmissionMetrics;
     const [nonces, store] = [new MemoryNonceStore(clock), new MemoryPurchaseTokenStore(clock)];
     const isSoldOut = (saleId: string): boolean => flags.isSoldOut({ saleId, buckets: 1 });
     return {

@@ -139,6 +139,30 @@ describe('rules over two apis', () => {
     expect(await expectInvariants(system.stack, saleId, buyers.opLog)).to.include({ sold: 4, unitsLeft: 1 });
   });
 
+  it('once `seckill rules set` has ended, who is denied is refused on both listeners of every api, an admin too', async () => {
+    const { env, servers } = system.stack;
+    const [root = '', other = ''] = userIds(2);
+    const { saleId } = await openSale(system.stack, { stock: 1 });
+    const buyers = buyersOf(saleId);
+    const answersOf = async (userId: string): Promise<string[]> => {
+      const token = buyers.token(userId, ['admin']);
+      const asked = apis.flatMap(({ url, operatorsUrl }) => [
+        ask(`${url}/v1/me/orders`, { token }),
+        ask(`${operatorsUrl}/admin/v1/audit?limit=1`, { token }),
+      ]);
+      return (await Promise.all(asked)).map(({ status, json }) => [status, json.code ?? ''].join(' ').trim());
+    };
+    expect(new Set(await answersOf(root))).to.deep.equal(new Set(['200']));
+    const file = join(servers.dir, `deny-${process.pid}.json`);
+    const rules = { lists: { mode: 'on', users: { deny: [root] } } };
+    await writeFile(file, JSON.stringify({ version: await newest(), rules }));
+    const set = await runCommand(['rules', 'set', file], env).finally(() => rm(file, { force: true }));
+    expect(set.code, set.stderr).to.equal(0);
+    expect(new Set(await answersOf(root)), 'at once').to.deep.equal(new Set(['403 denied']));
+    expect(new Set(await answersOf(other))).to.deep.equal(new Set(['200']));
+    await publish({});
+  });
+
   it('`seckill rules` puts a file in force; a wrong one is refused with its slips, and the old rules stay', async () => {
     const { env, servers } = system.stack;
     const file = join(servers.dir, `rules-${process.pid}.json`);

@@ -3,6 +3,7 @@ import { newBatchId } from '../../src/core/batch.js';
 import type { OrderState } from '../../src/core/order.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import { createOrderStates } from '../../src/mysql/order-repository.js';
+import { brokerOf } from '../helpers/broker.js';
 import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { createDeadlineChannel } from '../../src/rocketmq/plain-channels.js';
@@ -27,7 +28,7 @@ describe('what follows from an order, with two keepers at once', () => {
   let keepers: Program[];
   let ear: OrderEventListener;
   const system = useSystem(async ({ stack, programs }) => {
-    const env = { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' };
+    const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' };
     [ear, api, , ...keepers] = await Promise.all([
       OrderEventListener.open(stack.env),
       programs.start('api'),
@@ -110,7 +111,7 @@ describe('what follows from an order, with two keepers at once', () => {
     const { saleId } = await openSale(stack, { stock: 5 });
     const orderId = composeOrderId(Date.now(), 254, 'late', 0);
     const channel = await createDeadlineChannel({
-      endpoint: stack.env.ROCKETMQ_ENDPOINT,
+      ...brokerOf(stack.env),
       signatures: signaturesOf(stack.env),
       log: silentLog,
     });

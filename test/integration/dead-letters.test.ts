@@ -26,7 +26,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
   let api: Program;
   let admin: string;
   const system = useSystem(async ({ programs }) => {
-    const keeper = programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '600000' } });
+    const keeper = programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '600000' } });
     [api] = await Promise.all([
       programs.start('api'),
       programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),

@@ -17,7 +17,7 @@ describe('SIGTERM', () => {
   const system = useSystem(async ({ programs }) => {
     [worker, keeper, ...apis] = await Promise.all([
       programs.start('worker'),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500' } }),
       programs.start('api'),
       programs.start('api'),
     ]);

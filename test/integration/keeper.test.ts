@@ -18,7 +18,7 @@ import { until } from '../chaos/harness/wait.js';
 describe('the keeper mends what a death left behind', () => {
   let keeper: Program;
   const system = useSystem(async ({ programs }) => {
-    const env = { KEEPER_EVERY_MS: '200', REDRIVE_AFTER_MS: '1000' };
+    const env = { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '1000' };
     keeper = await programs.start('keeper', { env });
   });
 
@@ -110,5 +110,23 @@ describe('the keeper mends what a death left behind', () => {
     expect(figures).to.include({ sold: 1, unitsLeft: 19, rows: 2 });
     expect(await createBatchStore(system.stack.redis).release([release])).to.deep.equal(['nothing']);
     expect((await expectInvariants(system.stack, saleId)).unitsLeft).to.equal(19);
+  });
+
+  it('one of two keepers shows what RocketMQ holds, and the other one after its death', async () => {
+    await system.stack.mysql.execute('DELETE FROM job_leases', []); // that of a keeper of earlier tests
+    const other = await system.programs.start('keeper');
+    const isShown = async (one: Program): Promise<boolean> => {
+      const { text } = await ask(`${one.operatorsUrl}/metrics`);
+      return /^seckill_mq_half_open\b/m.test(text) && /^seckill_mq_lag\{/m.test(text);
+    };
+    const shownBy = async (): Promise<Program[]> => {
+      const shown = await Promise.all([keeper, other].map(isShown));
+      return [keeper, other].filter((_one, index) => shown[index]);
+    };
+    await until('one shows it', async () => (await shownBy()).length === 1, 60_000);
+    const [first] = await shownBy();
+    await first?.crash();
+    const second = first === keeper ? other : keeper;
+    await until('the other one shows it', () => isShown(second), 90_000);
   });
 });

@@ -12,6 +12,7 @@ import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
 import { until } from '../chaos/harness/wait.js';
+import { brokerOf, credentialsIn } from '../helpers/broker.js';
 import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { silentLog } from '../helpers/silent-log.js';
@@ -64,7 +65,7 @@ describe('examples/order-events, run as its page says', () => {
     [api] = await Promise.all([
       programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
       programs.start('worker'),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' } }),
     ]);
   });
   after(async () => {
@@ -75,9 +76,13 @@ describe('examples/order-events, run as its page says', () => {
     const { code, stderr } = await runCommand(['topics', '--group', group], system.stack.env);
     expect(code, stderr).to.equal(0);
   };
+  /** What a service outside is told of the broker. */
+  const brokerEnv = (): NodeJS.ProcessEnv => {
+    const { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET } = system.stack.env;
+    return { ROCKETMQ_ENDPOINT, ROCKETMQ_ACCESS_KEY, ROCKETMQ_ACCESS_SECRET };
+  };
   async function start(env: NodeJS.ProcessEnv = {}): Promise<Example> {
-    const { ROCKETMQ_ENDPOINT } = system.stack.env;
-    const example = new Example({ PATH: process.env.PATH, ROCKETMQ_ENDPOINT, ...env });
+    const example = new Example({ PATH: process.env.PATH, ...brokerEnv(), ...env });
     running.push(example);
     return example.waits();
   }
@@ -128,15 +133,15 @@ describe('examples/order-events, run as its page says', () => {
 
   it('leaves a body that it does not know to its dead letters, which it can read as another group', async () => {
     const group = 'shop-impatient';
-    const { NAMESRV_ADDR: namesrvAddr, ROCKETMQ_ENDPOINT: endpoint } = system.stack.env;
+    const { NAMESRV_ADDR: namesrvAddr } = system.stack.env;
     await topics('shop-orders-dead');
     const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // ours would park it as well
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };
-    await applyTopics({ namesrvAddr, cluster: DEFAULT_CLUSTER }, lists);
+    await applyTopics({ namesrvAddr, credentials: credentialsIn(system.stack.env), cluster: DEFAULT_CLUSTER }, lists);
     const dead = await start({ GROUP: 'shop-orders-dead', TOPIC: `%DLQ%${group}` });
     const example = await start({ GROUP: group, TOPIC: own.topicName });
-    const producer = await startPlainProducer(own.topicName, { endpoint, log: silentLog });
+    const producer = await startPlainProducer(own.topicName, { ...brokerOf(system.stack.env), log: silentLog });
     const body = JSON.stringify({ v: 2, events: [] });
     await producer.send({ keys: ['later-version'], body: Buffer.from(body) }, 'an event of a later version');
     await producer.close();
@@ -147,8 +152,7 @@ describe('examples/order-events, run as its page says', () => {
   });
 
   it('says what to do when its group is not there', async () => {
-    const { ROCKETMQ_ENDPOINT } = system.stack.env;
-    const example = new Example({ PATH: process.env.PATH, ROCKETMQ_ENDPOINT, GROUP: 'shop-nobody-made' });
+    const example = new Example({ PATH: process.env.PATH, ...brokerEnv(), GROUP: 'shop-nobody-made' });
     running.push(example);
     const saysSo = (): boolean => example.stderr.includes('seckill topics --group shop-nobody-made');
     await until('it says so', saysSo, 2 * START_MS);

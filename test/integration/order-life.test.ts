@@ -19,7 +19,7 @@ describe('the life of an order', () => {
     [api] = await Promise.all([
       programs.start('api', { env: PAYMENT_ENV }),
       programs.start('worker'),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', PAYMENT_PROVIDER: 'simulator' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', PAYMENT_PROVIDER: 'simulator' } }),
     ]);
   });
 

@@ -29,7 +29,7 @@ describe('a waiting buyer, at two api processes', () => {
       programs.start('api', { env: { ...NO_POLLS, ...PAYMENTS } }),
       programs.start('api', { env: { ...POLLS, ...PAYMENTS } }),
       programs.start('worker'),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' } }),
     ]);
   });
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { systemClock } from '../../src/programs/system-clock.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createReconcileRuns } from '../../src/mysql/reconcile-runs.js';
 import { silentLog } from '../helpers/silent-log.js';
@@ -46,7 +47,7 @@ describe('reconcile and compensation', () => {
     [api, keeper] = await Promise.all([
       programs.start('api', { env: TIMES }),
       programs.start('keeper', { env: { ...KEEPER_TIMES, FAILPOINT: 'compensate_after_row' } }),
-      programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),
+      programs.start('worker'),
     ]);
     admin = buyersOf('1').token('root', ['admin']);
   });
@@ -253,7 +254,7 @@ describe('reconcile and compensation', () => {
   it('one run at a time: the second gets the holder of the first; two with apply repair a leak once [C1]', async () => {
     const saleId = await newSale();
     await stray(saleId, 'hal');
-    const runs = createReconcileRuns(system.stack.mysql);
+    const runs = createReconcileRuns(system.stack.mysql, systemClock);
     await runs.lease(saleId, 'somebody', 60_000);
     const refused = await call('POST', `/sales/${saleId}`);
     expect([refused.status, refused.json.code]).to.deep.equal([409, 'reconcile_running']);

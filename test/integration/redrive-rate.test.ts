@@ -11,10 +11,12 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { createDeliverySource } from '../../src/rocketmq/delivery-source.js';
 import { createRedriveChannel } from '../../src/rocketmq/plain-channels.js';
 import { until } from '../chaos/harness/wait.js';
+import { brokerOf } from '../helpers/broker.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { noRecoveryMetrics } from '../helpers/no-metrics.js';
 
 const BATCHES = 8_000;
 const KEEPERS = 2;
@@ -73,7 +75,7 @@ describe('keeper: how fast the re-drive publishes after an outage', function () 
     const stopping = new AbortController();
     const counts = keepers.map(() => 0);
     const broker = {
-      endpoint: env.ROCKETMQ_ENDPOINT,
+      ...brokerOf(env),
       requestTimeoutMs: 10_000,
       signatures: signaturesOf(env),
       log: silentLog,
@@ -84,6 +86,7 @@ describe('keeper: how fast the re-drive publishes after an outage', function () 
     const startedMs = performance.now();
     const running = keepers.map((connection, index) => {
       const metrics = {
+        ...noRecoveryMetrics,
         redriven: (more: number) => void (counts[index] = (counts[index] ?? 0) + more),
         jobRan: () => undefined,
       };
@@ -115,7 +118,7 @@ describe('keeper: how fast the re-drive publishes after an outage', function () 
   /** Takes what was published off the topic, so that no worker of another test meets it. */
   async function drain(saleId: string): Promise<string[]> {
     const source = await createDeliverySource({
-      endpoint: env.ROCKETMQ_ENDPOINT,
+      ...brokerOf(env),
       topic: TOPICS.redrive,
       group: GROUPS.redriveWriter,
       invisibleMs: INVISIBLE_MS,

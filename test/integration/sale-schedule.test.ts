@@ -57,11 +57,16 @@ describe('sales as people run them, and sales that run by themselves', () => {
     const buyers = buyersOf(saleId);
     await until('it is opened ahead', async () => (await stateOf(saleId)) === 'open', 15_000);
     expect((await buyers.buy('early'))?.json.code, 'by the clock of Redis it is not open').to.equal('not_open');
-    const plan = await call('GET', '/sale-plan');
-    const planned = (plan.json.sales as { sale: { saleId: string }; status: string; missing: string[] }[]).find(
-      ({ sale }) => sale.saleId === saleId,
-    );
-    expect(planned).to.deep.include({ status: 'ready', missing: [] });
+    const planned = async (): Promise<unknown> => {
+      const { json } = await call('GET', '/sale-plan');
+      return (json.sales as { sale: { saleId: string } }[]).find((one) => one.sale.saleId === saleId);
+    };
+    // Redis has it open a moment before MySQL, and apis take a moment to know of it
+    const isReady = async (): Promise<boolean> => {
+      const found = (await planned()) as { status: string; missing: string[] } | undefined;
+      return found?.status === 'ready' && found.missing.length === 0;
+    };
+    await until('the plan has it as ready', isReady, 5_000);
     await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202, 15_000);
     await until('it is closed', async () => (await stateOf(saleId)) === 'closed', 20_000);
     await until('it is compared', async () => (await actions(saleId)).includes('keeper sale.compared'), 20_000);
@@ -110,7 +115,11 @@ describe('sales as people run them, and sales that run by themselves', () => {
         stocks.push(answer.json.stock ?? answer.json.code);
       }
       await rush;
-      expect(stocks.filter((stock) => typeof stock !== 'number' && stock !== 'units_not_free')).to.deep.equal([]);
+      // a quick rush has sold more than 70 by then: that cannot be lowered, whether Redis or MySQL says so
+      const refusals = ['units_not_free', 'bad_request'];
+      expect(stocks.filter((stock) => typeof stock !== 'number' && !refusals.includes(String(stock)))).to.deep.equal(
+        [],
+      );
       const { json } = await call('PATCH', `/sales/${saleId}`, { stock: 100 });
       expect(json.stock).to.equal(100);
       await buyers.rush(userIds(120), 12, { tries: 5 });

@@ -31,7 +31,7 @@ describe('trace of a purchase', () => {
   let api: Program;
   const system = useSystem(async ({ programs }) => {
     // Nothing is published again, so that what a test leaves pending stays so.
-    const env = { KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
+    const env = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', REDRIVE_AFTER_MS: '600000' };
     [api] = await Promise.all([
       programs.start('api', { env: { PAYMENT_PROVIDER: 'simulator' } }),
       programs.start('worker'),

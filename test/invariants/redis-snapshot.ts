@@ -20,15 +20,15 @@ export function createBucketAudit({ redis }: RedisConnection): BucketAudit {
         const buyers = new Map<string, number>();
         for await (const [user, units] of scanHash(redis, keys.buyers)) buyers.set(user, Number(units));
         const pending = await redis.zrange(keys.pending, '0', '-1');
-        const transfers = parseTransfers(await redis.hgetall(keys.moves), await serverNowMs(redis, keys.moves));
+        const transfers = parseTransfers(await redis.hgetall(keys.transfers), await serverNowMs(redis, keys.transfers));
         return { unitsLeft: Number(stock), requests, buyers, pending, transfers };
       });
     },
 
     transfers: (ref) =>
       asOperationalError('read transfers', async () => {
-        const { moves } = bucketKeys(ref);
-        return parseTransfers(await redis.hgetall(moves), await serverNowMs(redis, moves));
+        const { transfers } = bucketKeys(ref);
+        return parseTransfers(await redis.hgetall(transfers), await serverNowMs(redis, transfers));
       }),
     pendingCount: (ref) => asOperationalError('count pending batches', () => redis.zcard(bucketKeys(ref).pending)),
   };

@@ -56,12 +56,12 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await runner.connection.redis.exists(keyOf.tokens(), keyOf.ends())).to.equal(0);
   });
 
-  it('handed_before comes before none_left; the list never grows beyond its places', async () => {
+  it('issued_before comes before none_left; the list never grows beyond its places', async () => {
     for (const [user, word] of [
-      ['a', 'handed'],
-      ['b', 'handed'],
+      ['a', 'issued'],
+      ['b', 'issued'],
       ['c', 'none_left'],
-      ['a', 'handed_before'],
+      ['a', 'issued_before'],
     ] as const) {
       expect((await issue(user))[0], user).to.equal(word);
     }
@@ -71,8 +71,8 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
   it('a token ends its life after its issue, or after the opening of the sale, and stays the same until then', async () => {
     const [, endsAtMs] = await issue('a');
     expect(endsAtMs).to.be.within(nowMs + LIFE_MS, nowMs + LIFE_MS + 10_000);
-    expect(await issue('a', { life: 5000 })).to.deep.equal(['handed_before', endsAtMs]);
-    expect(await issue('b', { opens: 30_000 })).to.deep.equal(['handed', nowMs + 30_000 + LIFE_MS]);
+    expect(await issue('a', { life: 5000 })).to.deep.equal(['issued_before', endsAtMs]);
+    expect(await issue('b', { opens: 30_000 })).to.deep.equal(['issued', nowMs + 30_000 + LIFE_MS]);
   });
 
   it('the place of a token that lapsed is free for others; who waits hears when the first one is', async () => {
@@ -80,23 +80,23 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     await issue('b', { life: 2 * LIFE_MS });
     expect(await issue('c')).to.deep.equal(['none_left', firstEnd]);
     await lapse('a');
-    expect((await issue('c'))[0]).to.equal('handed');
+    expect((await issue('c'))[0]).to.equal('issued');
     expect((await issue('a'))[0], 'its place is taken').to.equal('none_left');
   });
 
   it('a redeemed token keeps its place until its end, and its buyer gets no other one', async () => {
     for (const user of ['a', 'b']) await issue(user);
-    expect(await redeem('a', '17'), 'a key of digits alone').to.equal('spent');
+    expect(await redeem('a', '17'), 'a key of digits alone').to.equal('redeemed');
     expect((await issue('c'))[0]).to.equal('none_left');
     await lapse('a');
-    expect((await issue('a'))[0]).to.equal('handed_before');
-    expect((await issue('c'))[0]).to.equal('handed');
-    expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('spent_before');
+    expect((await issue('a'))[0]).to.equal('issued_before');
+    expect((await issue('c'))[0]).to.equal('issued');
+    expect(await redeem('a', '17', 0), 'its purchase goes on').to.equal('redeemed_before');
   });
 
   it('buyer_limit: who lets so many lapse gets no more, before places are counted', async () => {
     for (const entry of ['', ':2', ':3']) {
-      expect((await issue('a'))[0]).to.equal('handed');
+      expect((await issue('a'))[0]).to.equal('issued');
       expect(await entries()).to.deep.equal({ a: entry });
       await lapse('a');
     }
@@ -108,11 +108,11 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     const [, firstEnd] = await issue('a', there);
     await issue('b', { ...there, life: 2 * LIFE_MS });
     expect(await issue('c', there)).to.deep.equal(['address_limit', firstEnd]);
-    expect((await issue('a', there))[0], 'who has one hears it').to.equal('handed_before');
-    expect((await issue('d', { ...there, address: '203.0.113.8' }))[0]).to.equal('handed');
+    expect((await issue('a', there))[0], 'who has one hears it').to.equal('issued_before');
+    expect((await issue('d', { ...there, address: '203.0.113.8' }))[0]).to.equal('issued');
     expect((await issue('e', { ...there, address: '203.0.113.9' }))[0]).to.equal('none_left');
     await redeem('a', 'r1', 1, there.address);
-    expect((await issue('c', { ...there, max: 4 }))[0], 'a redeemed one does not count').to.equal('handed');
+    expect((await issue('c', { ...there, max: 4 }))[0], 'a redeemed one does not count').to.equal('issued');
     expect(await runner.connection.redis.pttl(keyOf.from(there.address))).to.be.within(1, 2 * LIFE_MS);
   });
 
@@ -121,7 +121,7 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     await redeem('a', 'r1');
     await lapse('a');
     for (const user of ['b', 'c', 'd', 'e']) {
-      expect((await issue(user))[0]).to.equal('handed');
+      expect((await issue(user))[0]).to.equal('issued');
       await lapse(user);
     }
     await issue('f');
@@ -139,13 +139,13 @@ describe('lua/issue-token-3.lua and lua/redeem-token-2.lua', () => {
     expect(await lifeMs()).to.be.within(KEPT_MS - 10_000, KEPT_MS);
   });
 
-  it('spent, spent_before, spent_otherwise, ended', async () => {
+  it('redeemed, redeemed_before, redeemed_for_another, ended', async () => {
     await issue('a');
     expect(await redeem('a', 'r1', 0)).to.equal('ended');
     expect(await entries()).to.deep.equal({ a: '' });
-    expect(await redeem('a', 'r1')).to.equal('spent');
-    expect(await redeem('a', 'r1', 0)).to.equal('spent_before');
-    expect(await redeem('a', 'r2', 0)).to.equal('spent_otherwise');
+    expect(await redeem('a', 'r1')).to.equal('redeemed');
+    expect(await redeem('a', 'r1', 0)).to.equal('redeemed_before');
+    expect(await redeem('a', 'r2', 0)).to.equal('redeemed_for_another');
     expect(await entries()).to.deep.equal({ a: 'r1' });
   });
 });

@@ -1,6 +1,7 @@
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { rmSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Broken } from '../simulation/tally.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Mutant } from './mutants.js';
@@ -12,11 +13,35 @@ export const RUNS_MAX = 20_000;
 /** The first seed, from `fromSeed` on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
 export async function catchInSimulation(mutant: Mutant, signal?: AbortSignal): Promise<Broken | null> {
   const { fromSeed = 1 } = mutant.simulation ?? {};
-  const seeds = ['--from', String(fromSeed), '--runs', String(RUNS_MAX)];
+  return catchFrom(mutant, fromSeed, RUNS_MAX, signal);
+}
+
+async function catchFrom(mutant: Mutant, from: number, runs: number, signal?: AbortSignal): Promise<Broken | null> {
+  const seeds = ['--from', String(from), '--runs', String(runs)];
   const output = await simulateMutant(mutant, ['--until-broken', '--json', ...seeds], signal);
   const broken = JSON.parse(output) as Broken | null;
   if (broken?.code === 'BUG') throw new Error(`${mutant.name} does not run: ${broken.what}`); // its text is wrong
   return broken;
+}
+
+/**
+ * The seed at which the search for a mutant should begin: the one of its list, if that still notices it, else the first
+ * that does; null when none of `RUNS_MAX` does.
+ */
+export async function findSeed(mutant: Mutant, signal?: AbortSignal): Promise<number | null> {
+  const { fromSeed = 1 } = mutant.simulation ?? {};
+  const caught = (await catchFrom(mutant, fromSeed, 1, signal)) ?? (await catchFrom(mutant, 1, RUNS_MAX, signal));
+  return caught?.seed ?? null;
+}
+
+const LIST = join(REPO_DIR, 'test/mutants/mutants.ts');
+
+/** Writes into the list of the planted bugs where the search for one begins. */
+export function keepSeed({ name }: Mutant, seed: number): void {
+  const text = readFileSync(LIST, 'utf8');
+  const entry = new RegExp(`(name: '${name}',(?:(?!\\n  },\\n)[^])*?simulation: \\{ fromSeed: )\\d+`);
+  assert(entry.test(text), `${name} has no seed in ${LIST}`);
+  writeFileSync(LIST, text.replace(entry, `$1${seed}`));
 }
 
 /** The trace of one seed with the mutant. */
@@ -28,7 +53,7 @@ function simulateMutant(mutant: Mutant, args: readonly string[], signal?: AbortS
   const main = plantInSimulation(mutant);
   const options = { cwd: REPO_DIR, signal, maxBuffer: 64 * 1024 * 1024 };
   return new Promise((resolve, reject) => {
-    execFile(process.execPath, ['--import', 'tsx', main, ...args], options, (error, stdout, stderr) => {
+    execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
       rmSync(dirname(dirname(dirname(main))), { recursive: true, force: true });
       // It exits with 1 when a promise was broken, as it should be.
       if (error === null || (error.code === 1 && stdout !== '')) resolve(stdout);

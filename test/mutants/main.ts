@@ -4,7 +4,7 @@ import { buildIfOlder } from '../chaos/harness/commands.js';
 import { reportStackError } from '../../deploy/local/stack-command.js';
 import { seconds } from '../../deploy/local/stack-progress.js';
 import { onOwnServers, runByChaos, runControl } from './by-chaos.js';
-import { catchInSimulation, traceMutant } from './by-simulation.js';
+import { catchInSimulation, findSeed, keepSeed, traceMutant } from './by-simulation.js';
 import { MUTANTS, type Mutant } from './mutants.js';
 import { editedFiles, StaleMutant } from './plant.js';
 import { reportPage, saidShown, totalLine, type MutantResult } from './report.js';
@@ -16,6 +16,7 @@ interface Flags {
   readonly json?: boolean;
   readonly report?: string;
   readonly seed?: string;
+  readonly findSeeds?: boolean;
 }
 
 const EXIT_MISSED = 1;
@@ -31,6 +32,7 @@ const command = new Command('npm run mutants --')
   .option('--list', 'list the mutants and exit')
   .option('--control', 'first run each chaos scenario on programs without a bug, where it must be green')
   .option('--seed <n>', 'print the trace of one seed of the simulation with one mutant')
+  .option('--find-seeds', 'after a change of the programs: search the seed that notices each mutant, and write it down')
   .option('--json', 'one JSON line per result')
   .option('--report <file>', 'also write a page of markdown')
   .addHelpText(
@@ -65,6 +67,22 @@ function listed({ name, simulation, chaos, breaks }: Mutant): string {
   return `${name.padEnd(40)} ${by.padEnd(26)} ${breaks}`;
 }
 
+/** Two at a time, as there are cores; a rare one takes minutes. */
+async function findSeeds(): Promise<void> {
+  const waiting = [...bySimulation];
+  const search = async (): Promise<void> => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const seed = await findSeed(mutant);
+      if (seed === null) process.exitCode = EXIT_MISSED;
+      else keepSeed(mutant, seed);
+      const before = mutant.simulation?.fromSeed;
+      const was = seed === before ? '' : `, was ${before}`;
+      console.log(seed === null ? `✗ ${mutant.name}: no seed notices it` : `✓ ${mutant.name}: seed ${seed}${was}`);
+    }
+  };
+  await Promise.all([search(), search()]);
+}
+
 async function run(): Promise<void> {
   try {
     for (const mutant of named) editedFiles(mutant);
@@ -72,6 +90,7 @@ async function run(): Promise<void> {
     if (!(error instanceof StaleMutant)) throw error;
     return misused(error.message);
   }
+  if (flags.findSeeds) return findSeeds();
   const startedMs = performance.now();
   await reportStackError(flags.json ?? false, async (signal) => {
     const results: MutantResult[] = [];

@@ -1,5 +1,5 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Edit, Mutant } from './mutants.js';
@@ -17,8 +17,8 @@ export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
 /** What the built programs read of a checkout, besides their packages. */
 const BUILT = ['dist', 'lua', 'config', 'package.json'];
-/** What the simulation reads of it. */
-const SIMULATED = ['src', 'test/simulation', 'test/helpers', 'test/invariants', 'package.json'];
+/** The command of the simulation; what it imports, at any distance, is all that a mutant of it runs. */
+const SIMULATION = 'test/simulation/main.ts';
 
 /** As tsconfig.build.json has it; each file is compiled alone, so its types are not checked. */
 const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
@@ -53,27 +53,56 @@ export function plantInBuild(mutant: Mutant): string {
 }
 
 /**
- * Copies the simulation with the programs that it runs, and breaks the copy.
+ * Writes the simulation with the programs that it runs, compiled, since from sources each of its processes would take
+ * twice as long to start; and breaks it.
  * @returns the command `simulate` of the copy
  * @throws StaleMutant
  */
 export function plantInSimulation(mutant: Mutant): string {
-  const dir = copied(mutant, 'simulated', SIMULATED);
-  for (const [file, text] of editedFiles(mutant)) {
-    if (file.endsWith('.ts')) writeFileSync(join(dir, file), text);
+  const dir = emptied(mutant, 'simulated');
+  cpSync(join(REPO_DIR, 'package.json'), join(dir, 'package.json'));
+  const edited = editedFiles(mutant);
+  for (const [file, text] of (simulation ??= compiledWithImports(SIMULATION))) {
+    const to = join(dir, scriptName(file));
+    mkdirSync(dirname(to), { recursive: true });
+    const editedText = edited.get(file);
+    writeFileSync(to, editedText === undefined ? text : compiled(editedText));
   }
-  return join(dir, 'test/simulation/main.ts');
+  return join(dir, scriptName(SIMULATION));
+}
+
+/** Without a mutant; made for the first one. */
+let simulation: ReadonlyMap<string, string> | null = null;
+
+/** The JavaScript of a file and of every file of the checkout that it imports, by the path of the source. */
+function compiledWithImports(main: string): ReadonlyMap<string, string> {
+  const texts = new Map<string, string>();
+  const found = new Set([main]);
+  for (const file of found) {
+    const text = compiled(readFileSync(join(REPO_DIR, file), 'utf8'));
+    texts.set(file, text);
+    for (const { fileName } of ts.preProcessFile(text, true, true).importedFiles) {
+      if (fileName.startsWith('.')) found.add(join(dirname(file), fileName).replace(/\.js$/, '.ts')); // found by this loop
+    }
+  }
+  return texts;
 }
 
 function copied(mutant: Mutant, kind: string, names: readonly string[]): string {
-  const dir = join(MUTANTS_DIR, kind, mutant.name);
-  rmSync(dir, { recursive: true, force: true });
-  mkdirSync(dir, { recursive: true });
+  const dir = emptied(mutant, kind);
   for (const name of names) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
   return dir;
 }
 
-const builtName = (file: string): string => file.replace(/^src\//, 'dist/').replace(/\.ts$/, '.js');
+function emptied(mutant: Mutant, kind: string): string {
+  const dir = join(MUTANTS_DIR, kind, mutant.name);
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  return dir;
+}
+
+const scriptName = (file: string): string => file.replace(/\.ts$/, '.js');
+const builtName = (file: string): string => scriptName(file).replace(/^src\//, 'dist/');
 
 function compiled(text: string): string {
   return ts.transpileModule(text, { compilerOptions: COMPILER_OPTIONS }).outputText;

@@ -19,6 +19,7 @@ const STOP_TIMEOUT_MS = 90_000;
 /** What `npm start` runs, on a folder and ports of its own. */
 describe('the first steps of a newcomer', function () {
   this.timeout(UP_TIMEOUT_MS + STOP_TIMEOUT_MS + 60_000);
+  this.bail(true); // each step needs the one before
   let dir: string;
   let system: ChildProcess | undefined;
   let output = '';
@@ -62,7 +63,7 @@ describe('the first steps of a newcomer', function () {
       () => output.includes('Ctrl-C stops everything') || system?.exitCode !== null,
       UP_TIMEOUT_MS,
     );
-    expect(system.exitCode, output).to.equal(null);
+    expect(system.exitCode, `npm start has ended: ${output}`).to.equal(null);
     console.log(`      · up in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 
     [buy = '', look = ''] = [...output.matchAll(/^ {2}(curl [\s\S]*?)\n\n/gm)].map(([, line]) => line as string);
@@ -93,6 +94,8 @@ describe('the first steps of a newcomer', function () {
     expect(waited).to.include('"status":"ordered"');
     expect(paid).to.include('"state":"paid"');
     expect(printed).to.include('seckill_admission_refusals_total');
+    expect(printed).to.match(/^open half messages: \d+.*; given up: 0$/m);
+    expect(printed).to.match(/^seckill-order-writer +seckill-purchase +0 +- +1$/m);
   });
 
   it('a second start is refused', async () => {

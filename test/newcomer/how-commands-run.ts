@@ -47,6 +47,11 @@ export const RUN_HERE: readonly string[] = [
   'seckill sale reshard $SALE --buckets 8',
   'seckill sale repair $SALE',
   'seckill sale repair $SALE --force',
+  'seckill mq status',
+  'seckill mq groups',
+  'seckill mq halves',
+  'seckill mq messages --topic seckill-purchase --limit 5',
+  'seckill mq topics',
   'seckill trace order-1 --sale $SALE --user alice',
   'seckill audit list --subject sale:$SALE --since -1d',
 ];
@@ -93,6 +98,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'goes on until somebody stops it': ['npm run test:watch'],
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',
+    'npm run stack -- down',
     'npm run stack -- env',
     'npm run stack -- status',
     'eval "$(npm run stack -- env)"',
@@ -121,7 +127,6 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run bench',
     'npm run bench -- …',
     'node --expose-gc --import tsx bench/admission/waiting-room.ts',
-    'node --import tsx bench/rebuild.ts',
   ],
   'needs a file of sales, or a sale that has not begun': [
     'seckill sale import sales.csv --dry-run',

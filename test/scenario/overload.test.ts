@@ -34,7 +34,7 @@ describe('overload: two apis', () => {
       programs.start('api', { env }),
       programs.start('api', { env }),
       programs.start('worker'),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '200' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500' } }),
     ]);
     apis = [one, two];
   });

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { expect } from 'chai';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
+import { adminPortOf, brokerOf } from '../helpers/broker.js';
 import { signaturesOf } from '../helpers/signatures.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { TOPICS } from '../../src/core/topics.js';
@@ -24,7 +25,7 @@ describe('what a chaos scenario leaves behind', () => {
 
   /** Whether the broker would send this process check-backs. */
   async function isKnown({ pid }: Program): Promise<boolean> {
-    const broker = { host: '127.0.0.1', port: system.stack.servers.ports.broker };
+    const broker = adminPortOf(system.stack.servers);
     return (await producersOf(broker, TOPICS.purchase)).some((id) => id.includes(`@${pid}@`));
   }
 
@@ -53,7 +54,7 @@ describe('what a chaos scenario leaves behind', () => {
   it('a half message that no producer can answer is given up before a scenario that it would disturb', async () => {
     const abandoned = batchOf('0', ['nobody']);
     const channel = await createPurchaseChannel({
-      endpoint: system.stack.env.ROCKETMQ_ENDPOINT,
+      ...brokerOf(system.stack.env),
       requestTimeoutMs: 10_000,
       signatures: signaturesOf(system.stack.env),
       log: silentLog,

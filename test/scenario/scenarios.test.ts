@@ -12,7 +12,7 @@ const OPEN_TIMEOUT_MS = 180_000;
 /** A scenario bounds itself; this is for those that wait for their turn. */
 const SCENARIO_TIMEOUT_MS = 400_000;
 /** They wait for the broker most of the time, but each starts programs, and all at once would starve it. */
-const JOBS = 5;
+const JOBS = 3;
 const SEED = Number(process.env.SECKILL_CHAOS_SEED ?? randomInt(2 ** 31));
 
 const titleOf = ({ name, title, also = [] }: Scenario): string => `${title} [${[name, ...also].join(' ')}]`;

@@ -242,7 +242,7 @@ export class InvariantMonitor {
     this.#checkRedis();
     this.#checkMysql();
     this.#checkMetadata();
-    const { redis, repositories, moves } = this.#system;
+    const { redis, repositories, transitions } = this.#system;
     const { findings } = await checkSale(SALE_ID, memoryCheckPorts(redis, repositories), this.#opLog);
     const [first] = findings;
     if (first !== undefined) this.#system.fail(first.invariant, first.detail);
@@ -253,7 +253,7 @@ export class InvariantMonitor {
       if (order?.state !== state)
         this.#system.fail('CONFIRMED', `${orderId} was confirmed as ${state} and is ${order?.state}`);
     }
-    for (const { paymentId, orderId, refund } of moves.payments.values()) {
+    for (const { paymentId, orderId, refund } of transitions.payments.values()) {
       const state = repositories.allOrders.find((one) => one.orderId === orderId)?.state;
       if (refund === null && state !== 'paid')
         this.#system.fail('MONEY', `${paymentId} was taken, its order is ${state}`);

@@ -3,6 +3,8 @@ import { catchInSimulation, RUNS_MAX } from '../mutants/by-simulation.js';
 import { MUTANTS } from '../mutants/mutants.js';
 
 const TIMEOUT_MS = 480_000;
+/** So many seeds take a second. */
+const SEARCHED_SHOWN = 100;
 
 describe('simulation of programs with a planted bug', () => {
   for (const mutant of MUTANTS.filter(({ simulation }) => simulation)) {
@@ -11,6 +13,9 @@ describe('simulation of programs with a planted bug', () => {
       const caught = await catchInSimulation(mutant);
       expect(caught, `not noticed in ${RUNS_MAX} runs`).not.to.equal(null);
       console.log(`      · seed ${caught?.seed}: ${caught?.code} ${caught?.what.split('\n')[0]}`);
+      const { fromSeed = 1 } = mutant.simulation ?? {};
+      if (caught !== null && caught.seed - fromSeed > SEARCHED_SHOWN)
+        console.log(`      · searched from seed ${fromSeed} on; to save that time: npm run mutants -- --find-seeds`);
     });
   }
 });

@@ -65,13 +65,16 @@ export interface Shape {
 const RESTART_KINDS = ['whole', 'tail', 'empty'] as const;
 export type RestartKind = (typeof RESTART_KINDS)[number];
 
-/** Calls right after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. */
+/**
+ * Calls right after which Redis may restart: the gaps between two steps of a purchase, of a transfer or of a repair. Those
+ * that leave a batch behind which outlives the loss stand there several times.
+ */
 const RESTART_AFTER = [
   'precheck',
-  'sendHalf',
-  'deduct',
+  ...(['sendHalf', 'sendHalf', 'sendHalf', 'sendHalf'] as const),
+  ...(['deduct', 'deduct', 'deduct', 'deduct'] as const),
   'resolve',
-  'commit',
+  ...(['commit', 'commit', 'commit', 'commit'] as const),
   'write',
   'markRecorded',
   'release',
@@ -96,9 +99,16 @@ export const SALE_ID = '7';
 export const metadataOf = (purchase: { readonly userId: string; readonly requestId: string }): Metadata | null =>
   Number(purchase.userId.slice(1)) % 2 === 1 ? { of: purchaseKey(purchase) } : null;
 
+/** What outlives a loss comes when a check-back or a second delivery does: faults go on until then. */
+const AFTER_LOSS_MS = 30_000;
+
+/** Whether a restart of Redis may lose writes. */
+export const losesData = ({ restarts }: Pick<Shape, 'restarts'>): boolean =>
+  restarts !== null && restarts.kind !== 'whole';
+
 export function drawShape(rng: Rng): Shape {
   const chaosMs = rng.pick([500, 2_000, 6_000, 15_000]);
-  return {
+  const shape: Shape = {
     sale: drawSale(rng, chaosMs),
     apis: rng.pick([1, 2, 2, 3]),
     workers: rng.range(1, 2),
@@ -141,6 +151,7 @@ export function drawShape(rng: Rng): Shape {
     repairLeaseMs: rng.pick([1_000, 15_000]),
     reshards: rng.chance(0.2) ? rng.range(1, 2) : 0,
   };
+  return losesData(shape) ? { ...shape, chaosMs: Math.max(chaosMs, AFTER_LOSS_MS) } : shape;
 }
 
 function drawRestarts(rng: Rng): Shape['restarts'] {

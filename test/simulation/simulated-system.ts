@@ -29,7 +29,7 @@ export interface Servers {
   readonly repair: RepairStore;
   /** MySQL as the workers write it; all others use `repositories`. */
   readonly orders: OrderRepository;
-  readonly moves: OrderTransitions & OverdueOrders;
+  readonly transitions: OrderTransitions & OverdueOrders;
   readonly outbox: Outbox;
 }
 
@@ -49,7 +49,7 @@ export interface SimulatedSystem extends ProcessWorld {
   readonly shape: Shape;
   readonly redis: MemoryRedis & SaleStore;
   readonly repositories: MemoryRepositories;
-  readonly moves: MemoryOrderTransitions;
+  readonly transitions: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
   readonly attempts: MemoryPaymentAttempts;

@@ -32,7 +32,7 @@ import { Keeper } from './programs/keeper.js';
 import { Operator } from './programs/operator.js';
 import { Worker } from './programs/worker.js';
 import { InvariantMonitor } from './invariant-monitor.js';
-import { drawShape, SALE_ID, type RestartKind, type Shape } from './shape.js';
+import { drawShape, losesData, SALE_ID, type RestartKind, type Shape } from './shape.js';
 import type { RedisHistory, Servers, SimulatedSystem } from './simulated-system.js';
 
 export interface Violation {
@@ -51,7 +51,7 @@ interface Waiter {
 /** Every so many-th run has somebody who sends forged messages; few, since a forged dead letter lengthens a run. */
 const INTRUDER_EVERY = 16;
 /** Share of the calls after which Redis restarts, where the run has restarts. */
-const RESTART_RATE = 0.3;
+const RESTART_RATE = 0.6;
 const ARRIVAL_WAIT_MS = 8_000;
 const REST_CHECK_EVERY_MS = 400;
 /** The longest time to recover from the faults: several retries of a minute, with invisible times and leases between. */
@@ -70,7 +70,7 @@ export class World implements SimulatedSystem {
   readonly faults: Faults;
   readonly redis: MemoryRedis;
   readonly repositories: MemoryRepositories;
-  readonly moves: MemoryOrderTransitions;
+  readonly transitions: MemoryOrderTransitions;
   readonly deadLetters: MemoryDeadLetterRepository;
   readonly refunds: MemoryRefundRepository;
   readonly attempts: MemoryPaymentAttempts;
@@ -101,9 +101,7 @@ export class World implements SimulatedSystem {
     this.rng = new Rng(seed);
     this.scheduler = new Scheduler(this.rng);
     this.shape = drawShape(this.rng);
-    const { restarts } = this.shape;
-    const redisLosesData = restarts !== null && restarts.kind !== 'whole';
-    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs, redisLosesData);
+    this.faults = new Faults(this.rng, START_MS, this.shape.chaosMs, losesData(this.shape));
     this.trace = traced ? (who, line) => this.#trace(who, line) : null;
     const clock: Clock = {
       nowMs: () => this.scheduler.nowMs,
@@ -123,12 +121,12 @@ export class World implements SimulatedSystem {
       transactionTimeOutMs: checkAfterMs,
       retryMaxTimes: (group) => (writers.includes(group) ? retriesMax : 10_000),
     });
-    this.moves = new MemoryOrderTransitions(this.repositories);
+    this.transitions = new MemoryOrderTransitions(this.repositories);
     this.compensations = new MemoryCompensationRepository(clock);
     this.runs = new MemoryReconcileRuns(clock);
-    this.refunds = new MemoryRefundRepository(this.moves, clock);
+    this.refunds = new MemoryRefundRepository(this.transitions, clock);
     this.attempts = new MemoryPaymentAttempts(clock, this.repositories);
-    const { redis, repositories, moves } = this;
+    const { redis, repositories, transitions } = this;
     this.servers = {
       stock: redis,
       transfers: new MemoryTransferStore(redis),
@@ -136,7 +134,7 @@ export class World implements SimulatedSystem {
       repair: new MemoryRepairStore(redis),
       orders: repositories,
       outbox: repositories.outbox,
-      moves,
+      transitions,
     };
   }
 
@@ -178,7 +176,7 @@ export class World implements SimulatedSystem {
     }
     if (call === 'transferOut' || call === 'transferIn' || call === 'endTransfer')
       this.count(`${call}: ${wordOf(value)}`);
-    if (call === 'deduct' || call === 'resolve') this.count(`${call}: ${wordOf(value)}`);
+    if (call === 'deduct' || call === 'resolve' || call === 'reacquire') this.count(`${call}: ${wordOf(value)}`);
     if (call === 'commit' || call === 'publish') this.#wakeReceivers();
   }
 
@@ -224,7 +222,7 @@ export class World implements SimulatedSystem {
     if (this.repositories.outboxRows.some(({ doneAtMs }) => doneAtMs === null)) return 'outbox rows are not done';
     const nowMs = this.scheduler.nowMs;
     if (this.repositories.allOrders.some((order) => isOverdue(order, nowMs))) return 'orders are overdue';
-    for (const { paymentId, refund } of this.moves.payments.values()) {
+    for (const { paymentId, refund } of this.transitions.payments.values()) {
       if (refund !== null && this.refunds.tries(paymentId).state === 'due') return 'money is owed back';
     }
     if ([...this.attempts.rows.values()].some(({ state }) => state === 'open')) return 'payment attempts are open';

@@ -53,9 +53,9 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     const clock = new ManualClock();
     const sale = { state: 'open', epoch: 1, nowMs: 0, closesAtMs: 1, unitsLeft: 0 } as never;
     const flags = new SoldOutFlags(
-      { lifeMs: 1000, keysMax: 10 },
+      { lifeMs: 1000, buyersMax: 10 },
       {
-        store: { readSale: async () => sale, acceptedCount: async () => 0, acceptedKeys: async function* () {} },
+        store: { readSale: async () => sale, acceptedBuyerCount: async () => 0, acceptedBuyers: async function* () {} },
         units: { count: async () => 0 },
         clock,
         log: silentLog,
@@ -64,10 +64,10 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
     const home = { saleId: '7', bucket: 0, buckets: 1 };
     flags.observe(home, 0);
     await turns();
-    expect(flags.refuses(home, 'u/k')).to.equal(true);
+    expect(flags.refuses(home, 'u')).to.equal(true);
     clock.step(-HOUR_MS);
     clock.advance(1000);
-    expect(flags.refuses(home, 'u/k')).to.equal(false);
+    expect(flags.refuses(home, 'u')).to.equal(false);
     expect(flags.isSoldOut(home)).to.equal(false);
   });
 
@@ -107,7 +107,7 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
   it('a sale is hot for ten seconds', () => {
     const clock = new ManualClock();
     const hot = new HotSales(clock);
-    for (let i = 0; i < 100; i++) hot.saw('7');
+    for (let i = 0; i < 100; i++) hot.countAttempt('7');
     clock.step(-HOUR_MS);
     clock.advance(11_000);
     expect(hot.busiest()).to.deep.equal([]);

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { BrokerCredentials } from '../../../src/rocketmq/credentials.js';
 import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
 import { createOnce } from './processes.js';
 import { explainFileError, StackError } from './stack-error.js';
@@ -96,6 +97,9 @@ export interface StackEnv {
   readonly ROCKETMQ_ENDPOINT: string;
   /** `host:port` of the name server, for admin work only. */
   readonly NAMESRV_ADDR: string;
+  /** The user of the broker as whom the programs connect, the only one that it knows. */
+  readonly ROCKETMQ_ACCESS_KEY: string;
+  readonly ROCKETMQ_ACCESS_SECRET: string;
   readonly JWT_SECRET: string;
   /** One key each, `local`. */
   readonly MESSAGE_KEYS: string;
@@ -107,11 +111,14 @@ export const DATABASE = 'seckill';
 export const DATABASE_USER = 'seckill';
 
 export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
+  const { accessKey, accessSecret } = brokerCredentials(secrets);
   return {
     MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mariadb}/${DATABASE}`,
     REDIS_URL: `redis://:${redisPassword(secrets)}@127.0.0.1:${ports.redis}`,
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
+    ROCKETMQ_ACCESS_KEY: accessKey,
+    ROCKETMQ_ACCESS_SECRET: accessSecret,
     JWT_SECRET: secrets.jwtSecret,
     MESSAGE_KEYS: `local:${derivedKey(secrets.jwtSecret, 'message')}`,
     ADMISSION_SIGN_KEYS: `local:${derivedKey(secrets.jwtSecret, 'sign')}`,
@@ -121,6 +128,12 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
 
 /** Base64url, so it can stand in a URL and in a configuration file as it is. */
 export const redisPassword = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): string => derivedKey(jwtSecret, 'redis');
+
+/** The only user of the broker. */
+export const brokerCredentials = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): BrokerCredentials => ({
+  accessKey: 'seckill',
+  accessSecret: derivedKey(jwtSecret, 'broker'),
+});
 
 /** Derived from the secret that every instance has, so that older instances need no new one. */
 const derivedKey = (secret: string, purpose: string): string =>

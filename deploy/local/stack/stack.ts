@@ -14,6 +14,7 @@ import { redisSpec } from './servers/redis.js';
 import { namesrvSpec, proxySpec } from './servers/rocketmq.js';
 import type { Durability, ServerName, Tools } from './servers/server-spec.js';
 import {
+  brokerCredentials,
   ensureSecrets,
   loadPorts,
   type PortChoice,
@@ -77,9 +78,10 @@ export function openStack(options: StackOptions = {}): Stack {
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
 
-  const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER };
   const apply = async (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> => {
     try {
+      const credentials = brokerCredentials(ensureSecrets(paths.secretsFile));
+      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, credentials };
       return await applyTopics(target, lists, signal);
     } catch (error) {
       if (error instanceof OperationalError) throw new StackError(error.message, { cause: error });

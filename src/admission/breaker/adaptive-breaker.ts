@@ -44,7 +44,7 @@ export function probeWaitMs(failedTrials: number, random: number, { firstMs, cap
 interface BreakerParts {
   /** Read at each call. */
   readonly rules: () => BreakerRules;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Clock;
   /** 0 to 1. */
   readonly random: () => number;
   readonly moved: (to: BreakerState) => void;

@@ -40,7 +40,7 @@ interface SharedBreakersParts {
   readonly clock: Clock;
   /** 0 to 1. */
   readonly random: () => number;
-  readonly metrics: Pick<AdmissionMetrics, 'breakerMoved' | 'breakerRefused' | 'breakerQuorum'>;
+  readonly metrics: AdmissionMetrics;
   readonly log: Log;
 }
 

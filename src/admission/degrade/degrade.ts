@@ -142,7 +142,7 @@ interface DegradeParts {
   readonly rules: () => DegradeRules;
   /** Whether the breaker of this dependency is open for this request. */
   readonly refuses: (dependency: Dependency) => boolean;
-  readonly metrics: Pick<AdmissionMetrics, 'degraded'>;
+  readonly metrics: AdmissionMetrics;
 }
 
 /** Decides how much of an answer each request gets. */

@@ -52,7 +52,7 @@ const marked = (body: Body, degraded: Level, ageMs: number): Body => ({
   ...(ageMs > 0 ? { ageMs: Math.ceil(ageMs) } : {}),
 });
 
-export interface Kept<T> {
+export interface CachedAnswer<T> {
   readonly value: T;
   readonly ageMs: number;
 }
@@ -60,7 +60,7 @@ export interface Kept<T> {
 interface FallbackCacheParts {
   /** Read at each call. */
   readonly rules: () => DegradeRules['cache'];
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly clock: Clock;
   /** Answers; one more drops the least recently used. */
   readonly max: number;
 }
@@ -101,7 +101,7 @@ export class FallbackCache<T extends object> {
     this.#failures++;
   }
 
-  get(key: string): Kept<T> | null {
+  get(key: string): CachedAnswer<T> | null {
     const answer = this.#answers.get(key);
     if (answer === undefined) return null;
     const ageMs = Math.max(0, this.#parts.clock.monotonicMs() - answer.atMs);

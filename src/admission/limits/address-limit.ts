@@ -22,8 +22,8 @@ const ADDRESSES_MAX = 50_000;
 export class AddressLimit {
   readonly #max: number;
   readonly #limited: LimitedAddress;
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #metrics: Pick<AdmissionMetrics, 'limitRefused'>;
+  readonly #clock: Clock;
+  readonly #metrics: AdmissionMetrics;
   /** By address as it was written, and by what it counts as. */
   #counters = new Map<string, Counter>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
@@ -38,8 +38,8 @@ export class AddressLimit {
       metrics,
     }: {
       readonly limited: LimitedAddress;
-      readonly clock: Pick<Clock, 'monotonicMs'>;
-      readonly metrics: Pick<AdmissionMetrics, 'limitRefused'>;
+      readonly clock: Clock;
+      readonly metrics: AdmissionMetrics;
     },
   ) {
     this.#max = max;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { mode, type Endpoint, type Layer, type Refused, type Verdict, type Mode, type Caller } from '../layer.js';
+import { readAddress } from '../../core/ip-address.js';
 import type { LimitSet, BucketLimit, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { LimitCaller, LimitStore } from '../../core/ports/admission-stores.js';
@@ -8,7 +9,6 @@ import type { Log } from '../../core/ports/log.js';
 import { LeakyBucket } from './leaky-bucket.js';
 import { FallbackLimitStore, LimitBatcher } from './shared-limits.js';
 import { LocalLimitStore } from './local-limit-store.js';
-import ipaddr from 'ipaddr.js';
 
 /** A day; a count of requests over a longer time is no protection. */
 const WINDOW_MAX_MS = 86_400_000;
@@ -157,17 +157,15 @@ export class Limits implements Layer {
 
 const hasAny = ({ ip, user, global }: LimitSet): boolean => ip !== null || user !== null || global !== null;
 
-const GROUPS_OF_NETWORK = 4;
-
 /**
  * What an address counts as: itself, or, for IPv6, its /64 network, since one client usually has a whole one.
  * @param address IPv4 or IPv6; IPv4-mapped IPv6 addresses are normalised to IPv4
  */
 export function addressKey(address: string): string {
-  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address;
-  const parsed = ipaddr.IPv6.parse(address);
-  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString();
-  const network = parsed.parts.slice(0, GROUPS_OF_NETWORK).map((group) => group.toString(16));
+  const read = address.includes(':') ? readAddress(address) : null;
+  if (read === null) return address;
+  if (read.family === 4) return [24, 16, 8, 0].map((shift) => (read.value >>> shift) & 0xff).join('.');
+  const network = [112n, 96n, 80n, 64n].map((shift) => ((read.value >> shift) & 0xffffn).toString(16));
   return `${network.join(':')}::/64`;
 }
 

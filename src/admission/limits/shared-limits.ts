@@ -33,16 +33,12 @@ interface Lane {
  */
 export class LimitBatcher {
   readonly #store: Pick<FallbackLimitStore, 'take'>;
-  readonly #clock: Pick<Clock, 'monotonicMs'>;
-  readonly #metrics: Pick<AdmissionMetrics, 'uncounted'>;
+  readonly #clock: Clock;
+  readonly #metrics: AdmissionMetrics;
   /** One per endpoint. */
   readonly #lanes = new Map<string, Lane>();
 
-  constructor(
-    store: Pick<FallbackLimitStore, 'take'>,
-    metrics: Pick<AdmissionMetrics, 'uncounted'>,
-    clock: Pick<Clock, 'monotonicMs'>,
-  ) {
+  constructor(store: Pick<FallbackLimitStore, 'take'>, metrics: AdmissionMetrics, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
     this.#metrics = metrics;
@@ -93,7 +89,7 @@ interface FallbackParts {
   readonly shared: LimitStore;
   readonly local: LimitStore;
   readonly clock: Clock;
-  readonly metrics: Pick<AdmissionMetrics, 'requestsCounted'>;
+  readonly metrics: AdmissionMetrics;
   readonly log: Log;
 }
 

@@ -1,22 +1,13 @@
-import { z } from 'zod';
-import { covers, mode, saleScope } from '../layer.js';
+import { covers } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
-
-/** What one account may do with the stock of a sale without paying. */
-export const orderRules = z.strictObject({
-  mode: mode.default('off'),
-  sales: saleScope.default('all'),
-  /** Orders of one sale that one buyer may cancel. */
-  cancelsMax: z.int().min(0).max(1000).default(10),
-});
-export type OrderRules = z.infer<typeof orderRules>;
+import type { OrderRules } from './order-rules.js';
 
 /** How many orders of a sale a buyer may cancel, under the current rules. */
 export class CancelLimit {
   readonly #rules: () => OrderRules;
-  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly #metrics: AdmissionMetrics;
 
-  constructor(rules: () => OrderRules, metrics: Pick<AdmissionMetrics, 'refused'>) {
+  constructor(rules: () => OrderRules, metrics: AdmissionMetrics) {
     this.#rules = rules;
     this.#metrics = metrics;
   }

@@ -35,7 +35,7 @@ export class Pace {
 }
 
 /** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
-export type RoomClock = Pick<Clock, 'nowMs' | 'monotonicMs'>;
+export type RoomClock = Clock;
 
 /**
  * One buyer in a waiting room.

@@ -176,8 +176,8 @@ export class WaitingRooms {
 interface QueuePassesParts {
   readonly rules: () => QueueRules;
   readonly seals: Seals;
-  readonly clock: Pick<Clock, 'nowMs'>;
-  readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly clock: Clock;
+  readonly metrics: AdmissionMetrics;
 }
 
 /** Checks the pass of a purchase: a buyer without one goes to the waiting room first. Calls no server, stores nothing. */

@@ -26,12 +26,12 @@ const REASONS_SHOWN = 3;
 
 interface CurrentRulesParts {
   readonly broadcast: RuleBroadcast;
-  readonly repository: Pick<RuleRepository, 'current'>;
-  readonly reports: Pick<RuleReports, 'report' | 'withdraw'>;
+  readonly repository: RuleRepository;
+  readonly reports: RuleReports;
   /** Whose reports these are. */
   readonly reporter: Pick<RuleReport, 'processId' | 'host' | 'pid'>;
   readonly clock: Clock;
-  readonly metrics: Pick<AdmissionMetrics, 'rulesTaken' | 'rulesRefused'>;
+  readonly metrics: AdmissionMetrics;
   readonly log: Log;
   /** Left out: rules that are well-formed can be used. */
   readonly unfit?: Fitness;

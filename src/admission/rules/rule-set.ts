@@ -5,7 +5,7 @@ import { degradeRules } from '../degrade/degrade.js';
 import { limitsRules } from '../limits/limits.js';
 import { listsRules } from '../lists/lists.js';
 import type { LayerName } from '../layer.js';
-import { orderRules } from '../orders/cancel-limit.js';
+import { orderRules } from '../orders/order-rules.js';
 import { queueRules } from '../queue/queue-rules.js';
 import { signRules } from '../sign/request-signatures.js';
 
@@ -58,8 +58,8 @@ export function parseRules(json: unknown, unfit: Fitness = () => []): ParsedRule
 }
 
 /**
- * Whether requests of buyers pass a layer. Purchase tokens have a mode of their own inside of another one; the bound on
- * orders looks at no request.
+ * Whether requests of buyers pass a layer. Purchase tokens have a mode of their own inside of another one; the rules of
+ * orders are no layer.
  */
 export const isAnyOn = ({ orders: _orders, ...layers }: RuleSet): boolean =>
   [...Object.values(layers), layers.sign.tokens].some(({ mode }) => mode !== 'off');

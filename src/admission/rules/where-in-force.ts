@@ -24,7 +24,7 @@ export interface WhereInForce {
  */
 export async function whereInForce(
   version: number,
-  { reports, clock }: { readonly reports: Pick<RuleReports, 'live'>; readonly clock: Clock },
+  { reports, clock }: { readonly reports: RuleReports; readonly clock: Clock },
   waitMs: number,
 ): Promise<WhereInForce> {
   const untilMs = clock.monotonicMs() + waitMs;

@@ -17,13 +17,13 @@ export interface TokenSale {
 
 /**
  * - `not_needed`: this sale asks for none
- * - `handed`: the token, for the first time or again
+ * - `issued`: the token, for the first time or again
  * - `not_open`, `closed`: too early, too late
  * - `token_limit_reached`: the buyer let as many lapse as one buyer may have
  * - `tokens_gone`, `rate_limited`: as many buyers, or as many at this address, have one as may have one at a time
  */
 export type TokenAnswer =
-  | { readonly outcome: 'handed'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
+  | { readonly outcome: 'issued'; readonly token: string; /** Unix ms. */ readonly untilMs: number }
   | { readonly outcome: 'not_needed' | 'not_open' | 'closed' | 'token_limit_reached' }
   | { readonly outcome: 'tokens_gone' | 'rate_limited'; /** Then one is free. */ readonly retryAfterMs: number };
 
@@ -42,7 +42,7 @@ export interface TokenPurchase {
 const RETRY_JITTER_MS = 2000;
 
 /** Why, for the metric. */
-type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'spent' | 'spent_before'> | 'unavailable';
+type Flaw = 'no_token' | 'bad_token' | Exclude<Redeemed, 'redeemed' | 'redeemed_before'> | 'unavailable';
 
 /**
  * One-time purchase tokens: shortly before a sale opens a signed-in buyer fetches one, and their purchase shows it. Each
@@ -53,9 +53,9 @@ export class PurchaseTokens {
   readonly #rules: () => TokenRules;
   readonly #seals: Seals;
   readonly #store: PurchaseTokenStore;
-  readonly #clock: Pick<Clock, 'nowMs'>;
+  readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly #metrics: AdmissionMetrics;
 
   constructor({
     rules,
@@ -68,10 +68,10 @@ export class PurchaseTokens {
     readonly rules: () => TokenRules;
     readonly seals: Seals;
     readonly store: PurchaseTokenStore;
-    readonly clock: Pick<Clock, 'nowMs'>;
+    readonly clock: Clock;
     /** From 0 up to 1. */
     readonly random?: () => number;
-    readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+    readonly metrics: AdmissionMetrics;
   }) {
     this.#rules = rules;
     this.#seals = seals;
@@ -96,9 +96,9 @@ export class PurchaseTokens {
     const buyer = { userId, address: keyOf(address) };
     const { outcome, atMs } = await this.#store.issue({ saleId, ...times, tokensMax, perBuyer, perAddress }, buyer);
     switch (outcome) {
-      case 'handed':
-      case 'handed_before':
-        return { outcome: 'handed', token: this.#seals.seal(sealOf(saleId, userId), [atMs]), untilMs: atMs };
+      case 'issued':
+      case 'issued_before':
+        return { outcome: 'issued', token: this.#seals.seal(sealOf(saleId, userId), [atMs]), untilMs: atMs };
       case 'too_early':
         return { outcome: 'not_open' };
       case 'too_late':
@@ -155,7 +155,7 @@ export class PurchaseTokens {
   async #redeem(purchase: Parameters<PurchaseTokenStore['redeem']>[0], isGood: boolean): Promise<Flaw | null> {
     try {
       const redeemed = await this.#store.redeem(purchase, isGood);
-      return redeemed === 'spent' || redeemed === 'spent_before' ? null : redeemed;
+      return redeemed === 'redeemed' || redeemed === 'redeemed_before' ? null : redeemed;
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
       return isGood && this.#rules().down === 'allow' ? null : 'unavailable';

@@ -143,8 +143,8 @@ export class RequestSignatures {
   readonly #rules: () => SignRules;
   readonly #keys: Keyring;
   readonly #nonces: NonceStore;
-  readonly #clock: Pick<Clock, 'nowMs'>;
-  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  readonly #clock: Clock;
+  readonly #metrics: AdmissionMetrics;
 
   /** @param keys of everybody who may sign; the rules say which of them are accepted now */
   constructor({
@@ -157,8 +157,8 @@ export class RequestSignatures {
     readonly rules: () => SignRules;
     readonly keys: Keyring;
     readonly nonces: NonceStore;
-    readonly clock: Pick<Clock, 'nowMs'>;
-    readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+    readonly clock: Clock;
+    readonly metrics: AdmissionMetrics;
   }) {
     this.#rules = rules;
     this.#keys = keys;

@@ -46,6 +46,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
       ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
       : null,
+  ({ brokerAccess }) =>
+    brokerAccess && (brokerAccess.key === '') !== (brokerAccess.secret === '')
+      ? 'ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET must both be set, or neither'
+      : null,
   ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
   ({ http }) =>
     http && http.headersTimeoutMs > http.requestTimeoutMs

@@ -4,7 +4,7 @@ import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { workerMetrics, keeperMetrics, metrics, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
-import { redis, rocketmq, messages, mysql } from './sections/servers.js';
+import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
 /**
  * Every key of the configuration, in the order of the path of a purchase. A number says its unit and where it comes
@@ -20,6 +20,7 @@ export const SCHEMA = {
   batch,
   redis,
   rocketmq,
+  brokerAccess,
   messages,
   worker,
   mysql,
@@ -56,6 +57,7 @@ export const PROGRAM_SECTIONS = {
     'batch',
     'redis',
     'rocketmq',
+    'brokerAccess',
     'messages',
     'mysql',
     'payment',
@@ -67,11 +69,24 @@ export const PROGRAM_SECTIONS = {
     'failPoint',
     'log',
   ],
-  worker: ['redis', 'rocketmq', 'messages', 'worker', 'mysql', 'order', 'workerMetrics', 'metrics', 'failPoint', 'log'],
+  worker: [
+    'redis',
+    'rocketmq',
+    'brokerAccess',
+    'messages',
+    'worker',
+    'mysql',
+    'order',
+    'workerMetrics',
+    'metrics',
+    'failPoint',
+    'log',
+  ],
   keeper: [
     'gate',
     'redis',
     'rocketmq',
+    'brokerAccess',
     'messages',
     'keeper',
     'overdue',

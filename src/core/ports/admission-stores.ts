@@ -109,7 +109,7 @@ export interface TokenBuyer {
 }
 
 /**
- * - `handed`, `handed_before`: the buyer has a token, now or already; with its end. One that was redeemed may have ended
+ * - `issued`, `issued_before`: the buyer has a token, now or already; with its end. One that was redeemed may have ended
  * - `buyer_limit`: the buyer let `perBuyer` tokens lapse
  * - `address_limit`, `none_left`: no token is free; with the time when the first one is
  * - `too_early`, `too_late`
@@ -117,14 +117,14 @@ export interface TokenBuyer {
 export type Issued =
   | 'too_early'
   | 'too_late'
-  | 'handed_before'
+  | 'issued_before'
   | 'buyer_limit'
   | 'address_limit'
   | 'none_left'
-  | 'handed';
+  | 'issued';
 
-/** `spent_before`: for this very purchase, so it is no second use. */
-export type Redeemed = 'spent_before' | 'spent_otherwise' | 'ended' | 'spent';
+/** `redeemed_before`: for this very purchase, so it is no second use. */
+export type Redeemed = 'redeemed_before' | 'redeemed_for_another' | 'ended' | 'redeemed';
 
 /**
  * Who has a purchase token of a sale, and for which purchase it was redeemed. Bounded: by the tokens of the sale at a time,

@@ -101,6 +101,7 @@ export interface BatchStore {
    * Batches deducted more than `olderThanMs` ago and not marked as recorded, oldest first: of the first `max` those that
    * are wanted.
    * @param wanted is asked once, if there are any; bodies of others are not read. Absent: all are wanted
+   * @param skip so many of the oldest are passed over
    * @throws OperationalError redis; what `wanted` throws
    */
   stalePending(
@@ -108,6 +109,7 @@ export interface BatchStore {
     olderThanMs: number,
     max: number,
     wanted?: (batchIds: readonly string[]) => Promise<ReadonlySet<string>>,
+    skip?: number,
   ): Promise<PendingBatch[]>;
 
   /**

@@ -58,6 +58,13 @@ export type WriteOutcome =
   | { readonly outcome: 'epoch_changed' | 'value_refused' }
   | { readonly outcome: 'again' };
 
+/** The expired orders of one buyer in one sale. */
+export interface ExpiredOrders {
+  readonly count: number;
+  /** How long ago the last of them could still be paid, ms. */
+  readonly lastAgoMs: number;
+}
+
 /** Writes and finds orders. Every deadline is on the time of MySQL. */
 export interface OrderRepository {
   /**
@@ -97,6 +104,9 @@ export interface OrderRepository {
 
   /** Orders of this sale that the buyer has cancelled; 0 of a sale in the archive. @throws OperationalError mysql */
   countCancelled(saleId: string, userId: string): Promise<number>;
+
+  /** Of those of these buyers who left orders of this sale unpaid until they expired. @throws OperationalError mysql */
+  expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>>;
 }
 
 /** The right to mint order ids with one of 256 slots, held for a while. */

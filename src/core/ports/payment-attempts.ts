@@ -1,5 +1,7 @@
 /** How a charge that was begun ended: the provider took the money, declined, or never heard of it. */
 export type AttemptEnd = 'charged' | 'declined' | 'not_charged';
+/** How it stands once the provider was asked. */
+export type ResolvedAttempt = AttemptEnd | 'open';
 
 /** A charge that may have been made: nothing of ours says yet what came of it. */
 export interface OpenAttempt {

@@ -5,7 +5,7 @@ import type { Payment } from './order-transitions.js';
  * - `declined`: it is not and will not come of this key
  * - `unknown`: no answer in time; the money may be there or not, so charge again with the same key
  */
-type ChargeOutcome =
+export type ChargeOutcome =
   | { readonly outcome: 'succeeded'; readonly payment: Payment }
   | { readonly outcome: 'declined' }
   | { readonly outcome: 'unknown' };
@@ -27,15 +27,29 @@ export type RefundOutcome =
   | { readonly outcome: 'refunded' | 'unknown' }
   | { readonly outcome: 'refused'; readonly detail: string };
 
+/**
+ * A call that has not answered by then is `unknown`. Providers answer within seconds; leases of those who ask, and the time
+ * after which a keeper asks about a charge, are longer, so that nobody else asks meanwhile.
+ */
+export const PROVIDER_CALL_MAX_MS = 20_000;
+
+/** What an order costs. */
+export interface Price {
+  /** Integer cents, 0 or more. */
+  readonly amountCents: number;
+  /** ISO 4217. */
+  readonly currency: string;
+}
+
 /** Who moves the money; `PAYMENT_PROVIDER` names the adapter. */
 export interface PaymentProvider {
   /**
    * Takes the money for an order. Safe to repeat: one order and key are one payment.
-   * @param amountCents integer cents, 0 or more
+   * @param price of the order, in the currency of its sale: never that of an account or a region
    * @param key chosen by the caller before the first try, unique for the order
    * @returns never rejects: what went wrong on the way is `unknown`
    */
-  charge(orderId: string, amountCents: number, key: string): Promise<ChargeOutcome>;
+  charge(orderId: string, price: Price, key: string): Promise<ChargeOutcome>;
 
   /**
    * Asks what became of a charge; moves no money.

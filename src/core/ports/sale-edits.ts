@@ -1,5 +1,4 @@
 import type { FieldError } from '../field-errors.js';
-import type { BucketRef } from '../bucket.js';
 import type { Sale } from '../sale.js';
 import type { CalendarEntry } from './sale-repository.js';
 
@@ -51,8 +50,8 @@ export interface SaleEdits {
   ): Promise<EditBegun>;
 
   /**
-   * Redis has followed. For units to take, MySQL is lowered now; should it have sold them all the same, they are given back
-   * by an edit of their own.
+   * Redis has followed. For units to take, MySQL is lowered now; should it have sold them all the same, the edit is
+   * `refused`, and they are given back by an edit of their own.
    * @returns how the edit ended, now or before; `moved` when the sale was rebuilt since and the units have to be taken again
    * @throws OperationalError mysql
    */
@@ -78,13 +77,3 @@ export interface BucketEdit extends SaleEdit {
 }
 
 export const BUCKET_EDITED = ['unavailable', 'moved', 'refused', 'done', 'not_enough'] as const;
-
-/** Changes of sales, in Redis. */
-export interface SaleEditStore {
-  /**
-   * Adds or takes units of one bucket and sets the end of its window, once per edit and epoch.
-   * @throws OperationalError redis; it may have been made, so repeat it
-   * Source: lua/edit-2.lua
-   */
-  edit(ref: BucketRef, edit: BucketEdit): Promise<(typeof BUCKET_EDITED)[number]>;
-}

@@ -4,6 +4,7 @@ import type { Batch, BatchRef } from '../batch.js';
 import type { StoreAnswer, RequestEntry } from '../outcome.js';
 import type { Purchase } from '../purchase.js';
 import type { StoredSaleState, Sale } from '../sale.js';
+import type { BUCKET_EDITED, BucketEdit } from './sale-edits.js';
 
 export interface PrecheckVerdict {
   /** Epoch of the sale, to be written into the batch; 0 while the sale is not loaded. */
@@ -98,17 +99,17 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
   findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<StoredRequest>;
 
   /**
-   * Every key (`userId/requestId`) that ever took units in this bucket, in chunks; at most the units ever sold.
-   * Lets a process answer `sold_out` from memory without refusing a buyer who repeats an accepted purchase.
+   * Every buyer who ever took units in this bucket, in chunks, whatever became of their purchases. Lets a process answer
+   * `sold_out` from memory without refusing a buyer who repeats an accepted purchase.
    * @throws OperationalError redis
    */
-  acceptedKeys(ref: BucketRef): AsyncIterable<readonly string[]>;
+  acceptedBuyers(ref: BucketRef): AsyncIterable<readonly string[]>;
 
   /**
-   * How many keys `acceptedKeys` would give.
+   * How many buyers `acceptedBuyers` would give.
    * @throws OperationalError redis
    */
-  acceptedCount(ref: BucketRef): Promise<number>;
+  acceptedBuyerCount(ref: BucketRef): Promise<number>;
 
   /**
    * State and stock of one bucket, or null when it is not loaded, or its sale was resharded.
@@ -125,7 +126,7 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
  */
 export type SetStateOutcome = 'set' | 'not_warmed' | 'repairing' | 'closed';
 
-/** Loads a sale into Redis and sets the state of its buckets. */
+/** Loads a sale into Redis, sets the state of its buckets, changes and removes it. */
 export interface SaleStore {
   /**
    * Loads a sale: stock, limits, window, epoch. Never overwrites one that is loaded (`already_warm`).
@@ -146,4 +147,11 @@ export interface SaleStore {
    * @throws OperationalError redis; some buckets may be gone
    */
   forget(sale: Pick<Sale, 'saleId' | 'buckets'>): Promise<void>;
+
+  /**
+   * Adds or takes units of one bucket and sets the end of its window, once per edit and epoch.
+   * @throws OperationalError redis; it may have been made, so repeat it
+   * Source: lua/edit-2.lua
+   */
+  edit(ref: BucketRef, edit: BucketEdit): Promise<(typeof BUCKET_EDITED)[number]>;
 }

@@ -13,7 +13,6 @@ import { BODY_BYTES_MAX } from '../body.js';
 import { defineRoute, jsonBody, type BodyRead, type RouteServices } from '../route.js';
 import {
   count,
-  given,
   isoTime,
   limit,
   queryText,
@@ -24,6 +23,7 @@ import {
   saleSchema,
   text,
 } from '../schemas.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What operators do with sales: create one and move it through its life. */
 
@@ -86,7 +86,7 @@ export const listSales = defineRoute({
   async handle({ query }, { sales }) {
     const { state, sku, opensFrom: opensFromMs, opensTo: opensToMs, before: beforeId, limit: max } = query;
     const states = state === undefined ? undefined : [state];
-    const found = await sales.list({ max, ...given({ states, sku, opensFromMs, opensToMs, beforeId }) });
+    const found = await sales.list({ max, ...withoutUndefined({ states, sku, opensFromMs, opensToMs, beforeId }) });
     const next = found.length < max ? null : (found.at(-1)?.saleId ?? null);
     return json(200, 'found', { sales: found.map(saleBody), next });
   },

@@ -12,7 +12,6 @@ import { json, problem, type Answer } from '../answer.js';
 import { defineRoute, type RouteServices } from '../route.js';
 import {
   count,
-  given,
   id,
   isoTime,
   isoTimeOrNull,
@@ -25,6 +24,7 @@ import {
   text,
   time,
 } from '../schemas.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** How long a replay is followed before the answer says that it is not finished; many are a task for `seckill dlq`. */
 const REPLAY_WAIT_MS = 10_000;
@@ -82,7 +82,10 @@ export const listDeadLetters = defineRoute({
   problems: [],
   async handle({ query }, { deadLetters }) {
     const { since: sinceMs, until: untilMs, after: afterId, limit: max, ...filter } = query;
-    const found = await deadLetters.list(given({ ...filter, sinceMs, untilMs }), { max, ...given({ afterId }) });
+    const found = await deadLetters.list(withoutUndefined({ ...filter, sinceMs, untilMs }), {
+      max,
+      ...withoutUndefined({ afterId }),
+    });
     const next = found.length < max ? null : (found.at(-1)?.deadLetterId ?? null);
     return json(200, 'found', { deadLetters: found.map(summaryBody), next });
   },

@@ -12,6 +12,9 @@ import { notMoved, saleBody } from './admin-sales.js';
 
 /** Changing what may change of a sale, and ending one that has not begun. */
 
+const EARLIER_WAITS =
+  'An earlier change of the sale waits until its stock is rebuilt. Nothing of this one was made: ask again.';
+
 export const editSale = defineRoute({
   method: 'patch',
   path: '/admin/v1/sales/{saleId}',
@@ -49,6 +52,8 @@ export const editSale = defineRoute({
         return problem('units_not_free');
       case 'repairing':
         return problem('repairing');
+      case 'busy':
+        return problem('repairing', { detail: EARLIER_WAITS });
       case 'not_found':
         return problem('not_found');
       default:

@@ -3,19 +3,9 @@ import { ORDER_STATES, type ShownOrder } from '../../core/order.js';
 import { isServed, ORDER_FILTER_NEEDS, type OrderFilter } from '../../core/ports/order-search.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import {
-  given,
-  limit,
-  orderId,
-  orderSchema,
-  queryText,
-  queryTime,
-  queryWord,
-  saleId,
-  text,
-  userId,
-} from '../schemas.js';
+import { limit, orderId, orderSchema, queryText, queryTime, queryWord, saleId, text, userId } from '../schemas.js';
 import { orderBody } from './orders.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Lists of orders: a buyer's own, and any for operators. */
 
@@ -55,7 +45,7 @@ export const orderFilter = {
 type FilterQuery = z.output<z.ZodObject<typeof orderFilter>>;
 
 export const filterOf = ({ user: userId, sale, state, from: fromMs, to: toMs }: FilterQuery): OrderFilter =>
-  given({ userId, saleId: sale, state, fromMs, toMs });
+  withoutUndefined({ userId, saleId: sale, state, fromMs, toMs });
 
 export const findOrders = defineRoute({
   method: 'get',

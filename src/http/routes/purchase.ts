@@ -73,10 +73,10 @@ export const purchase = defineRoute({
     return promisesJson(req.headers) ? null : problem('unsupported_media_type', { requestId });
   },
   early({ req, params, userId, requestId }, { gate }) {
-    gate.saw(params.saleId);
+    gate.countAttempt(params.saleId);
     // A chunked body has to be read anyway to keep its connection, so there the gate itself says sold_out.
     if (hasLongBody(req) || requestId === null) return null;
-    const refusal = gate.refuseEarly(params.saleId, userId, requestId);
+    const refusal = gate.refuseEarly(params.saleId, userId);
     return refusal === null ? null : PREPARED[refusal].answer(requestId);
   },
   async handle(call, services) {
@@ -85,11 +85,11 @@ export const purchase = defineRoute({
     const trace = traceOf(req.headers.traceparent);
     const { saleId } = params;
     const { quantity, metadata } = body;
-    const said = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, trace });
-    if (said.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
-    if (said.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, said.entry, services);
-    if (said.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
-    return PREPARED[said.outcome].answer(requestId);
+    const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, trace });
+    if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
+    if (entered.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, entered.entry, services);
+    if (entered.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
+    return PREPARED[entered.outcome].answer(requestId);
   },
 });
 

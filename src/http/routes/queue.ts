@@ -88,7 +88,7 @@ export const fetchPurchaseToken = defineRoute({
     if (sale.state === 'closed') return problem('closed');
     const answer = await services.tokens.issue(sale, { userId, address: services.addressOf(req) });
     switch (answer.outcome) {
-      case 'handed':
+      case 'issued':
         return json(200, answer.outcome, { token: answer.token, endsAt: isoTime(answer.untilMs) });
       case 'not_needed':
         return json(200, answer.outcome, { token: null, endsAt: null });

@@ -6,19 +6,8 @@ import { RUN_OUTCOMES, type ReconcileRun } from '../../core/ports/reconcile-runs
 import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import {
-  count,
-  given,
-  isoTime,
-  isoTimeOrNull,
-  limit,
-  queryWord,
-  rowId,
-  saleId,
-  saleParams,
-  text,
-  time,
-} from '../schemas.js';
+import { count, isoTime, isoTimeOrNull, limit, queryWord, rowId, saleId, saleParams, text, time } from '../schemas.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Reconcile, sale by sale, and the compensation jobs that come of it. */
 
@@ -131,7 +120,7 @@ export const listReconcileRuns = defineRoute({
   },
   problems: [],
   async handle({ query: { saleId, limit } }, { reconcile }) {
-    const runs = await reconcile.runs(given({ saleId }), limit);
+    const runs = await reconcile.runs(withoutUndefined({ saleId }), limit);
     return json(200, 'found', { runs: runs.map(runBody) });
   },
 });
@@ -156,7 +145,7 @@ export const listCompensationJobs = defineRoute({
   },
   problems: [],
   async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }) {
-    const jobs = await reconcile.jobs(given(filter), { max, ...given({ afterId }) });
+    const jobs = await reconcile.jobs(withoutUndefined(filter), { max, ...withoutUndefined({ afterId }) });
     const next = jobs.length < max ? null : (jobs.at(-1)?.jobId ?? null);
     return json(200, 'found', { jobs: jobs.map(jobBody), next });
   },

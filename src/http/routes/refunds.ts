@@ -3,7 +3,8 @@ import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, given, isoTime, limit, paymentId, queryWord, text, time } from '../schemas.js';
+import { count, isoTime, limit, paymentId, queryWord, text, time } from '../schemas.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What is owed back to buyers, and taking one on to pay it by hand. */
 
@@ -35,7 +36,7 @@ export const listRefunds = defineRoute({
   },
   problems: [],
   async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds }) {
-    const found = await refunds.list(given({ state }), { max, ...given({ afterPaymentId }) });
+    const found = await refunds.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterPaymentId }) });
     const next = found.length < max ? null : (found.at(-1)?.paymentId ?? null);
     return json(200, 'found', { refunds: found.map(refundBody), next });
   },

@@ -4,7 +4,8 @@ import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
 import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { given, id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
+import { id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** The whole life of a purchase, by its request id, batch id or order id. */
 export const tracePurchase = defineRoute({
@@ -43,7 +44,7 @@ export const tracePurchase = defineRoute({
   },
   problems: ['purchase_not_found'],
   async handle({ params: { id }, query }, { trace }) {
-    const answer = await trace.trace({ id, ...given(query) });
+    const answer = await trace.trace({ id, ...withoutUndefined(query) });
     if (answer.outcome === 'not_found') return problem('purchase_not_found', { detail: answer.why });
     return json(200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
   },

@@ -57,7 +57,7 @@ export interface CollectDeadLettersPorts {
   readonly store: Pick<BatchStore, 'park' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly log: Log;
-  readonly metrics: Pick<RecoveryMetrics, 'markedLate' | 'parked'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 export interface CollectDeadLettersOptions {

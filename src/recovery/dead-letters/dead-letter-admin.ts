@@ -8,6 +8,7 @@ import type {
 } from '../../core/ports/dead-letter-repository.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface DeadLetterAdminPorts extends ReplayPorts, DiscardPorts {
   readonly deadLetters: Omit<DeadLetterRepository, 'park'>;
@@ -69,7 +70,7 @@ export class DeadLetterAdmin {
     let left = max;
     let afterId = behindId;
     while (left > 0) {
-      const after = afterId === undefined ? {} : { afterId };
+      const after = withoutUndefined({ afterId });
       const page = await this.#ports.deadLetters.list(filter, { ...after, max: Math.min(PAGE, left) });
       yield* page;
       afterId = page.at(-1)?.deadLetterId;

@@ -63,11 +63,11 @@ export async function compareSale(
   for await (const chunk of rowsOfSale(sale, ports)) {
     notes.seen.rows += chunk.length;
     rows.add(chunk);
-    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
-      await judge.readRows(ref, mine);
+    for (const [ref, rowsOfBucket] of units === null ? [] : byBucket(sale, chunk, (row) => [homeOf(sale, row)])) {
+      await judge.readRows(ref, rowsOfBucket);
     }
-    for (const [ref, mine] of units === null ? [] : byBucket(sale, chunk, (row) => markersOf(sale, row))) {
-      markers += (await staleMarkers(sale, ref, mine, ports, limits)).length;
+    for (const [ref, rowsOfBucket] of units === null ? [] : byBucket(sale, chunk, (row) => markersOf(sale, row))) {
+      markers += (await staleMarkers(sale, ref, rowsOfBucket, ports, limits)).length;
     }
     await onPage();
   }
@@ -121,10 +121,10 @@ function byBucket(
   const found = new Map<number, AgedOrder[]>();
   for (const row of rows) {
     for (const bucket of bucketsOf(row)) {
-      const mine = found.get(bucket);
-      if (mine === undefined) found.set(bucket, [row]);
-      else mine.push(row);
+      const ofBucket = found.get(bucket);
+      if (ofBucket === undefined) found.set(bucket, [row]);
+      else ofBucket.push(row);
     }
   }
-  return [...found].map(([bucket, mine]) => [{ saleId, bucket }, mine]);
+  return [...found].map(([bucket, ofBucket]) => [{ saleId, bucket }, ofBucket]);
 }

@@ -14,6 +14,7 @@ import {
   type RepairPass,
   type RepairRequestPorts,
 } from './repair-request.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface CompensatePorts extends RepairRequestPorts {
   readonly jobs: CompensationRepository;
@@ -54,7 +55,7 @@ export async function compensate(
   actor: string,
   saleId?: string,
 ): Promise<number> {
-  const claim = { max: 1, leaseMs: options.leaseMs, ...(saleId === undefined ? {} : { saleId }) };
+  const claim = { max: 1, leaseMs: options.leaseMs, ...withoutUndefined({ saleId }) };
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
   const claimed = new Set<string>();

@@ -39,8 +39,8 @@ export async function removeStaleMarkers(
   for await (const rows of rowsOfSale(sale, ports)) {
     for (let bucket = 0; bucket < sale.buckets; bucket++) {
       const ref = { saleId: sale.saleId, bucket };
-      const mine = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
-      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, mine, ports, limits));
+      const ofBucket = rows.filter(({ userId }) => homesEver(userId, sale.buckets).includes(bucket));
+      removed += await ports.store.removeMarkers(ref, await staleMarkers(sale, ref, ofBucket, ports, limits));
     }
   }
   return removed;

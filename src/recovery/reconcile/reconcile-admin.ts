@@ -9,6 +9,7 @@ import { compareSale, type CompareLimits } from './compare-sale.js';
 import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
 import { jobsOf } from './jobs-of.js';
 import { RunTally, type SaleResult } from './sale-report.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
 
 export interface ReconcileAdminPorts extends CompensatePorts {
   readonly runs: ReconcileRuns;
@@ -237,7 +238,7 @@ export class ReconcileAdmin {
     const all: CompensationJob[] = [];
     for (;;) {
       const last = all.at(-1)?.jobId;
-      const after = last === undefined ? {} : { afterId: last };
+      const after = withoutUndefined({ afterId: last });
       const page = await this.#ports.jobs.list({ saleId }, { ...after, max: JOBS_PAGE });
       all.push(...page);
       if (page.length < JOBS_PAGE) return all;

@@ -16,10 +16,7 @@ export class SalesNotCompared extends Error {
  * Compares Redis and MySQL for every recent sale; `apply` makes jobs of the findings, which `compensateJob` works off.
  */
 export function reconcileJob(
-  {
-    admin,
-    metrics,
-  }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: Pick<RecoveryMetrics, 'reconciled'> },
+  { admin, metrics }: { readonly admin: Pick<ReconcileAdmin, 'run'>; readonly metrics: RecoveryMetrics },
   { apply }: { readonly apply: boolean },
 ): Job {
   return {
@@ -54,7 +51,7 @@ export function compensateJob({
   metrics,
 }: {
   readonly admin: Pick<ReconcileAdmin, 'compensate' | 'jobCounts'>;
-  readonly metrics: Pick<RecoveryMetrics, 'compensationJobs'>;
+  readonly metrics: RecoveryMetrics;
 }): Job {
   return {
     name: 'compensate',

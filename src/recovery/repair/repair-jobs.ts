@@ -126,7 +126,7 @@ export async function repairAsked(
 
 export interface RepairJobPorts extends RepairPorts {
   readonly sales: RepairPorts['sales'] & NeedPorts['sales'];
-  readonly metrics: Pick<RecoveryMetrics, 'repairTried'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 const ACTOR = 'keeper';
@@ -261,7 +261,7 @@ async function tryRepair(
 
 export interface WatchRepairsPorts extends NeedPorts {
   readonly clock: RepairPorts['clock'];
-  readonly metrics: Pick<RecoveryMetrics, 'salesInRepair' | 'overdue'>;
+  readonly metrics: RecoveryMetrics;
 }
 
 /**

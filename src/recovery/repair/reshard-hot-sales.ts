@@ -25,7 +25,7 @@ export interface HotReshardOptions {
 }
 
 export interface HotReshardPorts {
-  readonly hot: Pick<HotSaleStore, 'reports'>;
+  readonly hot: HotSaleStore;
   readonly sales: Pick<SaleRepository, 'find'>;
   readonly stock: Pick<StockStore, 'readSale'>;
   readonly store: Pick<RepairStore, 'statusOf'>;
@@ -33,8 +33,8 @@ export interface HotReshardPorts {
   /** Redis servers that buckets may be on. */
   readonly masters: () => number;
   readonly reshard: (saleId: string, order: ReshardOrder) => Promise<Resharded>;
-  readonly metrics: Pick<RecoveryMetrics, 'hotSaleResharded'>;
-  readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly metrics: RecoveryMetrics;
+  readonly log: Log;
 }
 
 const ACTOR = 'keeper';
@@ -56,7 +56,7 @@ export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax 
   const { hot, sales, repository, masters, reshard, metrics, log } = ports;
   /** Sales that have had their turn, as far as this process knows; MySQL decides. */
   const had = new Set<string>();
-  let said = false;
+  let isReported = false;
 
   const splitOf = async (sale: HotSale): Promise<{ readonly from: number; readonly to: number } | null> => {
     const found = await sales.find(sale.saleId);
@@ -69,9 +69,9 @@ export function reshardHotSales(ports: HotReshardPorts, { perSecond, bucketsMax 
   return {
     name: 'reshard-hot-sales',
     async runOnce(): Promise<void> {
-      if (masters() < 2 && !said) {
+      if (masters() < 2 && !isReported) {
         log.warn({}, 'HOT_SALE_AUTO does nothing here: one Redis server sells no faster from several buckets');
-        said = true;
+        isReported = true;
       }
       const found = hotSalesOf(await hot.reports(), perSecond);
       for (const sale of found.filter(({ saleId }) => !had.has(saleId))) {

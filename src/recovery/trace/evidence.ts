@@ -1,11 +1,38 @@
 import type { RequestEntry } from '../../core/outcome.js';
 import type { RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
-import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { CompensationJob } from '../../core/ports/compensation-repository.js';
-import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
-import type { StoredSale } from '../../core/ports/stock-store.js';
-import type { OrderTrace, TracedBatch, TracedMessage } from '../../core/ports/trace-sources.js';
+import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { CompensationJob, CompensationRepository } from '../../core/ports/compensation-repository.js';
+import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
+import type {
+  OrderTrace,
+  TraceBroker,
+  TracedBatch,
+  TracedMessage,
+  TraceRepository,
+  TraceSearch,
+  TraceStore,
+} from '../../core/ports/trace-sources.js';
+
+/** Where the evidence is read. */
+export interface TracePorts {
+  readonly sales: Pick<SaleRepository, 'find' | 'list'>;
+  readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
+  readonly store: TraceStore;
+  readonly repository: TraceRepository;
+  readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
+  readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
+  readonly audit: AuditLog;
+  /** Null where the way to its admin port is not known. */
+  readonly broker: TraceBroker | null;
+}
+
+/** A request id, batch id or order id, and what narrows the search. */
+export interface TraceQuery extends TraceSearch {
+  readonly id: string;
+}
 
 /** What Redis has of one purchase. */
 export interface StoreEvidence {

@@ -3,7 +3,7 @@ import { isSaleId } from '../../core/ids.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import { type Sale } from '../../core/sale.js';
 import { homeBucket } from '../../core/bucket.js';
-import type { TracePorts, TraceQuery } from './trace-purchase.js';
+import type { TracePorts, TraceQuery } from './evidence.js';
 
 /** A purchase that matches the id, and the batch that it was found by. */
 export interface FoundPurchase {

@@ -76,8 +76,8 @@ function storeSteps({ store, request, ...others }: PurchaseEvidence): TraceStep[
   if (retiredAtMs !== null) {
     return [...steps, at(retiredAtMs, 'mysql', 'sale_retired', `sale ${request.saleId} is in MySQL alone since then`)];
   }
-  const said = entry === null ? 'none' : formatRequestEntry(entry);
-  steps.push(at(null, 'redis', 'request', unsure ? `${said}; unsure, its sale waits for a repair` : said));
+  const text = entry === null ? 'none' : formatRequestEntry(entry);
+  steps.push(at(null, 'redis', 'request', unsure ? `${text}; unsure, its sale waits for a repair` : text));
   if (sale === null) return [...steps, at(null, 'redis', 'sale', 'not loaded')];
   const { state, epoch, unitsLeft } = sale;
   const inBucket = `${unitsLeft} in bucket ${homeBucket(request.userId, buckets)} of this buyer`;

@@ -1,35 +1,13 @@
-import { batchOfEntry } from '../../core/outcome.js';
-import type { AuditLog, StoredAuditEntry } from '../../core/ports/audit-log.js';
-import type { CompensationRepository } from '../../core/ports/compensation-repository.js';
-import type { DeadLetterRepository, DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
-import type { SaleRepository } from '../../core/ports/sale-repository.js';
-import type { StockStore } from '../../core/ports/stock-store.js';
-import type { TraceBroker, TraceRepository, TraceSearch, TraceStore } from '../../core/ports/trace-sources.js';
-
-import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import { homeBucket } from '../../core/bucket.js';
+import { batchOfEntry } from '../../core/outcome.js';
+import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
+import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
-import type { PurchaseEvidence, StoreEvidence } from './evidence.js';
+import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
 import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
-
-export interface TracePorts {
-  readonly sales: Pick<SaleRepository, 'find' | 'list'>;
-  readonly stock: Pick<StockStore, 'findRequest' | 'readSale' | 'precheck'>;
-  readonly store: TraceStore;
-  readonly repository: TraceRepository;
-  readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
-  readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
-  readonly audit: AuditLog;
-  /** Null where the way to its admin port is not known. */
-  readonly broker: TraceBroker | null;
-}
-
-/** A request id, batch id or order id, and what narrows the search. */
-export interface TraceQuery extends TraceSearch {
-  readonly id: string;
-}
 
 /** A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale. */
 async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperationalError } from '../../core/errors.js';
+import type { BrokerCredentials } from '../credentials.js';
 import { createGroup, createTopic, masterBrokers, parseAddress, readGroups, readTopics } from './broker-state.js';
 import type { RemotingAddress } from './remoting.js';
 import { missingFrom, type TopicLists } from './topic-lists.js';
@@ -11,6 +12,7 @@ const READ_BACK_EVERY_MS = 100;
 export interface TopicsTarget {
   /** `host:port` of a name server; of several, divided by `;`, the first is asked. */
   readonly namesrvAddr: string;
+  readonly credentials: BrokerCredentials | null;
   readonly cluster: string;
 }
 
@@ -79,7 +81,7 @@ async function refusalOf(request: Promise<void>): Promise<string[]> {
 }
 
 async function brokersOf(target: TopicsTarget): Promise<RemotingAddress[]> {
-  const namesrv = firstAddress(target.namesrvAddr);
+  const namesrv = firstAddress(target);
   try {
     const brokers = await masterBrokers(namesrv, target.cluster);
     if (brokers.length > 0) return brokers;
@@ -111,9 +113,9 @@ function reasonOf(error: unknown): string {
   return message || code || 'it failed without a reason';
 }
 
-function firstAddress(namesrvAddr: string): RemotingAddress {
+function firstAddress({ namesrvAddr, credentials }: TopicsTarget): RemotingAddress {
   try {
-    return parseAddress(namesrvAddr.split(';')[0] ?? '');
+    return parseAddress(namesrvAddr.split(';')[0] ?? '', credentials);
   } catch (error) {
     const sentence = `NAMESRV_ADDR must be host:port, not "${namesrvAddr}"; correct it.`;
     throw new OperationalError('rocketmq', sentence, { retryable: false, cause: error });

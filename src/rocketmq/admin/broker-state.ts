@@ -1,56 +1,54 @@
-import { askRemoting, encodeRequest, exchange, REQUEST, type RemotingAddress, type RequestFields } from './remoting.js';
-import type { GroupEntry, TopicEntry } from './topic-lists.js';
-
-export interface TopicConfig {
-  readonly topicName: string;
-  readonly readQueueNums: number;
-  readonly writeQueueNums: number;
-  /** 4 may be read, 2 may be written, 6 both. */
-  readonly perm: number;
-  readonly attributes: Readonly<Record<string, string>>;
-}
-
-export interface GroupConfig {
-  readonly groupName: string;
-  readonly retryMaxTimes: number;
-}
+import type { BrokerCredentials } from '../credentials.js';
+import { askRemoting, exchange, refusal, REQUEST, type RemotingAddress, type RequestFields } from './remoting.js';
+import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
 
 /** Name of a cluster in a broker's own default configuration, and in ours. */
 export const DEFAULT_CLUSTER = 'DefaultCluster';
 
 /** `host:port`. @throws Error for anything else */
-export function parseAddress(text: string): RemotingAddress {
+export function parseAddress(text: string, credentials: BrokerCredentials | null = null): RemotingAddress {
   const match = /^([^:]+):(\d+)$/.exec(text.trim());
   if (match === null) throw new Error(`${text} is not host:port`);
-  return { host: match[1] ?? '', port: Number(match[2]) };
+  return { host: match[1] ?? '', port: Number(match[2]), ...(credentials ? { credentials } : {}) };
 }
 
 /**
- * The master brokers that a name server knows, of one cluster.
+ * The master brokers that a name server knows, of one cluster; they are asked with the credentials of the name server.
  * @throws Error when the name server does not answer
  */
-export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<RemotingAddress[]> {
-  return parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo), cluster);
+export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<BrokerAddress[]> {
+  const { credentials } = namesrv;
+  const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo), cluster);
+  return credentials ? masters.map((master) => ({ ...master, credentials })) : masters;
+}
+
+/** A master broker, and its name in the cluster. */
+export interface BrokerAddress extends RemotingAddress {
+  readonly name: string;
 }
 
 /** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow; 0 is the master. */
-export function parseMasters(body: string, cluster: string): RemotingAddress[] {
+export function parseMasters(body: string, cluster: string): BrokerAddress[] {
   const info = JSON.parse(body.replace(/([{,])(\d+):/g, '$1"$2":')) as {
     brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
   };
-  return Object.values(info.brokerAddrTable ?? {})
-    .filter((broker) => broker.cluster === cluster)
-    .map((broker) => broker.brokerAddrs?.['0'])
-    .filter((address) => address !== undefined)
-    .map(parseAddress);
+  return Object.entries(info.brokerAddrTable ?? {}).flatMap(([name, broker]) => {
+    const master = broker.brokerAddrs?.['0'];
+    return broker.cluster !== cluster || master === undefined ? [] : [{ name, ...parseAddress(master) }];
+  });
 }
 
 /** What `clusterList` prints as ACTIVATED: the broker has loaded its store and serves. */
 export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> {
+  return (await readRuntime(broker)).brokerActive === 'true';
+}
+
+/** What a broker says of itself: version, rates, its disk. @throws Error when it does not answer or refuses */
+export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
   const { table } = JSON.parse(await askRemoting(broker, REQUEST.brokerRuntimeInfo)) as {
     table?: Record<string, string>;
   };
-  return table?.brokerActive === 'true';
+  return table ?? {};
 }
 
 /** Topics stored by a broker, by name; its system topics are among them. */
@@ -91,6 +89,6 @@ export async function createGroup(broker: RemotingAddress, group: GroupEntry): P
 }
 
 async function order(broker: RemotingAddress, code: number, body: string, fields: RequestFields = {}): Promise<void> {
-  const frame = await exchange(broker, encodeRequest(code, body, fields));
-  if (frame.code !== 0) throw new Error(frame.remark ?? `the broker refused with code ${frame.code}`);
+  const frame = await exchange(broker, code, body, fields);
+  if (frame.code !== 0) throw refusal(broker, frame);
 }

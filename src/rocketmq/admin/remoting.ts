@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { accessRefusal, signFields, type BrokerCredentials } from '../credentials.js';
 
 /** A broker near us answers in milliseconds; one that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -8,6 +9,8 @@ const ANSWER_TIMEOUT_MS = 2_000;
  * too, but starts a JVM for each, which takes seconds.
  */
 export const REQUEST = {
+  /** Fields: consumerGroup, topic, queueId, queueOffset, maxMsgNums, sysFlag, commitOffset, suspendTimeoutMillis, subscription, … */
+  pullMessage: 11,
   /** Fields: topic, key, maxNum, beginTimestamp, endTimestamp. */
   queryMessage: 12,
   /** Fields: topic, defaultTopic, readQueueNums, writeQueueNums, perm, topicFilterType, order, attributes. */
@@ -26,11 +29,16 @@ export const REQUEST = {
   consumeStats: 208,
   /** Field: producerGroup. */
   producerConnections: 204,
+  /** Field: consumerGroup. */
+  consumerConnections: 203,
+  allProducers: 328,
 } as const;
 
 export interface RemotingAddress {
   readonly host: string;
   readonly port: number;
+  /** For a server with access control; without them a request has no signature. */
+  readonly credentials?: BrokerCredentials | null;
 }
 
 interface Frame {
@@ -47,6 +55,12 @@ export type RequestFields = Readonly<Record<string, string>>;
 
 /** The code that a broker answers instead of an empty list. */
 export const NOT_FOUND = 22;
+/** The code that a broker answers to a request about a topic that it does not have. */
+export const TOPIC_NOT_FOUND = 17;
+/** The code for a group of which nobody is connected. */
+export const NOBODY_ONLINE = 206;
+/** The code that a broker with access control answers to whom it does not know. */
+export const NO_PERMISSION = 16;
 
 /** All topics of a large broker fit; a length beyond it means that this port has another protocol. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
@@ -80,18 +94,29 @@ export function decodeFrame(bytes: Buffer): Frame | null {
  * @throws Error when no answer comes within 2 s, or the answer is a refusal
  */
 export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
-  const { host, port } = address;
-  const frame = await exchange(address, encodeRequest(code, request));
+  const frame = await exchange(address, code, request);
   if (frame.code === 0) return frame.body;
-  throw new Error(frame.remark ?? `${host}:${port} refused with code ${frame.code}`);
+  throw refusal(address, frame);
+}
+
+/** What to throw for an answer that refuses. */
+export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame): Error {
+  if (code !== NO_PERMISSION) return new Error(remark ?? `${host}:${port} refused with code ${code}`);
+  return new Error(`${host}:${port} ${accessRefusal(remark ?? 'no permission')}`);
 }
 
 /**
- * Sends one frame over a connection of its own.
+ * Sends one request over a connection of its own, signed where the address has credentials.
  * @returns the answer, which may be a refusal
  * @throws Error when no answer comes within 2 s
  */
-export function exchange({ host, port }: RemotingAddress, request: Buffer): Promise<Frame> {
+export function exchange(
+  { host, port, credentials }: RemotingAddress,
+  code: number,
+  body = '',
+  fields: RequestFields = {},
+): Promise<Frame> {
+  const request = encodeRequest(code, body, credentials ? signFields(fields, Buffer.from(body), credentials) : fields);
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     let received = Buffer.alloc(0);

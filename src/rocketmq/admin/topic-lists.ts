@@ -1,4 +1,3 @@
-import type { GroupConfig, TopicConfig } from './broker-state.js';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -61,6 +60,22 @@ export function withGroup({ topics, groups }: TopicLists, groupName: string): To
     topics: [...topics, ...own.map((topicName) => ({ topicName, ...QUEUES_OF_GROUP }))],
     groups: [...groups, { groupName, retryMaxTimes: OWN_GROUP_RETRIES }],
   };
+}
+
+/** A topic as a broker stores it. */
+export interface TopicConfig {
+  readonly topicName: string;
+  readonly readQueueNums: number;
+  readonly writeQueueNums: number;
+  /** 4 may be read, 2 may be written, 6 both. */
+  readonly perm: number;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** A consumer group as a broker stores it. */
+export interface GroupConfig {
+  readonly groupName: string;
+  readonly retryMaxTimes: number;
 }
 
 /** What a broker has stored, by name. */

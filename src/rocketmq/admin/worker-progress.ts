@@ -1,8 +1,10 @@
 import { OperationalError } from '../../core/errors.js';
 import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
+import type { BrokerCredentials } from '../credentials.js';
 import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
-import { encodeRequest, exchange, type RemotingAddress, REQUEST } from './remoting.js';
+import { readOffsetTable } from './offset-tables.js';
+import { exchange, refusal, type RemotingAddress, REQUEST } from './remoting.js';
 
 /** One queue of one broker, as a group reads it. */
 interface QueueStats {
@@ -31,12 +33,14 @@ const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((
  */
 export function createWorkerProgress(
   namesrvAddr: string,
+  credentials: BrokerCredentials | null,
   consumed: readonly Consumed[] = BATCHES,
   cluster: string = DEFAULT_CLUSTER,
 ): WorkerProgress {
   const ask = async (): Promise<QueueStats[]> => {
     try {
-      const brokers = await masterBrokers(parseAddress(namesrvAddr.split(';')[0] ?? ''), cluster);
+      const namesrv = parseAddress(namesrvAddr.split(';')[0] ?? '', credentials);
+      const brokers = await masterBrokers(namesrv, cluster);
       if (brokers.length === 0) throw new Error(`it knows no broker of the cluster ${cluster}`);
       const found: QueueStats[] = [];
       for (const broker of brokers) for (const one of consumed) found.push(...(await statsOf(broker, one)));
@@ -65,23 +69,17 @@ export function createWorkerProgress(
 
 async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Promise<QueueStats[]> {
   const fields = { consumerGroup: group, topic };
-  const answer = await exchange(broker, encodeRequest(REQUEST.consumeStats, '', fields));
-  if (answer.code !== 0) throw new Error(answer.remark ?? `the broker refused with code ${answer.code}`);
+  const answer = await exchange(broker, REQUEST.consumeStats, '', fields);
+  if (answer.code !== 0) throw refusal(broker, answer);
   const prefix = `${broker.host}:${broker.port}/${topic}/`;
   return parseConsumeStats(answer.body).map((stats) => ({ ...stats, queue: prefix + stats.queue }));
 }
 
-/** Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`, which JSON does not allow. */
+/** Of one group on one topic. */
 export function parseConsumeStats(body: string): QueueStats[] {
-  const found: QueueStats[] = [];
-  for (const [, queue = '', offsets = ''] of body.matchAll(/\{([^{}]*"queueId":[^{}]*)\}\s*:\s*\{([^{}]*)\}/g)) {
-    const read = (name: string, of: string): number => {
-      const value = new RegExp(`"${name}":(-?\\d+)`).exec(of)?.[1];
-      if (value === undefined) throw new Error(`the answer has no ${name}`);
-      return Number(value);
-    };
-    const queueId = String(read('queueId', queue));
-    found.push({ queue: queueId, end: read('brokerOffset', offsets), received: read('consumerOffset', offsets) });
-  }
-  return found;
+  return readOffsetTable(body, ['brokerOffset', 'consumerOffset']).map(({ queueId, figures }) => ({
+    queue: String(queueId),
+    end: figures.brokerOffset as number,
+    received: figures.consumerOffset as number,
+  }));
 }

@@ -18,10 +18,10 @@ const PARTLY_AGAIN_MS = 24 * 60 * 60_000;
 const FAILED_AGAIN_MS = 60_000;
 
 export interface CompareEndedPorts {
-  readonly schedule: Pick<SaleSchedule, 'toCompare' | 'compared' | 'compareLater'>;
+  readonly schedule: SaleSchedule;
   /** Compares Redis and MySQL for one sale; `none` while somebody else does. @throws OperationalError */
   readonly compare: (saleId: string) => Promise<RunOutcome>;
-  readonly log: Pick<Log, 'warn'>;
+  readonly log: Log;
 }
 
 /**

@@ -21,7 +21,7 @@ export interface PlannedSale {
 }
 
 export interface PlanPorts {
-  readonly schedule: Pick<SaleSchedule, 'coming'>;
+  readonly schedule: SaleSchedule;
   /** @throws OperationalError redis */
   readonly readiness: (sale: Sale) => Promise<Readiness>;
   readonly nowMs: () => number;

@@ -24,7 +24,7 @@ export interface Readiness {
 
 export interface ReadinessPorts {
   readonly store: Pick<StockStore, 'readSale'>;
-  readonly cache: Pick<SaleSnapshotCache, 'read' | 'write'>;
+  readonly cache: SaleSnapshotCache;
   /** What is wrong with the topics that a sale needs; null: nothing. Never rejects. */
   readonly topics: () => Promise<string | null>;
 }

@@ -24,9 +24,9 @@ export interface RunSchedulePorts {
   readonly schedule: Pick<SaleSchedule, 'due'>;
   readonly sales: Pick<SaleAdmin, 'warm' | 'open' | 'close'>;
   readonly readiness: (sale: Sale) => Promise<Readiness>;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
-  readonly metrics: Pick<ScheduleMetrics, 'notReady'>;
-  readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly clock: Clock;
+  readonly metrics: ScheduleMetrics;
+  readonly log: Log;
 }
 
 /**
@@ -43,7 +43,7 @@ export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly eve
   let lacking = new Map<string, readonly Missing[]>();
   /** Sales whose last step failed, those that were tried longest ago first. */
   const failing = new Set<string>();
-  let said = new Map<string, string>();
+  let reportedBefore = new Map<string, string>();
 
   /** @returns what is missing; nothing for a sale that needs no start any more */
   const advance = async (sale: Sale): Promise<readonly Missing[]> => {
@@ -87,7 +87,7 @@ export function runSchedule(ports: RunSchedulePorts, { everyMs }: { readonly eve
       await new BucketFaults().forEach(inTurn(due, failing), step, SALES_AT_ONCE); // a step never rejects
       lacking = notReady;
       metrics.notReady([...notReady].map(([saleId, missing]) => [saleId, missing.length]));
-      said = reported(notReady, said, log);
+      reportedBefore = reported(notReady, reportedBefore, log);
       if (failures.length > 0) throw failures[0];
     },
   };
@@ -121,16 +121,17 @@ const failed = (error: unknown): Missing => {
 /** Says once what is missing, and once that it is there. @returns what was said, by sale */
 function reported(
   notReady: ReadonlyMap<string, readonly Missing[]>,
-  said: ReadonlyMap<string, string>,
+  reportedBefore: ReadonlyMap<string, string>,
   log: RunSchedulePorts['log'],
 ): Map<string, string> {
   const saying = new Map<string, string>();
   for (const [saleId, missing] of notReady) {
     const text = missing.map(({ need, detail }) => `${need}: ${detail}`).join('; ');
     saying.set(saleId, text);
-    if (said.get(saleId) !== text) log.warn({ saleId, missing: text }, 'a sale that starts soon is not ready');
+    if (reportedBefore.get(saleId) !== text)
+      log.warn({ saleId, missing: text }, 'a sale that starts soon is not ready');
   }
-  for (const saleId of said.keys())
+  for (const saleId of reportedBefore.keys())
     if (!saying.has(saleId)) log.info({ saleId }, 'nothing is missing for a sale any more');
   return saying;
 }

@@ -71,7 +71,7 @@ export async function finishTransfer(
   saleId: string,
   transfer: UnitTransfer,
   epoch: number,
-  store: Pick<TransferStore, 'transferIn' | 'endTransfer'>,
+  store: TransferStore,
 ): Promise<number | null> {
   const arrived = await store.transferIn(saleId, transfer, epoch);
   if (arrived.outcome === 'unavailable') return null;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
 import { composeOrderId } from '../../../src/core/order-id.js';
+import { brokerOf } from '../../helpers/broker.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { Sale } from '../../../src/core/sale.js';
@@ -54,7 +55,7 @@ export async function leakBatch(
 /** Publishes batches as the re-drive does. */
 export async function publishBatches({ env }: Pick<StackControls, 'env'>, batches: readonly Batch[]): Promise<void> {
   const channel = await createRedriveChannel({
-    endpoint: env.ROCKETMQ_ENDPOINT,
+    ...brokerOf(env),
     signatures: signaturesOf(env),
     log: silentLog,
   });

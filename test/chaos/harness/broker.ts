@@ -10,12 +10,16 @@ import type { Stack } from '../../../deploy/local/stack/stack.js';
 import type { Batch } from '../../../src/core/batch.js';
 import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
+import { adminPortOf, brokerOf, credentialsIn } from '../../helpers/broker.js';
+import type { StackEnv } from '../../../deploy/local/stack/settings.js';
+import { signedHeaders } from '../../../src/rocketmq/credentials.js';
+import type { RemotingAddress } from '../../../src/rocketmq/admin/remoting.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import { producersOf } from '../../helpers/producers-of.js';
-import { findMessages } from '../../../src/rocketmq/admin/find-messages.js';
+import { readMessagesOfKey } from '../../../src/rocketmq/admin/inspect-broker.js';
 import { askRemoting, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { createPurchaseChannel } from '../../../src/rocketmq/purchase-channel.js';
@@ -31,7 +35,7 @@ import { until } from './wait.js';
 
 type Broker = Pick<StackControls, 'servers'>;
 
-const addressOf = ({ servers }: Broker) => ({ host: '127.0.0.1', port: servers.ports.broker });
+const addressOf = ({ servers }: Broker): RemotingAddress => adminPortOf(servers);
 
 /** A check-back comes 11 to 16 s after the half message, later on a busy machine. */
 export const CHECK_BACK_WITHIN_MS = 80_000;
@@ -112,8 +116,8 @@ export async function openForMs(broker: Broker, batchId: string): Promise<number
 }
 
 /** When messages of a batch were stored in a topic, Unix ms. */
-const timesIn = (broker: Broker, topic: string, batchId: string): Promise<number[]> =>
-  findMessages(addressOf(broker), topic, batchId);
+const timesIn = async (broker: Broker, topic: string, batchId: string): Promise<number[]> =>
+  (await readMessagesOfKey(addressOf(broker), topic, batchId)).map(({ storedAtMs }) => storedAtMs);
 
 const PARALLEL = 64;
 
@@ -160,7 +164,7 @@ async function withUnresponsiveProducer(
   work: (channel: PurchaseChannel) => Promise<void>,
 ): Promise<void> {
   const channel = await createPurchaseChannel({
-    endpoint: stack.env.ROCKETMQ_ENDPOINT,
+    ...brokerOf(stack.env),
     requestTimeoutMs: 10_000,
     signatures: signaturesOf(stack.env),
     log: silentLog,
@@ -201,16 +205,17 @@ export async function unregisterProducers(
   const ids = known.filter((id) => pids.includes(pidOf(id)));
   const proxy = new services.MessagingServiceClient(env.ROCKETMQ_ENDPOINT, ChannelCredentials.createInsecure());
   try {
-    await Promise.all(ids.map((id) => unregister(proxy, id)));
+    await Promise.all(ids.map((id) => unregister(proxy, env, id)));
   } finally {
     proxy.close();
   }
 }
 
-function unregister(proxy: Proxy, clientId: string): Promise<void> {
+function unregister(proxy: Proxy, env: StackEnv, clientId: string): Promise<void> {
   const metadata = new Metadata();
   metadata.set('x-mq-client-id', clientId);
   metadata.set('x-mq-language', LANGUAGE);
+  for (const [name, value] of Object.entries(signedHeaders(credentialsIn(env)))) metadata.set(name, value);
   const options = { deadline: Date.now() + CALL_TIMEOUT_MS };
   return new Promise((resolve, reject) => {
     proxy.notifyClientTermination(new requests.NotifyClientTerminationRequest(), metadata, options, (error, reply) => {

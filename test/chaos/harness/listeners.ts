@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
+import { brokerOf } from '../../helpers/broker.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import { createDeliverySource, type OpenDeliverySource } from '../../../src/rocketmq/delivery-source.js';
@@ -26,9 +27,8 @@ export class OrderEventListener {
   }
 
   static async open(env: StackEnv): Promise<OrderEventListener> {
-    const { ROCKETMQ_ENDPOINT: endpoint } = env;
     const topic = { topic: TOPICS.orderEvent, group: LISTENER_GROUP, invisibleMs: INVISIBLE_MS, awaitMs: 1_000 };
-    return new OrderEventListener(await createDeliverySource({ ...topic, endpoint, log: silentLog }));
+    return new OrderEventListener(await createDeliverySource({ ...topic, ...brokerOf(env), log: silentLog }));
   }
 
   /** Events of one sale as they were published: one published twice appears twice, a redelivery does not. */

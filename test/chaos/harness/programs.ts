@@ -236,7 +236,7 @@ export const NO_REDRIVE = { REDRIVE_AFTER_MS: '3600000' };
 
 /** Quick retries. */
 const WORKER_ENV = { WORKER_RETRY_FIRST_MS: '10' };
-const KEEPER_ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200' };
+const KEEPER_ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '500' };
 
 /** Starts the shared programs on first use and keeps them until `close`. */
 export class SharedPrograms {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
@@ -108,16 +108,23 @@ export interface SpareRedis {
 }
 
 /** Starts one with the program and the settings of the Redis of the stack. */
-export async function startSpareRedis({ servers }: StackControls): Promise<SpareRedis> {
+export async function startSpareRedis({ servers, env }: StackControls): Promise<SpareRedis> {
   const binary = readlinkSync(`/proc/${servers.server('redis').pid()}/exe`);
   const dir = join(servers.dir, 'data', 'redis-spare');
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
   const [host, port] = ['127.0.0.1', await freePort()];
+  const { username, password } = new URL(env.REDIS_URL);
+  const conf = join(dir, 'spare.conf');
+  writeFileSync(conf, `requirepass ${password}\nmasterauth ${password}\n`, { mode: 0o600 });
   const where = ['--bind', host, '--port', String(port), '--dir', dir];
   const keeps = ['--save', '', '--appendonly', 'yes', '--maxmemory-policy', 'noeviction'];
-  const server = spawn(binary, [...where, ...keeps], { stdio: 'ignore' });
-  const options = { url: `redis://${host}:${port}`, replyTimeoutMs: 2000, connectTimeoutMs: 2000 };
+  const server = spawn(binary, [conf, ...where, ...keeps], { stdio: 'ignore' });
+  const options = {
+    url: `redis://${username}:${password}@${host}:${port}`,
+    replyTimeoutMs: 2000,
+    connectTimeoutMs: 2000,
+  };
   let redis: RedisConnection | undefined;
   const connected = async (): Promise<boolean> => ((redis = await connectRedis(options, silentLog)), true);
   try {

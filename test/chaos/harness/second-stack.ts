@@ -2,10 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { adminPortOf } from '../../helpers/broker.js';
 import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
-import { encodeRequest, exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
+import { exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { checkSale, type SaleFigures, waitUntilAtRest } from '../../invariants/check-sale.js';
 import { joinLogs } from './op-log.js';
@@ -99,11 +100,11 @@ async function keysOf({ redis: { redis } }: StackControls): Promise<Fingerprint[
 }
 
 async function messagesOf({ servers }: StackControls): Promise<Record<string, number>> {
-  const broker = { host: '127.0.0.1', port: servers.ports.broker };
+  const broker = adminPortOf(servers);
   // the broker itself moves messages of a DELAY topic when they are due
   const topics = readTopicLists().topics.filter(({ attributes }) => attributes['+message.type'] !== 'DELAY');
   const counts = topics.map(async ({ topicName }): Promise<[string, number]> => {
-    const { code, remark, body } = await exchange(broker, encodeRequest(REQUEST.topicStats, '', { topic: topicName }));
+    const { code, remark, body } = await exchange(broker, REQUEST.topicStats, '', { topic: topicName });
     if (code !== 0) throw new Error(remark ?? `the broker refused with code ${code}`);
     // its keys are objects, which is not JSON; queues start at 0
     const offsets = [...body.matchAll(/"maxOffset":(\d+)/g)].map(([, offset]) => Number(offset));

@@ -22,6 +22,9 @@ const LONG_AGO_MS = -80 * 3_600_000;
 /** The broker may first ask an api that has just ended, and the next one five seconds later. */
 const TRIES_MAX = 3;
 const GIVEN_UP_WITHIN_MS = 60_000;
+/** Tokens were issued before the time that the wrong clock shows, so all that is wrong is the dates of messages. */
+const ISSUED_AGO_MS = 81 * 3_600_000;
+const LONG_LIFE = { JWT_LIFE_MAX_MS: String(ISSUED_AGO_MS + 2 * 3_600_000) };
 
 /** Sets the clock of a running api wrong, and waits until its `/readyz` says by how much. */
 async function setWrong(context: ScenarioContext, api: Program, stepMs: number): Promise<void> {
@@ -65,16 +68,17 @@ const CHECKED_EARLY = (
       context.openSale({ stock: STOCK }),
       context.proxy('redis'),
     ]);
-    const patient = { ...env, REDIS_REPLY_TIMEOUT_MS: '30000' };
+    const patient = { ...env, ...LONG_LIFE, REDIS_REPLY_TIMEOUT_MS: '30000' };
     const startWrong = (): Promise<Program> =>
       context.start('api', { preload: [clockStep(stepMs)], failPoint: 'drop_commit', env: patient });
     const [other] = await Promise.all([
-      context.start('api'),
+      context.start('api', { env: LONG_LIFE }),
       context.start('worker'),
       context.start('keeper', { env: NO_REDRIVE }),
     ]);
     let wrong = await startWrong();
     const buyers = context.buyers(saleId, () => [wrong]);
+    buyers.issuedAgoMs = ISSUED_AGO_MS;
     const early: string[] = [];
     await context.observedInTries(`a check-back came within ${CHECKED_AFTER_MS} ms`, TRIES_MAX, async (tries) => {
       if (tries > 1) wrong = await wrong.stop().then(startWrong); // each loses one commit
@@ -99,11 +103,12 @@ const LONG_AGO: Scenario = {
     const { stack } = context;
     const { saleId } = await context.openSale({ stock: STOCK });
     const [wrong] = await Promise.all([
-      context.start('api', { preload: [clockStep(LONG_AGO_MS)], failPoint: 'drop_commit' }),
+      context.start('api', { preload: [clockStep(LONG_AGO_MS)], failPoint: 'drop_commit', env: LONG_LIFE }),
       context.start('worker'),
     ]);
     await setWrong(context, wrong, LONG_AGO_MS);
     const buyers = context.buyers(saleId, [wrong]);
+    buyers.issuedAgoMs = ISSUED_AGO_MS;
     const users = userIds(context.random.whole(2, 8));
     for (const answer of await buyers.rush(users, users.length)) expectEqual(answer?.status, 202, 'a purchase');
     await context.reached(wrong, 'drop_commit');
@@ -128,10 +133,11 @@ const SOLD_OUT: Scenario = {
   async run(context) {
     const [{ saleId }, wrong] = await Promise.all([
       context.openSale({ stock: 1 }),
-      context.start('api', { preload: [clockStep(LONG_AGO_MS)] }),
+      context.start('api', { preload: [clockStep(LONG_AGO_MS)], env: LONG_LIFE }),
       context.healthyPrograms(),
     ]);
     const buyers = context.buyers(saleId, [wrong]);
+    buyers.issuedAgoMs = ISSUED_AGO_MS;
     const { opLog } = buyers;
     await buyers.buy('ann', { tries: 20 });
     const { json } = await buyers.status('ann', 'k1', 20);

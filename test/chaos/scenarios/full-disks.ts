@@ -18,6 +18,7 @@ import { expectRowPerAccepted, startSystem } from '../harness/load.js';
 import { complaintOf, NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
 import { deadLettersOf, pendingBatchesOf, rowsOf, unitsLeftOf } from '../harness/sale-state.js';
 import type { Scenario } from '../scenario.js';
+import { brokerOf } from '../../helpers/broker.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
 // M3 and L3: the disk under the broker, Redis or MariaDB is full.
@@ -104,7 +105,7 @@ async function rollTheLog({ stack }: ScenarioContext): Promise<void> {
     attributes: { '+message.type': 'NORMAL' as const },
   };
   await stack.servers.applyTopics({ topics: [topic], groups: [] });
-  const options = { endpoint: stack.env.ROCKETMQ_ENDPOINT, requestTimeoutMs: 10_000, log: silentLog };
+  const options = { ...brokerOf(stack.env), requestTimeoutMs: 10_000, log: silentLog };
   const producer = await startPlainProducer(BALLAST_TOPIC, options);
   try {
     for (let bytes = 0; bytes <= LOG_FILE_BYTES; bytes += BALLAST_BYTES) {

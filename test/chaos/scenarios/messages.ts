@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { OrderEvent } from '../../../src/core/order-event.js';
+import { brokerOf } from '../../helpers/broker.js';
 import { signaturesOf } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { GROUPS, type Group } from '../../../src/core/topics.js';
@@ -172,7 +173,7 @@ async function untilDone(context: ScenarioContext, keeper: Program, group: Group
 }
 
 const producerOf = ({ env }: ScenarioContext['stack']): ProducerOptions => ({
-  endpoint: env.ROCKETMQ_ENDPOINT,
+  ...brokerOf(env),
   signatures: signaturesOf(env),
   log: silentLog,
 });

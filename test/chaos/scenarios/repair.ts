@@ -54,6 +54,8 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
 }
 
 const REACHES_REDIS_WITHIN_MS = 20_000;
+/** One may die in the repair of an older sale, which some scenario left. */
+const VICTIMS_MAX = 5;
 
 const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const).map((point): Scenario => ({
   name: `R10/${point}`,
@@ -61,15 +63,21 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
   alone: true,
   async run(context) {
     const { stack } = context;
-    const [sold, victim] = await Promise.all([
-      startAndSell(context),
-      context.start('keeper', { env: REPAIR, failPoint: point }),
-    ]);
+    const sold = await startAndSell(context);
     const { saleId, buyers } = sold;
-    await restartRedis(stack);
-    await context.diedAt(victim, point);
     const isLocked = async (): Promise<boolean> => (await bucketStatusOf(stack, saleId)).state === 'repair';
-    await context.until('the dead keeper left it locked', isLocked);
+    let epochBefore = 1;
+    await context.observedInTries('the dead keeper left it locked', VICTIMS_MAX, async (tries) => {
+      if (tries > 1) {
+        const healthy = await context.start('keeper', { env: REPAIR });
+        epochBefore = await untilRebuilt(stack, saleId, epochBefore);
+        await healthy.stop();
+      }
+      const victim = await context.start('keeper', { env: REPAIR, failPoint: point });
+      await restartRedis(stack);
+      await context.diedAt(victim, point);
+      return isLocked();
+    });
     // the connection of the api to Redis may come back later than ours
     const buyTooEarly = async () => {
       const answer = await buyers.buy('too-early');
@@ -80,7 +88,8 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
     context.faultEnded();
     await context.start('keeper', { env: REPAIR });
     const epoch = await untilRebuilt(stack, saleId);
-    expectEqual(epoch, point === 'repair_after_lock' ? 2 : 3, 'the epoch: never one that was in use');
+    const used = point === 'repair_after_lock' ? 0 : 1;
+    expectEqual(epoch, epochBefore + used + 1, 'the epoch: never one that was in use');
     await expectUnchanged(context, sold, sold.figures);
   },
 }));

@@ -215,7 +215,8 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.openSale({ stock: 1 }),
         context.proxy('redis'),
       ]);
-      const lossy = await context.start('api', { env });
+      // on a busy machine the loss is seen later than a reply may take
+      const lossy = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '15000' } });
       const buyers = context.buyers(saleId, [lossy]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));
       const bought = buyers.buy('ann');

@@ -13,7 +13,16 @@ export interface YearWorld {
   readonly stack: StackControls;
   readonly programs: SoakPrograms;
   readonly load: YearLoad;
+  /** Buyers of the sale that is open all year: they come also when the others are between two sales. */
+  readonly probe: Probe;
   readonly signal: AbortSignal;
+}
+
+/** One purchase at a time, in a sale that is always open. */
+export interface Probe {
+  /** A new buyer asks once. @returns their name, or null when they were not accepted */
+  buy(): Promise<string | null>;
+  isOrdered(buyer: string): Promise<boolean>;
 }
 
 /** A fault that is over, as buyers saw it; times in ms. */
@@ -30,27 +39,37 @@ export interface YearFault {
 
 /** Every sale that is open may have to be rebuilt, on a machine that sells meanwhile. */
 const HEAL_MAX_MS = 180_000;
+const HEAL_EVERY_MS = 250;
 
 /** Kills one thing, starts it again and waits until buyers are served. @throws when that does not come */
 export async function breakOnce(world: YearWorld, kind: YearFaultKind): Promise<Omit<YearFault, 'atMs'>> {
-  const { load, stack } = world;
+  const { load, stack, signal } = world;
   const startedMs = performance.now();
   const since = (): number => Math.round(performance.now() - startedMs);
   const start = await kill(world, kind);
   const killedMs = Date.now();
   const healed = async (what: string, isBack: () => boolean | Promise<boolean>): Promise<number> => {
-    await until(`${kind}: ${what}`, isBack, HEAL_MAX_MS, 100);
+    await until(`${kind}: ${what}`, () => signal.aborted || isBack(), HEAL_MAX_MS, HEAL_EVERY_MS);
+    signal.throwIfAborted();
     return since();
   };
   let startedAgain = false;
+  let buyer: string | null = null;
   let rebuilt: YearFault['rebuilt'] = null;
   const [acceptedMs, orderedMs] = await Promise.all([
-    healed('purchases are accepted again', () => load.stats.lastAcceptedSentMs > killedMs),
-    healed('they become orders again', () => load.stats.lastOrderedSentMs > killedMs),
+    healed('purchases are accepted again', async () => {
+      if (load.stats.lastAcceptedSentMs > killedMs) return true;
+      buyer ??= await world.probe.buy();
+      return buyer !== null;
+    }),
+    healed('they become orders again', async () => {
+      if (load.stats.lastOrderedSentMs > killedMs) return true;
+      return buyer !== null && (await world.probe.isOrdered(buyer));
+    }),
     start().then(() => (startedAgain = true)),
     kind === 'redis_killed'
       ? (async () => {
-          await until('Redis runs again', () => startedAgain, HEAL_MAX_MS);
+          await until('Redis runs again', () => signal.aborted || startedAgain, HEAL_MAX_MS);
           const open = await openSales(stack);
           const ms = await healed('every open sale is rebuilt', async () => (await toRebuild(stack, open)) === 0);
           rebuilt = { sales: open.length, ms };

@@ -50,6 +50,7 @@ export interface LoadStats {
 export type ToLoad =
   | { readonly kind: 'start'; readonly file: BuyerFile; readonly connections: number; readonly salesAtOnce: number }
   | { readonly kind: 'apis'; readonly ports: readonly number[] }
+  | { readonly kind: 'pace'; readonly open: number }
   | { readonly kind: 'sell'; readonly sale: LoadSale }
   | { readonly kind: 'end' };
 export type FromLoad = { readonly kind: 'ready' } | SoldSale | LoadStats;
@@ -69,6 +70,9 @@ const ANSWER_MAX_MS = 15_000;
 const TICK_MS = 10;
 const STATS_EVERY_MS = 1_000;
 const WRONG_MAX = 20;
+
+/** An api closes a connection that was opened and not used; the request that came then was perhaps not read. */
+const TOO_SLOW = 408;
 
 /** Final refusals: no later try can win. */
 const FINAL = ['sold_out', 'not_enough_left', 'limit_reached', 'closed'];
@@ -121,6 +125,9 @@ class Load {
   readonly #again: Later[] = [];
   readonly #follows: Later[] = [];
   #following = 0;
+  /** Requests under way, and how many may be. */
+  #underWay = 0;
+  #openMax: number;
   #turn = 0;
   readonly #pools = new Map<number, Pool>();
   #ports: readonly number[] = [];
@@ -136,6 +143,7 @@ class Load {
     this.#file = file;
     this.#connections = connections;
     this.#salesAtOnce = salesAtOnce;
+    this.#openMax = connections;
     this.#records = readRecords({ ...file, first: 0 });
     this.#timers = [setInterval(() => this.#pump(), TICK_MS), setInterval(() => this.#report(), STATS_EVERY_MS)];
   }
@@ -148,12 +156,18 @@ class Load {
       pool.end();
       this.#pools.delete(port);
     }
-    const each = Math.floor(this.#connections / Math.max(1, ports.length));
+    const each = Math.ceil(Math.min(this.#connections, this.#openMax) / Math.max(1, ports.length));
     for (const port of ports) {
       const pool = this.#pools.get(port) ?? new Pool(port, () => this.#pick(port));
       this.#pools.set(port, pool);
       pool.resize(each);
     }
+  }
+
+  /** Connections without a request would be closed by the api, so there are no more than requests. */
+  pace(open: number): void {
+    this.#openMax = open;
+    this.useApis(this.#ports);
   }
 
   sell(sale: LoadSale): void {
@@ -173,6 +187,18 @@ class Load {
   }
 
   #pick(port: number): Request | null {
+    if (this.#underWay >= this.#openMax) return null;
+    const request = this.#next(port);
+    if (request === null) return null;
+    this.#underWay++;
+    const onAnswer: Request['onAnswer'] = (status, body) => {
+      this.#underWay--;
+      request.onAnswer(status, body);
+    };
+    return { text: request.text, onAnswer };
+  }
+
+  #next(port: number): Request | null {
     const nowMs = Date.now();
     const again = this.#again[0];
     if (again !== undefined && again.dueMs <= nowMs) {
@@ -224,7 +250,7 @@ class Load {
           const code = codeOf(body);
           const isFinal = status !== null && FINAL.includes(code);
           if (isFinal) this.#counts.refused++;
-          else if (status !== null && status < 500 && !COME_AGAIN.includes(code)) {
+          else if (status !== null && status < 500 && status !== TOO_SLOW && !COME_AGAIN.includes(code)) {
             this.#isWrong(`a purchase of sale ${saleId} got ${status} ${body.slice(0, 200)}`);
           }
           if (!isFinal && !COME_AGAIN.includes(code)) {
@@ -443,6 +469,9 @@ process.on('message', (message: ToLoad) => {
       break;
     case 'apis':
       load?.useApis(message.ports);
+      break;
+    case 'pace':
+      load?.pace(message.open);
       break;
     case 'sell':
       load?.sell(message.sale);

@@ -52,9 +52,18 @@ export class YearLoad {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   /** Apis that buyers use from now on. */
   useApis(ports: readonly number[]): void {
     this.#send({ kind: 'apis', ports });
+  }
+
+  /** So many requests may be under way from now on. */
+  pace(open: number): void {
+    this.#send({ kind: 'pace', open });
   }
 
   /** Resolves when each buyer has an answer, or has given up. */

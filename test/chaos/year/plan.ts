@@ -21,6 +21,8 @@ export interface YearSize {
   readonly large: number;
 }
 
+/** Units beyond the orders that are wanted: on a busy machine some buyers come after the end of their sale. */
+const SPARE = 1.02;
 /** Of the orders, if there are large sales. */
 const LARGE_SHARE = 0.4;
 /** Buyers who find nothing left, unless units come back in time. */
@@ -31,9 +33,10 @@ const LARGE_BUCKETS = 2;
 const SMALL_SPREAD = [0.3, 1.7] as const;
 
 /** The sales of a year in the order in which they open: small ones of many sizes, large ones at equal distances. */
-export function planSales({ sales, orders, large }: YearSize, random: Random): PlannedSale[] {
+export function planSales({ sales, orders: wanted, large }: YearSize, random: Random): PlannedSale[] {
+  const orders = Math.ceil(wanted * SPARE);
   const isLarge = (index: number): boolean =>
-    Math.floor(((index + 1) * large) / sales) > Math.floor((index * large) / sales);
+    Math.floor(((index + 1) * large) / sales + 0.5) > Math.floor((index * large) / sales + 0.5);
   const small = sales - large;
   const largeStock = large === 0 ? 0 : Math.floor((orders * (small === 0 ? 1 : LARGE_SHARE)) / large);
   let unitsLeft = orders - largeStock * large;

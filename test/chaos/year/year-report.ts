@@ -51,16 +51,26 @@ export function yearLines(year: YearResult): Line[] {
     ...(restart === null
       ? []
       : ([
-          ['Redis and all programs killed: closed sales at that time', count(restart.closedSales)],
+          [
+            'Redis and all programs killed: sales closed at that time, of them retired',
+            `${count(restart.closedSales + restart.retiredSales)}, ${count(restart.retiredSales)}`,
+          ],
           [
             'Redis up, every program ready, a purchase accepted after',
             `${seconds(restart.redisMs)}, ${seconds(restart.readyMs)}, ${seconds(restart.acceptedMs)} s`,
           ],
         ] satisfies Line[])),
+    ['CPU µs per order', list(microsPerOrder(year))],
     ['faults', count(year.faults.length)],
     ...faultLines(year.faults),
     ...verdicts.map(verdictLine),
   ];
+}
+
+function microsPerOrder({ cpuSeconds, orders }: YearResult): Record<string, number> {
+  const made = Math.max(1, sum(orders));
+  const micros = Object.entries(cpuSeconds).map(([who, used]) => [who, Math.round((1e6 * used) / made)] as const);
+  return Object.fromEntries(micros);
 }
 
 function faultLines(faults: readonly YearFault[]): Line[] {

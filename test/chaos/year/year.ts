@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { prepareBuyers, readRecords, userIdOf, type BuyerFile } from '../../../bench/load/buyers.js';
 import type { Environment } from '../../../src/core/config/load.js';
 import { createTokenSigner } from '../../../src/http/token.js';
-import { BUILT_MAIN, runCommand } from '../harness/commands.js';
-import { ask, closeConnections } from '../harness/http.js';
+import { BUILT_MAIN, RunningCommand } from '../harness/commands.js';
+import { ask, closeConnections, type Answer, type Ask } from '../harness/http.js';
 import { Programs, readMetric, type Program } from '../harness/programs.js';
 import { ACTOR, openSale } from '../harness/sales.js';
 import type { StackControls } from '../harness/stack-controls.js';
@@ -14,36 +14,14 @@ import { createRandom, type Random } from '../random.js';
 import { judgePrograms, type ProgramSample, type Verdict } from '../soak/flatness.js';
 import { SoakPrograms, samplePrograms } from '../soak/samples.js';
 import { checkSold, expiredUntilMs, isAtRest, opLogOf } from './books.js';
-import { breakOnce, useApis, type YearFault } from './faults.js';
+import { breakOnce, useApis, type Probe, type YearFault } from './faults.js';
+import { CpuMeter } from './cpu.js';
 import { YearLoad } from './load.js';
 import { OUTCOME, type SoldSale } from './load-process.js';
-import { planFaults, planSales, type PlannedSale, type YearSize } from './plan.js';
-import { countAllRows, keysByKind, sampleStores, type StoreSample } from './sizes.js';
-
-/** Between a payment and the end of an order: minutes in production, as everything here. */
-const PAYMENT_WINDOW_MS = 20_000;
-/** What a sale needs from its last order until nothing of it moves: its orders end, their units go back. */
-const SETTLED_AFTER_MS = PAYMENT_WINDOW_MS + 10_000;
-const RETIRE_AFTER_MS = 75_000;
-const MARKER_LIFE_MS = 120_000;
-
-/** A year in minutes: what takes minutes and days in production takes seconds here. Clocks are what they are. */
-const YEAR_ENV = {
-  PAYMENT_PROVIDER: 'simulator',
-  ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS),
-  KEEPER_EVERY_MS: '500',
-  OUTBOX_KEEP_MS: '60000',
-  RETIRE_AFTER_MS: String(RETIRE_AFTER_MS),
-  MARKER_LIFE_MS: String(MARKER_LIFE_MS),
-  REDRIVE_AFTER_MS: '30000', // longer than a check-back takes
-  RECONCILE_SAFE_AGE_MS: '20000',
-  RECONCILE_MARKER_AGE_MS: String(MARKER_LIFE_MS),
-  RECONCILE_KEEP_MS: '60000',
-  WORKER_INVISIBLE_MS: '30000',
-  MYSQL_QUERY_TIMEOUT_MS: '10000',
-  LOG_LEVEL: 'warn',
-  NODE_OPTIONS: '--max-semi-space-size=64', // as under the supervisor
-} as const;
+import { Pace, readBacklog } from './pace.js';
+import { planFaults, planSales, type PlannedFault, type PlannedSale, type YearSize } from './plan.js';
+import { COLD_AFTER_MS, LIFE_AFTER_CLOSE_MS, SETTLED_AFTER_MS, YEAR_ENV } from './settings.js';
+import { countAllRows, keysByKind, sampleStores, tooManyRows, type OpenSales, type StoreSample } from './sizes.js';
 
 /** The least window of a sale: an outage must fit in. */
 const WINDOW_MIN_MS = 90_000;
@@ -54,25 +32,40 @@ const LEAD_MS = 8_000;
 const WARM_BEFORE = '6s';
 /** Buyers of sales that are imported and not yet sold: so many seconds of load, and these at least. */
 const AHEAD_SECONDS = 30;
-const AHEAD_MIN = 20_000;
-const IMPORTED_AT_ONCE = 20;
+const AHEAD_MIN = 10_000;
+/** The next import comes when so much of that is left: each is a command that has to start. */
+const AHEAD_LOW = 0.6;
+const IMPORTED_AT_ONCE = 80;
 /** Purchases a second before any was counted. */
 const PACE_FIRST = 1_000;
-const CONNECTIONS = 256;
+/** Buyers who wait at once, at most: they share batches, so many of them are cheaper than few. */
+const CONNECTIONS = 768;
 /** Of each api. */
 const SALES_AT_ONCE = 2;
+const PACE_EVERY_MS = 1_000;
 const OPENED_LATE_MS = 60_000;
 const TICK_MS = 300;
 const PROGRESS_EVERY_MS = 5_000;
-const SAMPLE_EVERY_MS = 10_000;
+const SAMPLE_EVERY_MS = 15_000;
 const CHECKED_AT_ONCE = 2;
-/** From the last purchase until every sale is retired; longer than a sale that was kept is left alone. */
+/** From the last purchase until every order is in the archive; longer than a sale that was kept is left alone. */
 const TAIL_MAX_MS = 15 * 60_000;
 const RESTART_MAX_MS = 120_000;
+/** From the kill of Redis and all programs until every program is ready. */
+const READY_AFTER_MAX_MS = 30_000;
+const NO_SALES: OpenSales = { sales: 0, orders: 0 };
 /** A year that sells for so long judges the memory of its programs; until then their young generations fill. */
 const JUDGED_FROM_MS = 10 * 60_000;
 const PROBLEMS_MAX = 50;
 const SPOT_CHECKS = 100;
+/** The idempotency key of buyers of the sale that stays open. */
+const LASTING_KEY = 'k1';
+/** Units of the sale that stays open: a buyer at its begin and one after the restart, and one or a few per fault. */
+const LASTING_STOCK = 1_000;
+/** Of all sales, those that the restart must meet closed and not retired, and this number at most. */
+const CLOSED_AT_RESTART = { share: 0.1, max: 200 };
+/** A timer that fails so often in a row shows more than a server that was killed. */
+const FAILURES_MAX = 60;
 
 export interface YearOptions extends YearSize {
   readonly faults: number;
@@ -95,7 +88,9 @@ interface LivingSale extends PlannedSale {
 
 /** Milliseconds from the kill of Redis and every program. */
 interface Restart {
+  /** Closed and in Redis; and retired, or in the archive. */
   readonly closedSales: number;
+  readonly retiredSales: number;
   readonly redisMs: number;
   /** Every program is ready. */
   readonly readyMs: number;
@@ -127,10 +122,15 @@ export interface YearResult {
   readonly keysLeft: Readonly<Record<string, number>>;
   readonly rowsLeft: Readonly<Record<string, number>>;
   readonly verdicts: readonly Verdict[];
+  /** CPU seconds by program and server. */
+  readonly cpuSeconds: Readonly<Record<string, number>>;
   /** Warnings and errors of the programs: message → how often. */
   readonly logged: Readonly<Record<string, number>>;
   readonly problems: readonly string[];
 }
+
+/** An invariant is violated: the rest of the year would say nothing more. */
+class Violated extends Error {}
 
 /** Thousands of sales through their whole life on real servers. */
 export class Year {
@@ -158,6 +158,18 @@ export class Year {
   #importing = false;
   #breaking = false;
   #lastRetired = 0;
+  #lastArchived = 0;
+  readonly #cpu = new CpuMeter();
+  readonly #flow = new Pace(CONNECTIONS);
+  #late: readonly string[] = [];
+  #import: RunningCommand | null = null;
+  #violated = false;
+  #lasting = '';
+  /** Ends what is under way when the year is over, however it ends. */
+  readonly #over = new AbortController();
+  #fault: Promise<void> = Promise.resolve();
+  /** When the last sale was sold, since the year began; null until then. */
+  #soldAtMs: number | null = null;
   /** Purchases a second, as the machine has lately done them. */
   #pace = PACE_FIRST;
 
@@ -185,6 +197,10 @@ export class Year {
       useApis(this.#load, this.#running);
       return await this.#live();
     } finally {
+      this.#over.abort();
+      await this.#fault; // or it starts a server again that nobody stops
+      this.#import?.signal('SIGKILL');
+      await this.#import?.end;
       await this.#load?.stop();
       closeConnections();
       await this.#programs.close();
@@ -193,60 +209,105 @@ export class Year {
 
   async #live(): Promise<YearResult> {
     const { stack, sales } = this.#options;
-    const lasting = await this.#openLasting();
+    await this.#openLasting();
     const start = await sampleStores(stack);
     this.#stores.push(start);
     const faults = planFaults(this.#options.faults, sales, createRandom(`${this.#options.seed} faults of a year`));
     const timers = [
-      every(PROGRESS_EVERY_MS, () => this.#progress()),
-      every(SAMPLE_EVERY_MS, () => this.#sample()),
-      every(1_000, () => this.#check()),
+      this.#every('progress', PROGRESS_EVERY_MS, () => this.#progress()),
+      this.#every('sizes', SAMPLE_EVERY_MS, () => this.#sample()),
+      this.#every('the pace', PACE_EVERY_MS, () => this.#followPace()),
+      this.#every('the check of books', 1_000, () => this.#check()),
     ];
+    const stopTimers = async (): Promise<unknown> => Promise.all(timers.map((timer) => timer.stop()));
     let sellingMs = 0;
     let restart: Restart | null = null;
-    const deadlineMs = performance.now() + this.#options.minutes * 60_000;
+    let judged: readonly ProgramSample[] = [];
     try {
-      while (this.#soldCount < this.#plan.length) {
+      await this.#sellAll(faults);
+      sellingMs = this.#elapsedMs();
+      this.#soldAtMs = sellingMs;
+      judged = [...this.#samples];
+      await this.#until('every sale that was begun is sold', () => this.#selling.size === 0);
+      await this.#until('every sale is closed', () => this.#areClosed());
+      restart = await this.#restart();
+      await this.#endLasting();
+      await this.#until('every sale is checked', () => this.#checked + this.#missed.size === this.#all.length);
+      await this.#until('the orders of every sale are in the archive', () => this.#areArchived());
+      await this.#until('Redis has forgotten every sale', () => this.#areForgotten());
+      await this.#until('the outbox is empty', async () => (await sampleStores(stack)).rows.outbox === 0);
+      await this.#spotCheck();
+    } catch (error) {
+      this.#options.signal.throwIfAborted();
+      if (!(error instanceof Violated)) this.#note(sentenceOf(error));
+      sellingMs ||= this.#elapsedMs();
+    } finally {
+      await stopTimers();
+    }
+    return this.#conclude({ start, sellingMs, restart, verdicts: judgePrograms(judged) });
+  }
+
+  /** Imports and sells one sale after the other, and breaks things in between. */
+  async #sellAll(faults: readonly PlannedFault[]): Promise<void> {
+    const { sales, minutes, signal } = this.#options;
+    const deadlineMs = performance.now() + minutes * 60_000;
+    while (this.#soldCount < this.#plan.length) {
+      this.#assertSound();
+      signal.throwIfAborted();
+      if (performance.now() > deadlineMs) {
+        this.#note(`only ${this.#soldCount} of ${sales} sales were sold in ${minutes} minutes`);
+        return;
+      }
+      void this.#importMore();
+      await this.#handOver().catch(() => undefined); // MySQL is away for a moment
+      const fault = faults[this.#faults.length];
+      if (fault !== undefined && !this.#breaking && this.#soldCount >= fault.afterSales) {
+        this.#fault = this.#break(fault.kind);
+      }
+      await sleep(TICK_MS);
+    }
+    await this.#until('the last fault is over', () => !this.#breaking);
+    // a small year is sold before they had their turn
+    while (this.#faults.length < faults.length) {
+      const fault = faults[this.#faults.length] as PlannedFault;
+      this.#fault = this.#break(fault.kind);
+      await this.#until(`${fault.kind} is over`, () => !this.#breaking);
+    }
+  }
+
+  /** Waits for the end of something, and no longer once an invariant is violated or a person interrupts. */
+  async #until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+    const over = new AbortController();
+    const watch = (async () => {
+      while (!over.signal.aborted) {
+        this.#assertSound();
         this.#options.signal.throwIfAborted();
-        if (performance.now() > deadlineMs) {
-          this.#problems.push(
-            `only ${this.#soldCount} of ${sales} sales were sold in ${this.#options.minutes} minutes`,
-          );
-          break;
-        }
-        void this.#importMore();
-        await this.#handOver().catch(() => undefined); // MySQL is away for a moment
-        const fault = faults[this.#faults.length];
-        if (fault !== undefined && !this.#breaking && this.#soldCount >= fault.afterSales) void this.#break(fault.kind);
-        for (const { name, logFile } of this.#running.endedAlone()) {
-          throw new Error(`the ${name} ended, and no fault had killed it; its log is ${logFile}`);
-        }
-        if (!this.#load.running) throw new Error('the process of the buyers ended');
         await sleep(TICK_MS);
       }
-      await until('the last fault is over', () => !this.#breaking, TAIL_MAX_MS);
-      sellingMs = this.#elapsedMs();
-      await until('every sale that was begun is sold', () => this.#selling.size === 0, TAIL_MAX_MS, 500);
-      const judged = [...this.#samples];
-      await until('every sale is closed', () => this.#areClosed(), TAIL_MAX_MS, 1_000);
-      restart = await this.#restart(lasting);
-      await this.#endLasting(lasting);
-      await until(
-        'every sale is checked',
-        () => this.#checked + this.#missed.size === this.#all.length,
-        TAIL_MAX_MS,
-        1_000,
-      );
-      await until('every sale is retired and forgotten', () => this.#areForgotten(), TAIL_MAX_MS, 2_000).catch(
-        (error: Error) => this.#note(error.message),
-      );
-      await sleep(MARKER_LIFE_MS); // what is left of the last ones ends by itself
-      await this.#spotCheck();
-      for (const timer of timers) await timer.stop();
-      return await this.#conclude({ start, sellingMs, restart, verdicts: judgePrograms(judged) });
+    })();
+    const waiting = until(what, () => over.signal.aborted || isSo(), TAIL_MAX_MS, 1_000);
+    waiting.catch(() => undefined);
+    try {
+      await Promise.race([waiting, watch]);
     } finally {
-      await Promise.all(timers.map((timer) => timer.stop()));
+      over.abort();
+      await watch.catch(() => undefined);
     }
+  }
+
+  /** @throws Violated */
+  #assertSound(): void {
+    for (const { name, logFile } of this.#running.endedAlone()) {
+      this.#violate(`the ${name} ended, and no fault had killed it; its log is ${logFile}`);
+    }
+    if (!this.#load.running) this.#violate('the process of the buyers ended');
+    if (this.#violated) throw new Violated();
+  }
+
+  /** A promise is broken: nothing that comes later could mend it. */
+  #violate(problem: string): void {
+    this.#note(problem);
+    this.#violated = true;
   }
 
   #elapsedMs(): number {
@@ -266,7 +327,7 @@ export class Year {
     const pace = Math.max(this.#pace, 1);
     let ahead = [...this.#waiting, ...this.#selling].reduce((sum, { buyers }) => sum + buyers, 0);
     const aheadMax = Math.max(AHEAD_MIN, AHEAD_SECONDS * pace);
-    if (this.#importing || ahead >= aheadMax || this.#all.length >= this.#plan.length) return;
+    if (this.#importing || ahead >= aheadMax * AHEAD_LOW || this.#all.length >= this.#plan.length) return;
     this.#importing = true;
     try {
       const some: PlannedSale[] = [];
@@ -299,7 +360,8 @@ export class Year {
           })),
         ),
       );
-      const { code, lines, stderr } = await runCommand(['sale', 'import', file, '--json'], this.#options.env);
+      this.#import = new RunningCommand(['sale', 'import', file, '--json'], this.#options.env);
+      const { code, lines, stderr } = await this.#import.end;
       let ids = new Map(lines.map(({ sku, saleId }) => [String(sku), String(saleId)]));
       if (code !== 0) {
         // a server was away: all of them are there, or none
@@ -371,17 +433,52 @@ export class Year {
     this.#sold.push(sale);
   }
 
+  /** Runs again and again, one at a time; what it throws is left to the next one, unless it always throws. */
+  #every(what: string, ms: number, work: () => Promise<void>): { stop(): Promise<void> } {
+    const stopping = new AbortController();
+    let failures = 0;
+    const once = async (): Promise<void> => {
+      try {
+        await work();
+        failures = 0;
+      } catch (error) {
+        if (++failures === FAILURES_MAX) this.#note(`${what} failed ${failures} times in a row: ${sentenceOf(error)}`);
+      }
+    };
+    const done = (async () => {
+      while (!stopping.signal.aborted) {
+        await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
+        if (!stopping.signal.aborted) await once();
+      }
+    })();
+    return {
+      stop: async () => {
+        stopping.abort();
+        await done;
+      },
+    };
+  }
+
+  /** Gives buyers as many connections as workers and keeper can follow. */
+  async #followPace(): Promise<void> {
+    const backlog = await readBacklog(this.#options.stack, [...this.#selling]);
+    this.#late = this.#flow.follow(backlog);
+    this.#load.pace(this.#flow.open);
+  }
+
   async #break(kind: YearFault['kind']): Promise<void> {
     this.#breaking = true;
     const atMs = this.#elapsedMs();
-    const { stack, signal } = this.#options;
-    const world = { stack, signal, programs: this.#running, load: this.#load };
+    const { stack } = this.#options;
+    const signal = AbortSignal.any([this.#options.signal, this.#over.signal]);
+    const world = { stack, signal, programs: this.#running, load: this.#load, probe: this.#probe() };
     try {
       const fault: YearFault = { ...(await breakOnce(world, kind)), atMs };
       this.#faults.push(fault);
       this.#options.onProgress(faultLine(fault), { result: 'fault', ...fault });
     } catch (error) {
-      this.#note(`${kind} at ${Math.round(atMs / 1000)} s did not heal: ${sentenceOf(error)}`);
+      if (signal.aborted) return;
+      this.#violate(`${kind} at ${Math.round(atMs / 1000)} s did not heal: ${sentenceOf(error)}`);
       this.#faults.push({ kind, atMs, acceptedMs: Number.NaN, orderedMs: Number.NaN, rebuilt: null });
     }
     this.#breaking = false;
@@ -419,7 +516,7 @@ export class Year {
       this.#suspects.set(saleId, performance.now() + 10_000);
       return;
     }
-    for (const problem of problems.slice(0, 5)) this.#note(problem);
+    for (const problem of problems.slice(0, 5)) this.#violate(problem);
     this.#sold.splice(this.#sold.indexOf(sale), 1);
     this.#checked++;
     if (withRedis) this.#checkedWithRedis++;
@@ -428,52 +525,72 @@ export class Year {
   }
 
   async #areClosed(): Promise<boolean> {
-    const [row] = await this.#options.stack.mysql.query<{ open: string }>(
-      "SELECT COUNT(*) AS open FROM sales WHERE state IN ('warm', 'open', 'paused')",
-    );
-    return Number(row?.open) <= 1; // the lasting one
+    const open = this.#all.length - this.#missed.size - (await this.#salesWhere("state = 'closed'"));
+    return open <= 0;
+  }
+
+  async #areArchived(): Promise<boolean> {
+    return (await this.#salesWhere("state <> 'draft' AND retirement <> 'archived'")) === 0;
   }
 
   async #areForgotten(): Promise<boolean> {
-    const [row] = await this.#options.stack.mysql.query<{ left_over: string }>(
-      "SELECT COUNT(*) AS left_over FROM sales WHERE state <> 'draft' AND retirement IN ('none', 'begun')",
+    return Object.keys(await keysByKind(this.#options.stack)).every((kind) => !kind.startsWith('sk:{N'));
+  }
+
+  async #salesWhere(condition: string): Promise<number> {
+    const [row] = await this.#options.stack.mysql.query<{ sales: string }>(
+      `SELECT COUNT(*) AS sales FROM sales WHERE ${condition}`,
     );
-    return Number(row?.left_over) === 0;
+    return Number(row?.sales);
   }
 
   /** A sale that is open all year, and sells a little at its begin and after the restart. */
-  async #openLasting(): Promise<string> {
-    const { saleId } = await openSale(this.#options.stack, { stock: 1_000, closesAtMs: Date.now() + 24 * 3_600_000 });
-    await until('a first purchase is accepted', () => this.#buyOnce(saleId, 'first'), RESTART_MAX_MS, 200);
-    return saleId;
+  async #openLasting(): Promise<void> {
+    const { saleId } = await openSale(this.#options.stack, {
+      stock: LASTING_STOCK,
+      closesAtMs: Date.now() + 24 * 3_600_000,
+    });
+    this.#lasting = saleId;
+    await until('a first purchase is accepted', () => this.#buyOnce('first'), RESTART_MAX_MS, 200);
   }
 
-  async #endLasting(saleId: string): Promise<void> {
+  async #endLasting(): Promise<void> {
     const isClosed = async (): Promise<boolean> =>
-      (await this.#options.stack.admin.close(saleId, ACTOR)).outcome === 'done';
+      (await this.#options.stack.admin.close(this.#lasting, ACTOR)).outcome === 'done';
     await until('the lasting sale is closed', isClosed, RESTART_MAX_MS, 500);
   }
 
-  async #buyOnce(saleId: string, userId: string): Promise<boolean> {
-    const token = createTokenSigner(String(this.#options.env.JWT_SECRET))({ userId, roles: [], ttlMs: 3_600_000 });
+  async #buyOnce(userId: string): Promise<boolean> {
+    const body = { method: 'POST', headers: { 'Idempotency-Key': LASTING_KEY }, body: { quantity: 1 } } as const;
+    const answer = await this.#askLasting(userId, '', body);
+    return answer !== null && answer.status < 300;
+  }
+
+  #probe(): Probe {
+    const atMs = this.#elapsedMs();
+    let tries = 0;
+    return {
+      buy: async () => {
+        const buyer = `probe-${atMs}-${tries++}`;
+        return (await this.#buyOnce(buyer)) ? buyer : null;
+      },
+      isOrdered: async (buyer) => (await this.#askLasting(buyer, `/${LASTING_KEY}`))?.json.status === 'ordered',
+    };
+  }
+
+  /** A request of a buyer of the lasting sale; null while there is no api. */
+  async #askLasting(userId: string, path: string, request: Ask = {}): Promise<Answer | null> {
     const [api] = this.#running.apis();
-    if (api === undefined) return false;
-    const answer = await ask(`${api.url}/v1/sales/${saleId}/purchases`, {
-      method: 'POST',
-      token,
-      headers: { 'Idempotency-Key': 'k1' },
-      body: { quantity: 1 },
-      timeoutMs: 5_000,
-    });
-    return answer.status < 300;
+    if (api === undefined) return null;
+    const token = createTokenSigner(String(this.#options.env.JWT_SECRET))({ userId, roles: [], ttlMs: 3_600_000 });
+    return ask(`${api.url}/v1/sales/${this.#lasting}/purchases${path}`, { ...request, token, timeoutMs: 5_000 });
   }
 
   /** Redis and every program die at once and start again, while no sale but the lasting one is open. */
-  async #restart(lasting: string): Promise<Restart> {
+  async #restart(): Promise<Restart> {
     const { stack } = this.#options;
-    const [closed] = await stack.mysql.query<{ sales: string }>(
-      "SELECT COUNT(*) AS sales FROM sales WHERE state = 'closed'",
-    );
+    const closedSales = await this.#salesWhere("state = 'closed' AND retirement IN ('none', 'begun')");
+    const retiredSales = await this.#salesWhere("state = 'closed' AND retirement NOT IN ('none', 'begun')");
     const redis = stack.servers.server('redis');
     const startedMs = performance.now();
     const since = (): number => Math.round(performance.now() - startedMs);
@@ -497,8 +614,8 @@ export class Year {
     await until('every program is ready', areReady, RESTART_MAX_MS, 100);
     const readyMs = since();
     useApis(this.#load, this.#running);
-    await until('a purchase is accepted', () => this.#buyOnce(lasting, 'after-the-restart'), RESTART_MAX_MS, 100);
-    return { closedSales: Number(closed?.sales), redisMs, readyMs, acceptedMs: since() };
+    await until('a purchase is accepted', () => this.#buyOnce('after-the-restart'), RESTART_MAX_MS, 100);
+    return { closedSales, retiredSales, redisMs, readyMs, acceptedMs: since() };
   }
 
   /** Purchases of retired sales are still answered, and the same key again is the same purchase. */
@@ -542,18 +659,35 @@ export class Year {
     }
   }
 
+  /** Those that may have rows in hot tables, with the one that is open all year. */
+  #openSales(): OpenSales {
+    const nowMs = Date.now();
+    const open = this.#all.filter(({ closesAtMs }) => nowMs < closesAtMs + COLD_AFTER_MS);
+    return { sales: open.length + 1, orders: open.reduce((sum, { buyers }) => sum + buyers, LASTING_STOCK) };
+  }
+
   async #sample(): Promise<void> {
     this.#samples.push(...(await samplePrograms(this.#running)));
-    this.#stores.push(await sampleStores(this.#options.stack));
-    const [row] = await this.#options.stack.mysql.query<{ retired: string }>(
-      "SELECT COUNT(*) AS retired FROM sales WHERE retirement NOT IN ('none', 'begun')",
-    );
-    this.#lastRetired = Number(row?.retired);
+    const open = this.#openSales();
+    const stores = await sampleStores(this.#options.stack);
+    this.#stores.push(stores);
+    for (const problem of tooManyRows(stores.rows, open)) this.#violate(problem);
+    this.#lastRetired = await this.#salesWhere("retirement NOT IN ('none', 'begun')");
+    this.#lastArchived = await this.#salesWhere("retirement = 'archived'");
+  }
+
+  /** About how long the rest takes: the orders that are left, at the pace of all so far, then the life of the last sale. */
+  #leftMs(accepted: number): number | null {
+    const tailMs = WINDOW_MIN_MS + LIFE_AFTER_CLOSE_MS;
+    if (this.#soldAtMs !== null) return Math.max(0, this.#soldAtMs + tailMs - this.#elapsedMs());
+    if (accepted === 0) return null;
+    const wanted = this.#plan.reduce((sum, { stock }) => sum + stock, 0);
+    return ((wanted - accepted) * this.#elapsedMs()) / accepted + tailMs;
   }
 
   #lastProgress = { atMs: 0, accepted: 0 };
 
-  async #progress(): Promise<void> {
+  #progress(): Promise<void> {
     const { accepted, requests, unanswered, wrong } = this.#load.stats;
     const atMs = this.#elapsedMs();
     const rate = Math.round(((accepted - this.#lastProgress.accepted) * 1000) / (atMs - this.#lastProgress.atMs));
@@ -570,6 +704,7 @@ export class Year {
       toCheck: this.#sold.length,
       checked: this.#checked,
       retired: this.#lastRetired,
+      archived: this.#lastArchived,
       accepted,
       perSecond: rate,
       requests,
@@ -580,10 +715,15 @@ export class Year {
       rss: Object.fromEntries(rss),
       problems: this.#problems.length,
       secondLooks: this.#secondLooks,
+      connections: this.#flow.open,
+      late: this.#late,
+      leftMs: this.#leftMs(accepted),
+      cpu: this.#cpu.totals(),
     };
+    this.#cpu.read(this.#options.stack, this.#running, this.#load);
     for (const sentence of wrong) this.#note(sentence);
     this.#options.onProgress(progressLine(atMs, this.#plan.length, figures), { result: 'progress', atMs, ...figures });
-    await Promise.resolve();
+    return Promise.resolve();
   }
 
   async #conclude(parts: {
@@ -595,11 +735,16 @@ export class Year {
     const { stack } = this.#options;
     const { start, restart, verdicts } = parts;
     const end = await sampleStores(stack);
+    if (restart !== null && !this.#violated) {
+      for (const problem of tooManyRows(end.rows, NO_SALES)) this.#note(`at the end ${problem}`);
+    }
     const keysLeft = await keysByKind(stack);
     const rowsLeft = await countAllRows(stack);
     const { requests, accepted, paid, cancelled } = this.#load.stats;
     const states = await stack.mysql.query<{ state: string; reason: string | null; orders: string }>(
-      'SELECT state, reason, COUNT(*) AS orders FROM orders GROUP BY state, reason',
+      'SELECT state, reason, COUNT(*) AS orders FROM' +
+        ' (SELECT state, reason FROM orders UNION ALL SELECT state, reason FROM orders_archive) AS both_tables' +
+        ' GROUP BY state, reason',
     );
     const orders: Record<string, number> = {};
     const failed: Record<string, number> = {};
@@ -622,7 +767,8 @@ export class Year {
     if (end.redisBytes > start.redisBytes * 1.05) {
       this.#note(`Redis uses ${end.redisBytes} bytes at the end, ${start.redisBytes} at the start`);
     }
-    if (restart !== null && restart.readyMs > 30_000) this.#note(`the restart took ${restart.readyMs} ms`);
+    if (restart !== null) this.#judgeRestart(restart);
+    if (restart === null && this.#problems.length === 0) this.#note('Redis and the programs were not restarted');
     const peakRows: Record<string, number> = {};
     for (const { rows } of this.#stores) {
       for (const [table, count] of Object.entries(rows)) peakRows[table] = Math.max(peakRows[table] ?? 0, count ?? 0);
@@ -650,9 +796,18 @@ export class Year {
       keysLeft,
       rowsLeft,
       verdicts,
+      cpuSeconds: this.#cpu.totals(),
       logged: this.#logged(),
       problems: this.#problems,
     };
+  }
+
+  #judgeRestart({ readyMs, closedSales }: Restart): void {
+    if (readyMs > READY_AFTER_MAX_MS) this.#note(`after the restart the programs were ready in ${readyMs} ms`);
+    const wanted = Math.min(CLOSED_AT_RESTART.max, Math.floor(this.#plan.length * CLOSED_AT_RESTART.share));
+    if (closedSales < wanted) {
+      this.#note(`the restart met ${closedSales} sales that were closed and not retired, not ${wanted}`);
+    }
   }
 
   /** Warnings and errors in the logs of all programs. */
@@ -670,23 +825,6 @@ export class Year {
   }
 }
 
-/** Runs again and again, one at a time; what it throws is left to the next one. */
-function every(ms: number, work: () => Promise<void>): { stop(): Promise<void> } {
-  const stopping = new AbortController();
-  const done = (async () => {
-    while (!stopping.signal.aborted) {
-      await sleep(ms, undefined, { signal: stopping.signal }).catch(() => undefined);
-      if (!stopping.signal.aborted) await work().catch(() => undefined);
-    }
-  })();
-  return {
-    stop: async () => {
-      stopping.abort();
-      await done;
-    },
-  };
-}
-
 const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);
@@ -696,16 +834,20 @@ const faultLine = ({ kind, atMs, acceptedMs, orderedMs, rebuilt }: YearFault): s
   `${seconds(orderedMs)} s${rebuilt === null ? '' : `, ${rebuilt.sales} open sales rebuilt after ${seconds(rebuilt.ms)} s`}`;
 
 function progressLine(atMs: number, sales: number, figures: Record<string, unknown>): string {
-  const { sold, waiting, selling, toCheck, checked, retired, accepted, perSecond, redisMiB, rows, rss, problems } =
+  const { sold, waiting, selling, toCheck, checked, archived, accepted, perSecond, redisMiB, rows, rss, problems } =
     figures;
-  const { outbox = 0, order_ranges: ranges = 0 } = (rows ?? {}) as Record<string, number>;
+  const { connections, late, leftMs } = figures;
+  const { orders = 0, outbox = 0 } = (rows ?? {}) as Record<string, number>;
   const memory = Object.entries(rss as Record<string, number>).map(
     ([name, mib]) => `${name.replace(/ \d+/, '')} ${mib}`,
   );
+  const waits = late as readonly string[];
+  const left = leftMs === null ? 'nothing sold yet' : `about ${Math.ceil(Number(leftMs) / 60_000)} min left`;
   return (
-    `${String(Math.round(atMs / 1000)).padStart(5)} s  sold ${sold}/${sales} (${selling} selling, ${waiting} ahead, ${toCheck} to check)` +
-    `, checked ${checked}, retired ${retired}; orders ${Number(accepted).toLocaleString('en')} (+${perSecond}/s)` +
-    `; Redis ${redisMiB} MiB, outbox ${outbox}, ranges ${ranges}; MiB: ${memory.join(' ')}` +
-    `${problems === 0 ? '' : `; ${problems} PROBLEMS`}`
+    `${String(Math.round(atMs / 1000)).padStart(5)} s  ${left}; ` +
+    `sold ${sold}/${sales} (${selling} selling, ${waiting} ahead, ${toCheck} to check), checked ${checked}, archived ${archived}` +
+    `; orders ${Number(accepted).toLocaleString('en')} (+${perSecond}/s, ${connections} at once` +
+    `${waits.length === 0 ? '' : `, late: ${waits.join(' ')}`}); Redis ${redisMiB} MiB, hot rows: orders ${orders}, outbox ${outbox}` +
+    `; MiB: ${memory.join(' ')}${problems === 0 ? '' : `; ${problems} PROBLEMS`}`
   );
 }

@@ -79,7 +79,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     const buyers = this.#buyersOf(issue.saleId);
     const own = buyers.get(buyer.userId);
     if (own !== undefined && (own.requestId !== null || own.endsAtMs > nowMs)) {
-      return { outcome: 'handed_before', atMs: Math.max(own.endsAtMs, nowMs) };
+      return { outcome: 'issued_before', atMs: Math.max(own.endsAtMs, nowMs) };
     }
     const issued = own?.issued ?? 0;
     if (issued >= issue.perBuyer) return { outcome: 'buyer_limit', atMs: nowMs };
@@ -92,7 +92,7 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     if (live.length >= issue.tokensMax) return { outcome: 'none_left', atMs: firstEnd(live) };
     const endsAtMs = Math.max(nowMs, issue.opensAtMs) + issue.lifeMs;
     buyers.set(buyer.userId, { issued: issued + 1, endsAtMs, address: buyer.address, requestId: null });
-    return { outcome: 'handed', atMs: endsAtMs };
+    return { outcome: 'issued', atMs: endsAtMs };
   }
 
   async redeem(
@@ -102,11 +102,11 @@ export class MemoryPurchaseTokenStore implements PurchaseTokenStore {
     this.#failIfDown();
     const buyers = this.#buyersOf(saleId);
     const own = buyers.get(userId) ?? { issued: 1, endsAtMs: 0, address: null, requestId: null };
-    if (own.requestId === requestId) return 'spent_before';
-    if (own.requestId !== null) return 'spent_otherwise';
+    if (own.requestId === requestId) return 'redeemed_before';
+    if (own.requestId !== null) return 'redeemed_for_another';
     if (!isGood) return 'ended';
     buyers.set(userId, { ...own, requestId });
-    return 'spent';
+    return 'redeemed';
   }
 
   #buyersOf(saleId: string): Map<string, BuyerTokens> {

@@ -88,6 +88,11 @@ export class MemoryBucket {
     return units;
   }
 
+  /** Whoever has an entry, also of a purchase that has ended. */
+  acceptedBuyers(): Set<string> {
+    return new Set([...this.requests.keys()].map((key) => splitPurchaseKey(key).userId));
+  }
+
   copy(): MemoryBucket {
     const copy = new MemoryBucket();
     copy.sale = this.sale && { ...this.sale };

@@ -156,10 +156,11 @@ export class MemoryRedis extends MemoryStockStore implements BatchStore {
     olderThanMs: number,
     max: number,
     wanted?: Parameters<BatchStore['stalePending']>[3],
+    skip = 0,
   ): Promise<PendingBatch[]> {
     this.failOn('read_fails');
     this.reach(ref);
-    const stale = this.#stale(this.bucket(ref), olderThanMs).slice(0, max);
+    const stale = this.#stale(this.bucket(ref), olderThanMs).slice(skip, skip + max);
     if (wanted === undefined || stale.length === 0) return stale;
     const those = await wanted(stale.map(({ batchId }) => batchId));
     this.reach(ref);

@@ -23,12 +23,12 @@ interface Tries {
 /** The refunds of the payments in `MemoryOrderTransitions`. */
 export class MemoryRefundRepository implements RefundRepository {
   readonly audited: AuditEntry[] = [];
-  readonly #moves: MemoryOrderTransitions;
+  readonly #transitions: MemoryOrderTransitions;
   readonly #clock: Clock;
   readonly #tries = new Map<string, Tries>();
 
-  constructor(moves: MemoryOrderTransitions, clock: Clock) {
-    this.#moves = moves;
+  constructor(transitions: MemoryOrderTransitions, clock: Clock) {
+    this.#transitions = transitions;
     this.#clock = clock;
   }
 
@@ -110,7 +110,7 @@ export class MemoryRefundRepository implements RefundRepository {
   }
 
   get #all(): Refund[] {
-    return [...this.#moves.payments.values()].flatMap(({ paymentId, orderId, amountCents, refund: reason }) => {
+    return [...this.#transitions.payments.values()].flatMap(({ paymentId, orderId, amountCents, refund: reason }) => {
       return reason === null ? [] : [{ paymentId, orderId, amountCents, reason, state: this.tries(paymentId).state }];
     });
   }

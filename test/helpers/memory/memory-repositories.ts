@@ -22,6 +22,7 @@ import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   NewOrder,
+  ExpiredOrders,
   OrderRepository,
   SaleTerms,
   WriteOutcome,
@@ -204,6 +205,19 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     this.#failOn('read_fails');
     const own = [...this.#orders.values()].filter((order) => order.saleId === saleId && order.userId === userId);
     return own.filter(({ state }) => state === 'cancelled').length;
+  }
+
+  async expiredOf(saleId: string, userIds: readonly string[]): Promise<Map<string, ExpiredOrders>> {
+    this.#failOn('read_fails');
+    const found = new Map<string, ExpiredOrders>();
+    for (const order of this.#orders.values()) {
+      const { state, userId, expiresAtMs } = order;
+      if (state !== 'expired' || order.saleId !== saleId || !userIds.includes(userId)) continue;
+      const { count, lastAgoMs } = found.get(userId) ?? { count: 0, lastAgoMs: Infinity };
+      const agoMs = this.clock.nowMs() - Number(expiresAtMs);
+      found.set(userId, { count: count + 1, lastAgoMs: Math.min(lastAgoMs, agoMs) });
+    }
+    return found;
   }
 
   shown(order: Order): ShownOrder {

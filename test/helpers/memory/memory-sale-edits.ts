@@ -54,16 +54,20 @@ export class MemorySaleEdits implements SaleEdits {
   }
 
   async finish(edit: SaleEdit): Promise<EditState | 'moved'> {
-    return this.#end(edit, 'done', (sale, actor) => {
+    return this.#end(edit, (sale, actor) => {
       const { units, saleId, epoch } = edit;
-      if (units >= 0) return;
-      if (sale.sold <= sale.stock + units) this.#changed(sale, { ...sale, stock: sale.stock + units }, actor);
-      else this.#add({ saleId, units: -units, epoch, actor });
+      if (units >= 0) return 'done';
+      if (sale.sold > sale.stock + units) {
+        this.#add({ saleId, units: -units, epoch, actor });
+        return 'refused';
+      }
+      this.#changed(sale, { ...sale, stock: sale.stock + units }, actor);
+      return 'done';
     });
   }
 
   async refuse(edit: SaleEdit): Promise<EditState | 'moved'> {
-    return this.#end(edit, 'refused', () => undefined);
+    return this.#end(edit, () => 'refused');
   }
 
   async takeUp({ editId, saleId }: SaleEdit): Promise<SaleEdit | null> {
@@ -106,17 +110,16 @@ export class MemorySaleEdits implements SaleEdits {
 
   #end(
     { editId, saleId, units, epoch }: SaleEdit,
-    to: EditState,
-    work: (sale: Sale, actor: string) => void,
+    work: (sale: Sale, actor: string) => EditState,
   ): EditState | 'moved' {
     const row = this.rows.get(editId);
     const sale = this.#repositories.saleOf(saleId);
     if (row === undefined || sale === undefined) return 'refused';
     if (row.state !== 'begun') return row.state;
     if (row.epoch !== epoch || (units < 0 && sale.epoch !== epoch)) return 'moved';
-    this.rows.set(editId, { ...row, state: to });
-    work(sale, row.actor);
-    return to;
+    const state = work(sale, row.actor);
+    this.rows.set(editId, { ...row, state });
+    return state;
   }
 
   #changed(before: Sale, after: Sale, actor: string): void {

@@ -14,13 +14,13 @@ import type {
 import type { AskedBucket, BucketRef } from '../../../src/core/bucket.js';
 import { MemoryBucket, type LoadedSale } from './memory-bucket.js';
 import { MemoryRedisServer } from './memory-redis-server.js';
-import type { BUCKET_EDITED, BucketEdit, SaleEditStore } from '../../../src/core/ports/sale-edits.js';
+import type { BUCKET_EDITED, BucketEdit } from '../../../src/core/ports/sale-edits.js';
 
 /** A marker is kept this long after the end of its batch, as in Redis. */
 export const MARKER_LIFE_MS = 4 * 24 * 3_600_000;
 
 /** The stock of sales and their states in a Redis in memory: what purchases and the owner of a sale use. */
-export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore, SaleEditStore {
+export class MemoryStockStore extends MemoryRedisServer implements StockStore, SaleStore {
   /** How often each method ran, whether its reply arrived or not. */
   readonly calls = {
     precheck: 0,
@@ -29,7 +29,7 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     markRecorded: 0,
     release: 0,
     reacquire: 0,
-    acceptedKeys: 0,
+    acceptedBuyers: 0,
   };
 
   async precheck(ref: AskedBucket, purchases: readonly Purchase[]): Promise<PrecheckVerdict> {
@@ -113,15 +113,15 @@ export class MemoryStockStore extends MemoryRedisServer implements StockStore, S
     this.asks.add(saleId);
   }
 
-  async *acceptedKeys(ref: BucketRef): AsyncGenerator<string[]> {
+  async *acceptedBuyers(ref: BucketRef): AsyncGenerator<string[]> {
     this.failOn('read_fails');
-    this.calls.acceptedKeys++;
-    yield [...this.bucket(ref).requests.keys()];
+    this.calls.acceptedBuyers++;
+    yield [...this.bucket(ref).acceptedBuyers()];
   }
 
-  async acceptedCount(ref: BucketRef): Promise<number> {
+  async acceptedBuyerCount(ref: BucketRef): Promise<number> {
     this.failOn('read_fails');
-    return this.bucket(ref).requests.size;
+    return this.bucket(ref).acceptedBuyers().size;
   }
 
   async readSale(ref: AskedBucket): Promise<StoredSale | null> {

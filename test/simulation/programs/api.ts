@@ -34,6 +34,8 @@ const RESTART_MAX_MS = 6_000;
 const CLOCK_SKEW_MAX_MS = 60_000;
 /** A run has a dozen buyers; room for the 20,000 answers of a real api would cost a quarter of its time. */
 const CLOSED_ROWS_MAX = 100;
+/** One sale; what a real api has room for would cost a seventh of the time. */
+const SNAPSHOTS_MAX = 4;
 
 /** The requests that one api process serves. */
 interface Endpoints {
@@ -103,17 +105,17 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const store = stockStoreOf(proc, system);
   const sales = withFaults(proc, 'mysql', repositories, ['find']);
   const orders = withFaults(proc, 'mysql', repositories, ['findOrder', 'findByPurchases', 'countCancelled']);
-  const moves = withFaults(proc, 'mysql', system.servers.moves, ['pay', 'cancel']);
+  const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['pay', 'cancel']);
   const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
   const snapshots = new SaleSnapshots(
     { repository: { ...sales, newestId: () => repositories.newestId() }, cache, clock },
-    { memoryTtlMs: 1_000, memoryMax: 4, lockMs: 3_000 },
+    { memoryTtlMs: 1_000, memoryMax: SNAPSHOTS_MAX, absentMax: SNAPSHOTS_MAX, lockMs: 3_000 },
   );
   const units = new UnitFetcher(
     withFaults(proc, 'redis', system.servers.transfers, ['read', 'transferOut', 'transferIn', 'endTransfer']),
   );
   const flags = lazyFlags(() => {
-    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, keysMax: 1_000 }, { store, units, clock, log });
+    return new SoldOutFlags({ lifeMs: shape.soldOutLifeMs, buyersMax: 1_000 }, { store, units, clock, log });
   });
   const placePorts: PlaceBatchPorts = {
     store,
@@ -154,14 +156,17 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
   const refunds = withFaults(proc, 'mysql', system.refunds, ['refundsOf']);
   return {
     purchase: async (userId, requestId, quantity) => {
-      if (gate.refuseEarly(SALE_ID, userId, requestId) !== null) return { outcome: 'sold_out' };
+      if (gate.refuseEarly(SALE_ID, userId) !== null) return { outcome: 'sold_out' };
       const metadata = metadataOf({ userId, requestId }) ?? undefined;
       return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, metadata, trace: '' });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>
-      payOrder({ orderId, userId, key: null }, { repository: orders, moves, attempts, refunds, provider, clock, log }),
-    cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, moves }),
+      payOrder(
+        { orderId, userId, key: null },
+        { repository: orders, transitions, attempts, refunds, provider, clock, log },
+      ),
+    cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, transitions }),
     checkBack: createCheckBack(store, signedMessagesOf(proc, system), log),
   };
 }
@@ -170,7 +175,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
 function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {
-    refuses: (ref, key) => flags?.refuses(ref, key) ?? false,
+    refuses: (ref, userId) => flags?.refuses(ref, userId) ?? false,
     observe: (ref, unitsLeft, seenMs) => {
       if (unitsLeft === 0) flags ??= make();
       flags?.observe(ref, unitsLeft, seenMs);
@@ -186,13 +191,13 @@ function stockStoreOf(proc: SimulatedProcess, system: SimulatedSystem): StockSto
     proc,
     'redis',
     stock,
-    ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedCount', 'readSale'],
+    ['precheck', 'deduct', 'resolve', 'findRequest', 'acceptedBuyerCount', 'readSale'],
     { deduct: unknown, resolve: () => 'outcome_unknown' },
   );
   return {
     ...reached,
     askForRepair: (saleId) => stock.askForRepair(saleId),
-    acceptedKeys: pagesWithFaults(proc, 'redis', 'acceptedKeys', (ref) => stock.acceptedKeys(ref)),
+    acceptedBuyers: pagesWithFaults(proc, 'redis', 'acceptedBuyers', (ref) => stock.acceptedBuyers(ref)),
   };
 }
 

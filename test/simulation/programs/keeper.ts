@@ -29,6 +29,7 @@ import { repairers } from './repairer.js';
 import { reconcilers } from './reconciler.js';
 import { signedMessagesOf } from './signed-messages.js';
 import { sourceOf } from './source.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 type KeeperMetrics = ReturnType<typeof metricsOf>;
 
@@ -79,7 +80,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const { clock } = proc;
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
   const repository = withFaults(proc, 'mysql', repositories, ['writtenBatches', 'findByPurchases']);
-  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expireDue', 'overdue', 'pay']);
+  const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['expireDue', 'overdue', 'pay']);
   const store = withFaults(proc, 'redis', system.servers.batches, [
     'withPending',
     'stalePending',
@@ -103,9 +104,9 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
     ),
     redrive({ sales, store, channel, clock, log, metrics }, { afterMs: shape.redriveAfterMs, max: 50 }),
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
-    expireBySweep({ moves, metrics }, { max: 1_000 }),
+    expireBySweep({ transitions, metrics }, { max: 1_000 }),
     resolvePayments(
-      { attempts, provider: createPaymentSimulator(), moves, metrics, log },
+      { attempts, provider: createPaymentSimulator(), transitions, metrics, log },
       { max: 16, leaseMs: REFUND_LEASE_MS },
     ),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),
@@ -131,12 +132,12 @@ function deadLetterCollectors(proc: SimulatedProcess, system: SimulatedSystem, m
 /** The consumers of payment deadlines and order events. */
 function eventConsumers(proc: SimulatedProcess, system: SimulatedSystem, metrics: KeeperMetrics): Job[] {
   const { shape, log, deadLetters } = system;
-  const moves = withFaults(proc, 'mysql', system.servers.moves, ['expire']);
+  const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['expire']);
   const sender = withFaults(proc, 'redis', system.notifications, ['hasListeners', 'send']);
   const ready = (): Promise<void> => proc.call('mysql', 'probe', async () => undefined, []);
   const messages = signedMessagesOf(proc, system);
   const groups = [
-    { group: GROUPS.expirer, handle: expireByMessage({ moves, orders: orderStatesOf(proc, system), metrics }) },
+    { group: GROUPS.expirer, handle: expireByMessage({ transitions, orders: orderStatesOf(proc, system), metrics }) },
     { group: GROUPS.notifier, handle: notifyBuyers({ orders: notificationsRowsOf(proc, system), sender, metrics }) },
   ];
   return groups.map(({ group, handle }) => {
@@ -173,21 +174,20 @@ function outboxRelays(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
 }
 
 function metricsOf(system: SimulatedSystem): OrderJobMetrics &
-  Pick<RecoveryMetrics, 'redriven' | 'markedLate' | 'overdue' | 'parked' | 'pending'> & {
+  RecoveryMetrics & {
     jobRan(job: string, result: 'done' | 'failed'): void;
   } {
   const some = (what: string) => (number: number) => {
     if (number > 0) system.count(`keeper: ${what}`);
   };
   return {
+    ...noRecoveryMetrics,
     jobRan: (_, result) => system.count(`job: ${result}`),
     redriven: some('re-driven'),
     markedLate: some('marked late'),
     released: some('released'),
     expired: some('expired'),
-    overdue: () => undefined,
     parked: some('parked'),
-    pending: () => undefined,
     relayed: (kind, result, rows) => {
       if (rows > 0) system.count(`relay: ${kind} ${result}`);
     },

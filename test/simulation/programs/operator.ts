@@ -56,7 +56,7 @@ export class Operator {
   async #move(afterMs: number, verbs: readonly ('pause' | 'open' | 'close')[]): Promise<void> {
     const system = this.#system;
     const proc = new SimulatedProcess(system, 'owner');
-    const store = withFaults(proc, 'redis', system.redis, ['warm', 'setState', 'forget']);
+    const store = withFaults(proc, 'redis', system.redis, ['warm', 'setState', 'forget', 'edit']);
     const cache = withFaults(proc, 'redis', system.cache, ['read', 'lock', 'write', 'forget']);
     const repository = withFaults(proc, 'mysql', system.repositories, [
       'create',

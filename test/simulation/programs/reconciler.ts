@@ -10,6 +10,7 @@ import { MemoryReconcileRepository, MemoryReconcileStore } from '../../helpers/m
 import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import type { SimulatedSystem } from '../simulated-system.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 /** Findings that only a loss of data can cause: without one, each is a false alarm. */
 const IMPOSSIBLE = [
@@ -102,8 +103,9 @@ function repositoryOf(proc: SimulatedProcess, { repositories, deadLetters }: Sim
   };
 }
 
-function metricsOf(system: SimulatedSystem): Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> {
+function metricsOf(system: SimulatedSystem): RecoveryMetrics {
   return {
+    ...noRecoveryMetrics,
     reconciled: (findings) => {
       for (const kind of Object.keys(findings)) system.count(`finding: ${kind}`);
       const isLocked = system.past.repairs > 0; // while the sale is rebuilt it cannot be judged, and reconcile says `not_loaded`

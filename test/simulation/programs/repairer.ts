@@ -12,6 +12,7 @@ import type { SimulatedProcess } from '../engine/simulated-process.js';
 import { pagesWithFaults, withFaults } from '../engine/with-faults.js';
 import { SALE_ID } from '../shape.js';
 import type { SimulatedSystem } from '../simulated-system.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 const WRITERS = [GROUPS.writer, GROUPS.redriveWriter].map((group) => ({ group, topic: GROUP_TOPICS[group] }));
 
@@ -78,9 +79,7 @@ const optionsOf = ({ shape }: SimulatedSystem): RepairOptions => ({
   leaseMs: shape.repairLeaseMs,
 });
 
-function metricsOf(system: SimulatedSystem): Pick<RecoveryMetrics, 'repairTried' | 'salesInRepair'> {
-  return {
-    repairTried: (result) => system.count(`repair: ${result}`),
-    salesInRepair: () => undefined,
-  };
-}
+const metricsOf = (system: SimulatedSystem): RecoveryMetrics => ({
+  ...noRecoveryMetrics,
+  repairTried: (result) => system.count(`repair: ${result}`),
+});

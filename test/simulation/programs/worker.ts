@@ -127,6 +127,7 @@ function orderRepositoryOf(proc: SimulatedProcess, system: SimulatedSystem): Ord
       'liveBuyers',
       'findOrder',
       'countCancelled',
+      'expiredOf',
     ]),
     ...withFaults(proc, 'mysql', { write }, ['write']),
   };

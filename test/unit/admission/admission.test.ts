@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { Admission } from '../../../src/admission/admission.js';
 import type { Layer, Refused, Verdict, Mode, Caller } from '../../../src/admission/layer.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
 const NO: Refused = { word: 'denied', retryAfterMs: null };
@@ -18,7 +19,10 @@ describe('admission', () => {
     return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_caller, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
-    new Admission({ isAnyOn: true }, layers, { refused: (...words) => void counted.push(words.join(' ')) });
+    new Admission({ isAnyOn: true }, layers, {
+      ...noAdmissionMetrics,
+      refused: (...words) => void counted.push(words.join(' ')),
+    });
 
   it('while all layers are off none is called', () => {
     const entry = entryOf(layer('off', NO), layer('off', NO));
@@ -28,7 +32,7 @@ describe('admission', () => {
 
   it('is on as the rules say', () => {
     const current = { isAnyOn: false };
-    const entry = new Admission(current, [], { refused: () => undefined });
+    const entry = new Admission(current, [], noAdmissionMetrics);
     expect(entry.isOn).to.equal(false);
     current.isAnyOn = true;
     expect(entry.isOn).to.equal(true);

@@ -8,6 +8,7 @@ import {
   MemoryRuleRepository,
 } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const denying = (...deny: string[]) => ({ lists: { mode: 'on', users: { deny } } });
 
@@ -37,7 +38,11 @@ class RulesWorld {
       reporter: { processId: `p${++this.#processes}`, host: 'shop-1', pid: 7 },
       clock: this.clock,
       log: this.log,
-      metrics: { rulesTaken: (version) => void this.taken.push(version), rulesRefused: () => void this.refused++ },
+      metrics: {
+        ...noAdmissionMetrics,
+        rulesTaken: (version) => void this.taken.push(version),
+        rulesRefused: () => void this.refused++,
+      },
     });
   }
 

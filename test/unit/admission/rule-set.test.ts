@@ -16,6 +16,7 @@ import {
   MemoryRuleRepository,
 } from '../../helpers/memory/memory-rule-repository.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const reasonsOf = (rules: unknown): string[] => {
   const parsed = parseRules(rules);
@@ -163,7 +164,7 @@ describe('rules that need secrets', () => {
       const errors: string[] = [];
       let refused = 0;
       const log = { ...silentLog, error: (fields: object) => void errors.push(JSON.stringify(fields)) };
-      const metrics = { rulesTaken: () => undefined, rulesRefused: () => void refused++ };
+      const metrics = { ...noAdmissionMetrics, rulesRefused: () => void refused++ };
       const clock = new SteppedClock();
       const reporter = { processId: 'p1', host: 'shop-1', pid: 7 };
       const reports = new MemoryRuleReports(clock);

@@ -8,7 +8,7 @@ import { RequestSignatures, signRules } from '../../../src/admission/sign/reques
 import { readKeyring } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { waitUntil } from '../../../deploy/local/stack/probes.js';
-import { noAdmissionMetrics } from '../../helpers/no-admission-metrics.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 import { addressIn } from '../../../bench/attack/attackers.js';
 import { SlowHeaders } from '../../../bench/attack/slow-headers.js';
 import { BenchError } from '../../../bench/bench-error.js';
@@ -27,6 +27,7 @@ import { requestFrame } from '../../../bench/load/load.js';
 import { LatencyHistogram } from '../../../bench/load/open-loop.js';
 import { AnswerReader, dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
 import { loadResultOf, parseWrkOutput } from '../../../bench/load/wrk.js';
+import { systemClock } from '../../../src/programs/system-clock.js';
 
 describe('open-loop schedule', () => {
   it('due times keep the rate, whatever happened in between', () => {
@@ -183,7 +184,7 @@ describe('buyers with credentials', () => {
       rules: () => signRules.parse({ mode: 'on', keys: ['s1'] }),
       keys: readKeyring(KEYS.sign),
       nonces: { take: (_keyId, nonce) => Promise.resolve(used.size === used.add(nonce).size ? 'used' : 'fresh') },
-      clock: { nowMs: () => Date.now() },
+      clock: systemClock,
       metrics: noAdmissionMetrics,
     });
     for (const one of [...headers, headers[0] ?? {}].entries()) {

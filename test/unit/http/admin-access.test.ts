@@ -6,7 +6,7 @@ import { readIssuers } from '../../../src/core/config/issuers.js';
 import { ROLES } from '../../../src/core/roles.js';
 import { createAuthenticator } from '../../../src/http/auth.js';
 import { Jwks } from '../../../src/http/jwks.js';
-import type { Route } from '../../../src/http/route.js';
+import type { Listener, Route } from '../../../src/http/route.js';
 import { ROUTES } from '../../../src/http/routes/index.js';
 import { hs256Key } from '../../../src/http/token-keys.js';
 import { ANY_TERMS } from '../../helpers/authenticator.js';
@@ -16,6 +16,7 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { bearer, FakeServices, SECRET, startServer, type Started } from './http-harness.js';
 
 const PAGE = new URL('../../../docs/access.md', import.meta.url);
+const HOW = 'UPDATE_ACCESS_TABLE=1 npx mocha test/unit/http/admin-access.test.ts';
 const WHO = ['nobody', 'buyer', ...ROLES] as const;
 type Who = (typeof WHO)[number];
 
@@ -58,11 +59,17 @@ describe('access', () => {
 
   const operatorRoutes = ROUTES.filter(({ path }) => path.startsWith('/admin/'));
 
-  const ask = async ({ method, path, asks }: Route, token: string | null): Promise<string> => {
-    const url = asks.listeners.includes('operators') ? server.operatorsUrl : server.url;
+  const statusOf = async (url: string, { method, path }: Route, token: string | null): Promise<number> => {
     const sent = request(url)[method](path.replaceAll(/\{\w+\}/g, '7'));
-    const { status } = await (token === null ? sent : sent.set('authorization', token)).send({});
-    return status === 401 || status === 403 ? String(status) : 'yes';
+    return (await (token === null ? sent : sent.set('authorization', token)).send({})).status;
+  };
+  const urlOf = (listener: Listener): string => (listener === 'operators' ? server.operatorsUrl : server.url);
+  /** The same on each listener that serves the route. */
+  const ask = async (route: Route, token: string | null): Promise<string> => {
+    const statuses = await Promise.all(route.asks.listeners.map((listener) => statusOf(urlOf(listener), route, token)));
+    const words = statuses.map((status) => (status === 401 || status === 403 ? String(status) : 'yes'));
+    expect(new Set(words).size, `${route.method} ${route.path}: ${statuses.join()}`).to.equal(1);
+    return String(words[0]);
   };
 
   it('each route of operators asks for a role', () => {
@@ -72,7 +79,7 @@ describe('access', () => {
 
   it('two tokens of each role get the same answer from each route, and docs/access.md says which [S5]', async () => {
     const rows: string[] = [];
-    for (const route of ROUTES.filter(({ asks }) => asks.token)) {
+    for (const route of ROUTES) {
       const answers: string[] = [];
       for (const who of WHO) {
         const both = await Promise.all(tokensOf(who).map((token) => ask(route, token)));
@@ -81,14 +88,35 @@ describe('access', () => {
         );
         answers.push(String(both[0]));
       }
-      rows.push(`| \`${route.method.toUpperCase()} ${route.path}\` | ${answers.join(' | ')} |`);
+      const served = route.asks.listeners.join(', ');
+      rows.push(`| \`${route.method.toUpperCase()} ${route.path}\` | ${served} | ${answers.join(' | ')} |`);
     }
     const page = readFileSync(PAGE, 'utf8');
     const table = page.slice(page.indexOf('| route |'));
-    const made = [`| route | ${WHO.join(' | ')} |`, `|---|${WHO.map(() => '---|').join('')}`, ...rows, ''].join('\n');
+    const made = [
+      `| route | listener | ${WHO.join(' | ')} |`,
+      `|---|---|${WHO.map(() => '---|').join('')}`,
+      ...rows,
+      '',
+    ].join('\n');
     if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| route |')) + made);
-    else expect(table).to.equal(made);
+    else expect(table, `docs/access.md is out of date, run: ${HOW}`).to.equal(made);
   }).timeout(60_000);
+
+  it('a route is not found on a listener that does not serve it, whatever the token', async () => {
+    let asked = 0;
+    for (const route of ROUTES) {
+      const served = ROUTES.filter(({ method, path }) => method === route.method && path === route.path).flatMap(
+        ({ asks }) => asks.listeners,
+      ); // each listener has a /readyz of its own
+      for (const listener of (['buyers', 'operators'] as const).filter((one) => !served.includes(one))) {
+        const token = tokensOf('admin')[0] ?? null;
+        expect(await statusOf(urlOf(listener), route, token), `${route.method} ${route.path}`).to.equal(404);
+        asked++;
+      }
+    }
+    expect(asked).to.be.greaterThan(ROUTES.length / 2);
+  });
 
   it('a role is a whole word, and its absence is named: no service is called [S5]', async () => {
     for (const roles of [['Admin'], ['admins'], ['queue-p0'], ['viewer', 'operator']]) {

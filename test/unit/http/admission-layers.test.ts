@@ -3,6 +3,7 @@ import request from 'supertest';
 import type { KeyObject } from 'node:crypto';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
+import type { PausedPurchase } from '../../../src/admission/orders/unpaid-pause.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
 import { RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../../src/core/hmac.js';
@@ -13,6 +14,7 @@ import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.j
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
 import { saleOf } from '../../helpers/sales.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const PURCHASES = '/v1/sales/7/purchases';
 const QUEUE = '/v1/sales/7/queue';
@@ -40,13 +42,17 @@ class AdmissionWorld {
     },
   };
   readonly fake: FakeServices;
+  /** Of the buyer; null: none. */
+  pauseMs: number | null = null;
+  /** The last purchase whose buyer was looked at. */
+  paused: PausedPurchase | null = null;
   soldOut = false;
   #rules: RuleSet;
 
   constructor() {
     this.#rules = rulesOf({});
     const seals = new Seals(readKeyring(KEY));
-    const metrics = { refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
+    const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void this.counted.push(words.join(' ')) };
     const snapshot: SaleSnapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', stock: 2 }) };
     const [sign, queue] = [() => this.#rules.sign, () => this.#rules.queue];
     const step = (name: string): null => {
@@ -64,6 +70,12 @@ class AdmissionWorld {
         operator: () => step('operator'),
       },
       addressLimit: this.addressLimit,
+      unpaidPause: {
+        check: (purchase) => {
+          this.paused = purchase;
+          return this.pauseMs === null ? null : Promise.resolve(this.pauseMs);
+        },
+      },
       signatures: new RequestSignatures({ rules: sign, keys: SIGN_KEYS, nonces: this.nonces, clock, metrics }),
       tokens: new PurchaseTokens({ rules: () => sign().tokens, seals, store: this.store, clock, metrics }),
       passes: new QueuePasses({ rules: queue, seals, clock, metrics }),
@@ -176,7 +188,7 @@ describe('what a purchase must show', () => {
     await buy(token).expect(202);
     await buy(token).expect(202); // the same purchase again
     await buy({ ...token, 'idempotency-key': 'k2' }).expect(403);
-    expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token spent_otherwise on']);
+    expect(world.counted).to.deep.equal(['token no_token on', 'token bad_token on', 'token redeemed_for_another on']);
   });
 
   it('a forged signature does not redeem the purchase token', async () => {
@@ -191,6 +203,22 @@ describe('what a purchase must show', () => {
     await buy({ ...token, ...signed(PURCHASES, { body: 'x' }) }).expect(401);
     expect(world.store.asked).to.equal(asked);
     await buy({ ...token, ...signed(PURCHASES, { body: '{"quantity":1}' }) }).expect(202);
+  });
+
+  it('a buyer who left orders unpaid: 429 with the rest of the pause, before their purchase token is redeemed', async () => {
+    world.set(TOKENS);
+    const token = { 'seckill-purchase-token': await fetchToken() };
+    world.pauseMs = 61_000.5;
+    const asked = world.store.asked;
+    const { body } = await buy(token).expect(429).expect('retry-after', '62');
+    expect(body).to.include({ code: 'unpaid_pause', requestId: 'k1', retryable: true, retryAfterMs: 61_001 });
+    expect([world.fake.entered, world.store.asked]).to.deep.equal([[], asked]);
+    world.pauseMs = null;
+    await buy(token).expect(202);
+    world.set({});
+    world.pauseMs = 1000;
+    await buy().expect(429); // the rule has a mode of its own
+    expect(world.paused).to.deep.equal({ saleId: '7', userId: 'u1', requestId: 'k1' });
   });
 
   it('a pass of the waiting room: without it 403, before limits and stores are asked', async () => {

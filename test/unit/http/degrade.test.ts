@@ -15,6 +15,7 @@ import { Admission } from '../../../src/admission/admission.js';
 import type { GetSaleAnswer, SaleView } from '../../../src/sales/get-sale.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const VIEW: SaleView = {
   saleId: '7',
@@ -47,7 +48,7 @@ class World {
     const degrade = new Degrade({
       rules: () => this.rules,
       refuses: (dependency) => this.open.includes(dependency),
-      metrics: { degraded: () => undefined },
+      metrics: noAdmissionMetrics,
     });
     const cache = () =>
       new FallbackCache<Readonly<Record<string, unknown>>>({
@@ -61,7 +62,7 @@ class World {
       },
     };
     this.fake = new FakeServices({
-      admission: new Admission(on, [new DegradeLayer(degrade)], { refused: () => undefined }),
+      admission: new Admission(on, [new DegradeLayer(degrade)], noAdmissionMetrics),
       degrade,
       reads: {
         status: new DegradedReads('status', cache()),

@@ -12,6 +12,7 @@ import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { hmacAuth } from '../../helpers/authenticator.js';
 import { checkAnswersOf } from './declared-answers.js';
+import { systemClock } from '../../../src/programs/system-clock.js';
 
 export const SECRET = 'a-secret-for-tests-of-forty-bytes-length';
 const sign = createTokenSigner(SECRET);
@@ -78,15 +79,16 @@ export class FakeServices {
       signatures: { begin: () => null, finish: refuse },
       passes: { check: () => null },
       tokens: { begin: () => null, open: () => null, redeem: refuse, issue: refuse },
+      unpaidPause: { check: () => null },
       addressLimit: { isOn: false, refuses: refuse },
       limitedAddress: () => null,
       rooms: { join: refuse, read: refuse, end: refuse },
       snapshots: { get: refuse, peek: () => this.snapshot },
-      clock: { nowMs: () => this.nowMs() },
+      clock: { ...systemClock, nowMs: () => this.nowMs() },
       degrade: { isOn: false, rulingOf: refuse },
       reads: { status: { serve: refuse }, sale: { serve: refuse }, order: { serve: refuse } },
       gate: {
-        saw: (saleId) => void this.seen.push(saleId),
+        countAttempt: (saleId) => void this.seen.push(saleId),
         refuseEarly: (...asked) => {
           this.asked.push(asked.join(' '));
           return this.early;

@@ -53,6 +53,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   ticket_not_found: [404, false],
   tokens_gone: [409, true],
   cancel_limit_reached: [409, false],
+  unpaid_pause: [429, true],
   token_limit_reached: [409, false],
   degraded: [503, true],
   rules_unfit: [409, false],

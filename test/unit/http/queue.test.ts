@@ -28,7 +28,7 @@ describe('the queue and its tokens over HTTP', () => {
   let asked: string[];
   let snapshot: SaleSnapshot;
   let answer: QueueAnswer;
-  let handed: TokenAnswer | OperationalError;
+  let issued: TokenAnswer | OperationalError;
   let app: RequestListener;
 
   beforeEach(() => {
@@ -50,8 +50,8 @@ describe('the queue and its tokens over HTTP', () => {
     };
     const issue: HttpServices['tokens']['issue'] = async ({ saleId }, { userId }) => {
       asked.push(`issue ${saleId} ${userId}`);
-      if (handed instanceof OperationalError) throw handed;
-      return handed;
+      if (issued instanceof OperationalError) throw issued;
+      return issued;
     };
     const tokens = { begin: () => null, open: () => null, redeem: async () => null, issue };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
@@ -141,16 +141,16 @@ describe('the queue and its tokens over HTTP', () => {
     await request(app).get('/v1/sales/7/purchase-token').expect(405).expect('allow', 'POST');
   });
 
-  it('a token is handed out with its end; where none is needed it is null', async () => {
-    handed = { outcome: 'handed', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
+  it('a token is issued out with its end; where none is needed it is null', async () => {
+    issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(200)).body).to.deep.equal({
       token: 'k1.9.MAC',
       endsAt: '2030-01-01T00:00:00.000Z',
     });
-    handed = { outcome: 'not_needed' };
+    issued = { outcome: 'not_needed' };
     expect((await fetchToken().expect(200)).body).to.deep.equal({ token: null, endsAt: null });
     expect(asked).to.deep.equal(['issue 7 u1', 'issue 7 u1']);
-    expect(fake.counted).to.deep.equal(['purchase_token handed', 'purchase_token not_needed']);
+    expect(fake.counted).to.deep.equal(['purchase_token issued', 'purchase_token not_needed']);
   });
 
   for (const [outcome, status] of [
@@ -159,7 +159,7 @@ describe('the queue and its tokens over HTTP', () => {
     ['token_limit_reached', 409],
   ] as const) {
     it(`no token, ${outcome}: ${status}`, async () => {
-      handed = { outcome };
+      issued = { outcome };
       expect((await fetchToken().expect(status)).body).to.include({ code: outcome });
     });
   }
@@ -169,7 +169,7 @@ describe('the queue and its tokens over HTTP', () => {
     ['rate_limited', 429],
   ] as const) {
     it(`no token now, ${outcome}: ${status}, with the time when one is free`, async () => {
-      handed = { outcome, retryAfterMs: 1500 };
+      issued = { outcome, retryAfterMs: 1500 };
       const { body, headers } = await fetchToken().expect(status);
       expect(body).to.include({ code: outcome, retryable: true, retryAfterMs: 1500 });
       expect(headers['retry-after']).to.equal('2');
@@ -178,13 +178,13 @@ describe('the queue and its tokens over HTTP', () => {
 
   it('no token for a sale that was closed by hand, although its window is open', async () => {
     snapshot = { snapshot: 'ready', sale: saleOf({ saleId: '7', state: 'closed' }, clock.nowMs()) };
-    handed = { outcome: 'handed', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
+    issued = { outcome: 'issued', token: 'k1.9.MAC', untilMs: Date.UTC(2030, 0, 1) };
     expect((await fetchToken().expect(409)).body).to.include({ code: 'closed' });
     expect(asked).to.deep.equal([]);
   });
 
   it('Redis away: 503, unavailable', async () => {
-    handed = down;
+    issued = down;
     expect((await fetchToken().expect(503)).body).to.include({ code: 'unavailable' });
     expect(fake.bugs).to.deep.equal([]);
   });

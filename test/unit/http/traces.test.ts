@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { TraceAnswer, TraceQuery } from '../../../src/recovery/trace/trace-purchase.js';
+import type { TraceQuery } from '../../../src/recovery/trace/evidence.js';
+import type { TraceAnswer } from '../../../src/recovery/trace/trace-purchase.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 
 const FOUND: TraceAnswer = {

@@ -9,7 +9,7 @@ describe('keeper: orders expire by the sweep', () => {
   beforeEach(() => {
     world = new KeeperWorld();
   });
-  const jobOf = (max: number) => expireBySweep({ moves: world.moves, metrics: world.metrics }, { max });
+  const jobOf = (max: number) => expireBySweep({ transitions: world.transitions, metrics: world.metrics }, { max });
   async function unpaid(count: number): Promise<string[]> {
     const sale = await world.openSale({ stock: 5000 });
     const names = Array.from({ length: count }, (_, index) => `u${index}`);
@@ -50,7 +50,7 @@ describe('keeper: orders expire by the sweep', () => {
 
   it('a paid order is left alone', async () => {
     const [paid, late] = (await unpaid(2)) as [string, string];
-    await world.moves.pay(paid, { paymentId: 'p1', amountCents: 1999 });
+    await world.transitions.pay(paid, { paymentId: 'p1', amountCents: 1999 });
     world.clock.advance(WINDOW_MS);
     await jobOf(100).runOnce();
     expect(await states([paid, late])).to.deep.equal({ paid: 1, expired: 1 });
@@ -59,7 +59,7 @@ describe('keeper: orders expire by the sweep', () => {
   it('when MySQL is away the run fails and counts nothing; the next one does the work', async () => {
     const orderIds = await unpaid(3);
     world.clock.advance(WINDOW_MS);
-    world.moves.breakNext('expire_fails');
+    world.transitions.breakNext('expire_fails');
     expect(
       await jobOf(100)
         .runOnce()

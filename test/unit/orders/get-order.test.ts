@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { ShownOrder } from '../../../src/core/order.js';
-import { retryDelayMs } from '../../../src/core/back-off.js';
+import { redeliveryDelayMs } from '../../../src/core/back-off.js';
 import { getOrder } from '../../../src/orders/buyer-orders.js';
 
 describe('get-order', () => {
@@ -26,7 +26,7 @@ describe('get-order', () => {
 describe('back-off', () => {
   it('grows with the attempts, with jitter, and has a longest', () => {
     const bounds = [1, 2, 3, 4, 5, 6, 50].map((attempt) => {
-      const delays = Array.from({ length: 200 }, () => retryDelayMs(attempt));
+      const delays = Array.from({ length: 200 }, () => redeliveryDelayMs(attempt));
       return [Math.min(...delays), Math.max(...delays)] as const;
     });
     for (const [index, seconds] of [1, 5, 15, 30, 60, 60, 60].entries()) {

@@ -11,6 +11,7 @@ import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-let
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 /** A keeper with everything around it in memory. */
 export class KeeperWorld {
@@ -18,7 +19,7 @@ export class KeeperWorld {
   readonly store = new MemoryRedis({ clock: this.clock });
   readonly broker = new MemoryBroker({ clock: this.clock });
   readonly mysql = new MemoryRepositories({ clock: this.clock });
-  readonly moves = new MemoryOrderTransitions(this.mysql);
+  readonly transitions = new MemoryOrderTransitions(this.mysql);
   readonly deadLetters = new MemoryDeadLetterRepository(this.clock);
   readonly counts = {
     redriven: 0,
@@ -42,10 +43,8 @@ export class KeeperWorld {
   readonly warnings: string[] = [];
   #orders = 0;
 
-  readonly metrics: OrderJobMetrics &
-    Pick<RecoveryMetrics, 'redriven' | 'markedLate' | 'overdue' | 'parked' | 'pending'> & {
-      jobRan(job: string, result: 'done' | 'failed'): void;
-    } = {
+  readonly metrics: OrderJobMetrics & RecoveryMetrics & { jobRan(job: string, result: 'done' | 'failed'): void } = {
+    ...noRecoveryMetrics,
     jobRan: (job, result) => this.runs.push([job, result]),
     redriven: (batches) => (this.counts.redriven += batches),
     markedLate: (batches) => (this.counts.markedLate += batches),

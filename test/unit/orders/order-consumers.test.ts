@@ -18,7 +18,7 @@ describe('keeper: orders expire by their deadline message', () => {
 
   const handle = (orders: readonly string[]) => {
     const ports = {
-      moves: {
+      transitions: {
         expire: async (orderIds: readonly string[]) => {
           const ended = orderIds.filter((id) => states.get(id) === 'pending_payment' && due.has(id));
           for (const id of ended) states.set(id, 'expired');
@@ -64,7 +64,7 @@ describe('keeper: orders expire by their deadline message', () => {
 
   it('a body that is no deadline is an answer [M7]', async () => {
     const never = { expire: () => expect.fail(), statesOf: () => expect.fail() };
-    const outcome = await expireByMessage({ moves: never, orders: never, metrics: world.metrics })('{"v":9}');
+    const outcome = await expireByMessage({ transitions: never, orders: never, metrics: world.metrics })('{"v":9}');
     expect(outcome.outcome).to.equal('unknown_version');
   });
 });

@@ -15,7 +15,7 @@ describe('keeper: pay-refunds', () => {
   let asked: string[];
   beforeEach(() => {
     world = new KeeperWorld();
-    refunds = new MemoryRefundRepository(world.moves, world.clock);
+    refunds = new MemoryRefundRepository(world.transitions, world.clock);
     asked = [];
   });
 
@@ -35,8 +35,8 @@ describe('keeper: pay-refunds', () => {
       paymentIds.map((_, index) => `u${index}`),
     );
     for (const [index, orderId] of (await world.recorded(batch)).entries()) {
-      await world.moves.cancel(orderId);
-      await world.moves.pay(orderId, { paymentId: paymentIds[index] as string, amountCents: 1999 });
+      await world.transitions.cancel(orderId);
+      await world.transitions.pay(orderId, { paymentId: paymentIds[index] as string, amountCents: 1999 });
     }
   }
 

@@ -1,27 +1,32 @@
 import { expect } from 'chai';
 import type { Order } from '../../../src/core/order.js';
 import { cancelOrder, payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
-import { resolveAttempt, resolvePayments, type ResolvedAttempt } from '../../../src/orders/resolve-payments.js';
+import type { ResolvedAttempt } from '../../../src/core/ports/payment-attempts.js';
+import { resolveAttempt, resolvePayments } from '../../../src/orders/resolve-payments.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import type { PaymentProvider } from '../../../src/core/ports/payment-provider.js';
-import { CancelLimit, orderRules } from '../../../src/admission/orders/cancel-limit.js';
+import type { PaymentProvider, Price } from '../../../src/core/ports/payment-provider.js';
+import { CancelLimit } from '../../../src/admission/orders/cancel-limit.js';
+import { orderRules } from '../../../src/admission/orders/order-rules.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
 import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const WINDOW_MS = 900_000;
 
 describe('pay and cancel', () => {
   let clock: ManualClock;
   let mysql: MemoryRepositories;
-  let moves: MemoryOrderTransitions;
+  let transitions: MemoryOrderTransitions;
   let order: Order;
   /** Order and key of every charge. */
   let charged: string[];
+  /** What each of them asked for. */
+  let prices: Price[];
   /** What happens while the money is on its way. */
   let meanwhile: () => unknown;
   /** The provider does not answer questions. */
@@ -33,26 +38,28 @@ describe('pay and cancel', () => {
   /** Unlike the simulator it knows what was charged. */
   const provider: PaymentProvider = {
     ...simulator,
-    async charge(orderId, amountCents, key) {
+    async charge(orderId, price, key) {
       charged.push(`${orderId} ${key}`);
+      prices.push(price);
       await meanwhile();
-      return simulator.charge(orderId, amountCents, key);
+      return simulator.charge(orderId, price, key);
     },
     async lookUp(orderId, amountCents, key) {
       if (!charged.includes(`${orderId} ${key}`)) return { outcome: 'not_found' };
-      return isSilent ? { outcome: 'unknown' } : simulator.charge(orderId, amountCents, key);
+      return isSilent ? { outcome: 'unknown' } : simulator.lookUp(orderId, amountCents, key);
     },
   };
 
   beforeEach(async () => {
     clock = new ManualClock();
     mysql = new MemoryRepositories({ clock });
-    moves = new MemoryOrderTransitions(mysql);
+    transitions = new MemoryOrderTransitions(mysql);
     charged = [];
+    prices = [];
     meanwhile = () => undefined;
     isSilent = false;
     attempts = new MemoryPaymentAttempts(clock, mysql);
-    owed = new MemoryRefundRepository(moves, clock);
+    owed = new MemoryRefundRepository(transitions, clock);
     const sale = saleOf({}, clock.nowMs());
     mysql.putSale(sale);
     const row = { orderId: '99', batch: batchOf(sale, [purchaseOf('ann*2')]), purchase: purchaseOf('ann*2') };
@@ -65,19 +72,19 @@ describe('pay and cancel', () => {
   const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
     payOrder(
       { orderId: '99', userId, key },
-      { repository: mysql, moves, attempts, refunds: owed, provider: by, clock, log: silentLog },
+      { repository: mysql, transitions, attempts, refunds: owed, provider: by, clock, log: silentLog },
     );
   /** The job of a keeper. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
     const resolved: ResolvedAttempt[] = [];
     const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
-    const ports = { attempts, moves, provider, metrics, log: silentLog };
+    const ports = { attempts, transitions, provider, metrics, log: silentLog };
     await resolvePayments(ports, { max: 2, leaseMs: 60_000 }).runOnce();
     return resolved;
   };
   const states = (): string[] => [...attempts.rows.values()].map(({ state }) => state);
-  const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: mysql, moves });
-  const refunds = (): (string | null)[] => [...moves.payments.values()].map(({ refund }) => refund);
+  const cancel = (userId = 'ann') => cancelOrder('99', userId, { repository: mysql, transitions });
+  const refunds = (): (string | null)[] => [...transitions.payments.values()].map(({ refund }) => refund);
 
   it('paid: the answer carries the paid order, and a second call charges nothing', async () => {
     const first = await pay();
@@ -121,7 +128,7 @@ describe('pay and cancel', () => {
   });
 
   it('an attempt whose api died is resolved by the request with another key: money that was taken pays the order', async () => {
-    moves.breakNext('pay_fails');
+    transitions.breakNext('pay_fails');
     expect(await pay('k1')).to.deep.equal({ outcome: 'outcome_unknown' });
     clock.advance(30_000);
     expect((await pay('k2')).outcome).to.equal('paid');
@@ -144,12 +151,12 @@ describe('pay and cancel', () => {
 
   it('no answer of the provider is no answer to the buyer', async () => {
     expect(await pay('unknown-1')).to.deep.equal({ outcome: 'outcome_unknown' });
-    expect(moves.payments.size).to.equal(0);
+    expect(transitions.payments.size).to.equal(0);
   });
 
   for (const fault of ['pay_fails', 'pay_reply_lost'] as const) {
     it(`${fault} after the charge: unknown, and the same key records the same payment once`, async () => {
-      moves.breakNext(fault);
+      transitions.breakNext(fault);
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       expect((await pay()).outcome).to.equal('paid');
       expect(refunds()).to.deep.equal([null]);
@@ -169,11 +176,11 @@ describe('pay and cancel', () => {
 
   for (const end of ['cancelled', 'expired'] as const) {
     it(`charged, MySQL fails, the order is ${end}: the keeper finds the money and owes it back`, async () => {
-      moves.breakNext('pay_fails');
+      transitions.breakNext('pay_fails');
       expect(await pay()).to.deep.equal({ outcome: 'outcome_unknown' });
       if (end === 'cancelled') await cancel();
       clock.advance(WINDOW_MS + 1);
-      await moves.expireDue(10);
+      await transitions.expireDue(10);
       expect((await mysql.findOrder('99'))?.state).to.equal(end);
       expect(await resolve()).to.deep.equal(['charged']);
       expect(refunds()).to.deep.equal([`order_${end}`]);
@@ -183,7 +190,7 @@ describe('pay and cancel', () => {
   }
 
   it('charged, MySQL fails, the order ends: the retry of the buyer finds the money itself, and says so', async () => {
-    moves.breakNext('pay_fails');
+    transitions.breakNext('pay_fails');
     await pay('k1');
     await cancel();
     expect((await pay('k2')).outcome).to.equal('refund_due');
@@ -193,7 +200,7 @@ describe('pay and cancel', () => {
   });
 
   it('while the provider does not answer, an ended order is no proof that no money was taken', async () => {
-    moves.breakNext('pay_fails');
+    transitions.breakNext('pay_fails');
     await pay();
     await cancel();
     isSilent = true;
@@ -212,7 +219,7 @@ describe('pay and cancel', () => {
   });
 
   it('charged, MySQL fails, nobody asks again: the keeper pays the order', async () => {
-    moves.breakNext('pay_fails');
+    transitions.breakNext('pay_fails');
     await pay();
     expect(await resolve(), 'the call of the api may be under way').to.deep.equal([]);
     clock.advance(30_000);
@@ -243,13 +250,13 @@ describe('pay and cancel', () => {
   });
 
   it('money that cannot be recorded keeps its attempt open: it becomes overdue, and a person looks', async () => {
-    moves.breakNext('pay_fails');
+    transitions.breakNext('pay_fails');
     await pay();
     clock.advance(30_000);
     const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
-    expect(await resolveAttempt(leased, { attempts, provider, moves: lost, log: silentLog })).to.equal('open');
+    expect(await resolveAttempt(leased, { attempts, provider, transitions: lost, log: silentLog })).to.equal('open');
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
 
@@ -261,7 +268,7 @@ describe('pay and cancel', () => {
   });
 
   it('the order ends during the payment: the money is owed back, and the answer is refund_due', async () => {
-    meanwhile = () => moves.cancel('99');
+    meanwhile = () => transitions.cancel('99');
     const answer = await pay();
     expect(answer).to.deep.equal({ outcome: 'refund_due', order: { ...order, state: 'cancelled' } });
     expect(refunds()).to.deep.equal(['order_cancelled']);
@@ -270,6 +277,12 @@ describe('pay and cancel', () => {
   it('the deadline has passed and the order was not ended yet: it is paid', async () => {
     meanwhile = () => clock.advance(WINDOW_MS + 1);
     expect((await pay()).outcome).to.equal('paid');
+  });
+
+  it('the provider is asked for the amount in the currency of the sale', async () => {
+    mysql.putSale({ ...saleOf({}, clock.nowMs()), saleId: order.saleId, currency: 'JPY' });
+    expect((await pay()).outcome).to.equal('paid');
+    expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
   it('without a provider nothing is charged', async () => {
@@ -283,7 +296,7 @@ describe('pay and cancel', () => {
     const request = { orderId: '99', userId: 'ann', key: null };
     const answer = await payOrder(request, {
       repository: mysql,
-      moves: stuck,
+      transitions: stuck,
       attempts,
       refunds: owed,
       provider,
@@ -303,8 +316,11 @@ describe('pay and cancel', () => {
   it('a buyer who has cancelled as many of a sale as they may keeps the next order; what is cancelled stays so', async () => {
     const refusals: string[] = [];
     let rules = orderRules.parse({ mode: 'on', cancelsMax: 0 });
-    const limit = new CancelLimit(() => rules, { refused: (...words) => void refusals.push(words.join(' ')) });
-    const cancelWithin = () => cancelOrder('99', 'ann', { repository: mysql, moves, limit });
+    const limit = new CancelLimit(() => rules, {
+      ...noAdmissionMetrics,
+      refused: (...words) => void refusals.push(words.join(' ')),
+    });
+    const cancelWithin = () => cancelOrder('99', 'ann', { repository: mysql, transitions, limit });
     expect(await cancelWithin()).to.deep.equal({ outcome: 'cancel_limit_reached' });
     expect((await mysql.findOrder('99'))?.state).to.equal('pending_payment');
     rules = orderRules.parse({ mode: 'dry_run', cancelsMax: 0 });
@@ -317,7 +333,10 @@ describe('pay and cancel', () => {
 
   it('other sales, and rules that are off, bound no cancel', async () => {
     for (const raw of [{}, { mode: 'on', cancelsMax: 0, sales: ['1'] }]) {
-      const limit = new CancelLimit(() => orderRules.parse(raw), { refused: () => expect.fail('nothing is counted') });
+      const limit = new CancelLimit(() => orderRules.parse(raw), {
+        ...noAdmissionMetrics,
+        refused: () => expect.fail('nothing is counted'),
+      });
       expect(limit.maxOf(order.saleId)).to.equal(null);
     }
   });

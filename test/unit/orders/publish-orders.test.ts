@@ -75,6 +75,12 @@ describe('keeper: events and deadlines of the outbox', () => {
     for (const group of groups) expect(Buffer.byteLength(JSON.stringify(group))).to.be.below(500_000);
   });
 
+  it('a row without its orders is refused by its id, so that it can be found and repaired', async () => {
+    const row = recordedRow({ orders: undefined as never });
+    const error = await publishRecorded(world.broker.orderChannels())([row]).catch((thrown: Error) => thrown.message);
+    expect(error).to.equal(`outbox row ${row.outboxId} has no list of orders`);
+  });
+
   it('orders that failed have no deadline', async () => {
     await publishRecorded(world.broker.orderChannels())([recordedRow({ orders: [], failed: ['13'] })]);
     expect(events().map(({ type }) => type)).to.deep.equal(['order.failed']);

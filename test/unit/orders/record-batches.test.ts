@@ -40,6 +40,7 @@ describe('record-batches', () => {
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
       countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
+      expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
       write: async (plan) => {
         plans.push(plan);
         return answers.shift() ?? mysql.write(plan);

@@ -173,6 +173,25 @@ describe('worker-loop', () => {
       expect([world.aside, world.unfinished, world.worstAttempt]).to.deep.equal([0, 0, 1]);
     });
 
+    it('are left alone by the re-drive for as long as they are aside, and not for much longer', async () => {
+      await comeLate(3, { loops: 1, renewMs: 10_000 });
+      const { redrives } = world.store.bucket({ saleId: sale.saleId, bucket: 0 });
+      for (let minutes = 0; minutes < 10; minutes++) {
+        await timers.tickAsync(MINUTE_MS);
+        const leftMs = [...redrives.values()].map((untilMs) => untilMs - world.store.nowMs);
+        expect(leftMs).to.have.length(3);
+        for (const ms of leftMs) expect(ms).to.be.within(1, MINUTE_MS);
+      }
+    });
+
+    it('a Redis that does not take that note costs nothing', async () => {
+      world.store.leaveAlone = () => Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
+      await comeLate(2, { loops: 1, renewMs: 10_000 });
+      expect(world.aside).to.equal(2);
+      await rebuilt();
+      expect(users()).to.have.members(['bob', 'late0', 'late1']);
+    });
+
     it('up to a bound: then the loop waits with them', async () => {
       await comeLate(3, { loops: 1, renewMs: 10_000, asideMax: 2 });
       expect([users(), world.aside]).to.deep.equal([[], 2]);
@@ -261,7 +280,7 @@ describe('worker-loop', () => {
       if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) {
         throw new OperationalError('mysql', 'ER_BAD_FIELD', {
           retryable: false,
-          said: 'ER_BAD_FIELD: the whole message',
+          serverMessage: 'ER_BAD_FIELD: the whole message',
         });
       }
       return write(plan);

@@ -77,6 +77,7 @@ export class WorkerWorld {
       liveBuyers: (saleId, userIds) => mysql.liveBuyers(saleId, userIds),
       findOrder: (orderId) => mysql.findOrder(orderId),
       countCancelled: (saleId, userId) => mysql.countCancelled(saleId, userId),
+      expiredOf: (saleId, userIds) => mysql.expiredOf(saleId, userIds),
       write: (plan) => this.#write(plan),
     };
   }

@@ -2,15 +2,21 @@ import { expect } from 'chai';
 import { isId } from '../../../src/core/ids.js';
 import { createPaymentSimulator } from '../../../src/payment/simulator.js';
 
+const PRICE = { amountCents: 100, currency: 'EUR' };
+
 describe('payment simulator', () => {
   const simulator = createPaymentSimulator();
 
   it('every payment id shows the simulator, and one order and key are one payment', async () => {
-    const charges = await Promise.all([1, 2].map(() => createPaymentSimulator().charge('99', 1998, 'k1')));
+    const charges = await Promise.all(
+      [1, 2].map(() => createPaymentSimulator().charge('99', { amountCents: 1998, currency: 'EUR' }, 'k1')),
+    );
     expect(charges[0]).to.deep.equal(charges[1]);
     const [charge] = charges;
     if (charge?.outcome !== 'succeeded') throw new Error(`charge: ${charge?.outcome}`);
-    expect(charge.payment.amountCents).to.equal(1998);
+    expect(charge.payment).to.include({ amountCents: 1998, currency: 'EUR' });
+    const { paymentId } = charge.payment;
+    expect(await simulator.lookUp('99', 1998, 'k1')).to.deep.include({ payment: { paymentId, amountCents: 1998 } });
     expect(charge.payment.paymentId).to.match(/^simulated-/);
     expect(isId(charge.payment.paymentId), 'fits its column').to.equal(true);
   });
@@ -22,7 +28,7 @@ describe('payment simulator', () => {
       ['99', 'k2'],
       ['98', 'k1'],
     ] as const) {
-      const charge = await simulator.charge(orderId, 1, key);
+      const charge = await simulator.charge(orderId, PRICE, key);
       if (charge.outcome === 'succeeded') ids.add(charge.payment.paymentId);
     }
     expect(ids.size).to.equal(3);
@@ -30,15 +36,15 @@ describe('payment simulator', () => {
 
   it('declines and loses answers for certain keys, always the same', async () => {
     for (let i = 0; i < 2; i++) {
-      expect(await simulator.charge('99', 1, 'decline-1')).to.deep.equal({ outcome: 'declined' });
-      expect(await simulator.charge('99', 1, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
+      expect(await simulator.charge('99', PRICE, 'decline-1')).to.deep.equal({ outcome: 'declined' });
+      expect(await simulator.charge('99', PRICE, 'unknown-1')).to.deep.equal({ outcome: 'unknown' });
     }
   });
 
   const refund = (paymentId: string) => createPaymentSimulator().refund(paymentId, 100, paymentId);
 
   it('refunds what it charged, and fails for the payments that ask for it', async () => {
-    const charge = await simulator.charge('99', 100, 'k1');
+    const charge = await simulator.charge('99', PRICE, 'k1');
     if (charge.outcome !== 'succeeded') throw new Error(`charge: ${charge.outcome}`);
     expect(await refund(charge.payment.paymentId)).to.deep.equal({ outcome: 'refunded' });
     expect(await refund('simulated-decline-1')).to.deep.equal({ outcome: 'refused', detail: 'simulated' });

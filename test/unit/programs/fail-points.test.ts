@@ -33,7 +33,7 @@ function parts(done: string[]) {
         { commit: did('commit'), rollback: async () => (done.push('rollback'), true) }
       ),
     } as unknown as PurchaseChannel,
-    gate: { saw: () => undefined, refuseEarly: () => null, enter: did('answer') },
+    gate: { countAttempt: () => undefined, refuseEarly: () => null, enter: did('answer') },
     pool: {
       transaction: async (work: (given: typeof tx) => Promise<unknown>) => (await work(tx), done.push('COMMIT')),
     } as unknown as MysqlPool,
@@ -45,7 +45,7 @@ function parts(done: string[]) {
     outbox: { lease: did('lease'), markDone: did('mark') } as unknown as Outbox,
     repairStore: { lock: did('lock'), stage: did('stage'), swap: did('swap') } as unknown as RepairStore,
     repairRepository: { raiseEpoch: did('raise') } as unknown as RepairRepository,
-    moves: {
+    transitions: {
       expire: async (orderIds: readonly string[]) => (done.push('expire'), orderIds.length),
       expireDue: async (max: number) => (done.push('sweep'), max),
     },
@@ -53,23 +53,23 @@ function parts(done: string[]) {
 }
 
 async function takeApiThrough(point: string, done: string[]): Promise<void> {
-  const points = apiFailPoints(settings(point), silentLog);
+  const failPoints = apiFailPoints(settings(point), silentLog);
   const { store, channel, gate, repairStore, repairRepository } = parts(done);
-  await points.store(store).precheck({ saleId: '1', bucket: 0 }, []);
-  const half = await points.channel(channel).sendHalf({} as never);
-  await points.store(store).deduct({} as never);
+  await failPoints.store(store).precheck({ saleId: '1', bucket: 0 }, []);
+  const half = await failPoints.channel(channel).sendHalf({} as never);
+  await failPoints.store(store).deduct({} as never);
   if (typeof half !== 'string') {
     await half.commit();
     await half.rollback();
   }
-  await points.gate(gate).enter({} as never);
-  await points.checked(store).resolve({} as never);
-  const transfers = points.transfers(movingUnits(done));
+  await failPoints.gate(gate).enter({} as never);
+  await failPoints.checked(store).resolve({} as never);
+  const transfers = failPoints.transfers(movingUnits(done));
   await transfers.transferOut({} as never, 1, 1, 1);
   await transfers.transferIn('7', {} as never, 1);
-  await points.rebuilt(repairStore).lock({} as never, 'token', 1);
-  await points.raised(repairRepository).raiseEpoch('1', 1, 'boss');
-  await points.rebuilt(repairStore).swap({} as never, 'token', {} as never);
+  await failPoints.rebuilt(repairStore).lock({} as never, 'token', 1);
+  await failPoints.raised(repairRepository).raiseEpoch('1', 1, 'boss');
+  await failPoints.rebuilt(repairStore).swap({} as never, 'token', {} as never);
   done.push('end');
 }
 
@@ -90,15 +90,15 @@ function movingUnits(done: string[], result: 'moved' | 'not' = 'moved'): Transfe
 }
 
 async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
-  const points = workerFailPoints(settings(point), silentLog);
+  const failPoints = workerFailPoints(settings(point), silentLog);
   const { pool, repository, settlement, source } = parts(done);
-  await points.source(source).receive(1);
-  await points.pool(pool).transaction(async (tx) => {
+  await failPoints.source(source).receive(1);
+  await failPoints.pool(pool).transaction(async (tx) => {
     await tx.execute('INSERT INTO orders …');
     await tx.execute('UPDATE sales …');
   });
-  await points.repository(repository).write({} as never);
-  await points.store(settlement).markRecorded([]);
+  await failPoints.repository(repository).write({} as never);
+  await failPoints.store(settlement).markRecorded([]);
   done.push('end');
 }
 
@@ -129,17 +129,17 @@ describe('fail points', () => {
     const keeper = keeperFailPoints(settings(''), silentLog);
     expect(keeper.published(given.outbox)).to.equal(given.outbox);
     expect(keeper.released(given.outbox)).to.equal(given.outbox);
-    expect(keeper.moves(given.moves)).to.equal(given.moves);
+    expect(keeper.transitions(given.transitions)).to.equal(given.transitions);
   });
 
   it('stop the keeper after a sweep that ended orders, too', async () => {
     const done: string[] = [];
-    const { moves } = parts(done);
-    const points = keeperFailPoints(settings('expire_after_commit'), silentLog);
-    await points.moves(moves).expireDue(0);
+    const { transitions } = parts(done);
+    const failPoints = keeperFailPoints(settings('expire_after_commit'), silentLog);
+    await failPoints.transitions(transitions).expireDue(0);
     await stoppedAt(
-      points
-        .moves(moves)
+      failPoints
+        .transitions(transitions)
         .expireDue(1)
         .then(() => undefined),
       done,
@@ -218,9 +218,9 @@ describe('fail points', () => {
   });
 
   it('let a worker go on whose rows were there already: nothing was committed', async () => {
-    const points = workerFailPoints(settings('worker_after_commit'), silentLog);
+    const failPoints = workerFailPoints(settings('worker_after_commit'), silentLog);
     const write = async () => ({ outcome: 'row_exists' }) as const;
-    const repository = points.repository({ write } as unknown as OrderRepository);
+    const repository = failPoints.repository({ write } as unknown as OrderRepository);
     expect(await repository.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
   });
 
@@ -237,20 +237,20 @@ describe('fail points', () => {
     };
     for (const point of KEEPER_FAIL_POINTS) {
       const done: string[] = [];
-      const points = keeperFailPoints(settings(point), silentLog);
+      const failPoints = keeperFailPoints(settings(point), silentLog);
       const given = parts(done);
       const through = async (): Promise<void> => {
-        const [published, released] = [points.published(given.outbox), points.released(given.outbox)];
+        const [published, released] = [failPoints.published(given.outbox), failPoints.released(given.outbox)];
         await published.lease('batch_recorded', 1, 1);
         await published.markDone([]);
         await published.markDone(['1']);
         await released.markDone(['2']);
-        await points.moves(given.moves).expire([]);
-        await points.moves(given.moves).expire(['1']);
-        await points.compensated(given.repository).write({} as never);
-        const rebuilt = points.rebuilt(given.repairStore);
+        await failPoints.transitions(given.transitions).expire([]);
+        await failPoints.transitions(given.transitions).expire(['1']);
+        await failPoints.compensated(given.repository).write({} as never);
+        const rebuilt = failPoints.rebuilt(given.repairStore);
         await rebuilt.lock({} as never, 'token', 1);
-        await points.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
+        await failPoints.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
         await rebuilt.stage({} as never, 'token', []);
         await rebuilt.swap({} as never, 'token', {} as never);
       };
@@ -261,8 +261,8 @@ describe('fail points', () => {
 
   it('act at the chosen pass, once', async () => {
     const done: string[] = [];
-    const points = apiFailPoints(settings('after_deduct:3'), silentLog);
-    const store = points.store(parts(done).store);
+    const failPoints = apiFailPoints(settings('after_deduct:3'), silentLog);
+    const store = failPoints.store(parts(done).store);
     await store.deduct({} as never);
     await store.deduct({} as never);
     expect(await stoppedAt(store.deduct({} as never), done)).to.equal('deduct');

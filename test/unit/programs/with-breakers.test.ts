@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { withBreakers } from '../../../src/programs/with-breakers.js';
+import { breakerWrappers } from '../../../src/programs/with-breakers.js';
 import { OperationalError, type Dependency } from '../../../src/core/errors.js';
 import { breakerRules, type BreakerRules } from '../../../src/admission/breaker/breaker-rules.js';
 import { REPORT_TIMES, SharedBreakers } from '../../../src/admission/breaker/shared-breakers.js';
@@ -11,6 +11,7 @@ import type { SaleRepository } from '../../../src/core/ports/sale-repository.js'
 import type { StockStore } from '../../../src/core/ports/stock-store.js';
 import { MemoryBreakerStore } from '../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
+import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
 const ON = breakerRules.parse({ mode: 'on', callsMin: 5 });
 const DEPENDENCIES: readonly Dependency[] = ['redis', 'rocketmq', 'mysql'];
@@ -27,12 +28,12 @@ class Ports {
       store: new MemoryBreakerStore(this.clock),
       clock: this.clock,
       random: () => 0,
-      metrics: { breakerMoved: () => undefined, breakerRefused: () => undefined, breakerQuorum: () => undefined },
+      metrics: noAdmissionMetrics,
       log: silentLog,
     },
     { processId: 'p', ...REPORT_TIMES },
   );
-  readonly wrapped = withBreakers(this.breakers);
+  readonly wrapped = breakerWrappers(this.breakers);
 
   port<T extends object>(...methods: readonly (keyof T & string)[]): T {
     const entries = methods.map((method) => [
@@ -49,7 +50,7 @@ class Ports {
   calls(): Record<Dependency, Record<string, () => Promise<unknown>>> {
     const store = this.wrapped.store(this.port<StockStore>('precheck', 'deduct', 'resolve', 'findRequest', 'readSale'));
     const orders = this.wrapped.orders(this.port<OrderRepository>('findByPurchases', 'findOrder'));
-    const moves = this.wrapped.moves(this.port<OrderTransitions>('pay', 'cancel'));
+    const transitions = this.wrapped.transitions(this.port<OrderTransitions>('pay', 'cancel'));
     const sales = this.wrapped.sales(this.port<SaleRepository>('find'));
     const channel = this.wrapped.channel(this.port<PurchaseChannel>('sendHalf'));
     const any = (value: unknown): never => value as never;
@@ -65,8 +66,8 @@ class Ports {
       mysql: {
         findByPurchases: () => orders.findByPurchases(any(1), any(2)),
         findOrder: () => orders.findOrder(any(1)),
-        pay: () => moves.pay(any(1), any(2)),
-        cancel: () => moves.cancel(any(1)),
+        pay: () => transitions.pay(any(1), any(2)),
+        cancel: () => transitions.cancel(any(1)),
         find: () => sales.find(any(1)),
       },
     };

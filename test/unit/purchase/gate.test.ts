@@ -38,7 +38,7 @@ describe('gate', () => {
     mysql = new MemoryRepositories({ clock });
     cache = new MemorySaleSnapshotCache(clock, { ttlMs: 5000 });
     flags = new SoldOutFlags(
-      { lifeMs: 500, keysMax: 100 },
+      { lifeMs: 500, buyersMax: 100 },
       { store, units: { count: async () => null }, clock, log: silentLog },
     );
     placed = [];
@@ -169,7 +169,7 @@ describe('gate', () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
-    expect(gate.refuseEarly(sale.saleId, 'loser', 'k1')).to.equal('sold_out');
+    expect(gate.refuseEarly(sale.saleId, 'loser')).to.equal('sold_out');
     expect(await enter(sale.saleId, 'loser')).to.deep.equal({ outcome: 'sold_out' });
     expect(placed, 'only the first one went on').to.have.length(1);
   });
@@ -178,7 +178,7 @@ describe('gate', () => {
     const sale = await openSale({ stock: 1 });
     await enter(sale.saleId);
     await sellOut(sale);
-    expect(gate.refuseEarly(sale.saleId, 'winner', 'k1')).to.equal(null);
+    expect(gate.refuseEarly(sale.saleId, 'winner')).to.equal(null);
     await enter(sale.saleId, 'winner');
     expect(placed).to.have.length(2);
   });
@@ -211,8 +211,8 @@ describe('gate', () => {
   it('refuses nothing early of a sale whose snapshot is not in memory', async () => {
     const sale = await openSale({ stock: 1 });
     await sellOut(sale);
-    expect(gate.refuseEarly(sale.saleId, 'loser', 'k1')).to.equal(null);
-    expect(gate.refuseEarly(saleOf().saleId, 'loser', 'k1')).to.equal(null);
+    expect(gate.refuseEarly(sale.saleId, 'loser')).to.equal(null);
+    expect(gate.refuseEarly(saleOf().saleId, 'loser')).to.equal(null);
   });
 
   it('a buyer belongs to one bucket for ever, and each bucket has its own flags [R12]', async () => {
@@ -227,7 +227,7 @@ describe('gate', () => {
     flags.observe({ saleId: sale.saleId, bucket: 2, buckets: 4 }, 0);
     await turn();
     for (const userId of users) {
-      const refused = gate.refuseEarly(sale.saleId, userId, 'k1');
+      const refused = gate.refuseEarly(sale.saleId, userId);
       expect(refused, userId).to.equal(homeBucket(userId, 4) === 2 ? 'sold_out' : null);
     }
   });

@@ -13,9 +13,9 @@ const turn = async (): Promise<void> => {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-const readsOf = (store: MemoryRedis): Pick<StockStore, 'acceptedKeys' | 'acceptedCount' | 'readSale'> => ({
-  acceptedKeys: (of) => store.acceptedKeys(of),
-  acceptedCount: (of) => store.acceptedCount(of),
+const readsOf = (store: MemoryRedis): Pick<StockStore, 'acceptedBuyers' | 'acceptedBuyerCount' | 'readSale'> => ({
+  acceptedBuyers: (of) => store.acceptedBuyers(of),
+  acceptedBuyerCount: (of) => store.acceptedBuyerCount(of),
   readSale: (of) => store.readSale(of),
 });
 
@@ -28,10 +28,10 @@ describe('sold-out flags', () => {
   let unitsInAll: number | null;
   let flags: SoldOutFlags;
 
-  const create = (keysMax = 1000, reads: Partial<StockStore> = {}): void => {
+  const create = (buyersMax = 1000, reads: Partial<StockStore> = {}): void => {
     const { notifications } = store;
     const ports = { units: { count: async () => unitsInAll }, notifications, clock, log: silentLog };
-    flags = new SoldOutFlags({ lifeMs: LIFE_MS, keysMax }, { store: { ...readsOf(store), ...reads }, ...ports });
+    flags = new SoldOutFlags({ lifeMs: LIFE_MS, buyersMax }, { store: { ...readsOf(store), ...reads }, ...ports });
   };
   beforeEach(async () => {
     clock = new ManualClock();
@@ -56,7 +56,7 @@ describe('sold-out flags', () => {
     await turn();
   };
 
-  it('the keys of all sales together are bounded: the flag that was not used for longest makes room', async () => {
+  it('the buyers of all sales together are bounded: the flag that was not used for longest makes room', async () => {
     create(4);
     const others: HomeBucket[] = [];
     for (let i = 0; i < 5; i++) {
@@ -69,13 +69,13 @@ describe('sold-out flags', () => {
     for (const other of others) {
       flags.observe(other, 0);
       await turn();
-      expect(flags.keys).to.be.at.most(4);
-      expect(flags.refuses(other, 'loser/k1'), 'the newest one refuses').to.equal(true);
+      expect(flags.buyers).to.be.at.most(4);
+      expect(flags.refuses(other, 'loser'), 'the newest one refuses').to.equal(true);
     }
-    expect(others.map((other) => flags.refuses(other, 'loser/k1'))).to.deep.equal([false, false, false, true, true]);
+    expect(others.map((other) => flags.refuses(other, 'loser'))).to.deep.equal([false, false, false, true, true]);
   });
 
-  it('a unit that comes back and is sold again costs no second read of the bucket: its key is notified', async () => {
+  it('a unit that comes back and is sold again costs no second read of the bucket: its buyer is named', async () => {
     await precheck();
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     await store.release([gone]);
@@ -83,12 +83,12 @@ describe('sold-out flags', () => {
     const again = batchOf(sale, purchasesOf('third'));
     await store.deduct(again);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1'), 'not before the key is known').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'not before the buyer is known').to.equal(false);
     await store.markRecorded([{ batch: again, orders: [liveOrderOf('third', '9')] }]);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
-    expect(flags.refuses(ref, 'third/k1'), 'never its repeat').to.equal(false);
-    expect(store.calls.acceptedKeys).to.equal(1);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
+    expect(flags.refuses(ref, 'third'), 'never its repeat').to.equal(false);
+    expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
   it('a notification that was lost: the bucket is read again after a while', async () => {
@@ -100,11 +100,11 @@ describe('sold-out flags', () => {
     await precheck();
     clock.advance(1999);
     await precheck();
-    expect(store.calls.acceptedKeys).to.equal(1);
+    expect(store.calls.acceptedBuyers).to.equal(1);
     clock.advance(1);
     await precheck();
-    expect(store.calls.acceptedKeys).to.equal(2);
-    expect([flags.refuses(ref, 'loser/k1'), flags.refuses(ref, 'third/k1')]).to.deep.equal([true, false]);
+    expect(store.calls.acceptedBuyers).to.equal(2);
+    expect([flags.refuses(ref, 'loser'), flags.refuses(ref, 'third')]).to.deep.equal([true, false]);
   });
 
   it('a flag that is dropped listens no more', async () => {
@@ -115,24 +115,24 @@ describe('sold-out flags', () => {
     expect(store.notifications.listening).to.equal(0);
   });
 
-  it('a sale that is over is dropped with its keys, also if nobody asks for it any more', async () => {
+  it('a sale that is over is dropped with its buyers, also if nobody asks for it any more', async () => {
     await precheck();
-    expect(flags.keys).to.equal(2);
+    expect(flags.buyers).to.equal(2);
     await store.setState(sale, 'closed');
     clock.advance(LIFE_MS / 2 + 1);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true); // and reads again
+    expect(flags.refuses(ref, 'loser')).to.equal(true); // and reads again
     await turn();
-    expect([flags.keys, flags.refuses(ref, 'loser/k1')]).to.deep.equal([0, false]);
+    expect([flags.buyers, flags.refuses(ref, 'loser')]).to.deep.equal([0, false]);
 
     await precheck();
-    expect(flags.keys).to.equal(0);
+    expect(flags.buyers).to.equal(0);
     create();
     flags.observe(ref, 0);
     await turn();
-    expect(flags.keys).to.equal(2);
+    expect(flags.buyers).to.equal(2);
     clock.advance(LIFE_MS + 60_001);
     flags.observe({ ...ref, saleId: '1' }, 5); // a batch of another sale
-    expect(flags.keys).to.equal(0);
+    expect(flags.buyers).to.equal(0);
   });
 
   it('the flag of one bucket stands for the whole sale, and each refusal renews it', async () => {
@@ -156,12 +156,12 @@ describe('sold-out flags', () => {
     expect(flags.isSoldOut(sold), 'a unit came back').to.equal(false);
   });
 
-  it('a sold-out sale is known at once, also where there are too many accepted keys to keep', async () => {
+  it('a sold-out sale is known at once, also where there are too many accepted buyers to keep', async () => {
     create(1); // there are two winners
     flags.observe(ref, 0);
     expect(flags.isSoldOut(ref), 'before the winners are known').to.equal(true);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1'), 'the flag is not armed').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'the flag is not armed').to.equal(false);
     clock.advance(LIFE_MS - 1);
     expect(flags.isSoldOut(ref)).to.equal(true);
     clock.advance(1);
@@ -187,15 +187,15 @@ describe('sold-out flags', () => {
     clock.advance(LIFE_MS);
     flags.observe(ref, 0);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
   it('refuses nothing before zero was seen', async () => {
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
     flags.observe(ref, 1);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    expect(store.calls.acceptedKeys).to.equal(0);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
+    expect(store.calls.acceptedBuyers).to.equal(0);
   });
 
   it('an answer that took long does not make the flag hold longer [T8]', async () => {
@@ -203,45 +203,60 @@ describe('sold-out flags', () => {
     clock.advance(LIFE_MS - 10);
     flags.observe(ref, 0, askedMs);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1'), 'within its life').to.equal(true);
+    expect(flags.refuses(ref, 'loser'), 'within its life').to.equal(true);
     clock.advance(10); // units that went back meanwhile may have been won by this buyer, through another process
-    expect(flags.refuses(ref, 'loser/k1'), 'after it').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'after it').to.equal(false);
 
     clock.advance(LIFE_MS);
     flags.observe(ref, 0, askedMs);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1'), 'too old from the start').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'too old from the start').to.equal(false);
   });
 
-  it('refuses once zero was seen and the accepted keys are known, not earlier', async () => {
+  it('refuses once zero was seen and the accepted buyers are known, not earlier', async () => {
     flags.observe(ref, 0);
-    expect(flags.refuses(ref, 'loser/k1'), 'the winners are not known yet').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'the winners are not known yet').to.equal(false);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('never refuses the repeat of an accepted key; another key of the same buyer it does', async () => {
+  it('never refuses a buyer who was accepted, also when their purchase has ended: they may repeat it', async () => {
+    await store.release([{ ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true }]);
+    await store.deduct(batchOf(sale, purchasesOf('winner3')));
     await precheck();
-    expect(flags.refuses(ref, 'winner/k1')).to.equal(false);
-    expect(flags.refuses(ref, 'winner/another-key')).to.equal(true);
+    const buyers = ['winner', 'winner2', 'winner3', 'loser'];
+    expect(buyers.map((userId) => flags.refuses(ref, userId))).to.deep.equal([false, false, false, true]);
+  });
+
+  it('who buys and cancels again and again is kept once, and costs no second read of the bucket', async () => {
+    for (let nth = 0; nth < 50; nth++) {
+      const requestId = `again-${nth}`;
+      const gone = { ...ref, userId: 'winner', orderId: '1', batchId: '', withUnits: true };
+      await store.release([{ ...gone, requestId: nth === 0 ? 'k1' : `again-${nth - 1}` }]);
+      await store.deduct(batchOf(sale, [{ userId: 'winner', requestId, quantity: 1 }]));
+      await precheck();
+    }
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
+    expect(flags.buyers).to.equal(2);
+    expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
   it('holds for its life only [I7]', async () => {
     await precheck();
     clock.advance(LIFE_MS - 1);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
     clock.advance(1);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1'), 'seen again').to.equal(true);
+    expect(flags.refuses(ref, 'loser'), 'seen again').to.equal(true);
   });
 
-  it('its life counts from when zero was seen, not from when the accepted keys were read [I7]', async () => {
+  it('its life counts from when zero was seen, not from when the accepted buyers were read [I7]', async () => {
     let reading: () => void = () => undefined;
     create(1000, {
-      acceptedCount: async (of) => {
+      acceptedBuyerCount: async (of) => {
         await new Promise<void>((resolve) => (reading = resolve));
-        return store.acceptedCount(of);
+        return store.acceptedBuyerCount(of);
       },
     });
     flags.observe(ref, 0);
@@ -249,9 +264,9 @@ describe('sold-out flags', () => {
     clock.advance(400);
     reading();
     await turn();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
     clock.advance(100);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
   it('released units are offered again within its life', async () => {
@@ -259,103 +274,103 @@ describe('sold-out flags', () => {
     const gone = { ...ref, userId: 'winner', requestId: 'k1', orderId: '1', batchId: '', withUnits: true };
     expect(await store.release([gone])).to.deep.equal(['released']);
     clock.advance(LIFE_MS);
-    expect(flags.refuses(ref, 'loser/k1'), 'the next batch asks Redis').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'the next batch asks Redis').to.equal(false);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1'), 'and has seen a unit').to.equal(false);
+    expect(flags.refuses(ref, 'loser'), 'and has seen a unit').to.equal(false);
   });
 
   it('a batch that sees units ends the flag at once', async () => {
     await precheck();
     flags.observe(ref, 1);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
   it('a bucket that is not loaded, or in repair, is not sold out [R5]', async () => {
     const empty = { saleId: saleOf().saleId, bucket: 0, buckets: 1 };
     flags.observe(empty, (await store.precheck(empty, purchasesOf('u1'))).unitsLeft);
     await turn();
-    expect(flags.refuses(empty, 'u1/k1')).to.equal(false);
+    expect(flags.refuses(empty, 'u1')).to.equal(false);
 
     store.bucket(ref).sale!.state = 'repair';
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
   });
 
-  it('after a rebuild with as many, but other keys it never refuses the keys that are in it now [R3]', async () => {
+  it('after a rebuild with as many, but other buyers it never refuses those who are in it now [R3]', async () => {
     await precheck();
-    expect(flags.refuses(ref, 'claimer/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'claimer')).to.equal(true);
     const { requests, sale: loaded } = store.bucket(ref);
     requests.delete('winner/k1');
     requests.set('claimer/k1', { state: 'held', batchId: 'b', quantity: 1 });
     loaded!.epoch = 2;
     clock.advance(LIFE_MS);
     await precheck();
-    expect(flags.refuses(ref, 'claimer/k1')).to.equal(false);
-    expect(flags.refuses(ref, 'winner/k1'), 'its units are lost').to.equal(true);
+    expect(flags.refuses(ref, 'claimer')).to.equal(false);
+    expect(flags.refuses(ref, 'winner'), 'its units are lost').to.equal(true);
   });
 
   it('a repair does not end a flag, its life does', async () => {
     await precheck();
     flags.observe(ref, null);
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
   it('each bucket has its own', async () => {
     await precheck();
-    expect(flags.refuses({ ...ref, bucket: 1 }, 'loser/k1')).to.equal(false);
-    expect(flags.refuses({ ...ref, saleId: '1' }, 'loser/k1')).to.equal(false);
+    expect(flags.refuses({ ...ref, bucket: 1 }, 'loser')).to.equal(false);
+    expect(flags.refuses({ ...ref, saleId: '1' }, 'loser')).to.equal(false);
   });
 
-  it('with more accepted keys than it may keep, Redis refuses instead', async () => {
+  it('with more accepted buyers than it may keep, Redis refuses instead', async () => {
     create(1);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
-    expect(store.calls.acceptedKeys, 'they are not even read').to.equal(0);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
+    expect(store.calls.acceptedBuyers, 'they are not even read').to.equal(0);
   });
 
   it('with exactly as many as it may keep, it is armed', async () => {
     create(2);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
-  it('reads the accepted keys once, as long as there are no new ones', async () => {
+  it('reads the accepted buyers once, as long as there are no new ones', async () => {
     for (let i = 0; i < 5; i++) {
       await precheck();
       clock.advance(LIFE_MS);
     }
-    expect(store.calls.acceptedKeys).to.equal(1);
+    expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('many observers at once read the accepted keys once', async () => {
+  it('many observers at once read the accepted buyers once', async () => {
     for (let i = 0; i < 50; i++) flags.observe(ref, 0);
     await turn();
-    expect(store.calls.acceptedKeys).to.equal(1);
+    expect(store.calls.acceptedBuyers).to.equal(1);
   });
 
-  it('a key that is accepted while the keys are read is not missed: the flag is armed at the next zero', async () => {
+  it('a buyer who is accepted while the buyers are read is not missed: the flag is armed at the next zero', async () => {
     create(1000, {
-      acceptedKeys: async function* (of) {
+      acceptedBuyers: async function* (of) {
         store.bucket(ref).unitsLeft = 1;
         if (store.bucket(ref).requests.size === 2) await store.deduct(batchOf(sale, purchasesOf('late')));
         store.bucket(ref).unitsLeft = 0;
-        yield* store.acceptedKeys(of);
+        yield* store.acceptedBuyers(of);
       },
     });
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
-    expect(flags.refuses(ref, 'late/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
+    expect(flags.refuses(ref, 'late')).to.equal(false);
   });
 
   it('without an answer of Redis no flag is set, and the next zero reads again [R8]', async () => {
     store.breakNext('read_fails');
     flags.observe(ref, 0);
     await turn();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+    expect(flags.refuses(ref, 'loser')).to.equal(false);
     await precheck();
-    expect(flags.refuses(ref, 'loser/k1')).to.equal(true);
+    expect(flags.refuses(ref, 'loser')).to.equal(true);
   });
 
   describe('while it refuses buyers', () => {
@@ -364,7 +379,7 @@ describe('sold-out flags', () => {
       let refused = true;
       for (let passed = 0; passed < ms; passed += 50) {
         clock.advance(50);
-        refused = flags.refuses(ref, 'loser/k1');
+        refused = flags.refuses(ref, 'loser');
         await turn();
       }
       return refused;
@@ -383,7 +398,7 @@ describe('sold-out flags', () => {
       reads = 0;
       for (let i = 0; i < 4; i++) {
         clock.advance(LIFE_MS / 2);
-        for (let buyer = 0; buyer < 100; buyer++) flags.refuses(ref, `loser${buyer}/k1`);
+        for (let buyer = 0; buyer < 100; buyer++) flags.refuses(ref, `loser${buyer}`);
         await turn();
       }
       expect(reads).to.equal(4);
@@ -401,9 +416,9 @@ describe('sold-out flags', () => {
       await precheck();
       store.bucket(ref).unitsLeft = 1;
       clock.advance(LIFE_MS / 2);
-      expect(flags.refuses(ref, 'loser/k1'), 'not seen yet').to.equal(true);
+      expect(flags.refuses(ref, 'loser'), 'not seen yet').to.equal(true);
       await turn();
-      expect(flags.refuses(ref, 'loser/k1')).to.equal(false);
+      expect(flags.refuses(ref, 'loser')).to.equal(false);
     });
 
     it('with several buckets it is renewed only while all of them together are empty [R12]', async () => {
@@ -425,7 +440,7 @@ describe('sold-out flags', () => {
         await store.setState(sale, state);
         expect(await askFor(LIFE_MS), state).to.equal(false);
         await precheck();
-        expect(flags.refuses(ref, 'loser/k1'), `${state}, and the next batch has asked`).to.equal(false);
+        expect(flags.refuses(ref, 'loser'), `${state}, and the next batch has asked`).to.equal(false);
       }
       store.bucket(ref).sale!.state = 'open';
       clock.advance(sale.closesAtMs - clock.nowMs() - LIFE_MS / 2);

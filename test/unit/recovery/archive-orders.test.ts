@@ -5,6 +5,7 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryOrderArchive } from '../../helpers/memory/memory-order-archive.js';
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 const DAY_MS = 86_400_000;
 
@@ -34,6 +35,7 @@ describe('keeper: archive-orders', () => {
   };
   const job = (ordersPerRun = 1000) => {
     const metrics = {
+      ...noRecoveryMetrics,
       ordersArchived: (orders: number) => void (moved += orders),
       salesToArchive: (sales: number) => void (backlog = sales),
     };

@@ -107,6 +107,19 @@ describe('keeper: mark-recorded', () => {
     expect([await pending(), world.counts.markedLate]).to.deep.equal([3, 1]);
   });
 
+  it('however many unrecorded batches are older, those behind them have their turn, and then the oldest again', async () => {
+    const unrecorded = [];
+    for (let index = 0; index < 25; index++) unrecorded.push(await world.deducted(sale, [`old${index}`]));
+    world.clock.advance(1);
+    await world.recorded(await world.deducted(sale, ['u1']));
+    world.clock.advance(AFTER_MS);
+    for (let runs = 0; runs < 3; runs++) await job.runOnce(); // 10 of a bucket in one run
+    expect((await entryOf('u1'))?.state).to.equal('ordered');
+    await world.recorded(unrecorded[0] as (typeof unrecorded)[0]);
+    for (let runs = 0; runs < 3; runs++) await job.runOnce();
+    expect((await entryOf('old0'))?.state).to.equal('ordered');
+  });
+
   it('two keepers at once do what one does', async () => {
     const batch = await world.deducted(sale, ['u1']);
     const [orderId] = await world.recorded(batch);

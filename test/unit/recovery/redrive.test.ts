@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
+import type { RedriveChannel } from '../../../src/core/ports/channels.js';
 import { redrive } from '../../../src/recovery/redrive.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
@@ -127,6 +128,45 @@ describe('keeper: redrive', () => {
     await job.runOnce();
     expect(published()).to.deep.equal([first, third, second]);
     expect(world.counts.redriven).to.equal(3);
+  });
+
+  /** A broker that does not take some batches. */
+  function refusing(isRefused: (batchId: string) => boolean) {
+    const inner = world.broker.redriveChannel();
+    let tries = 0;
+    const publish: RedriveChannel['publish'] = async (batch) => {
+      tries++;
+      if (isRefused(batch.batchId)) throw new OperationalError('rocketmq', 'refused', { retryable: true });
+      return inner.publish(batch);
+    };
+    return { channel: { ...inner, publish }, tried: () => tries };
+  }
+
+  it('a batch that the broker refuses does not end the run: the other sales have their batches published', async () => {
+    const bodies: string[] = [];
+    for (let sales = 0; sales < 9; sales++) {
+      bodies.push((await world.deducted(await world.openSale(), ['u1'])).body); // of more buckets than work at once
+    }
+    const bad = await world.deducted(await world.openSale(), ['u1']); // the newest sale comes first
+    world.clock.advance(AFTER_MS);
+    const { channel } = refusing((batchId) => batchId === bad.batchId);
+    expect(
+      await create(channel, 100)
+        .runOnce()
+        .catch((error: Error) => error.message),
+    ).to.equal('refused');
+    expect([...published()].sort()).to.deep.equal(bodies.sort());
+  });
+
+  it('a broker that takes nothing ends the run soon, and all is due again', async () => {
+    for (let sales = 0; sales < 60; sales++) await world.deducted(await world.openSale(), ['u1']);
+    world.clock.advance(AFTER_MS);
+    const { channel, tried } = refusing(() => true);
+    const message = await create(channel, 1000)
+      .runOnce()
+      .catch((error: Error) => error.message);
+    expect(message).to.match(/^refused; in all 3\d batches were not published$/);
+    expect(tried()).to.be.lessThan(40);
   });
 
   it('two keepers share the batches: what one has taken or published the other leaves alone', async () => {

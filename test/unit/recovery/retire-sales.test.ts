@@ -8,6 +8,7 @@ import { MemoryReconcileRepository } from '../../helpers/memory/memory-reconcile
 import { MemoryRepairRepository } from '../../helpers/memory/memory-repair-repository.js';
 import { MemoryRepairStore } from '../../helpers/memory/memory-repair-store.js';
 import { ReconcileWorld } from './reconcile/reconcile-world.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 const DAY_MS = 86_400_000;
 const OPTIONS = { afterMs: 7 * DAY_MS, markerAgeMs: DAY_MS };
@@ -49,7 +50,7 @@ describe('keeper: retire-sales', () => {
       reconcile: world.reconcile,
       clock,
       log: { ...world.log, warn: (fields) => void why.push((fields as { why?: unknown }).why) },
-      metrics: { saleRetired: () => void retired++ },
+      metrics: { ...noRecoveryMetrics, saleRetired: () => void retired++ },
     };
   };
   const retire = (): Promise<void> => retireSales(ports(), OPTIONS).runOnce();

@@ -78,6 +78,12 @@ describe('rows of a sale', () => {
     expect(await read()).to.deep.equal(['1', '3', '2']);
   });
 
+  it('also where `sold` moved meanwhile, if there were more before and after than were found', async () => {
+    orders.noted = ['1', '3'];
+    orders.soldAfter = 4;
+    expect(await read()).to.deep.equal(['1', '3', '2']);
+  });
+
   it('not while `sold` moves: an order ended or was written between the two reads', async () => {
     orders.noted = ['1', '3'];
     orders.soldAfter = 2;

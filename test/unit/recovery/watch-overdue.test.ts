@@ -33,8 +33,8 @@ describe('keeper: watch-overdue', () => {
     };
   });
   const run = (): Promise<void> => {
-    const { mysql: sales, store, moves, metrics } = world;
-    return watchOverdue({ sales, store, moves, metrics, repository }, DEADLINES).runOnce();
+    const { mysql: sales, store, transitions, metrics } = world;
+    return watchOverdue({ sales, store, transitions, metrics, repository }, DEADLINES).runOnce();
   };
 
   it('publishes every waiting state, each against its own deadline', async () => {
@@ -70,7 +70,7 @@ describe('keeper: watch-overdue', () => {
   });
 
   it('a store that is away hides only what it holds, and the run fails', async () => {
-    world.moves.breakNext('overdue_fails');
+    world.transitions.breakNext('overdue_fails');
     const error = await run().then(
       () => null,
       (caught: Error) => caught.name,

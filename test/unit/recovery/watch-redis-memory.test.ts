@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { ServerMemory } from '../../../src/core/store-memory.js';
 import { watchRedisMemory } from '../../../src/recovery/watch-redis-memory.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { noRecoveryMetrics } from '../../helpers/no-metrics.js';
 
 const HOUR_MS = 3_600_000;
 
@@ -15,7 +16,7 @@ describe('keeper: watch-redis-memory', () => {
     clock = new ManualClock();
     servers = [{ server: 'a:1', usedBytes: 100, maxBytes: 1000 }];
     published = [];
-    const metrics = { redisMemory: (memory: typeof published) => void (published = memory) };
+    const metrics = { ...noRecoveryMetrics, redisMemory: (memory: typeof published) => void (published = memory) };
     ({ runOnce } = watchRedisMemory({ readMemory: async () => servers, clock, metrics }));
   });
   /** Hours pass in which the first server grows evenly. */

@@ -27,7 +27,16 @@ describe('client-options', () => {
   }
 
   it('hands the client a logger with every method it calls, and a time-out it accepts', () => {
-    const options = baseClientOptions(address, { ...address, requestTimeoutMs: 10, log: silentLog });
+    const options = baseClientOptions(address, {
+      ...address,
+      credentials: null,
+      requestTimeoutMs: 10,
+      log: silentLog,
+    });
+    expect(options).not.to.have.any.keys('sessionCredentials');
+    const credentials = { accessKey: 'k', accessSecret: 's' };
+    const asUser = baseClientOptions(address, { ...address, credentials, log: silentLog });
+    expect(asUser).to.deep.include({ sessionCredentials: credentials });
     expect(options.requestTimeout).to.equal(1000);
     expect(options.logger).to.have.all.keys('debug', 'info', 'warn', 'error', 'close'); // without debug, rollback throws
   });

@@ -12,7 +12,7 @@ import { Transport } from '../../../src/rocketmq/transport.js';
 
 const here = new Endpoints('127.0.0.1:1');
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
-const options = { ...baseClientOptions(address, { ...address, log: silentLog }), topics: ['t'] };
+const options = { ...baseClientOptions(address, { ...address, credentials: null, log: silentLog }), topics: ['t'] };
 const newProducer = (): PatchedProducer => new PatchedProducer(options);
 const newConsumer = (): PatchedConsumer =>
   new PatchedConsumer({ ...options, consumerGroup: 'g', subscriptions: new Map([['t', '*']]) });

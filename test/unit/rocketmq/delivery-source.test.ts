@@ -23,7 +23,8 @@ async function openSource(options: Partial<DeliverySourceOptions> = {}) {
     hide: sinon.stub(PatchedConsumer.prototype, 'hideFor').resolves(),
   };
   const { log, lines } = recordingLog();
-  const base = { endpoint: 'proxy:1', topic: 'seckill-purchase', group: 'seckill-order-writer', invisibleMs: 10_000 };
+  const broker = { endpoint: 'proxy:1', credentials: null };
+  const base = { ...broker, topic: 'seckill-purchase', group: 'seckill-order-writer', invisibleMs: 10_000 };
   const source = await createDeliverySource({ ...base, log, ...options });
   const failure = async (): Promise<OperationalError> => {
     const [outcome] = await Promise.allSettled([source.receive(32)]);
@@ -76,10 +77,11 @@ describe('delivery-source', () => {
 
   it('refuses an invisible time or a number of messages that the broker refuses', async () => {
     const { source } = await openSource();
+    const other = { endpoint: 'p:1', credentials: null, topic: 't', group: 'g', log: recordingLog().log };
     const outcomes = await Promise.allSettled([
       source.receive(0),
       source.receive(33),
-      createDeliverySource({ endpoint: 'p:1', topic: 't', group: 'g', invisibleMs: 9_999, log: recordingLog().log }),
+      createDeliverySource({ ...other, invisibleMs: 9_999 }),
     ]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(['rejected', 'rejected', 'rejected']);
   });

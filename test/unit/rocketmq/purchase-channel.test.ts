@@ -37,6 +37,7 @@ async function openChannel() {
   const checkBack = async (): Promise<'no_answer'> => 'no_answer';
   const channel = await createPurchaseChannel({
     endpoint: 'proxy:1',
+    credentials: null,
     signatures: TEST_SIGNATURES,
     checkBack,
     checksInParallel: 1,

@@ -42,6 +42,21 @@ async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
 }
 
 describe('start-client', () => {
+  it('who is refused by access control is told at once, with the server and the reason [S12]', async () => {
+    const refused = Object.assign(new Error('[request-id=undefined, response-code=40100] check signature failed.'), {
+      code: 40_100,
+    });
+    const { made, make } = series(async () => {
+      throw new Error('Startup failed', { cause: new Error('Failed to fetch topic routes', { cause: refused }) });
+    });
+    const error = await failureOf(startClient(make, address, silentLog, limits));
+    expect(error.message).to.equal(
+      'RocketMQ at 127.0.0.1:1 refuses ROCKETMQ_ACCESS_KEY or ROCKETMQ_ACCESS_SECRET: correct them ' +
+        '(it says: check signature failed.).',
+    );
+    expect([error.retryable, made.length, made[0]?.shutdowns]).to.deep.equal([false, 1, 1]);
+  });
+
   it('a start that hangs is given up, its client shut down, and a new one tried', async () => {
     const { made, make } = series(never, async () => undefined);
     const client = await startClient(make, address, silentLog, limits);

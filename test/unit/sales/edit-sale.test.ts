@@ -168,10 +168,22 @@ describe('SaleEditor', () => {
       mysql.putSale({ ...(mysql.saleOf(sale.saleId) as Sale), sold: 8 });
       return finish(one);
     };
-    await edit(sale, { stock: 6 });
+    expect(await outcome(sale, { stock: 6 }), 'the stock is not lowered').to.equal('not_enough');
     clock.advance(5000);
     await job().runOnce();
     expect([stock(sale), left(sale)]).to.deep.equal([10, [10]]);
+  });
+
+  it('behind an edit that waits for a repair the next one is not made, and says so', async () => {
+    const sale = await open({ stock: 10 });
+    const bucket = redis.bucket({ saleId: sale.saleId, bucket: 0 });
+    bucket.sale = { ...bucket.sale!, state: 'repair' };
+    expect(await outcome(sale, { stock: 15 }), 'it is made in MySQL').to.equal('repairing');
+    expect(await outcome(sale, { title: 'New' })).to.equal('busy');
+    expect(mysql.saleOf(sale.saleId)).to.include({ stock: 15, title: sale.title });
+    bucket.sale = { ...bucket.sale, state: 'open' };
+    expect(await outcome(sale, { title: 'New' })).to.equal('done');
+    expect([mysql.saleOf(sale.saleId)?.title, left(sale)]).to.deep.equal(['New', [15]]);
   });
 
   it('changes title and closing time in both; the price and everything else only as the state allows', async () => {

@@ -58,7 +58,7 @@ describe('hot-sales', () => {
         const plain = new Plain();
         for (const { key: saleId, afterMs } of all) {
           nowMs += afterMs;
-          hot.saw(saleId);
+          hot.countAttempt(saleId);
           plain.came.push({ key: saleId, atMs: nowMs });
         }
         const fromMs = (Math.floor(nowMs / 1000) - 9) * 1000; // this second and the nine before it
@@ -83,7 +83,7 @@ describe('hot-sales', () => {
     const hot = new HotSales({ monotonicMs: () => nowMs });
     for (let press = 0; press < 20_000; press++) {
       nowMs += 0.5;
-      hot.saw(press % 2 === 0 ? '7' : `cold-${press}`);
+      hot.countAttempt(press % 2 === 0 ? '7' : `cold-${press}`);
     }
     const [first, second] = hot.busiest();
     expect(second?.perSecond ?? 0).to.be.below(1);
@@ -94,7 +94,7 @@ describe('hot-sales', () => {
   it('forgets what is ten seconds old, also after a long silence, and works with a clock that steps back', () => {
     let nowMs = 50_000;
     const hot = new HotSales({ monotonicMs: () => nowMs });
-    for (let press = 0; press < 50; press++) hot.saw('7');
+    for (let press = 0; press < 50; press++) hot.countAttempt('7');
     nowMs += 9_000;
     expect(hot.busiest()).to.deep.equal([{ saleId: '7', perSecond: 5 }]);
     nowMs -= 20_000;
@@ -102,7 +102,7 @@ describe('hot-sales', () => {
     nowMs += 21_000;
     expect(hot.busiest()).to.deep.equal([]);
     nowMs += 3_600_000;
-    hot.saw('8');
+    hot.countAttempt('8');
     expect(hot.busiest()).to.deep.equal([{ saleId: '8', perSecond: 0.1 }]);
   });
 
@@ -123,7 +123,7 @@ describe('hot-sales', () => {
     const clock = new ManualClock();
     const store = new MemoryHotSaleStore(clock);
     const [one, two, stop] = [new HotSales(clock), new HotSales(clock), new AbortController()];
-    for (let press = 0; press < 30; press++) (press % 3 === 0 ? one : two).saw('7');
+    for (let press = 0; press < 30; press++) (press % 3 === 0 ? one : two).countAttempt('7');
     await store.report('other', two.busiest(), 60_000);
     const rates: number[] = [];
     const metrics = { hotSales: (sales: readonly HotSale[]) => void rates.push(sales[0]?.perSecond ?? 0) };

@@ -133,6 +133,7 @@ describe('SaleAdmin', () => {
         },
         setState: store.setState.bind(store),
         forget: store.forget.bind(store),
+        edit: store.edit.bind(store),
       },
       cache,
     });

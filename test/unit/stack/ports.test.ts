@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { exposureWarning } from '../../../deploy/local/stack-command.js';
+import { exposureNote } from '../../../deploy/local/stack-command.js';
 import {
   parseListeningPorts,
   claimedPorts,
@@ -19,7 +19,10 @@ describe('ports of the stack', () => {
     const [lo, eth] = [{ internal: true }, { internal: false }];
     const exposed = exposedPorts(DEFAULT_PORTS, { lo: [lo], eth0: [eth] });
     expect(exposed.map(({ port }) => port)).to.have.members([18081, 18080, 20912]);
-    expect(exposureWarning(exposed)).to.match(/18081 \(RocketMQ proxy, gRPC\).*without access control/);
+    expect(exposureNote(exposed, true)).to.match(/18081 \(RocketMQ proxy, gRPC\).* are refused there without the key/);
+    expect(exposureNote(exposed, false)).to.match(
+      /^Warning: .*18081 .*, without access control.*\nStart them again: /m,
+    );
     expect(exposedPorts(DEFAULT_PORTS, { lo: [lo, lo] }), 'a network namespace').to.deep.equal([]);
   });
 

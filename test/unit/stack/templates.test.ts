@@ -151,23 +151,57 @@ describe('first start of MariaDB', () => {
   });
 });
 
+describe('access control of the broker', () => {
+  const folder = useTempFolder();
+
+  it('is on in broker and proxy, with one user whose secret stands in no argument and is read by its owner only', async () => {
+    const paths = stackPaths(folder());
+    const command = await proxySpec({ paths, ports: DEFAULT_PORTS, durability: 'process' }).prepare(TOOLS);
+    const { ROCKETMQ_ACCESS_KEY: key, ROCKETMQ_ACCESS_SECRET: secret } = stackEnv(
+      DEFAULT_PORTS,
+      ensureSecrets(paths.secretsFile),
+    );
+    const read = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
+    const settings = new Map(
+      read('broker.conf')
+        .split('\n')
+        .filter((line) => /^\w+=/.test(line))
+        .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+    );
+    const proxy = JSON.parse(read('rmq-proxy.json')) as Record<string, unknown>;
+    for (const name of ['authenticationEnabled', 'authorizationEnabled']) {
+      expect([settings.get(name), proxy[name]], name).to.deep.equal(['true', true]);
+    }
+    const user = { username: key, password: secret };
+    expect(JSON.parse(settings.get('initAuthenticationUser') ?? '')).to.deep.equal(user);
+    const inner = [settings.get('innerClientAuthenticationCredentials'), proxy.innerClientAuthenticationCredentials];
+    for (const text of inner) expect(JSON.parse(String(text))).to.deep.equal({ accessKey: key, secretKey: secret });
+    expect(command.args.join(' ')).not.to.contain(secret);
+    for (const file of ['broker.conf', 'rmq-proxy.json']) {
+      expect(statSync(join(folder(), 'conf', file)).mode & 0o777, file).to.equal(0o600);
+    }
+  });
+});
+
 describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
   it('points at loopback', () => {
-    const { MESSAGE_KEYS: message, ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...servers } = env;
+    const { MESSAGE_KEYS: message, ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...rest } = env;
+    const { ROCKETMQ_ACCESS_SECRET: broker, ...servers } = rest;
     const { password } = new URL(servers.REDIS_URL);
     expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
       REDIS_URL: `redis://:${password}@127.0.0.1:16379`,
       ROCKETMQ_ENDPOINT: '127.0.0.1:18081',
       NAMESRV_ADDR: '127.0.0.1:19876',
+      ROCKETMQ_ACCESS_KEY: 'seckill',
       JWT_SECRET: 's-_t',
     });
-    expect([message, sign, seal, password].join()).not.to.contain('s-_t');
+    expect([message, sign, seal, password, broker].join()).not.to.contain('s-_t');
   });
 
-  it('has keys for messages and admission and a password of Redis, each its own, the same at every start', () => {
+  it('has keys for messages and admission and passwords of Redis and the broker, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
     const { admission, messages } = loadConfig(['admission', 'messages'], { ...env });
@@ -176,12 +210,14 @@ describe('environment of an instance', () => {
     expect(again.REDIS_URL).to.equal(env.REDIS_URL);
     const passwords = [env, other].map(({ REDIS_URL }) => new URL(REDIS_URL).password);
     const all = [...keys, other.MESSAGE_KEYS, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS];
-    expect(new Set([...all.map((key) => key.slice('local:'.length)), ...passwords]).size).to.equal(8);
+    const ofBroker = [env, again, other].map(({ ROCKETMQ_ACCESS_SECRET }) => ROCKETMQ_ACCESS_SECRET);
+    const secrets = [...all.map((key) => key.slice('local:'.length)), ...passwords, ...ofBroker];
+    expect(new Set(secrets).size).to.equal(10);
   });
 
   it('is lines that a shell can take as they are', () => {
     const lines = envLines(env).trimEnd().split('\n');
-    expect(lines).to.have.length(8);
+    expect(lines).to.have.length(10);
     for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
   });
 

@@ -1,10 +1,17 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
-import { askRemoting, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
+import {
+  askRemoting,
+  exchange,
+  NO_PERMISSION,
+  REQUEST,
+  type RemotingAddress,
+} from '../../../../src/rocketmq/admin/remoting.js';
 import { escapeProperty, writeConf } from '../files.js';
 import type { StackPaths } from '../paths.js';
 import type { StackPorts } from '../ports.js';
+import { brokerCredentials, ensureSecrets, readSecrets } from '../settings.js';
 import { probePort, type ProbeResult, reasonOf } from '../probes.js';
 import type { Instance, ServerSpec } from './server-spec.js';
 
@@ -49,6 +56,10 @@ const HASTEN_EVERY_MS = 1_000;
 
 export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
   let hastenedAtMs = -Infinity;
+  const brokerOf = (): RemotingAddress => {
+    const secrets = readSecrets(paths.secretsFile);
+    return { host: '127.0.0.1', port: ports.broker, credentials: secrets === null ? null : brokerCredentials(secrets) };
+  };
   return {
     name: 'proxy',
     label: 'RocketMQ proxy and broker',
@@ -58,7 +69,10 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
     prepare: async ({ java, artifacts }) => {
       const [brokerConf, proxyConf] = [paths.conf('broker.conf'), paths.conf('rmq-proxy.json')];
       mkdirSync(paths.data('rocketmq'), { recursive: true });
+      const { accessKey, accessSecret } = brokerCredentials(ensureSecrets(paths.secretsFile));
       writeConf('broker.conf', brokerConf, {
+        accessKey,
+        accessSecret,
         brokerPort: ports.broker,
         namesrvPort: ports.namesrv,
         metricsPort: ports.metrics,
@@ -66,6 +80,8 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
         flushDiskType: durability === 'host' ? 'SYNC_FLUSH' : 'ASYNC_FLUSH',
       });
       writeConf('rmq-proxy.json.tmpl', proxyConf, {
+        accessKey,
+        accessSecret,
         namesrvPort: ports.namesrv,
         grpcPort: ports.grpc,
         remotingPort: ports.remoting,
@@ -79,11 +95,11 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
       const where = ['-n', `127.0.0.1:${ports.namesrv}`, '-pm', 'local', '-bc', brokerConf, '-pc', proxyConf];
       return { file: java, args: [...args, ...where] };
     },
-    probe: () => probeProxy(ports),
+    probe: () => probeProxy(brokerOf(), ports),
     hasten: async (reason) => {
       if (reason !== UNREGISTERED || performance.now() - hastenedAtMs < HASTEN_EVERY_MS) return;
       hastenedAtMs = performance.now();
-      await registerNow(ports);
+      await registerNow(brokerOf());
     },
   };
 }
@@ -92,26 +108,35 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
  * On a busy machine every other broker starts before its client has found the name server, and then registers only
  * 10 s later. Setting its permission, to what it is, makes it register at once.
  */
-async function registerNow(ports: StackPorts): Promise<void> {
+async function registerNow(address: RemotingAddress): Promise<void> {
   const readAndWrite = 'brokerPermission=6\n';
   try {
-    await askRemoting({ host: '127.0.0.1', port: ports.broker }, REQUEST.updateBrokerConfig, readAndWrite);
+    await askRemoting(address, REQUEST.updateBrokerConfig, readAndWrite);
   } catch {
     // it will register by itself
   }
 }
 
 /** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
-async function probeProxy(ports: StackPorts): Promise<ProbeResult> {
-  const broker = { host: '127.0.0.1', port: ports.broker };
+async function probeProxy(address: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
   try {
-    if (!(await isBrokerActive(broker))) return 'the broker is not activated yet';
+    if (!(await isBrokerActive(address))) return 'the broker is not activated yet';
     const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, DEFAULT_CLUSTER);
     if (!known.some(({ port }) => port === ports.broker)) return UNREGISTERED;
   } catch (error) {
     return reasonOf(error);
   }
   return probePort(ports.grpc);
+}
+
+/** Whether the running broker refuses who has no key. One that an older version of this stack started refuses nobody. */
+export async function refusesStrangers({ broker }: Pick<StackPorts, 'broker'>): Promise<boolean> {
+  try {
+    const { code } = await exchange({ host: '127.0.0.1', port: broker }, REQUEST.brokerRuntimeInfo);
+    return code === NO_PERMISSION;
+  } catch {
+    return false; // it does not answer: nothing is known, and nothing is promised
+  }
 }
 
 interface JavaProgram {
@@ -131,7 +156,9 @@ function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram):
     `-Duser.home=${paths.log(join('rocketmq', program.name))}`,
     `-Drocketmq.home.dir=${paths.dir}`,
     `-Drmq.logback.configurationFile=${program.logback}`,
-    // TLS keys and, after a kill -9, a 12 MB library are left in it
+    // no port here speaks TLS, and each would make a key of its own, seconds of a core
+    '-Dtls.server.mode=disabled',
+    // after a kill -9, a 12 MB library is left in it
     `-Djava.io.tmpdir=${paths.tmp(program.name)}`,
     '-cp',
     `${rocketmqLib}/*`,

@@ -241,10 +241,10 @@ export const gate = {
     min: 10,
     max: 1000,
   }),
-  soldOutKeysMax: integer({
+  soldOutBuyersMax: integer({
     env: 'GATE_SOLD_OUT_KEYS_MAX',
-    doc: 'Accepted keys kept in memory, all sold-out sales together, so that their buyers are not refused from memory when they ask again.',
-    unit: 'keys',
+    doc: 'Buyers with accepted purchases kept in memory, all sold-out sales together, so that they are not refused from memory when they ask again.',
+    unit: 'buyers',
     fallback: 500000,
     min: 0,
     max: 5000000,

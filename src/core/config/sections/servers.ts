@@ -1,4 +1,4 @@
-import { endpoint, integer, keyList, url, word, type Keys, type UrlForm } from '../key.js';
+import { endpoint, integer, keyList, text, url, word, type Keys, type UrlForm } from '../key.js';
 
 // The servers that every program needs.
 
@@ -106,6 +106,24 @@ export const rocketmq = {
     fallback: 32,
     min: 1,
     max: 1000,
+  }),
+} as const satisfies Keys;
+
+export const brokerAccess = {
+  key: text({
+    env: 'ROCKETMQ_ACCESS_KEY',
+    doc: 'Name of the user as whom the programs connect to RocketMQ. Without it they give none, which a broker with access control refuses.',
+    optional: true,
+    minLength: 1,
+    range: 'text',
+  }),
+  secret: text({
+    env: 'ROCKETMQ_ACCESS_SECRET',
+    doc: 'Secret of ROCKETMQ_ACCESS_KEY: it signs requests and is never sent.',
+    optional: true,
+    secret: true,
+    minLength: 1,
+    range: 'text',
   }),
 } as const satisfies Keys;
 

@@ -14,6 +14,7 @@ import { silentLog } from '../../../helpers/silent-log.js';
 import { MemoryBreakerStore } from '../../../helpers/memory/memory-admission-stores.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';
 import { rulesOf } from './rules-of.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const reportsOf = (...states: readonly BreakerState[]): LiveReport[] =>
   states.map((redis, index) => ({
@@ -92,6 +93,7 @@ class World {
         random: () => shortest,
         log: silentLog,
         metrics: {
+          ...noAdmissionMetrics,
           breakerMoved: (dependency, state) => this.counted.push(`${dependency} ${state}`),
           breakerRefused: (dependency, mode) => this.refusals.push(`${dependency} ${mode}`),
           breakerQuorum: (dependency, open) => this.counted.push(`${dependency} quorum ${open}`),

@@ -16,6 +16,7 @@ import {
 import { ENDPOINTS, type Endpoint } from '../../../../src/admission/layer.js';
 import { rulesOf } from './degrade-world.js';
 import { Admission } from '../../../../src/admission/admission.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const ALL = ['redis', 'rocketmq', 'mysql'] as const;
 const level = fc.constantFrom(...LEVELS);
@@ -123,7 +124,7 @@ describe('degradation levels', () => {
     const degrade = new Degrade({
       rules: () => rules,
       refuses: () => ++asked > 0,
-      metrics: { degraded: (endpoint, at, mode) => counted.push(`${endpoint} ${at} ${mode}`) },
+      metrics: { ...noAdmissionMetrics, degraded: (endpoint, at, mode) => counted.push(`${endpoint} ${at} ${mode}`) },
     });
     expect([degrade.isOn, degrade.rulingOf('sale', 'u'), degrade.levelOf('sale', 'u')]).to.deep.equal([
       false,
@@ -179,9 +180,9 @@ describe('degradation as a layer', () => {
         asked.push(dependency);
         return open.includes(dependency);
       },
-      metrics: { degraded: (...words) => void counted.push(words.join(' ')) },
+      metrics: { ...noAdmissionMetrics, degraded: (...words) => void counted.push(words.join(' ')) },
     });
-    const metrics = { refused: (...words: string[]) => void counted.push(words.join(' ')) };
+    const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void counted.push(words.join(' ')) };
     entry = new Admission({ isAnyOn: true }, [new DegradeLayer(degrade)], metrics);
   });
 

@@ -3,6 +3,7 @@ import { AddressLimit } from '../../../../src/admission/limits/address-limit.js'
 import { createLimitedAddress } from '../../../../src/admission/limits/limited-addresses.js';
 import { NetworkSet } from '../../../../src/admission/lists/network-set.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 describe('the limit of an address that is on without rules', () => {
   let clock: ManualClock;
@@ -16,7 +17,7 @@ describe('the limit of an address that is on without rules', () => {
     new AddressLimit(max, {
       limited: createLimitedAddress(new NetworkSet(['127.0.0.0/8']), new NetworkSet(['10.0.0.0/8', 'fc00::/7'])),
       clock,
-      metrics: { limitRefused: (...words) => void counted.push(words.join(' ')) },
+      metrics: { ...noAdmissionMetrics, limitRefused: (...words) => void counted.push(words.join(' ')) },
     });
   /** @returns how many of so many requests are let through */
   const allowed = (limit: AddressLimit, address: string, requests: number): number =>

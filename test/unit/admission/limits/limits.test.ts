@@ -10,7 +10,7 @@ import {
 } from '../../../../src/admission/limits/limits.js';
 import { LocalLimitStore } from '../../../../src/admission/limits/local-limit-store.js';
 import type { LimitCall } from '../../../../src/core/ports/admission-stores.js';
-import { noAdmissionMetrics } from '../../../helpers/no-admission-metrics.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 import { silentLog } from '../../../helpers/silent-log.js';
 import type { Refused } from '../../../../src/admission/layer.js';
 import { SteppedClock } from '../../../helpers/memory/stepped-clock.js';

@@ -5,6 +5,7 @@ import { queueRules, type QueueRules } from '../../../../src/admission/queue/que
 import { readKeyring } from '../../../../src/core/hmac.js';
 import { Seals } from '../../../../src/admission/sign/seals.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tickets-that-is-long-enough');
 const seals = new Seals(KEYS);
@@ -231,7 +232,7 @@ describe('waiting rooms', () => {
     let refused: string[];
     const passes = (): QueuePasses => {
       refused = [];
-      const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+      const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void refused.push(words.join(' ')) };
       return new QueuePasses({ rules: () => rules, seals: new Seals(KEYS), clock, metrics });
     };
     const admitted = (): string => {

@@ -5,6 +5,7 @@ import { PurchaseTokens, type TokenAnswer } from '../../../../src/admission/sign
 import { signRules, type TokenRules } from '../../../../src/admission/sign/request-signatures.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryPurchaseTokenStore } from '../../../helpers/memory/memory-admission-stores.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const KEYS = readKeyring('k1:a-secret-for-tokens-that-is-long-enough-1');
 
@@ -24,14 +25,14 @@ describe('purchase tokens', () => {
     set();
     const nowMs = clock.nowMs();
     sale = { saleId: '7', stock: 2, opensAtMs: nowMs + 60_000, closesAtMs: nowMs + 3_600_000 };
-    const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void refused.push(words.join(' ')) };
     tokens = new PurchaseTokens({ rules: () => rules, seals: new Seals(KEYS), store, clock, random: () => 0, metrics });
   });
 
   const issue = (userId: string, address = ''): Promise<TokenAnswer> => tokens.issue(sale, { userId, address });
-  const handed = async (userId: string): Promise<string> => {
+  const issued = async (userId: string): Promise<string> => {
     const answer = await issue(userId);
-    return answer.outcome === 'handed' ? answer.token : answer.outcome;
+    return answer.outcome === 'issued' ? answer.token : answer.outcome;
   };
   /** The three steps, as the pipeline takes them. */
   const check = (userId: string, token: string | undefined, requestId = 'r1', saleId = '7'): unknown => {
@@ -44,8 +45,8 @@ describe('purchase tokens', () => {
   it('are issued from leadMs before the start until the end of the sale', async () => {
     for (const [atMs, word] of [
       [sale.opensAtMs - 300_001, 'not_open'],
-      [sale.opensAtMs - 300_000, 'handed'],
-      [sale.closesAtMs - 1, 'handed'],
+      [sale.opensAtMs - 300_000, 'issued'],
+      [sale.closesAtMs - 1, 'issued'],
       [sale.closesAtMs, 'closed'],
     ] as const) {
       clock.advance(atMs - clock.nowMs());
@@ -55,35 +56,35 @@ describe('purchase tokens', () => {
 
   it('there are perUnit × stock, rounded up, one a buyer; the same buyer gets it again', async () => {
     set({ perUnit: 1.2 }); // of 2 units: 2.4, so 3
-    for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('handed');
+    for (const user of ['a', 'b', 'a', 'c', 'b']) expect((await issue(user)).outcome, user).to.equal('issued');
     const firstEndMs = sale.opensAtMs + rules.lifeMs;
     expect(await issue('d')).to.deep.equal({ outcome: 'tokens_gone', retryAfterMs: firstEndMs - clock.nowMs() });
-    expect((await issue('c')).outcome).to.equal('handed');
+    expect((await issue('c')).outcome).to.equal('issued');
     clock.advance(firstEndMs - clock.nowMs());
-    expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('handed');
+    expect((await issue('d')).outcome, 'those of the others have lapsed').to.equal('issued');
   });
 
   it('one buyer may let three lapse, and a hundred may have one at an address; an IPv6 network is one address', async () => {
     set({ perUnit: 1000, lifeMs: 1000 });
     clock.advance(60_000);
-    for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('handed');
+    for (let nth = 0; nth < 3; nth++, clock.advance(1000)) expect((await issue('a')).outcome).to.equal('issued');
     expect(await issue('a')).to.deep.equal({ outcome: 'token_limit_reached' });
     for (let nth = 0; nth < 100; nth++) await issue(`u${nth}`, `2001:db8::${nth.toString(16)}`);
     expect(await issue('b', '2001:db8::ffff')).to.deep.equal({ outcome: 'rate_limited', retryAfterMs: 1000 });
-    expect((await issue('b', '2001:db8:1::1')).outcome).to.equal('handed');
+    expect((await issue('b', '2001:db8:1::1')).outcome).to.equal('issued');
   });
 
   it('a token is good for one purchase, and for that one as often as it is tried', async () => {
-    const token = await handed('a');
+    const token = await issued('a');
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
-    expect(await check('a', await handed('a'), 'r2')).to.equal('forbidden'); // fetched again it is the same one
-    expect(refused).to.deep.equal(['token spent_otherwise on', 'token spent_otherwise on']);
+    expect(await check('a', await issued('a'), 'r2')).to.equal('forbidden'); // fetched again it is the same one
+    expect(refused).to.deep.equal(['token redeemed_for_another on', 'token redeemed_for_another on']);
   });
 
   it('a token is worth nothing for another buyer or sale, and an invented one costs no call to Redis', async () => {
-    const token = await handed('a');
+    const token = await issued('a');
     const asked = store.asked;
     expect(check('b', token)).to.equal('forbidden');
     expect(check('a', token, 'r1', '8')).to.equal('forbidden');
@@ -96,25 +97,25 @@ describe('purchase tokens', () => {
   });
 
   it('its time begins when the sale opens; after it a retry of its purchase still passes, and a new token can be fetched', async () => {
-    const [spent, idle] = [await handed('a'), await handed('b')];
+    const [spent, idle] = [await issued('a'), await issued('b')];
     clock.advance(60_000 + rules.lifeMs - 1);
     expect(await check('a', spent)).to.equal(null);
     clock.advance(1);
     expect(await check('a', spent)).to.equal(null);
     expect(await check('b', idle)).to.equal('forbidden');
     expect(refused).to.deep.equal(['token ended on']);
-    expect(await check('b', await handed('b'))).to.equal(null);
+    expect(await check('b', await issued('b'))).to.equal(null);
   });
 
   it('when Redis has lost its list, tokens stay good', async () => {
-    const token = await handed('a');
+    const token = await issued('a');
     store.lose();
     expect(await check('a', token, 'r1')).to.equal(null);
     expect(await check('a', token, 'r2')).to.equal('forbidden');
   });
 
   it('while Redis is down the answer is unavailable, or go on where the rules allow it and the token is good', async () => {
-    const token = await handed('a');
+    const token = await issued('a');
     store.down = true;
     expect(await check('a', token)).to.equal('unavailable');
     set({ down: 'allow' });

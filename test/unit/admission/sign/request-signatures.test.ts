@@ -13,6 +13,7 @@ import { readKeyring } from '../../../../src/core/hmac.js';
 import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
+import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
 
 const SECRETS = {
   'app-1': 'first-secret-of-the-app-with-40-bytes-ok',
@@ -59,7 +60,7 @@ describe('signed requests', () => {
     nonces = new MemoryNonceStore(clock);
     refused = [];
     set({ mode: 'on', keys: ['app-1'] });
-    const metrics = { refused: (...words: string[]) => void refused.push(words.join(' ')) };
+    const metrics = { ...noAdmissionMetrics, refused: (...words: string[]) => void refused.push(words.join(' ')) };
     signatures = new RequestSignatures({ rules: () => rules, keys, nonces, clock, metrics });
   });
 

@@ -147,6 +147,7 @@ describe('config', () => {
       'JWT_SECRET',
       'JWT_KEYS',
       'REDIS_URL',
+      'ROCKETMQ_ACCESS_SECRET',
       'MESSAGE_KEYS',
       'MYSQL_URL',
       'PAYMENT_WEBHOOK_SECRET',
@@ -155,6 +156,16 @@ describe('config', () => {
       'ADMISSION_SIGN_KEYS',
       'ADMISSION_SEAL_KEYS',
     ]);
+  });
+
+  it('the key and the secret of the broker go together, or are both left out', () => {
+    expect(loadConfig(['brokerAccess'], {}).brokerAccess).to.deep.equal({ key: '', secret: '' });
+    const both = { ROCKETMQ_ACCESS_KEY: 'seckill', ROCKETMQ_ACCESS_SECRET: 'hush-hush' };
+    expect(loadConfig(['brokerAccess'], both).brokerAccess).to.deep.equal({ key: 'seckill', secret: 'hush-hush' });
+    const rule = 'ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET must both be set, or neither';
+    for (const name of ['ROCKETMQ_ACCESS_KEY', 'ROCKETMQ_ACCESS_SECRET'] as const) {
+      expect(problemsOf(['brokerAccess'], { ...both, [name]: '' })).to.deep.equal([rule]);
+    }
   });
 
   it('keys of admission may be left out; a mistake in them is reported by its place, without a secret', () => {

@@ -3,6 +3,7 @@ import { OperationalError } from '../../../../src/core/errors.js';
 import type { RecoveryMetrics } from '../../../../src/recovery/metrics.js';
 import { compensateJob, reconcileJob, tidyRuns } from '../../../../src/recovery/reconcile/reconcile-jobs.js';
 import { ReconcileWorld } from './reconcile-world.js';
+import { noRecoveryMetrics } from '../../../helpers/no-metrics.js';
 
 /** Redis is away once. */
 function failingOnce(): () => void {
@@ -19,7 +20,8 @@ describe('the keeper jobs of reconcile', () => {
     const world = new ReconcileWorld();
     const sale = await world.openSale();
     const counted: unknown[] = [];
-    const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
+    const metrics: RecoveryMetrics = {
+      ...noRecoveryMetrics,
       reconciled: (findings) => counted.push(findings),
       compensationJobs: (counts) => counted.push(counts),
     };
@@ -48,9 +50,9 @@ describe('the keeper jobs of reconcile', () => {
     for (let sales = 0; sales < 2; sales++) await world.openSale();
     world.read.beforeUnitsRead = failingOnce();
     const counted: unknown[] = [];
-    const metrics: Pick<RecoveryMetrics, 'reconciled' | 'compensationJobs'> = {
+    const metrics: RecoveryMetrics = {
+      ...noRecoveryMetrics,
       reconciled: (findings) => counted.push(findings),
-      compensationJobs: () => undefined,
     };
     const ran = await reconcileJob({ admin: world.reconcile, metrics }, { apply: false })
       .runOnce()

@@ -21,7 +21,11 @@ describe('repair-jobs', () => {
   let world: RepairWorld;
   beforeEach(() => (world = new RepairWorld()));
 
-  const ports = (): RepairJobPorts => ({ ...world.ports(), sales: world.mysql, metrics: world.repairMetrics });
+  const ports = (): RepairJobPorts => ({
+    ...world.ports(),
+    sales: world.mysql,
+    metrics: { ...world.metrics, ...world.repairMetrics },
+  });
   const epochs = (...sales: Sale[]): (number | undefined)[] =>
     sales.map(({ saleId }) => world.store.bucket({ saleId, bucket: 0 }).sale?.epoch);
   const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
@@ -194,8 +198,7 @@ describe('repair-jobs', () => {
   it('watch-sales-in-repair: how many wait, and since when a live one waits for too long', async () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
-    const metrics = { ...world.metrics, ...world.repairMetrics };
-    const watch = watchSalesInRepair({ ...ports(), metrics }, { afterMs: 60_000 });
+    const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     await watch.runOnce();
     expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
       [0, 0],
@@ -219,10 +222,7 @@ describe('repair-jobs', () => {
 
   it('a clock that is set back by an hour hides no sale that waits for its repair [T12]', async () => {
     await world.openSale();
-    const watch = watchSalesInRepair(
-      { ...ports(), metrics: { ...world.metrics, ...world.repairMetrics } },
-      { afterMs: 60_000 },
-    );
+    const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     world.store.restart();
     await watch.runOnce();
     world.clock.step(-3_600_000);
@@ -235,8 +235,7 @@ describe('repair-jobs', () => {
     const [live, cut] = [await world.openSale(), await world.openSale()];
     world.store.restart();
     world.store.cutOff.add(cut.saleId);
-    const metrics = { ...world.metrics, ...world.repairMetrics };
-    const watch = watchSalesInRepair({ ...ports(), metrics }, { afterMs: 60_000 });
+    const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
     expect(await watch.runOnce().catch((error: Error) => error.name)).to.equal('OperationalError');
     expect(world.locked).to.deep.equal([1, 0]);
     const job = repairSales(ports(), OPTIONS);

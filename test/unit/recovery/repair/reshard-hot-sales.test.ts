@@ -10,6 +10,7 @@ import { reshardSale } from '../../../../src/recovery/repair/reshard-sale.js';
 import { MemoryHotSaleStore } from '../../../helpers/memory/memory-hot-sale-store.js';
 import { MemoryRepairRepository } from '../../../helpers/memory/memory-repair-repository.js';
 import { OPTIONS, RepairWorld } from './repair-world.js';
+import { noRecoveryMetrics } from '../../../helpers/no-metrics.js';
 
 const LONG_MS = 3_600_000;
 const LIMITS = { perSecond: 100, bucketsMax: 16 };
@@ -38,7 +39,7 @@ describe('reshard-hot-sales', () => {
       repository: new MemoryRepairRepository(world.mysql, world.deadLetters),
       masters: () => masters,
       reshard: (saleId, order) => reshardSale(saleId, order, ports, OPTIONS),
-      metrics: { hotSaleResharded: (result) => void results.push(result) },
+      metrics: { ...noRecoveryMetrics, hotSaleResharded: (result) => void results.push(result) },
       log: world.log,
       ...parts,
     };

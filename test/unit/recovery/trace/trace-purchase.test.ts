@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { OrderTrace, TracedBatch, TraceRepository, TraceStore } from '../../../../src/core/ports/trace-sources.js';
-import { TracePurchase, type TraceQuery, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
+import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
+import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
 import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';

@@ -1,9 +1,11 @@
 import { expect } from 'chai';
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { isBrokerActive, parseAddress, parseMasters } from '../../../../src/rocketmq/admin/broker-state.js';
 import { probePort, probeRedis } from '../../../../deploy/local/stack/probes.js';
-import { decodeFrame, encodeRequest, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
+import { signFields } from '../../../../src/rocketmq/credentials.js';
+import { decodeFrame, encodeRequest, refusal, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 
 /** Runs `use` against a server that treats every connection with `serve`. */
 async function withServer<T>(serve: (socket: Socket) => void, use: (port: number) => Promise<T>): Promise<T> {
@@ -15,6 +17,9 @@ async function withServer<T>(serve: (socket: Socket) => void, use: (port: number
     server.close();
   }
 }
+
+/** An answer without a body. */
+const NOTHING = { body: '', bytes: Buffer.alloc(0) };
 
 /** A frame as RocketMQ answers it. */
 function answer(header: object, body: string): Buffer {
@@ -32,6 +37,23 @@ describe('remoting protocol of RocketMQ', () => {
     for (let length = 0; length < frame.length; length++) expect(decodeFrame(frame.subarray(0, length))).to.equal(null);
   });
 
+  it('signs the values of all fields in the order of their names, and the body, as the broker checks it', () => {
+    const credentials = { accessKey: 'k', accessSecret: 's' };
+    const signed = signFields({ topic: 't', b: '2', Z: '1' }, Buffer.from('body'), credentials);
+    // AccessKey, Z, b, topic
+    const Signature = createHmac('sha1', 's').update('k12tbody').digest('base64');
+    expect(signed).to.deep.equal({ topic: 't', b: '2', Z: '1', AccessKey: 'k', Signature });
+  });
+
+  it('says that a server has access control, or why it refuses a key', () => {
+    const said = (remark: string): string => refusal({ host: 'h', port: 1 }, { ...NOTHING, code: 16, remark }).message;
+    expect(said('username cannot be null.')).to.equal(
+      'h:1 has access control: set ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET',
+    );
+    expect(said('check signature failed.')).to.match(/^h:1 refuses ROCKETMQ_ACCESS_KEY .*\(it says: check signature/);
+    expect(refusal({ host: 'h', port: 1 }, { ...NOTHING, code: 1, remark: 'broken' }).message).to.equal('broken');
+  });
+
   it('recognises another protocol', () => {
     expect(() => decodeFrame(Buffer.from('HTTP/1.1 400 Bad Request'))).to.throw(/not RocketMQ/);
   });
@@ -40,7 +62,7 @@ describe('remoting protocol of RocketMQ', () => {
     const body =
       '{"brokerAddrTable":{"a":{"brokerAddrs":{0:"127.0.0.1:1",1:"127.0.0.1:2"},"cluster":"C"},' +
       '"b":{"brokerAddrs":{1:"127.0.0.1:3"},"cluster":"C"},"c":{"brokerAddrs":{0:"127.0.0.1:4"},"cluster":"D"}}}';
-    expect(parseMasters(body, 'C')).to.deep.equal([{ host: '127.0.0.1', port: 1 }]);
+    expect(parseMasters(body, 'C')).to.deep.equal([{ name: 'a', host: '127.0.0.1', port: 1 }]);
     expect(parseMasters('{}', 'C')).to.deep.equal([]);
   });
 

@@ -10,6 +10,7 @@ import { MemoryRedis } from '../../../helpers/memory/memory-redis.js';
 import { MemoryRepositories } from '../../../helpers/memory/memory-repositories.js';
 import { MemorySaleSchedule } from '../../../helpers/memory/memory-sale-schedule.js';
 import { MemorySaleSnapshotCache } from '../../../helpers/memory/memory-sale-snapshot-cache.js';
+import { silentLog } from '../../../helpers/silent-log.js';
 
 export const MINUTE_MS = 60_000;
 
@@ -70,7 +71,7 @@ export class ScheduleWorld {
         readiness: this.readiness,
         clock: this.clock,
         metrics: { notReady: (sales) => void (this.notReady = sales) },
-        log: { info: note, warn: note },
+        log: { ...silentLog, info: note, warn: note },
         ...parts,
       },
       { everyMs: 2000 },
@@ -85,7 +86,7 @@ export class ScheduleWorld {
     },
   ): Promise<void> {
     return compareEnded(
-      { schedule: this.schedule, compare, log: { warn: (_fields, text) => void this.warned.push(text) } },
+      { schedule: this.schedule, compare, log: { ...silentLog, warn: (_fields, text) => void this.warned.push(text) } },
       { afterMs: 2 * MINUTE_MS },
     ).runOnce();
   }

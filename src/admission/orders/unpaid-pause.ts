@@ -1,0 +1,133 @@
+import { OperationalError } from '../../core/errors.js';
+import type { Clock } from '../../core/ports/clock.js';
+import type { ExpiredOrders, OrderRepository } from '../../core/ports/order-repository.js';
+import { covers } from '../layer.js';
+import type { AdmissionMetrics } from '../metrics.js';
+import type { OrderRules } from './order-rules.js';
+
+/** Buyers in one query: of that many it takes MySQL a few milliseconds. */
+const BUYERS_PER_QUERY = 500;
+/** Buyers who wait for MySQL; one more is let in. */
+const WAITING_MAX = 5000;
+/** A purchase waits no longer; then it is let in, because a sale must not stand still with MySQL. */
+const ANSWER_WITHIN_MS = 500;
+/** After a failure nobody is asked for so long, else each purchase of an outage would wait. */
+const REST_MS = 1000;
+
+interface Group {
+  readonly userIds: Set<string>;
+  readonly expired: Promise<Map<string, ExpiredOrders>>;
+}
+
+export interface PausedPurchase {
+  readonly saleId: string;
+  readonly userId: string;
+  readonly requestId: string;
+}
+
+/**
+ * Lets a buyer wait who left orders of a sale unpaid until they expired: each one doubles the pause. MySQL counts. Purchases
+ * that arrive while it is asked share the next query; while the rule is off nobody is asked.
+ */
+export class UnpaidPause {
+  readonly #rules: () => OrderRules;
+  readonly #repository: Pick<OrderRepository, 'expiredOf' | 'findByPurchases'>;
+  readonly #clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
+  readonly #metrics: Pick<AdmissionMetrics, 'refused'>;
+  /** The query of each sale that is not sent yet. */
+  readonly #next = new Map<string, Group>();
+  /** The end of the last query of each sale that is under way or waits. */
+  readonly #last = new Map<string, Promise<unknown>>();
+  #waiting = 0;
+  #restUntilMs = -Infinity;
+
+  constructor({
+    rules,
+    repository,
+    clock,
+    metrics,
+  }: {
+    readonly rules: () => OrderRules;
+    readonly repository: Pick<OrderRepository, 'expiredOf' | 'findByPurchases'>;
+    readonly clock: Pick<Clock, 'monotonicMs' | 'sleep'>;
+    readonly metrics: Pick<AdmissionMetrics, 'refused'>;
+  }) {
+    this.#rules = rules;
+    this.#repository = repository;
+    this.#clock = clock;
+    this.#metrics = metrics;
+  }
+
+  /**
+   * How long the buyer must wait, in ms; null: go on. A purchase that has an order goes on, since it is only answered again.
+   * Never rejects for a fault of MySQL.
+   */
+  check(purchase: PausedPurchase): null | Promise<number | null> {
+    const { mode, sales, unpaidPauseMs } = this.#rules();
+    if (mode === 'off' || unpaidPauseMs === null || !covers(sales, purchase.saleId)) return null;
+    if (this.#waiting >= WAITING_MAX || this.#clock.monotonicMs() < this.#restUntilMs) return null;
+    return this.#ask(purchase);
+  }
+
+  async #ask(purchase: PausedPurchase): Promise<number | null> {
+    const answered = new AbortController();
+    const tooLate = this.#clock.sleep(ANSWER_WITHIN_MS, answered.signal).then(() => 'too_late' as const);
+    this.#waiting++;
+    try {
+      const pauseMs = await Promise.race([this.#pauseOf(purchase), tooLate]);
+      if (pauseMs === 'too_late') return this.#rest();
+      const { mode } = this.#rules();
+      if (pauseMs === null || mode === 'off') return null;
+      this.#metrics.refused('orders', 'unpaid_pause', mode);
+      return mode === 'on' ? pauseMs : null;
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      return this.#rest();
+    } finally {
+      this.#waiting--;
+      answered.abort();
+    }
+  }
+
+  #rest(): null {
+    this.#restUntilMs = this.#clock.monotonicMs() + REST_MS;
+    return null;
+  }
+
+  async #pauseOf({ saleId, userId, requestId }: PausedPurchase): Promise<number | null> {
+    const expired = (await this.#expiredOf(saleId, userId)).get(userId);
+    if (expired === undefined) return null;
+    const restMs = pauseAfter(expired.count, this.#rules()) - expired.lastAgoMs;
+    if (restMs <= 0) return null;
+    const own = await this.#repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+    return own.length > 0 ? null : restMs;
+  }
+
+  /** Sent when the query before it has ended; whoever comes until then is part of it. */
+  #expiredOf(saleId: string, userId: string): Group['expired'] {
+    const waiting = this.#next.get(saleId);
+    if (waiting !== undefined && (waiting.userIds.size < BUYERS_PER_QUERY || waiting.userIds.has(userId))) {
+      waiting.userIds.add(userId);
+      return waiting.expired;
+    }
+    const userIds = new Set([userId]);
+    const expired = (this.#last.get(saleId) ?? Promise.resolve()).then(() => {
+      if (this.#next.get(saleId) === group) this.#next.delete(saleId);
+      return this.#repository.expiredOf(saleId, [...userIds]);
+    });
+    const group: Group = { userIds, expired };
+    this.#next.set(saleId, group);
+    const ended = expired
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#last.get(saleId) === ended) this.#last.delete(saleId);
+      });
+    this.#last.set(saleId, ended);
+    return expired;
+  }
+}
+
+/** After so many unpaid orders, ms. */
+function pauseAfter(count: number, { unpaidPauseMs, unpaidPauseMaxMs }: OrderRules): number {
+  return unpaidPauseMs === null ? 0 : Math.min(unpaidPauseMaxMs, unpaidPauseMs * 2 ** (count - 1));
+}

@@ -1,0 +1,226 @@
+import { Command } from 'commander';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loadConfig } from '../core/config/load.js';
+import { TOPICS } from '../core/topics.js';
+import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
+import { type ClusterStatus, type FoundMessage, OWN_GROUPS, RocketmqInspection } from '../rocketmq/admin/inspection.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
+import { UsageError } from './cli-error.js';
+import { parseWhole } from './options.js';
+import { inLine, isoTime, print, printError, tableLine } from './print.js';
+
+interface MqFlags {
+  readonly namesrv?: string;
+  readonly cluster: string;
+  readonly json?: boolean;
+  readonly watch?: number | true;
+}
+
+const WATCH_DEFAULT_S = 2;
+const MESSAGES_DEFAULT = 20;
+const MESSAGES_MAX = 1_000;
+/** A body in a table; `--json` has all of it. */
+const BODY_SHOWN = 160;
+
+const EXAMPLES = `
+Examples:
+  seckill mq status                                   one screen: brokers, lag, dead letters, half messages
+  seckill mq status --watch                           the same, every two seconds
+  seckill mq groups --all                             other groups too, the largest lag first
+  seckill mq halves                                   half messages that nobody has answered
+  seckill mq messages --topic seckill-purchase --key x9QmT0yq4cM2nUo1bWv8kA
+  seckill mq messages --topic %DLQ%seckill-order-writer --queue 0 --offset 12
+  seckill mq consumers --group seckill-order-writer
+
+Asks the brokers over their admin protocol, at NAMESRV_ADDR, and changes nothing. Lag counts what nobody was given yet; what was
+given and is not acked is not in it. Exit codes: 0 done, 1 no name server answers or a broker is down, 2 used wrongly.`;
+
+export function mqCommand(): Command {
+  const mq = new Command('mq')
+    .description('what RocketMQ holds: lag, half messages, dead letters, messages')
+    .addHelpText('after', EXAMPLES);
+  command(mq, 'status', 'one screen: brokers, groups with their lag, dead letters, half messages').action(
+    watched(async (inspection, { json }) => {
+      const status = await inspection.status(OWN_GROUPS);
+      if (json) print(JSON.stringify(status));
+      else printStatus(status);
+    }),
+  );
+  command(mq, 'groups', 'consumer groups and what they have not been given yet, the largest lag first')
+    .option('--all', 'those of other systems too, and those of RocketMQ itself')
+    .action(
+      watched(async (inspection, { json, all }: MqFlags & { readonly all?: boolean }) => {
+        const groups = await inspection.groups(all ? null : OWN_GROUPS);
+        if (!json) print(groupLine('group', 'topic', 'lag', 'oldest', 'clients'));
+        for (const one of groups) {
+          const { group, topic, lag, oldestMs, clients } = one;
+          const text = groupLine(group, topic, String(lag), ageOf(oldestMs), String(clients));
+          print(json ? JSON.stringify(one) : text);
+        }
+      }),
+    );
+  command(mq, 'topics', 'topics and how many messages are kept').action(
+    watched(async (inspection, { json }) => {
+      const topics = await inspection.topics();
+      if (!json) print(topicLine('topic', 'type', 'queues', 'kept', 'newest'));
+      for (const one of topics) {
+        const { topic, type, queues, kept, lastStoredAtMs } = one;
+        const newest = lastStoredAtMs === null ? '-' : isoTime(lastStoredAtMs);
+        print(json ? JSON.stringify(one) : topicLine(topic, type || '-', String(queues), String(kept), newest));
+      }
+    }),
+  );
+  command(mq, 'halves', 'half messages that have no answer, oldest first').action(
+    watched(async (inspection, { json }) => {
+      const { open, more } = await inspection.halves();
+      if (!json) print(halfLine('age', 'checks', 'batch or key', 'sale', 'purchases', 'topic'));
+      for (const half of open) {
+        const { ageMs, checks, key, saleId, purchases, topic } = half;
+        const text = halfLine(ageOf(ageMs), String(checks), key, saleId ?? '-', String(purchases ?? '-'), topic);
+        print(json ? JSON.stringify(half) : text);
+      }
+      if (more) printError('There are more than were looked at: the broker is far behind with its checks.');
+    }),
+  );
+  command(mq, 'producers', 'clients that can be asked about half messages').action(
+    watched(async (inspection, { json }) => {
+      if (!json) print(clientLine('topic', 'address', 'language', 'client'));
+      for (const one of await inspection.producers()) {
+        print(json ? JSON.stringify(one) : clientLine(one.group, one.address, one.language, one.clientId));
+      }
+    }),
+  );
+  command(mq, 'consumers', 'clients that consume by a group')
+    .requiredOption('--group <name>', 'the group')
+    .action(
+      watched(async (inspection, { json, group }: MqFlags & { readonly group: string }) => {
+        if (!json) print(clientLine('group', 'address', 'language', 'client'));
+        for (const one of await inspection.consumers(group)) {
+          print(json ? JSON.stringify({ group, ...one }) : clientLine(group, one.address, one.language, one.clientId));
+        }
+      }),
+    );
+  command(mq, 'messages', 'messages of a topic: of a key, from an offset on, or the newest')
+    .option('--topic <name>', 'the topic', TOPICS.purchase)
+    .option('--key <key>', 'only those of this key; the key of a batch is its id')
+    .option('--queue <number>', 'only of this queue; with --offset', parseWhole(0, 65_535))
+    .option('--offset <number>', 'from this one on; with --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))
+    .option('--limit <count>', 'at most so many', parseWhole(1, MESSAGES_MAX), MESSAGES_DEFAULT)
+    .action(watched(messages));
+  return mq;
+}
+
+const command = (mq: Command, name: string, about: string): Command =>
+  mq
+    .command(name)
+    .description(about)
+    .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
+    .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
+    .option('--json', 'JSON, one line each')
+    .option('--watch [seconds]', `again and again, every ${WATCH_DEFAULT_S} s`, parseWhole(1, 3600));
+
+/** An inspection, once or again and again until Ctrl-C. */
+const watched =
+  <F extends MqFlags>(look: (inspection: RocketmqInspection, flags: F) => Promise<void>) =>
+  async (flags: F): Promise<void> => {
+    const config = loadConfig(['repair', 'brokerAccess'], process.env);
+    const namesrv = flags.namesrv ?? config.repair.namesrv;
+    if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+    const inspection = new RocketmqInspection(namesrv, credentialsOf(config.brokerAccess), {
+      cluster: flags.cluster,
+      onDown: ({ name, down }) => {
+        printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));
+        process.exitCode = 1;
+      },
+    });
+    const everyS = flags.watch === true ? WATCH_DEFAULT_S : flags.watch;
+    do {
+      if (everyS !== undefined && !flags.json) {
+        console.clear(); // of a terminal only
+        print(isoTime(Date.now()));
+      }
+      await look(inspection, flags);
+      if (everyS !== undefined) await sleep(everyS * 1000);
+    } while (everyS !== undefined);
+  };
+
+interface MessagesFlags extends MqFlags {
+  readonly topic: string;
+  readonly key?: string;
+  readonly queue?: number;
+  readonly offset?: number;
+  readonly limit: number;
+}
+
+async function messages(inspection: RocketmqInspection, flags: MessagesFlags): Promise<void> {
+  const { topic, key, queue, offset, limit, json } = flags;
+  if ((queue === undefined) !== (offset === undefined)) throw new UsageError('--queue and --offset go together.');
+  if (key !== undefined && queue !== undefined) throw new UsageError('give --key, or --queue and --offset.');
+  const from = queue === undefined || offset === undefined ? null : { queueId: queue, offset };
+  const found =
+    key === undefined
+      ? await inspection.browse(topic, from, limit)
+      : (await inspection.messagesOfKey(topic, key)).slice(0, limit);
+  for (const message of found) {
+    if (json) print(JSON.stringify(message));
+    else printMessage(message);
+  }
+  if (found.length === 0)
+    printError(`No message of ${key === undefined ? '' : `key ${key} in `}topic ${topic} is kept there.`);
+}
+
+function printMessage({
+  broker,
+  topic,
+  queueId,
+  queueOffset,
+  storedAtMs,
+  deliveries,
+  properties,
+  body,
+}: FoundMessage): void {
+  print(
+    inLine(
+      `${isoTime(storedAtMs)}  ${topic}  ${broker} queue ${queueId} offset ${queueOffset}  given before: ${deliveries}`,
+    ),
+  );
+  for (const [name, value] of Object.entries(properties)) print(`    ${inLine(`${name}: ${value}`)}`);
+  print(
+    `    ${inLine(body.length > BODY_SHOWN ? `${body.slice(0, BODY_SHOWN)} … (${body.length} characters)` : body)}`,
+  );
+}
+
+const groupLine = tableLine(32, 42, 10, 8);
+const topicLine = tableLine(46, 12, 8, 10);
+const halfLine = tableLine(8, 8, 24, 8, 11);
+const clientLine = tableLine(34, 24, 10);
+const brokerLine = tableLine(16, 22, 10, 12, 12);
+const countLine = tableLine(46, 10);
+
+function printStatus({ brokers, groups, deadLetters, halves, discarded, producers }: ClusterStatus): void {
+  print(brokerLine('broker', 'address', 'version', 'stored/s', 'read/s', 'disk'));
+  for (const { name, address, down, version, putPerSecond, getPerSecond, diskUsed } of brokers) {
+    const disk = `${Math.round(diskUsed * 100)} %`;
+    const rates = [putPerSecond, getPerSecond].map((rate) => rate.toFixed(1));
+    print(
+      down === null ? brokerLine(name, address, version, ...rates, disk) : brokerLine(name, address, `down: ${down}`),
+    );
+  }
+  print(`\n${groupLine('group', 'topic', 'lag', 'oldest', 'clients')}`);
+  for (const { group, topic, lag, oldestMs, clients } of groups) {
+    print(groupLine(group, topic, String(lag), ageOf(oldestMs), String(clients)));
+  }
+  print(`\n${countLine('dead letters', 'kept')}`);
+  for (const { topic, kept } of deadLetters) print(countLine(topic, String(kept)));
+  const oldest =
+    halves.open === 0 ? '' : `, the oldest ${ageOf(halves.oldestMs)}, asked about ${halves.checksMost} times at most`;
+  print(`\nopen half messages: ${halves.open}${halves.more ? ' or more' : ''}${oldest}; given up: ${discarded}`);
+  for (const [topic, count] of Object.entries(producers)) print(`can be asked, ${inLine(topic)}: ${count}`);
+}
+
+/** `3 s`, `12 min`, `5 h`; `-` for null. */
+function ageOf(ms: number | null): string {
+  if (ms === null) return '-';
+  if (ms < 60_000) return `${Math.round(ms / 1000)} s`;
+  return ms < 3_600_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
+}

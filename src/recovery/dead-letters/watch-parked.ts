@@ -1,0 +1,19 @@
+import type { Job } from '../../core/job.js';
+import type { OverdueRepository } from '../../core/waiting-states.js';
+import type { RecoveryMetrics } from '../metrics.js';
+
+/** Publishes how many dead letters wait for a person, from the first minute on; what waits for long is overdue too. */
+export function watchParked({
+  repository,
+  metrics,
+}: {
+  readonly repository: OverdueRepository;
+  readonly metrics: Pick<RecoveryMetrics, 'deadLettersParked'>;
+}): Job {
+  return {
+    name: 'watch-parked',
+    async runOnce(): Promise<void> {
+      metrics.deadLettersParked((await repository.overdue('dead_letter', 0)).count);
+    },
+  };
+}

@@ -1,0 +1,54 @@
+import type { Job } from '../core/job.js';
+import type { JobLeases } from '../core/ports/job-leases.js';
+import type { RecoveryMetrics } from './metrics.js';
+
+/** What RocketMQ holds, over all its brokers. */
+export interface MessageFigures {
+  readonly groups: readonly {
+    readonly group: string;
+    readonly topic: string;
+    /** Messages that no consumer of the group was given yet, and the age of the oldest of them, ms; null: none. */
+    readonly lag: number;
+    readonly oldestMs: number | null;
+  }[];
+  /** Half messages without an answer. */
+  readonly halves: { readonly open: number; readonly oldestMs: number | null };
+  /** Half messages that were given up. */
+  readonly discarded: number;
+  /** One for each broker; `down` says why it does not answer. */
+  readonly brokers: readonly { readonly down: string | null }[];
+}
+
+const JOB = 'watch-messages';
+/** In pauses: one run may be late. */
+const LEASE_PAUSES = 3;
+
+/**
+ * Publishes what RocketMQ holds. It is asked for all keepers by one of them, since its answers cost the broker some work;
+ * the others publish nothing of it.
+ */
+export function watchMessages(
+  {
+    leases,
+    inspect,
+    metrics,
+  }: {
+    readonly leases: JobLeases;
+    readonly inspect: () => Promise<MessageFigures>;
+    readonly metrics: Pick<RecoveryMetrics, 'messages'>;
+  },
+  { owner, everyMs }: { readonly owner: string; readonly everyMs: number },
+): Job {
+  return {
+    name: JOB,
+    async runOnce(): Promise<void> {
+      try {
+        const isOurs = await leases.hold(JOB, owner, LEASE_PAUSES * everyMs);
+        metrics.messages(isOurs ? await inspect() : null);
+      } catch (error) {
+        metrics.messages(null); // old figures would look like new ones
+        throw error;
+      }
+    },
+  };
+}

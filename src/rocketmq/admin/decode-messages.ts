@@ -1,0 +1,84 @@
+import { inflateSync } from 'node:zlib';
+
+/** A message as a broker keeps it. */
+export interface StoredMessage {
+  readonly topic: string;
+  readonly queueId: number;
+  readonly queueOffset: number;
+  /** Where it begins in the commit log, bytes. */
+  readonly physicalOffset: number;
+  /** Unix ms on the clock of the sender, and on that of the broker. */
+  readonly bornAtMs: number;
+  readonly storedAtMs: number;
+  /** How often a consumer was given it before. */
+  readonly deliveries: number;
+  readonly body: Buffer;
+  /** Those of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and those of the sender. */
+  readonly properties: Readonly<Record<string, string>>;
+}
+
+/** Of a record whose topic may be longer than 127 bytes: its length takes two bytes. */
+const MAGIC_LONG_TOPIC = -626_843_477;
+const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
+const COMPRESSION_AT = 8;
+/** None named, or zlib: what a client of Java uses for bodies of 4 KiB and more. */
+const ZLIB: readonly number[] = [0, 3];
+const [V4_BYTES, V6_BYTES] = [8, 20];
+/** The fixed part before the first address. */
+const LEAST_BYTES = 48;
+
+/**
+ * The messages of an answer, in their order, as the commit log keeps them (MessageDecoder.java of 5.4.0).
+ * @throws Error when it holds no whole messages
+ */
+export function decodeMessages(bytes: Buffer): StoredMessage[] {
+  const messages: StoredMessage[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const length = at + LEAST_BYTES < bytes.length ? bytes.readInt32BE(at) : 0;
+    if (length <= LEAST_BYTES || at + length > bytes.length) throw new Error('the answer holds no whole messages');
+    messages.push(decodeOne(bytes.subarray(at, at + length)));
+    at += length;
+  }
+  return messages;
+}
+
+function decodeOne(record: Buffer): StoredMessage {
+  const systemFlags = record.readInt32BE(36);
+  const hostBytes = (flag: number): number => ((systemFlags & flag) === 0 ? V4_BYTES : V6_BYTES);
+  let at = LEAST_BYTES + hostBytes(BORN_HOST_V6);
+  const storedAtMs = Number(record.readBigInt64BE(at));
+  at += 8 + hostBytes(STORE_HOST_V6);
+  const deliveries = record.readInt32BE(at);
+  at += 12; // with the offset of a prepared message, which the properties do not need
+  const bodyEnd = at + 4 + record.readInt32BE(at);
+  const body = record.subarray(at + 4, bodyEnd);
+  const isLongTopic = record.readInt32BE(4) === MAGIC_LONG_TOPIC;
+  const topicAt = bodyEnd + (isLongTopic ? 2 : 1);
+  const topicEnd = topicAt + (isLongTopic ? record.readInt16BE(bodyEnd) : record.readInt8(bodyEnd));
+  const propertiesEnd = topicEnd + 2 + record.readInt16BE(topicEnd);
+  return {
+    topic: record.toString('utf8', topicAt, topicEnd),
+    queueId: record.readInt32BE(12),
+    queueOffset: Number(record.readBigInt64BE(20)),
+    physicalOffset: Number(record.readBigInt64BE(28)),
+    bornAtMs: Number(record.readBigInt64BE(40)),
+    storedAtMs,
+    deliveries,
+    body: (systemFlags & COMPRESSED) === 0 ? body : inflated(body, (systemFlags >> COMPRESSION_AT) & 7),
+    properties: propertiesIn(record.toString('utf8', topicEnd + 2, propertiesEnd)),
+  };
+}
+
+function inflated(body: Buffer, compression: number): Buffer {
+  return ZLIB.includes(compression) ? inflateSync(body) : body; // LZ4 and Zstandard stay as they are
+}
+
+/** `name 0x01 value 0x02 …`; the last end may be missing. */
+function propertiesIn(text: string): Record<string, string> {
+  const properties: Record<string, string> = {};
+  for (const pair of text.split('\u0002')) {
+    const nameEnd = pair.indexOf('\u0001');
+    if (nameEnd > 0) properties[pair.slice(0, nameEnd)] = pair.slice(nameEnd + 1);
+  }
+  return properties;
+}

@@ -1,0 +1,84 @@
+import { decodeBatch } from '../../core/batch.js';
+import type { BrokerAddress } from './broker-state.js';
+import type { StoredMessage } from './decode-messages.js';
+import { readGroupQueues, walkQueue } from './inspect-broker.js';
+
+/** Where the broker keeps half messages, and the answers to them, until it is done with both. */
+const HALVES = 'RMQ_SYS_TRANS_HALF_TOPIC';
+const ANSWERS = 'RMQ_SYS_TRANS_OP_HALF_TOPIC';
+/** Its group that works on both. */
+const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
+/** Half messages and answers looked at in one inspection of a broker. */
+const HALVES_MAX = 20_000;
+
+/** A half message that has no answer that the broker has written down. */
+interface HalfMessage {
+  readonly broker: string;
+  /** The topic that it is meant for. */
+  readonly topic: string;
+  /** Of one of ours: the id of its batch. */
+  readonly key: string;
+  readonly messageId: string;
+  /** Since its sender made it, ms. */
+  readonly ageMs: number;
+  /** How often a producer was asked about it. */
+  readonly checks: number;
+  readonly saleId: string | null;
+  readonly purchases: number | null;
+}
+
+/** Oldest first. */
+export interface OpenHalves {
+  readonly open: readonly HalfMessage[];
+  /** Whether there are more than one inspection looks at. */
+  readonly more: boolean;
+}
+
+/**
+ * The broker reads its half messages in order. What it has not passed yet is open, unless an answer to it waits among the
+ * answers that it has not worked on yet. A half message that was asked about stands again at the end, so each message counts
+ * once, and an answer to either of its copies ends it.
+ */
+export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
+  const nowMs = Date.now();
+  const open: HalfMessage[] = [];
+  let more = false;
+  for (const broker of brokers) {
+    const answered = new Set<number>();
+    for (const { queueId, given, end } of await readGroupQueues(broker, HALVES_GROUP, ANSWERS)) {
+      more ||= end - given > HALVES_MAX;
+      const range = { from: given, end: Math.min(end, given + HALVES_MAX) };
+      for await (const { body } of walkQueue(broker, ANSWERS, queueId, range)) {
+        for (const offset of body.toString('utf8').split(',')) if (offset !== '') answered.add(Number(offset));
+      }
+    }
+    const byMessage = new Map<string, HalfMessage>();
+    const ended = new Set<string>();
+    for (const { queueId, given, end } of await readGroupQueues(broker, HALVES_GROUP, HALVES)) {
+      more ||= end - given > HALVES_MAX;
+      const range = { from: given, end: Math.min(end, given + HALVES_MAX) };
+      for await (const message of walkQueue(broker, HALVES, queueId, range)) {
+        const half = halfOf(broker, message, nowMs);
+        if (answered.has(message.queueOffset)) ended.add(half.messageId);
+        byMessage.set(half.messageId, half); // a later copy has more checks
+      }
+    }
+    for (const half of byMessage.values()) if (!ended.has(half.messageId)) open.push(half);
+  }
+  return { open: open.sort((one, other) => other.ageMs - one.ageMs), more };
+}
+
+function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): HalfMessage {
+  const decoded = decodeBatch(body.toString('utf8'));
+  const batch = decoded.outcome === 'decoded' ? decoded.batch : null;
+  return {
+    broker: name,
+    topic: properties.REAL_TOPIC ?? '',
+    key: properties.KEYS ?? '',
+    messageId: properties.UNIQ_KEY ?? '',
+    ageMs: Math.max(0, nowMs - bornAtMs),
+    checks: Number(properties.TRANSACTION_CHECK_TIMES ?? 0),
+    saleId: batch?.saleId ?? null,
+    purchases: batch?.purchases.length ?? null,
+  };
+}

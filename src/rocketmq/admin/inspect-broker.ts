@@ -1,0 +1,170 @@
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { decodeMessages, type StoredMessage } from './decode-messages.js';
+import { readOffsetTable } from './offset-tables.js';
+import {
+  askRemoting,
+  exchange,
+  NOBODY_ONLINE,
+  NOT_FOUND,
+  refusal,
+  REQUEST,
+  TOPIC_NOT_FOUND,
+  type RemotingAddress,
+} from './remoting.js';
+
+// What one broker is asked for by an inspection. Nothing here changes it.
+
+/** One queue of a topic. */
+export interface QueueEnds {
+  readonly queueId: number;
+  /** Of the oldest message that is kept, and behind the newest one. */
+  readonly first: number;
+  readonly end: number;
+  /** When the newest one was stored, Unix ms; 0: none is kept. */
+  readonly lastStoredAtMs: number;
+}
+
+/** One queue as a group reads it. A group that pops is given a message before it acks it. */
+export interface GroupQueue {
+  readonly topic: string;
+  readonly queueId: number;
+  readonly end: number;
+  /** Behind the last message that was given to somebody. */
+  readonly given: number;
+}
+
+/** A client that is connected. */
+export interface BrokerClient {
+  readonly clientId: string;
+  readonly address: string;
+  readonly language: string;
+}
+
+export interface ProducerClient extends BrokerClient {
+  /** By our client that is the topic. */
+  readonly group: string;
+}
+
+/** Empty: the broker does not have the topic. */
+export async function readQueues(broker: RemotingAddress, topic: string): Promise<QueueEnds[]> {
+  const answer = await exchange(broker, REQUEST.topicStats, '', { topic });
+  if (answer.code === TOPIC_NOT_FOUND) return [];
+  if (answer.code !== 0) throw refusal(broker, answer);
+  return readOffsetTable(answer.body, ['minOffset', 'maxOffset', 'lastUpdateTimestamp'])
+    .map(({ queueId, figures }) => ({
+      queueId,
+      first: figures.minOffset as number,
+      end: figures.maxOffset as number,
+      lastStoredAtMs: figures.lastUpdateTimestamp as number,
+    }))
+    .sort((one, other) => one.queueId - other.queueId);
+}
+
+/** @param topic only of this one; absent: of every topic that the group has read */
+export async function readGroupQueues(broker: RemotingAddress, group: string, topic?: string): Promise<GroupQueue[]> {
+  const fields = { consumerGroup: group, ...withoutUndefined({ topic }) };
+  const answer = await exchange(broker, REQUEST.consumeStats, '', fields);
+  if (answer.code === TOPIC_NOT_FOUND) return [];
+  if (answer.code !== 0) throw refusal(broker, answer);
+  return readOffsetTable(answer.body, ['brokerOffset', 'consumerOffset']).map(
+    ({ topic: ofTopic, queueId, figures }) => ({
+      topic: ofTopic,
+      queueId,
+      end: figures.brokerOffset as number,
+      given: figures.consumerOffset as number,
+    }),
+  );
+}
+
+/** A group that every broker has, and that nobody consumes by. */
+const READER = 'TOOLS_CONSUMER';
+const WITH_SUBSCRIPTION = '4';
+const [FOUND, NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [0, 19, 20, 21] as const;
+
+/**
+ * Up to `max` messages from an offset on; moves no offset of any group.
+ * @returns none where no message is kept at this offset
+ */
+export async function readMessages(
+  broker: RemotingAddress,
+  topic: string,
+  { queueId, offset, max }: { readonly queueId: number; readonly offset: number; readonly max: number },
+): Promise<StoredMessage[]> {
+  const answer = await exchange(broker, REQUEST.pullMessage, '', {
+    consumerGroup: READER,
+    topic,
+    queueId: String(queueId),
+    queueOffset: String(offset),
+    maxMsgNums: String(max),
+    sysFlag: WITH_SUBSCRIPTION,
+    commitOffset: '0',
+    suspendTimeoutMillis: '0',
+    subscription: '*',
+    subVersion: '0',
+    expressionType: 'TAG',
+  });
+  if (answer.code === FOUND) return decodeMessages(answer.bytes);
+  const isNone = [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED, TOPIC_NOT_FOUND].includes(answer.code);
+  if (isNone) return [];
+  throw refusal(broker, answer);
+}
+
+/** The most that one pull gives. */
+const PULL_MAX = 32;
+
+/** The messages of a queue from an offset on, to before `end`. */
+export async function* walkQueue(
+  broker: RemotingAddress,
+  topic: string,
+  queueId: number,
+  { from, end }: { readonly from: number; readonly end: number },
+): AsyncGenerator<StoredMessage> {
+  for (let offset = from; offset < end;) {
+    const messages = await readMessages(broker, topic, { queueId, offset, max: Math.min(PULL_MAX, end - offset) });
+    const last = messages.at(-1);
+    if (last === undefined) return;
+    for (const message of messages) if (message.queueOffset < end) yield message;
+    offset = last.queueOffset + 1;
+  }
+}
+
+/** Of the messages of one key that an answer holds. A batch that was published again has a few. */
+const MESSAGES_OF_KEY_MAX = 32;
+/** Later than any message. */
+const FAR_MS = String(2 ** 52);
+
+/** The messages of a topic that carry a key, oldest first; 32 at most. */
+export async function readMessagesOfKey(broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> {
+  const fields = { topic, key, maxNum: String(MESSAGES_OF_KEY_MAX), beginTimestamp: '0', endTimestamp: FAR_MS };
+  const answer = await exchange(broker, REQUEST.queryMessage, '', fields);
+  if (answer.code === NOT_FOUND || answer.code === TOPIC_NOT_FOUND) return [];
+  if (answer.code !== 0) throw refusal(broker, answer);
+  return decodeMessages(answer.bytes)
+    .filter(({ properties }) => properties.KEYS?.split(' ').includes(key)) // its index holds a hash of the key
+    .sort((one, other) => one.storedAtMs - other.storedAtMs);
+}
+
+/** Those that can be asked for the outcome of a half message among them. */
+export async function readProducers(broker: RemotingAddress): Promise<ProducerClient[]> {
+  const { data } = JSON.parse(await askRemoting(broker, REQUEST.allProducers)) as {
+    data?: Record<string, readonly { clientId: string; remoteIP?: string; language?: string }[]>;
+  };
+  return Object.entries(data ?? {}).flatMap(([group, clients]) =>
+    clients.map(({ clientId, remoteIP = '', language = '' }) => ({ group, clientId, address: remoteIP, language })),
+  );
+}
+
+/** Who consumes by a group now. */
+export async function readConsumers(broker: RemotingAddress, group: string): Promise<BrokerClient[]> {
+  const answer = await exchange(broker, REQUEST.consumerConnections, '', { consumerGroup: group });
+  if (answer.code === NOBODY_ONLINE) return [];
+  if (answer.code !== 0) throw refusal(broker, answer);
+  const { connectionSet } = JSON.parse(answer.body) as {
+    connectionSet?: readonly { clientId: string; clientAddr?: string; language?: string }[];
+  };
+  return (connectionSet ?? []).map(({ clientId, clientAddr = '', language = '' }) => ({
+    clientId,
+    address: clientAddr,
+    language,
+  }));
+}

@@ -1,0 +1,341 @@
+import { OperationalError } from '../../core/errors.js';
+import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../core/topics.js';
+import type { BrokerCredentials } from '../credentials.js';
+import {
+  DEFAULT_CLUSTER,
+  masterBrokers,
+  parseAddress,
+  readGroups,
+  readRuntime,
+  readTopics,
+  type BrokerAddress,
+} from './broker-state.js';
+import type { StoredMessage } from './decode-messages.js';
+import { openHalves, type OpenHalves } from './half-messages.js';
+import {
+  readConsumers,
+  readGroupQueues,
+  readMessages,
+  readMessagesOfKey,
+  readProducers,
+  readQueues,
+  walkQueue,
+  type BrokerClient,
+  type GroupQueue,
+  type ProducerClient,
+} from './inspect-broker.js';
+
+/** Half messages that were asked about too often. Nobody asks again. */
+const DISCARDED = 'TRANS_CHECK_MAX_TIME_TOPIC';
+
+/** One broker of the cluster. */
+export interface BrokerReport {
+  readonly name: string;
+  /** `host:port` of its admin port. */
+  readonly address: string;
+  /** Null: it answers. Else why it does not, and nothing else is known of it. */
+  readonly down: string | null;
+  readonly version: string;
+  /** Messages stored and read per second, as the broker counts them over the last ten seconds. */
+  readonly putPerSecond: number;
+  readonly getPerSecond: number;
+  /** Share of the disk of its commit log that is full, 0 to 1. */
+  readonly diskUsed: number;
+}
+
+/** A topic over all brokers. */
+export interface TopicReport {
+  readonly topic: string;
+  /** `TRANSACTION`, `NORMAL` …; empty: the broker does not say. */
+  readonly type: string;
+  readonly queues: number;
+  /** Messages that are kept. */
+  readonly kept: number;
+  /** When the newest one was stored, Unix ms; null: none is kept. */
+  readonly lastStoredAtMs: number | null;
+}
+
+/** A group, and the topic that it works on. */
+export interface NamedGroup {
+  readonly group: string;
+  /** Null: not known; then only topics that it has read are found. */
+  readonly topic: string | null;
+}
+
+/** Groups of ours: those that work, and those that collect their dead letters. */
+export const OWN_GROUPS: readonly NamedGroup[] = [
+  ...Object.values(GROUPS).map((group) => ({ group, topic: GROUP_TOPICS[group] })),
+  ...Object.values(DEAD_LETTERS).map(({ collector, topic }) => ({ group: collector, topic })),
+];
+
+/** A consumer group and one topic that it reads, over all brokers. */
+export interface GroupReport {
+  readonly group: string;
+  readonly topic: string;
+  /** Messages that nobody was given yet. Those that were given and not acked are not in it. */
+  readonly lag: number;
+  /** Age of the oldest of them, ms; null: there is none. */
+  readonly oldestMs: number | null;
+  /** Clients that consume by this group now. */
+  readonly clients: number;
+}
+
+/** A dead-letter topic over all brokers. */
+interface DeadLetterReport {
+  readonly topic: string;
+  /** Messages that are kept there: collected into MySQL ones too, until the broker forgets them. */
+  readonly kept: number;
+}
+
+/** A message, its body read where it is one of ours. */
+export interface FoundMessage extends Omit<StoredMessage, 'body'> {
+  readonly broker: string;
+  readonly body: string;
+}
+
+/** One screen of a cluster. */
+export interface ClusterStatus {
+  readonly brokers: readonly BrokerReport[];
+  readonly groups: readonly GroupReport[];
+  readonly deadLetters: readonly DeadLetterReport[];
+  readonly halves: {
+    readonly open: number;
+    readonly oldestMs: number | null;
+    readonly checksMost: number;
+    readonly more: boolean;
+  };
+  /** Half messages that were given up. */
+  readonly discarded: number;
+  /** Clients that can be asked about half messages, by topic. */
+  readonly producers: Readonly<Record<string, number>>;
+}
+
+const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
+const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
+
+/**
+ * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing. Several brokers are one cluster to
+ * whoever looks; one that does not answer is named, and the others are shown.
+ */
+export class RocketmqInspection {
+  readonly #namesrvAddr: string;
+  readonly #credentials: BrokerCredentials | null;
+  readonly #cluster: string;
+  readonly #onDown: (broker: BrokerReport) => void;
+
+  /**
+   * @param namesrvAddr one or more `host:port`, with `;` between them
+   * @param onDown hears of each broker that does not answer, with every look: what is returned lacks what it holds
+   */
+  constructor(
+    namesrvAddr: string,
+    credentials: BrokerCredentials | null,
+    {
+      cluster = DEFAULT_CLUSTER,
+      onDown = () => undefined,
+    }: { readonly cluster?: string; readonly onDown?: (broker: BrokerReport) => void } = {},
+  ) {
+    this.#namesrvAddr = namesrvAddr;
+    this.#credentials = credentials;
+    this.#cluster = cluster;
+    this.#onDown = onDown;
+  }
+
+  /** @throws OperationalError rocketmq, when no name server answers */
+  async status(groups: readonly NamedGroup[]): Promise<ClusterStatus> {
+    const { up, reports } = await this.#brokers();
+    const halves = await openHalves(up);
+    const topics = await topicsOf(up);
+    const producers: Record<string, number> = {};
+    for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
+    return {
+      brokers: reports,
+      groups: await groupsOf(up, groups),
+      deadLetters: topics.filter(({ topic }) => isOfDeadLetters(topic)).map(({ topic, kept }) => ({ topic, kept })),
+      halves: {
+        open: halves.open.length,
+        oldestMs: halves.open[0]?.ageMs ?? null,
+        checksMost: halves.open.reduce((most, { checks }) => Math.max(most, checks), 0),
+        more: halves.more,
+      },
+      discarded: topics.find(({ topic }) => topic === DISCARDED)?.kept ?? 0,
+      producers,
+    };
+  }
+
+  /** The largest lag first. @param groups null: all that the brokers know @throws OperationalError rocketmq */
+  async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
+    const { up } = await this.#brokers();
+    return groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null })));
+  }
+
+  /** @throws OperationalError rocketmq */
+  async topics(): Promise<TopicReport[]> {
+    return topicsOf((await this.#brokers()).up);
+  }
+
+  /** Half messages without an answer, oldest first. @throws OperationalError rocketmq */
+  async halves(): Promise<OpenHalves> {
+    return openHalves((await this.#brokers()).up);
+  }
+
+  /** @throws OperationalError rocketmq */
+  async producers(): Promise<ProducerClient[]> {
+    return clientsOf((await this.#brokers()).up, readProducers);
+  }
+
+  /** @throws OperationalError rocketmq */
+  async consumers(group: string): Promise<BrokerClient[]> {
+    return clientsOf((await this.#brokers()).up, (broker) => readConsumers(broker, group));
+  }
+
+  /** Oldest first. @throws OperationalError rocketmq */
+  async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
+    const { up } = await this.#brokers();
+    const found = await Promise.all(
+      up.map(async (broker) => (await readMessagesOfKey(broker, topic, key)).map((one) => shown(broker, one))),
+    );
+    return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
+  }
+
+  /**
+   * The newest messages of a topic, or those from an offset of one queue on.
+   * @param from null: the newest of every queue
+   * @throws OperationalError rocketmq
+   */
+  async browse(
+    topic: string,
+    from: { readonly queueId: number; readonly offset: number } | null,
+    max: number,
+  ): Promise<FoundMessage[]> {
+    const { up } = await this.#brokers();
+    const found: FoundMessage[] = [];
+    for (const broker of up) {
+      for (const { queueId, first, end } of await readQueues(broker, topic)) {
+        if (from !== null && from.queueId !== queueId) continue;
+        const offset = from === null ? Math.max(first, end - max) : Math.max(first, from.offset);
+        const range = { from: offset, end: Math.min(end, offset + max) };
+        for await (const message of walkQueue(broker, topic, queueId, range)) {
+          found.push(shown(broker, message));
+        }
+      }
+    }
+    found.sort((one, other) => one.storedAtMs - other.storedAtMs);
+    return from === null ? found.slice(-max) : found.slice(0, max);
+  }
+
+  /** Those that answer, and a line for each. @throws OperationalError when no name server knows a broker of the cluster */
+  async #brokers(): Promise<{ readonly up: readonly BrokerAddress[]; readonly reports: readonly BrokerReport[] }> {
+    const brokers = await this.#known();
+    const reports = await Promise.all(brokers.map(reportOf));
+    for (const report of reports) if (report.down !== null) this.#onDown(report);
+    return { up: brokers.filter((_, index) => reports[index]?.down === null), reports };
+  }
+
+  /** The name servers are asked in turn: each knows all brokers. */
+  async #known(): Promise<BrokerAddress[]> {
+    let cause: unknown;
+    for (const address of this.#namesrvAddr.split(';')) {
+      try {
+        const found = await masterBrokers(parseAddress(address, this.#credentials), this.#cluster);
+        if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
+        cause = new Error(`it knows no broker of the cluster ${this.#cluster}`);
+      } catch (error) {
+        cause = error;
+      }
+    }
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new OperationalError('rocketmq', `NAMESRV_ADDR ${this.#namesrvAddr}: ${why}`, { retryable: true, cause });
+  }
+}
+
+async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
+  const address = `${broker.host}:${broker.port}`;
+  const unknown = { version: '', putPerSecond: 0, getPerSecond: 0, diskUsed: 0 };
+  try {
+    const runtime = await readRuntime(broker);
+    return {
+      name: broker.name,
+      address,
+      down: null,
+      version: runtime.brokerVersionDesc ?? '',
+      putPerSecond: firstNumber(runtime.putTps),
+      getPerSecond: firstNumber(runtime.getTransferredTps),
+      diskUsed: firstNumber(runtime.commitLogDiskRatio),
+    };
+  } catch (error) {
+    return { name: broker.name, address, down: error instanceof Error ? error.message : String(error), ...unknown };
+  }
+}
+
+/** Rates come as three numbers: over ten seconds, a minute, ten minutes. */
+const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
+
+async function topicsOf(brokers: readonly BrokerAddress[]): Promise<TopicReport[]> {
+  const byName = new Map<string, TopicReport>();
+  for (const broker of brokers) {
+    for (const [topic, { attributes }] of Object.entries(await readTopics(broker))) {
+      const queues = await readQueues(broker, topic);
+      const before = byName.get(topic);
+      const lastMs = Math.max(before?.lastStoredAtMs ?? 0, ...queues.map(({ lastStoredAtMs }) => lastStoredAtMs));
+      byName.set(topic, {
+        topic,
+        type: attributes?.['message.type'] ?? '',
+        queues: (before?.queues ?? 0) + queues.length,
+        kept: queues.reduce((sum, { first, end }) => sum + end - first, before?.kept ?? 0),
+        lastStoredAtMs: lastMs > 0 ? lastMs : null,
+      });
+    }
+  }
+  return [...byName.values()].sort((one, other) => (one.topic < other.topic ? -1 : 1));
+}
+
+async function groupNames(brokers: readonly BrokerAddress[]): Promise<string[]> {
+  const names = await Promise.all(brokers.map(async (broker) => Object.keys(await readGroups(broker))));
+  return [...new Set(names.flat())];
+}
+
+async function groupsOf(brokers: readonly BrokerAddress[], groups: readonly NamedGroup[]): Promise<GroupReport[]> {
+  const nowMs = Date.now();
+  const found: GroupReport[] = [];
+  for (const { group, topic: named } of groups) {
+    const clients = new Set(
+      (await clientsOf(brokers, (broker) => readConsumers(broker, group))).map(({ clientId }) => clientId),
+    ).size;
+    const byTopic = new Map<string, { lag: number; oldestAtMs: number }>();
+    for (const broker of brokers) {
+      for (const { topic, queueId, end, given } of await queuesOf(broker, group, named)) {
+        const sum = byTopic.get(topic) ?? { lag: 0, oldestAtMs: Infinity };
+        byTopic.set(topic, sum);
+        if (end <= given) continue;
+        sum.lag += end - given;
+        const [oldest] = await readMessages(broker, topic, { queueId, offset: given, max: 1 });
+        sum.oldestAtMs = Math.min(sum.oldestAtMs, oldest?.storedAtMs ?? Infinity);
+      }
+    }
+    for (const [topic, { lag, oldestAtMs }] of byTopic) {
+      if (isOfRetries(topic) && lag === 0) continue; // empty but for a failure
+      const oldestMs = oldestAtMs === Infinity ? null : Math.max(0, nowMs - oldestAtMs);
+      found.push({ group, topic, lag, oldestMs, clients });
+    }
+  }
+  return found.sort((one, other) => other.lag - one.lag || (one.group < other.group ? -1 : 1));
+}
+
+/** Those that the group has read, and those of the topic that it works on: it may never have begun. */
+async function queuesOf(broker: BrokerAddress, group: string, topic: string | null): Promise<GroupQueue[]> {
+  const queues = await readGroupQueues(broker, group);
+  if (topic === null || queues.some((queue) => queue.topic === topic)) return queues;
+  return [...queues, ...(await readGroupQueues(broker, group, topic))];
+}
+
+const clientsOf = async <C>(
+  brokers: readonly BrokerAddress[],
+  read: (broker: BrokerAddress) => Promise<C[]>,
+): Promise<C[]> => (await Promise.all(brokers.map(read))).flat();
+
+const shown = ({ name }: BrokerAddress, { body, ...message }: StoredMessage): FoundMessage => ({
+  ...message,
+  broker: name,
+  body: body.toString('utf8'),
+});

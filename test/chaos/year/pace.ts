@@ -1,0 +1,74 @@
+import { createOutbox } from '../../../src/mysql/outbox.js';
+import { bucketKeys } from '../../../src/redis/keys.js';
+import type { StackControls } from '../harness/stack-controls.js';
+import type { PlannedSale } from './plan.js';
+import { LIFE_AFTER_CLOSE_MS } from './settings.js';
+
+/** How far the system is behind what it was given: ms, and a number of sales. */
+export interface Backlog {
+  /** Age of the oldest batch that holds units and is not known to be in MySQL. */
+  readonly pending: number;
+  /** Age of the oldest row of the outbox that is not done. */
+  readonly outbox: number;
+  /** How long ago the oldest unpaid order should have ended. */
+  readonly expiry: number;
+  /** Sales that should long have been retired, forgotten and archived. One alone may wait for minutes after a fault. */
+  readonly archive: number;
+}
+
+/** Beyond any of these buyers get fewer connections, so that workers and keeper get more of the machine. */
+const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 25 };
+/** A sale that is not in the archive so long after its time is counted. */
+const ARCHIVE_LATE_MS = 30_000;
+/** One step: down quickly, up slowly, as TCP does. */
+const DOWN = 0.7;
+const UP = 24;
+/** Never fewer: some purchase must be under way, or no fault would ever be over. */
+const OPEN_MIN = 32;
+
+export async function readBacklog(
+  { redis, mysql }: StackControls,
+  selling: readonly Pick<PlannedSale & { saleId: string }, 'saleId' | 'buckets'>[],
+): Promise<Backlog> {
+  const [clock] = await redis.redis.time();
+  const nowMs = Number(clock) * 1000;
+  const pending = selling.flatMap(({ saleId, buckets }) =>
+    Array.from({ length: buckets }, async (_, bucket) => {
+      const [, at] = await redis.redis.zrange(bucketKeys({ saleId, bucket }).pending, '0', '0', 'WITHSCORES');
+      return at === undefined ? 0 : nowMs - Number(at);
+    }),
+  );
+  const [due] = await mysql.query<{ late_ms: string | null }>(
+    "SELECT TIMESTAMPDIFF(MICROSECOND, MIN(expires_at), NOW(3)) DIV 1000 AS late_ms FROM orders WHERE state = 'pending_payment'",
+  );
+  const [over] = await mysql.query<{ sales: string }>(
+    "SELECT COUNT(*) AS sales FROM sales WHERE state = 'closed' AND retirement <> 'archived'" +
+      ' AND closes_at <= NOW(3) - INTERVAL ? SECOND',
+    [Math.ceil((LIFE_AFTER_CLOSE_MS + ARCHIVE_LATE_MS) / 1000)],
+  );
+  return {
+    pending: Math.max(0, ...(await Promise.all(pending))),
+    outbox: Math.max(0, ...(await createOutbox(mysql).backlog()).map(({ oldestMs }) => Math.round(oldestMs))),
+    expiry: Math.max(0, Number(due?.late_ms ?? 0)),
+    archive: Number(over?.sales),
+  };
+}
+
+/** How many requests of buyers may be under way: fewer while something waits too long. */
+export class Pace {
+  open: number;
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.open = Math.ceil(max / 4); // programs that have just begun are slow
+  }
+
+  /** @returns what waits too long */
+  follow(backlog: Backlog): (keyof Backlog)[] {
+    const late = (Object.keys(BACKLOG_MAX) as (keyof Backlog)[]).filter((what) => backlog[what] > BACKLOG_MAX[what]);
+    this.open =
+      late.length > 0 ? Math.max(OPEN_MIN, Math.floor(this.open * DOWN)) : Math.min(this.#max, this.open + UP);
+    return late;
+  }
+}

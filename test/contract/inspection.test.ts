@@ -1,0 +1,143 @@
+import { expect } from 'chai';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { newBatchId } from '../../src/core/batch.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
+import { encodeRequest } from '../../src/rocketmq/admin/remoting.js';
+import { type NamedGroup, RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
+import { until } from '../chaos/harness/wait.js';
+import { credentialsIn } from '../helpers/broker.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { freshBatch, REDRIVES_INSPECTED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+describe('inspection of RocketMQ', function () {
+  this.timeout(90_000);
+  let world: BrokerWorld;
+  let inspection: RocketmqInspection;
+  before(async () => {
+    const env = stackEnv();
+    world = await rocketmqWorld();
+    inspection = new RocketmqInspection(env.NAMESRV_ADDR, credentialsIn(env));
+  });
+  after(() => world?.close());
+
+  const groupOf = async (named: NamedGroup) =>
+    (await inspection.groups([named])).find(({ topic }) => topic === named.topic);
+
+  it('the lag of a group is what nobody was given yet, with the age of the oldest; one that is given is not in it', async () => {
+    const source = await world.source(REDRIVES_INSPECTED.topic, REDRIVES_INSPECTED.group);
+    const channel = await world.redriveChannel();
+    const publish = async (count: number): Promise<void> => {
+      for (let sent = 0; sent < count; sent++) await channel.publish(freshBatch());
+    };
+    const isEmpty = async (): Promise<boolean> => {
+      await source.receive(32); // none is acked
+      return (await groupOf(REDRIVES_INSPECTED))?.lag === 0;
+    };
+    await publish(40);
+    await until('all were given', isEmpty, 30_000);
+    await publish(2);
+    const waiting = await groupOf(REDRIVES_INSPECTED);
+    expect(waiting?.lag, 'with a few of other suites').to.be.within(2, 20);
+    expect(waiting?.oldestMs).to.be.within(0, 60_000);
+    expect(waiting?.clients).to.equal(1);
+    await until('all were given again', isEmpty, 30_000);
+    expect((await groupOf(REDRIVES_INSPECTED))?.clients).to.equal(1);
+  });
+
+  it('a message is found by its key and by its place, with its body and properties', async () => {
+    const channel = await world.redriveChannel();
+    const batch = freshBatch();
+    await channel.publish(batch);
+    const [found] = await inspection.messagesOfKey(TOPICS.redrive, batch.batchId);
+    expect(found).to.include({ topic: TOPICS.redrive, body: batch.body });
+    expect(found?.properties.KEYS).to.equal(batch.batchId);
+    const from = { queueId: found!.queueId, offset: found!.queueOffset };
+    expect(await inspection.browse(TOPICS.redrive, from, 1)).to.deep.equal([found]);
+    expect(await inspection.browse(TOPICS.redrive, null, 20)).to.deep.include(found);
+    expect(await inspection.messagesOfKey(TOPICS.redrive, newBatchId())).to.deep.equal([]);
+    expect(await inspection.messagesOfKey('no-such-topic', batch.batchId)).to.deep.equal([]);
+    expect(await inspection.browse('no-such-topic', null, 5)).to.deep.equal([]);
+  });
+
+  it('a half message is open until its answer is written down, with its batch; a committed one is not', async () => {
+    const channel = await world.purchaseChannel(async () => 'no_answer');
+    const [left, committed] = [freshBatch(), freshBatch()];
+    const half = await channel.sendHalf(left);
+    const other = await channel.sendHalf(committed);
+    if (typeof half === 'string' || typeof other === 'string') throw new Error('the broker took no half message');
+    await other.commit();
+    const openOf = async (batchId: string) => (await inspection.halves()).open.find(({ key }) => key === batchId);
+    const found = await openOf(left.batchId);
+    expect(found).to.include({
+      topic: TOPICS.purchase,
+      checks: 0,
+      saleId: left.saleId,
+      purchases: left.purchases.length,
+    });
+    expect(found?.ageMs).to.be.within(0, 60_000);
+    await until('the answer is written down', async () => (await openOf(committed.batchId)) === undefined, 20_000);
+    // it was sent before the other, and the broker does not pass it before it has asked about it
+    expect(await openOf(left.batchId), 'without an answer it stays').to.include({ checks: 0 });
+    await half.rollback();
+    await channel.close(); // it would be asked about the half messages of other suites
+  });
+
+  it('one screen: brokers, groups, dead letters, half messages, and who can be asked about them', async () => {
+    const status = await inspection.status([{ group: GROUPS.writer, topic: TOPICS.purchase }]);
+    expect(status.brokers).to.have.length(1);
+    expect(status.brokers[0]).to.include({ name: 'broker-a', down: null });
+    expect(status.brokers[0]?.version).to.match(/^V5_/);
+    expect(status.brokers[0]?.diskUsed).to.be.within(0.001, 1);
+    expect(status.deadLetters.map(({ topic }) => topic)).to.include(`%DLQ%${GROUPS.writer}`);
+    expect(status.halves.more).to.equal(false);
+    expect(status.producers[TOPICS.redrive]).to.be.at.least(1);
+    expect((await inspection.producers()).map(({ group }) => group)).to.include(TOPICS.redrive);
+    expect((await inspection.consumers(REDRIVES_INSPECTED.group)).length).to.be.at.least(1);
+    expect(await inspection.consumers(GROUPS.coupon)).to.deep.equal([]);
+    const topics = await inspection.topics();
+    expect(topics.find(({ topic }) => topic === TOPICS.purchase)).to.include({ type: 'TRANSACTION', queues: 8 });
+  });
+
+  it('a broker that is down is named with every look, and what the others hold is shown', async () => {
+    const { NAMESRV_ADDR, ...env } = stackEnv();
+    const credentials = credentialsIn(env);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, credentials), DEFAULT_CLUSTER);
+    const addresses = { 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' };
+    const brokerAddrTable = Object.fromEntries(
+      Object.entries(addresses).map(([name, address]) => [
+        name,
+        { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } },
+      ]),
+    );
+    const namesrv = createServer((socket) =>
+      socket.once('data', () => socket.write(encodeRequest(0, JSON.stringify({ brokerAddrTable })))),
+    ).listen(0, '127.0.0.1');
+    try {
+      await once(namesrv, 'listening');
+      const { port } = namesrv.address() as AddressInfo;
+      const heard: string[] = [];
+      const two = new RocketmqInspection(`127.0.0.1:${port}`, credentials, { onDown: ({ name }) => heard.push(name) });
+      const { brokers, deadLetters } = await two.status([]);
+      expect(brokers.map(({ name, down }) => [name, down === null])).to.deep.equal([
+        ['broker-a', true],
+        ['broker-b', false],
+      ]);
+      expect(brokers[1]?.down).to.match(/ECONNREFUSED/);
+      expect(deadLetters.length).to.be.greaterThan(0);
+      expect((await two.topics()).length).to.be.greaterThan(0);
+      expect(heard).to.deep.equal(['broker-b', 'broker-b']);
+    } finally {
+      namesrv.close();
+    }
+  });
+
+  it('where no name server answers it fails and says so; a second one is asked', async () => {
+    const { NAMESRV_ADDR, ...env } = stackEnv();
+    const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
+    expect(none).to.match(/^NAMESRV_ADDR 127\.0\.0\.1:1: /);
+    const two = new RocketmqInspection(`127.0.0.1:1;${NAMESRV_ADDR}`, credentialsIn(env));
+    expect((await two.topics()).length).to.be.greaterThan(0);
+  });
+});

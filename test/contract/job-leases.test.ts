@@ -1,0 +1,34 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { createJobLeases } from '../../src/mysql/job-leases.js';
+import { until } from '../chaos/harness/wait.js';
+import { mysqlWorld, type MysqlWorld } from './repository-worlds.js';
+
+const unique = (): string => randomBytes(12).toString('base64url');
+
+describe('JobLeases on mysql', () => {
+  let world: MysqlWorld;
+  let job: string;
+  before(async () => {
+    world = await mysqlWorld();
+  });
+  beforeEach(() => (job = unique()));
+  after(() => world?.close());
+  const hold = (owner: string, leaseMs: number): Promise<boolean> =>
+    createJobLeases(world.pool).hold(job, owner, leaseMs);
+
+  it('of many at once one gets it, and keeps it', async () => {
+    const owners = Array.from({ length: 8 }, unique);
+    const held = await Promise.all(owners.map((owner) => hold(owner, 60_000)));
+    expect(held.filter(Boolean)).to.have.length(1);
+    expect(await Promise.all(owners.map((owner) => hold(owner, 60_000)))).to.deep.equal(held);
+  });
+
+  it('that of an owner who is gone is free after its time; each job has one of its own', async () => {
+    expect(await hold('gone', 50)).to.equal(true);
+    await until('the lease has ended', () => hold('next', 60_000));
+    expect(await hold('gone', 50)).to.equal(false);
+    job = unique();
+    expect(await hold('gone', 50)).to.equal(true);
+  });
+});

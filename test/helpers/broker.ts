@@ -1,0 +1,22 @@
+import type { StackEnv } from '../../deploy/local/stack/settings.js';
+import type { Stack } from '../../deploy/local/stack/stack.js';
+import type { RemotingAddress } from '../../src/rocketmq/admin/remoting.js';
+import type { BrokerCredentials } from '../../src/rocketmq/credentials.js';
+
+type BrokerEnv = Pick<StackEnv, 'ROCKETMQ_ENDPOINT' | 'ROCKETMQ_ACCESS_KEY' | 'ROCKETMQ_ACCESS_SECRET'>;
+
+/** The user of the programs, as an environment names it. */
+export const credentialsIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): BrokerCredentials => ({
+  accessKey: env.ROCKETMQ_ACCESS_KEY,
+  accessSecret: env.ROCKETMQ_ACCESS_SECRET,
+});
+
+/** How a client of the broker connects. */
+export const brokerOf = (env: BrokerEnv) => ({ endpoint: env.ROCKETMQ_ENDPOINT, credentials: credentialsIn(env) });
+
+/** The admin port of the broker of a stack. */
+export const adminPortOf = (stack: Pick<Stack, 'ports' | 'env'>): RemotingAddress => ({
+  host: '127.0.0.1',
+  port: stack.ports.broker,
+  credentials: credentialsIn(stack.env()),
+});

@@ -1,0 +1,36 @@
+import type { AdmissionMetrics } from '../../src/admission/metrics.js';
+import type { RecoveryMetrics } from '../../src/recovery/metrics.js';
+
+// Metrics that count nothing. A test puts its own functions in the place of those that it looks at.
+
+export const noAdmissionMetrics: AdmissionMetrics = {
+  refused: () => undefined,
+  rulesTaken: () => undefined,
+  rulesRefused: () => undefined,
+  requestsCounted: () => undefined,
+  limitRefused: () => undefined,
+  uncounted: () => undefined,
+  breakerMoved: () => undefined,
+  breakerRefused: () => undefined,
+  breakerQuorum: () => undefined,
+  degraded: () => undefined,
+};
+
+export const noRecoveryMetrics: RecoveryMetrics = {
+  redriven: () => undefined,
+  markedLate: () => undefined,
+  parked: () => undefined,
+  deadLettersParked: () => undefined,
+  pending: () => undefined,
+  overdue: () => undefined,
+  repairTried: () => undefined,
+  salesInRepair: () => undefined,
+  hotSaleResharded: () => undefined,
+  reconciled: () => undefined,
+  compensationJobs: () => undefined,
+  saleRetired: () => undefined,
+  ordersArchived: () => undefined,
+  salesToArchive: () => undefined,
+  redisMemory: () => undefined,
+  messages: () => undefined,
+};

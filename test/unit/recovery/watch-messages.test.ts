@@ -1,0 +1,71 @@
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { OperationalError } from '../../../src/core/errors.js';
+import { createRecoveryMetrics } from '../../../src/recovery/metrics.js';
+import { watchMessages, type MessageFigures } from '../../../src/recovery/watch-messages.js';
+
+const FIGURES: MessageFigures = {
+  groups: [
+    { group: 'writer', topic: 'purchase', lag: 3, oldestMs: 1500 },
+    { group: 'collector', topic: '%DLQ%writer', lag: 2, oldestMs: 70_000 },
+    { group: 'coupon', topic: 'order-event', lag: 0, oldestMs: null },
+  ],
+  halves: { open: 1, oldestMs: 25_000 },
+  discarded: 4,
+  brokers: [{ down: null }, { down: 'no answer' }],
+};
+
+describe('keeper: watch-messages', () => {
+  let isOurs: boolean;
+  let inspect: () => Promise<MessageFigures>;
+  let registry: Registry;
+  let runOnce: () => Promise<void>;
+  beforeEach(() => {
+    isOurs = true;
+    inspect = async () => FIGURES;
+    registry = new Registry();
+    const ports = {
+      leases: { hold: async () => isOurs },
+      inspect: () => inspect(),
+      metrics: createRecoveryMetrics(registry),
+    };
+    ({ runOnce } = watchMessages(ports, { owner: 'ann', everyMs: 10_000 }));
+  });
+  const published = async (): Promise<string[]> =>
+    (await registry.metrics()).split('\n').filter((line) => line.startsWith('seckill_mq_'));
+
+  it('publishes nothing before it knows anything: 0 would say that all is well', async () => {
+    expect(await published()).to.deep.equal([]);
+  });
+
+  it('publishes lag and age of each group, dead letters by their topic, half messages, brokers that are down', async () => {
+    await runOnce();
+    expect(await published()).to.deep.equal([
+      'seckill_mq_lag{group="writer",topic="purchase"} 3',
+      'seckill_mq_lag{group="coupon",topic="order-event"} 0',
+      'seckill_mq_oldest_seconds{group="writer",topic="purchase"} 1.5',
+      'seckill_mq_oldest_seconds{group="coupon",topic="order-event"} 0',
+      'seckill_mq_dlq_depth{topic="%DLQ%writer"} 2',
+      'seckill_mq_half_open 1',
+      'seckill_mq_half_oldest_seconds 25',
+      'seckill_mq_half_discarded 4',
+      'seckill_mq_brokers_down 1',
+    ]);
+  });
+
+  it('asks nothing and shows nothing while another keeper has the lease', async () => {
+    await runOnce();
+    isOurs = false;
+    inspect = () => Promise.reject(new Error('asked'));
+    await runOnce();
+    expect(await published()).to.deep.equal([]);
+  });
+
+  it('shows no old figures when RocketMQ does not answer, and the run fails', async () => {
+    await runOnce();
+    const noAnswer = new OperationalError('rocketmq', 'no answer', { retryable: true });
+    inspect = () => Promise.reject(noAnswer);
+    expect(await runOnce().catch((error: unknown) => error)).to.equal(noAnswer);
+    expect(await published()).to.deep.equal([]);
+  });
+});
