@@ -5,6 +5,7 @@ import { assertNever, OperationalError } from '../src/core/errors.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { attack } from './attack/attack-scenario.js';
 import { CAPTURED } from './attack/attackers.js';
+import { cancelLoop } from './attack/cancel-loop.js';
 import { tokens } from './attack/token-crowd.js';
 import { BenchError } from './bench-error.js';
 import { layers } from './layers/layers.js';
@@ -20,6 +21,7 @@ import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenari
 import { flash } from './scenarios/flash.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
+import { rebuild } from './scenarios/rebuild.js';
 import { reshard } from './scenarios/reshard.js';
 import { soldOut } from './scenarios/sold-out.js';
 import { buckets, memory, noGroupCommit, WARM_UP_ROUND_SECONDS, warmUp, warmUpSeconds, win } from './scenarios/win.js';
@@ -117,6 +119,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return attack(context);
     case 'tokens':
       return tokens(context);
+    case 'cancel-loop':
+      return cancelLoop(context);
     case 'layers':
       return layers(context);
     case 'paired':
@@ -127,6 +131,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return reshard(context);
     case 'neighbours':
       return neighbours(context);
+    case 'rebuild':
+      return rebuild(context);
     case 'memory':
       return memory(context);
     default:
@@ -145,11 +151,13 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     limits: secondsOf({ options }, 'limits') * soldOutRate,
     attack: secondsOf({ options }, 'attack') * dueRateOf({ options }, 'attack') + CAPTURED,
     tokens: 0,
+    'cancel-loop': 0,
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
     neighbours: loadSeconds(secondsOf({ options }, 'neighbours')) * dueRateOf({ options }, 'neighbours'),
+    rebuild: 0,
     memory: secondsOf({ options }, 'memory') * winRate,
   };
   const warmUpRound = Math.min(warmUpFor, WARM_UP_ROUND_SECONDS);

@@ -10,11 +10,13 @@ const SCENARIOS = [
   'limits',
   'attack',
   'tokens',
+  'cancel-loop',
   'layers',
   'paired',
   'buckets',
   'reshard',
   'neighbours',
+  'rebuild',
   'memory',
 ] as const;
 export type ScenarioName = (typeof SCENARIOS)[number];
@@ -40,6 +42,8 @@ export interface BenchOptions {
   readonly pairs: number;
   /** Buckets of the sale of `buckets`, and that `reshard` makes. */
   readonly buckets: number;
+  /** Orders of the sale of `rebuild`. */
+  readonly orders: number;
   readonly keepStack: boolean;
   /** What the servers flush before they answer. */
   readonly durability: Durability;
@@ -66,11 +70,13 @@ const ABOUT: Record<ScenarioName, string> = {
   limits: 'each part alone: node:http, deduct, half message + commit, batch insert',
   attack: 'honest buyers alone, then among attackers: --rate in all, a fifth of it honest',
   tokens: 'a crowd fetches purchase tokens and never buys; honest buyers come later',
+  'cancel-loop': 'accounts buy and cancel without end; honest buyers come later',
   layers: 'each admission layer alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
   reshard: 'a sale is split into --buckets buckets under --rate requests/s: how long buyers get 503',
   neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
+  rebuild: 'a sale of --orders orders among 20 times as many others is rebuilt: how long it is locked',
   memory: 'win for 60 s while the memory of the api is watched (--memory)',
 };
 
@@ -125,6 +131,7 @@ function benchCommand(): Command {
     .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
     .option('--pairs <n>', 'how often paired measures both', whole(1, 100), 10)
     .option('--buckets <n>', 'buckets of the sale of `buckets`, and that `reshard` makes', whole(2, 64), 8)
+    .option('--orders <n>', 'orders of the sale of rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')
     .addOption(
       new Option('--generator <name>', 'load generator').choices(['best', 'wrk', 'autocannon']).default('best'),

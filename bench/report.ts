@@ -6,12 +6,14 @@ import {
   SLOW_LIMIT_ROW,
   SLOW_LONGEST_ROW,
 } from './attack/attack-figures.js';
+import { LEFT_SHARE_ROW, ROWS_EACH_MAX, ROWS_EACH_ROW } from './attack/cancel-loop.js';
 import { HONEST_STOCK_ROW } from './attack/token-crowd.js';
 import type { LayerCost } from './layers/cost.js';
 import type { CpuUser } from './measure.js';
 import { sharesOf, type Case } from './neighbours/phases.js';
 import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
 import type { Comparison, Slice } from './scenarios/paired.js';
+import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
 
 /** One run: what --json prints, and what the table is made of. */
@@ -83,6 +85,7 @@ function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'layers') return [layersTable(result.costs)];
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
   if (result.kind === 'neighbours') return result.cases.map(neighboursTable);
+  if (result.kind === 'rebuild') return [rebuildTable(result)];
   return [];
 }
 
@@ -111,7 +114,7 @@ export function reportNotes(report: Report): string {
     `versions: ${pairs(versions)}`,
     `durability: ${pairs(machine.durability)}`,
     `settings: ${pairs(machine.settings)}; warm-up ${report.warmUpSeconds} s`,
-    'CPU µs each: per accepted purchase; sold-out, flash, attack and tokens: per answer',
+    'CPU µs each: per accepted purchase; sold-out, flash, attack, tokens and cancel-loop: per answer',
   ];
   for (const result of results) {
     if (result.kind === 'load') {
@@ -120,6 +123,12 @@ export function reportNotes(report: Report): string {
     }
     if (result.kind === 'neighbours') {
       lines.push(...result.cases.map(({ title, about }) => `${result.scenario}: ${title}: ${about}`));
+    }
+    if (result.kind === 'rebuild') {
+      const { orders, others, fillSeconds, rebuilt } = result;
+      const filled = `${formatNumber(orders)} orders among ${formatNumber(others)}, filled in ${formatNumber(fillSeconds)} s`;
+      lines.push(`${result.scenario}: ${filled}`);
+      lines.push(...rebuilt.map(({ title, steps }) => `${result.scenario}: ${title}: steps, s: ${steps}`));
     }
     for (const problem of problemsIn(result)) lines.push(`${result.scenario}: FAILED: ${problem}`);
   }
@@ -159,6 +168,14 @@ function pairedTable({ against, pairs, ratio }: Comparison): string {
   return renderTable(head, [...rows, ...summary]);
 }
 
+/** Seconds of each rebuild: how long buyers would get 503, and the CPU that it took. */
+function rebuildTable({ rebuilt }: RebuildFigures): string {
+  const rows = rebuilt.map(({ title, lockedSeconds, cpu }) =>
+    [title, ...[lockedSeconds, cpu.keeper, cpu.redis, cpu.mariadb].map((value) => formatNumber(value))].map(String),
+  );
+  return renderTable(['rebuild, s', 'locked', 'CPU keeper', 'CPU Redis', 'CPU MariaDB'], rows);
+}
+
 /** How the other sales sold before, during and after. */
 function neighboursTable({ title, phases }: Case): string {
   const rows = phases.map((phase) => {
@@ -192,13 +209,15 @@ const SHARE_OF_BARE_HTTP_BEHIND_ADMISSION = 0.5;
 /** Of honest buyers under attack: of their rate without it, and ms. */
 const HONEST_SHARE = 0.8;
 const HONEST_P99_MS = 100;
-/** Of the stock, behind a crowd that fetches purchase tokens and never buys. */
+/** Of the stock that is left for them: behind a crowd that fetches purchase tokens and never buys, or beside accounts that buy and cancel. */
 const HONEST_STOCK_SHARE = 0.95;
 /** CPU per purchase, with every layer off, of what it was before. */
 const PAIRED_RATIO = 1.02;
 /** Of the heap, last third to first third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
 
+/** A sale of a million orders among twenty million others is locked no longer, s. */
+const REBUILD = { orders: 1_000_000, lockedSecondsMax: 20 };
 /** By so much one sale, or one server, may disturb the others. */
 const BESIDE = 0.1;
 
@@ -231,7 +250,23 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
   if (typeof stockShare === 'number') {
     goals.push(atLeast('tokens, share of the stock that honest buyers got', stockShare, HONEST_STOCK_SHARE));
   }
-  return [...goals, ...attackGoals(find('attack')?.extra), ...pairedGoals(results), ...neighboursGoals(results)];
+  const loop = find('cancel-loop')?.extra;
+  const [leftShare, rows] = [loop?.[LEFT_SHARE_ROW], loop?.[ROWS_EACH_ROW]];
+  if (typeof leftShare === 'number' && typeof rows === 'number') {
+    goals.push(atLeast('cancel-loop, share of what was left that honest buyers got', leftShare, HONEST_STOCK_SHARE));
+    goals.push({
+      goal: `cancel-loop, orders of an account ≤ ${ROWS_EACH_MAX}`,
+      measured: rows,
+      met: rows <= ROWS_EACH_MAX,
+    });
+  }
+  return [
+    ...goals,
+    ...attackGoals(find('attack')?.extra),
+    ...pairedGoals(results),
+    ...neighboursGoals(results),
+    ...rebuildGoals(results),
+  ];
 }
 
 function attackGoals(extra: LoadFigures['extra'] = {}): Goal[] {
@@ -268,6 +303,16 @@ function neighboursGoals(results: readonly ScenarioResult[]): Goal[] {
         atLeast(what('landed/s'), landed, 1 - BESIDE),
         { goal: `${what('p99')} ≤ ${1 + BESIDE}`, measured: p99, met: p99 <= 1 + BESIDE },
       ];
+    });
+  });
+}
+
+function rebuildGoals(results: readonly ScenarioResult[]): Goal[] {
+  return results.flatMap((result) => {
+    if (result.kind !== 'rebuild' || result.orders < REBUILD.orders) return [];
+    return result.rebuilt.map(({ title, lockedSeconds: measured }) => {
+      const goal = `rebuild ${title}, s that the sale is locked ≤ ${REBUILD.lockedSecondsMax}`;
+      return { goal, measured, met: measured <= REBUILD.lockedSecondsMax };
     });
   });
 }

@@ -5,6 +5,7 @@ import type { NeighboursFigures } from './neighbours/phases.js';
 import type { ScenarioName } from './options.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
+import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { SaleVerdict } from './session/stores.js';
 
 /** A scenario that sells, or refuses. */
@@ -34,7 +35,13 @@ export interface LoadFigures {
   readonly verdict: SaleVerdict;
 }
 
-export type ScenarioResult = LoadFigures | LimitFigures | LayersFigures | PairedFigures | NeighboursFigures;
+export type ScenarioResult =
+  | LoadFigures
+  | LimitFigures
+  | LayersFigures
+  | PairedFigures
+  | NeighboursFigures
+  | RebuildFigures;
 
 /** Turns what was measured into figures. `per` is what CPU is divided by. */
 export function loadFigures(

@@ -2,6 +2,7 @@ import { queueRules } from '../../src/admission/queue/queue-rules.js';
 import { TICK_MS, WaitingRooms } from '../../src/admission/queue/waiting-rooms.js';
 import { readKeyring } from '../../src/core/hmac.js';
 import { Seals } from '../../src/admission/sign/seals.js';
+import { systemClock } from '../../src/programs/system-clock.js';
 
 /**
  * What a full waiting room costs: memory per ticket, and the time of a join, a poll, a tick and the draw. Time in the
@@ -23,7 +24,7 @@ const rooms = new WaitingRooms({
   seals: new Seals(readKeyring('k1:a-secret-for-the-bench-of-forty-bytes-ok')),
   isSoldOut: () => false,
   pick: (max) => Math.floor(Math.random() * max),
-  clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
+  clock: { ...systemClock, nowMs: () => nowMs, monotonicMs: () => nowMs },
 });
 
 function heapBytes(): number {

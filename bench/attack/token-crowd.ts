@@ -1,4 +1,3 @@
-import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTokenSigner } from '../../src/http/token.js';
 import { LatencyHistogram } from '../load/open-loop.js';
@@ -6,7 +5,7 @@ import { PURCHASE_BODY, type LoadResult } from '../load/load.js';
 import { measure } from '../measure.js';
 import { loadFigures, type LoadFigures } from '../results.js';
 import { checkSaleOf, rulesAdminOf, secondsOf, type Context } from '../scenarios/context.js';
-import { addressIn, type NetworkName } from './attackers.js';
+import { Clients, count, newTally, post, wordsOf, type Tally } from './accounts.js';
 
 /** As many honest buyers, each of whom wants one. */
 const STOCK = 1000;
@@ -21,12 +20,6 @@ const LONGEST_WAIT_MS = 5000;
 /** What `tokens` is judged by. */
 export const HONEST_STOCK_ROW = 'honest: share of the stock';
 
-interface Tally {
-  sent: number;
-  answered: number;
-  readonly byWord: Record<string, number>;
-}
-
 /**
  * A crowd fetches purchase tokens again and again and never buys. Honest buyers come later, ask when they are told to, and
  * buy as soon as they have a token.
@@ -38,8 +31,7 @@ export async function tokens(context: Context): Promise<LoadFigures> {
   const rules = { sign: { tokens: { mode: 'on', sales: [sale.saleId], ...TOKEN_RULES } } };
   return rulesAdminOf(session).during(rules, async () => {
     session.progress(`tokens: ${seconds} s of ${CROWD.perSecond} requests/s by a crowd, and ${STOCK} honest buyers`);
-    const crowd: Tally = { sent: 0, answered: 0, byWord: {} };
-    const honest: Tally = { sent: 0, answered: 0, byWord: {} };
+    const [crowd, honest] = [newTally(), newTally()];
     const measured = await measure(session, sale.saleId, () => bothCrowds(context, sale.saleId, { crowd, honest }));
     const verdict = await checkSaleOf(context, sale, [{ ...measured.load, sent: 0, answered: 0 }]);
     const about =
@@ -53,12 +45,6 @@ export async function tokens(context: Context): Promise<LoadFigures> {
     return loadFigures('tokens', about, { measured, verdict, per: 'answered' }, extra);
   });
 }
-
-const wordsOf = ({ byWord }: Tally): string =>
-  Object.entries(byWord)
-    .sort(([, one], [, other]) => other - one)
-    .map(([word, count]) => `${word} × ${count.toLocaleString('en')}`)
-    .join(', ');
 
 /** The crowd from its start to the end, honest buyers until they have bought or the time is over. */
 async function bothCrowds(
@@ -87,7 +73,7 @@ async function bothCrowds(
         inFlight++;
         const account = crowd.sent++ % CROWD.accounts;
         const client = clients.at('flood', account % CROWD.addresses);
-        const asked = { token: tokensOfCrowd[account] as string, headers: {} };
+        const asked = { token: tokensOfCrowd[account] as string };
         void post(`${sale}/purchase-token`, client, asked)
           .then((answer) => count(crowd, answer))
           .finally(() => inFlight--);
@@ -106,7 +92,7 @@ async function bothCrowds(
     const beganMs = performance.now();
     while (Date.now() < endsAtMs && !stop.signal.aborted) {
       honest.sent++;
-      const handed = await post(`${sale}/purchase-token`, client, { token, headers: {} });
+      const handed = await post(`${sale}/purchase-token`, client, { token });
       count(honest, handed);
       const purchaseToken = handed?.body.token;
       if (typeof purchaseToken !== 'string') {
@@ -137,64 +123,4 @@ async function bothCrowds(
     ranOutOfBuyers: false,
     cpuSeconds: 0, // they run in the bench itself
   };
-}
-
-function count(tally: Tally, answer: Answered | null): void {
-  if (answer === null) return;
-  tally.answered++;
-  const word = typeof answer.body.code === 'string' ? answer.body.code : String(answer.status);
-  tally.byWord[word] = (tally.byWord[word] ?? 0) + 1;
-}
-
-/** A client of each address, with its connections. */
-class Clients {
-  readonly #agents = new Map<string, Agent>();
-
-  at(network: NetworkName, place: number): Agent {
-    const localAddress = addressIn(network, place);
-    const known = this.#agents.get(localAddress);
-    if (known) return known;
-    const agent = new Agent({ keepAlive: true, maxSockets: 4, localAddress });
-    this.#agents.set(localAddress, agent);
-    return agent;
-  }
-
-  end(): void {
-    for (const agent of this.#agents.values()) agent.destroy();
-  }
-}
-
-interface Answered {
-  readonly status: number;
-  readonly body: Readonly<Record<string, unknown>>;
-}
-
-/** Null: no answer came. */
-function post(
-  url: string,
-  agent: Agent,
-  {
-    token,
-    headers,
-    body = '',
-  }: { readonly token: string; readonly headers: Readonly<Record<string, string>>; readonly body?: string },
-): Promise<Answered | null> {
-  return new Promise((resolve) => {
-    const type = body === '' ? {} : { 'Content-Type': 'application/json' };
-    const length = { 'Content-Length': String(body.length) };
-    const asked = request(url, {
-      method: 'POST',
-      agent,
-      headers: { Authorization: `Bearer ${token}`, ...type, ...length, ...headers },
-    });
-    asked.on('error', () => resolve(null));
-    asked.on('response', (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (more: string) => (text += more));
-      response.on('error', () => resolve(null));
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, body: JSON.parse(text || '{}') }));
-    });
-    asked.end(body);
-  });
 }

@@ -9,7 +9,7 @@ import { connectRedis, type RedisConnection } from '../../src/redis/connection.j
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { createNonceStore } from '../../src/redis/nonce-store.js';
 import { createPurchaseTokenStore } from '../../src/redis/purchase-token-store.js';
-import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
+import { noAdmissionMetrics as metrics } from '../../test/helpers/no-metrics.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costWhileConcurrent, type LayerCost } from './cost.js';
 import { freshTokenCosts } from './fresh-tokens.js';

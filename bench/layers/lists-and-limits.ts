@@ -6,7 +6,7 @@ import type { AdmissionMetrics } from '../../src/admission/metrics.js';
 import type { LimitStore } from '../../src/core/ports/admission-stores.js';
 import type { Clock } from '../../src/core/ports/clock.js';
 import { systemClock } from '../../src/programs/system-clock.js';
-import { noAdmissionMetrics } from '../../test/helpers/no-admission-metrics.js';
+import { noAdmissionMetrics } from '../../test/helpers/no-metrics.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 

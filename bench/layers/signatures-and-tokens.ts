@@ -13,7 +13,7 @@ import { readKeyring } from '../../src/core/hmac.js';
 import { Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { systemClock } from '../../src/programs/system-clock.js';
-import { noAdmissionMetrics as metrics } from '../../test/helpers/no-admission-metrics.js';
+import { noAdmissionMetrics as metrics } from '../../test/helpers/no-metrics.js';
 import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';

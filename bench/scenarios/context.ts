@@ -27,11 +27,13 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   limits: 4,
   attack: 20,
   tokens: 20,
+  'cancel-loop': 20,
   layers: 3,
   paired: 4,
   buckets: 15,
   reshard: 8,
   neighbours: 15,
+  rebuild: 0,
   memory: 60,
 };
 

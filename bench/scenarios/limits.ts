@@ -12,6 +12,7 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createChannelMetrics } from '../../src/rocketmq/metrics.js';
 import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
+import { brokerOf } from '../../test/helpers/broker.js';
 import { TEST_SIGNATURES } from '../../test/helpers/signatures.js';
 import { silentLog } from '../../test/helpers/silent-log.js';
 import { BenchError } from '../bench-error.js';
@@ -146,7 +147,7 @@ async function halfMessageLimit(session: Session, size: number, options: Through
     groups: [],
   });
   const channel = await createPurchaseChannel({
-    endpoint: stack.env().ROCKETMQ_ENDPOINT,
+    ...brokerOf(stack.env()),
     topic: TOPIC,
     checkBack: () => Promise.resolve('commit'),
     checksInParallel: 8,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
+import { adminPortOf } from '../../test/helpers/broker.js';
 import { loadConfig } from '../../src/core/config/load.js';
 import { askRemoting, REQUEST } from '../../src/rocketmq/admin/remoting.js';
 import type { Session } from './session.js';
@@ -30,9 +31,9 @@ export async function describeMachine({ stack, stores, env }: Session): Promise<
   const [mariadb] = await stores.mysql.query<{ version: string; flush: number }>(
     'SELECT VERSION() AS version, @@innodb_flush_log_at_trx_commit AS flush',
   );
-  const runtime = JSON.parse(
-    await askRemoting({ host: '127.0.0.1', port: stack.ports.broker }, REQUEST.brokerRuntimeInfo),
-  ) as { table?: { brokerVersionDesc?: string } };
+  const runtime = JSON.parse(await askRemoting(adminPortOf(stack), REQUEST.brokerRuntimeInfo)) as {
+    table?: { brokerVersionDesc?: string };
+  };
   const { batch, worker, redis } = loadConfig(['batch', 'worker', 'redis'], env);
   return {
     cpu: cpus()[0]?.model.trim() ?? '?',
