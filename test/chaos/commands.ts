@@ -14,7 +14,7 @@ const SOAK_MINUTES_DEFAULT = 15;
 const SOAK_MINUTES_MAX = 240;
 const FAULT_EVERY_S_DEFAULT = 20;
 /** What the year of a busy shop has. */
-const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 60 };
+const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 120 };
 
 const EXIT_USAGE = 2;
 

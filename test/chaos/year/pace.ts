@@ -16,15 +16,14 @@ export interface Backlog {
   readonly archive: number;
 }
 
-/** Beyond any of these buyers get fewer connections, so that workers and keeper get more of the machine. */
-const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 25 };
-/** A sale that is not in the archive so long after its time is counted. */
-const ARCHIVE_LATE_MS = 30_000;
-/** One step: down quickly, up slowly, as TCP does. */
-const DOWN = 0.7;
-const UP = 24;
-/** Never fewer: some purchase must be under way, or no fault would ever be over. */
-const OPEN_MIN = 32;
+/** Beyond any of these buyers wait, so that workers and keeper get the machine. */
+const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 60 };
+/** A sale that is not in the archive so long after its time is counted: a large one takes a minute, and those behind it wait. */
+const ARCHIVE_LATE_MS = 60_000;
+/** While something is late. Some would make small batches, each of which costs nearly as much as a large one. */
+const OPEN_MIN = 4;
+/** More in one step, when nothing is late any more. */
+const UP = 128;
 
 export async function readBacklog(
   { redis, mysql }: StackControls,
@@ -54,7 +53,7 @@ export async function readBacklog(
   };
 }
 
-/** How many requests of buyers may be under way: fewer while something waits too long. */
+/** How many requests of buyers may be under way: nearly none while something waits too long. */
 export class Pace {
   open: number;
   readonly #max: number;
@@ -67,8 +66,7 @@ export class Pace {
   /** @returns what waits too long */
   follow(backlog: Backlog): (keyof Backlog)[] {
     const late = (Object.keys(BACKLOG_MAX) as (keyof Backlog)[]).filter((what) => backlog[what] > BACKLOG_MAX[what]);
-    this.open =
-      late.length > 0 ? Math.max(OPEN_MIN, Math.floor(this.open * DOWN)) : Math.min(this.#max, this.open + UP);
+    this.open = late.length > 0 ? OPEN_MIN : Math.min(this.#max, this.open + UP);
     return late;
   }
 }

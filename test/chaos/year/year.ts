@@ -23,8 +23,8 @@ import { planFaults, planSales, type PlannedFault, type PlannedSale, type YearSi
 import { COLD_AFTER_MS, LIFE_AFTER_CLOSE_MS, SETTLED_AFTER_MS, YEAR_ENV } from './settings.js';
 import { countAllRows, keysByKind, sampleStores, tooManyRows, type OpenSales, type StoreSample } from './sizes.js';
 
-/** The least window of a sale: an outage must fit in. */
-const WINDOW_MIN_MS = 90_000;
+/** The least window of a sale: an outage must fit in, and a pause of all buyers. */
+const WINDOW_MIN_MS = 150_000;
 /** Of the time that its buyers take at the pace of the last seconds: the other sales have their part of it. */
 const WINDOW_SHARE = 4;
 /** From an import until its sales open: the command starts, the keeper warms and opens. */
