@@ -81,7 +81,7 @@ async function countRows(mysql: Pick<StackControls['mysql'], 'query'>, table: st
 }
 
 /** Every table with its exact number of rows. */
-export async function countAllRows({ mysql }: StackControls): Promise<Record<string, number>> {
+export async function countAllRows({ mysql }: Pick<StackControls, 'mysql'>): Promise<Record<string, number>> {
   const tables = await mysql.query<{ name: string }>(
     'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name',
   );

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { prepareBuyers, readRecords, userIdOf, type BuyerFile } from '../../../bench/load/buyers.js';
 import type { Environment } from '../../../src/core/config/load.js';
 import { createTokenSigner } from '../../../src/http/token.js';
+import { openMysqlPool } from '../../../src/mysql/pool.js';
 import { BUILT_MAIN, RunningCommand } from '../harness/commands.js';
 import { ask, closeConnections, type Answer, type Ask } from '../harness/http.js';
 import { Programs, readMetric, type Program } from '../harness/programs.js';
@@ -57,6 +58,7 @@ const NO_SALES: OpenSales = { sales: 0, orders: 0 };
 /** A year that sells for so long judges the memory of its programs; until then their young generations fill. */
 const JUDGED_FROM_MS = 10 * 60_000;
 const PROBLEMS_MAX = 50;
+const COUNT_MAX_MS = 300_000;
 const SPOT_CHECKS = 100;
 /** The idempotency key of buyers of the sale that stays open. */
 const LASTING_KEY = 'k1';
@@ -127,6 +129,13 @@ export interface YearResult {
   /** Warnings and errors of the programs: message → how often. */
   readonly logged: Readonly<Record<string, number>>;
   readonly problems: readonly string[];
+}
+
+/** Orders of one state, and of one reason where they failed. */
+interface OrderCount {
+  readonly state: string;
+  readonly reason: string | null;
+  readonly orders: string;
 }
 
 /** An invariant is violated: the rest of the year would say nothing more. */
@@ -739,13 +748,8 @@ export class Year {
       for (const problem of tooManyRows(end.rows, NO_SALES)) this.#note(`at the end ${problem}`);
     }
     const keysLeft = await keysByKind(stack);
-    const rowsLeft = await countAllRows(stack);
+    const { rowsLeft, states } = await this.#countAll();
     const { requests, accepted, paid, cancelled } = this.#load.stats;
-    const states = await stack.mysql.query<{ state: string; reason: string | null; orders: string }>(
-      'SELECT state, reason, COUNT(*) AS orders FROM' +
-        ' (SELECT state, reason FROM orders UNION ALL SELECT state, reason FROM orders_archive) AS both_tables' +
-        ' GROUP BY state, reason',
-    );
     const orders: Record<string, number> = {};
     const failed: Record<string, number> = {};
     for (const row of states) {
@@ -800,6 +804,22 @@ export class Year {
       logged: this.#logged(),
       problems: this.#problems,
     };
+  }
+
+  /** Millions of rows take longer than a statement of the harness may. */
+  async #countAll(): Promise<{ rowsLeft: Record<string, number>; states: readonly OrderCount[] }> {
+    const { MYSQL_URL } = this.#options.env;
+    const mysql = openMysqlPool({ url: String(MYSQL_URL), poolMax: 1, queryTimeoutMs: COUNT_MAX_MS });
+    try {
+      const states = await mysql.query<OrderCount>(
+        'SELECT state, reason, COUNT(*) AS orders FROM' +
+          ' (SELECT state, reason FROM orders UNION ALL SELECT state, reason FROM orders_archive) AS both_tables' +
+          ' GROUP BY state, reason',
+      );
+      return { rowsLeft: await countAllRows({ mysql }), states };
+    } finally {
+      await mysql.close();
+    }
   }
 
   #judgeRestart({ readyMs, closedSales }: Restart): void {
