@@ -3,10 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../core/config/load.js';
 import { TOPICS } from '../core/topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import { type ClusterStatus, type FoundMessage, OWN_GROUPS, RocketmqInspection } from '../rocketmq/admin/inspection.js';
+import type { DiscardedHalf } from '../rocketmq/admin/half-messages.js';
+import {
+  OWN_GROUPS,
+  RocketmqInspection,
+  type BrowseFrom,
+  type ClusterStatus,
+  type FoundMessage,
+} from '../rocketmq/admin/inspection.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
+import { withOperator } from '../programs/operator.js';
+import { createLog } from '../programs/telemetry.js';
 import { UsageError } from './cli-error.js';
-import { parseWhole } from './options.js';
+import { operatorName, parseTime, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 
 interface MqFlags {
@@ -19,6 +28,8 @@ interface MqFlags {
 const WATCH_DEFAULT_S = 2;
 const MESSAGES_DEFAULT = 20;
 const MESSAGES_MAX = 1_000;
+/** Half messages that were given up: the newest of them are shown, and can be resumed. */
+const DISCARDED_MAX = 1_000;
 /** A body in a table; `--json` has all of it. */
 const BODY_SHOWN = 160;
 
@@ -28,12 +39,16 @@ Examples:
   seckill mq status --watch                           the same, every two seconds
   seckill mq groups --all                             other groups too, the largest lag first
   seckill mq halves                                   half messages that nobody has answered
+  seckill mq halves --discarded                       those that the broker has given up
+  seckill mq resume --key x9QmT0yq4cM2nUo1bWv8kA      have it ask again about one of them
   seckill mq messages --topic seckill-purchase --key x9QmT0yq4cM2nUo1bWv8kA
   seckill mq messages --topic %DLQ%seckill-order-writer --queue 0 --offset 12
+  seckill mq messages --topic seckill-order-event --since -10m --limit 5
   seckill mq consumers --group seckill-order-writer
 
-Asks the brokers over their admin protocol, at NAMESRV_ADDR, and changes nothing. Lag counts what nobody was given yet; what was
-given and is not acked is not in it. Exit codes: 0 done, 1 no name server answers or a broker is down, 2 used wrongly.`;
+Asks the brokers over their admin protocol, at NAMESRV_ADDR, and changes nothing but by \`resume\`. Lag counts what nobody was
+given yet; what was given and is not acked is not in it.
+Exit codes: 0 done, 1 no name server answers or a broker is down, 2 used wrongly, or --yes is needed.`;
 
 export function mqCommand(): Command {
   const mq = new Command('mq')
@@ -70,18 +85,26 @@ export function mqCommand(): Command {
       }
     }),
   );
-  command(mq, 'halves', 'half messages that have no answer, oldest first').action(
-    watched(async (inspection, { json }) => {
-      const { open, more } = await inspection.halves();
-      if (!json) print(halfLine('age', 'checks', 'batch or key', 'sale', 'purchases', 'topic'));
-      for (const half of open) {
-        const { ageMs, checks, key, saleId, purchases, topic } = half;
-        const text = halfLine(ageOf(ageMs), String(checks), key, saleId ?? '-', String(purchases ?? '-'), topic);
-        print(json ? JSON.stringify(half) : text);
-      }
-      if (more) printError('There are more than were looked at: the broker is far behind with its checks.');
-    }),
-  );
+  command(mq, 'halves', 'half messages that have no answer, oldest first')
+    .option('--discarded', `those that the broker has given up instead, the newest ${DISCARDED_MAX}`)
+    .action(
+      watched(async (inspection, { json, discarded }: MqFlags & { readonly discarded?: boolean }) => {
+        if (discarded) return printDiscarded(await inspection.discarded(DISCARDED_MAX), json);
+        const { open, more } = await inspection.halves();
+        if (!json) print(halfLine('age', 'checks', 'batch or key', 'sale', 'purchases', 'topic'));
+        for (const half of open) {
+          const { ageMs, checks, key, saleId, purchases, topic } = half;
+          const text = halfLine(ageOf(ageMs), String(checks), key, saleId ?? '-', String(purchases ?? '-'), topic);
+          print(json ? JSON.stringify(half) : text);
+        }
+        if (more) printError('There are more than were looked at: the broker is far behind with its checks.');
+      }),
+    );
+  connected(mq, 'resume', 'have the broker ask again about half messages that it has given up')
+    .option('--key <key>', 'those of this key; the key of a batch is its id')
+    .option('--all', `every one that was not resumed yet, of the newest ${DISCARDED_MAX}`)
+    .option('--yes', 'do it; without it they are only shown')
+    .action(resume);
   command(mq, 'producers', 'clients that can be asked about half messages').action(
     watched(async (inspection, { json }) => {
       if (!json) print(clientLine('topic', 'address', 'language', 'client'));
@@ -100,9 +123,11 @@ export function mqCommand(): Command {
         }
       }),
     );
-  command(mq, 'messages', 'messages of a topic: of a key, from an offset on, or the newest')
+  command(mq, 'messages', 'messages of a topic: of a key or id, from somewhere on, or the newest')
     .option('--topic <name>', 'the topic', TOPICS.purchase)
     .option('--key <key>', 'only those of this key; the key of a batch is its id')
+    .option('--id <id>', 'only the one of this id and its copies: UNIQ_KEY, or the id of a place that RocketMQ shows')
+    .option('--since <time>', 'the first ones stored since: ISO 8601, or -2h for two hours ago', parseTime)
     .option('--queue <number>', 'only of this queue; with --offset', parseWhole(0, 65_535))
     .option('--offset <number>', 'from this one on; with --queue', parseWhole(0, Number.MAX_SAFE_INTEGER))
     .option('--limit <count>', 'at most so many', parseWhole(1, MESSAGES_MAX), MESSAGES_DEFAULT)
@@ -110,29 +135,39 @@ export function mqCommand(): Command {
   return mq;
 }
 
-const command = (mq: Command, name: string, about: string): Command =>
+const connected = (mq: Command, name: string, about: string): Command =>
   mq
     .command(name)
     .description(about)
     .option('--namesrv <host:port>', 'address of the name server (default: NAMESRV_ADDR)')
     .option('--cluster <name>', 'name of the broker cluster', DEFAULT_CLUSTER)
-    .option('--json', 'JSON, one line each')
-    .option('--watch [seconds]', `again and again, every ${WATCH_DEFAULT_S} s`, parseWhole(1, 3600));
+    .option('--json', 'JSON, one line each');
+
+const command = (mq: Command, name: string, about: string): Command =>
+  connected(mq, name, about).option(
+    '--watch [seconds]',
+    `again and again, every ${WATCH_DEFAULT_S} s`,
+    parseWhole(1, 3600),
+  );
+
+function inspect(flags: MqFlags): RocketmqInspection {
+  const config = loadConfig(['repair', 'brokerAccess'], process.env);
+  const namesrv = flags.namesrv ?? config.repair.namesrv;
+  if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  return new RocketmqInspection(namesrv, credentialsOf(config.brokerAccess), {
+    cluster: flags.cluster,
+    onDown: ({ name, down }) => {
+      printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));
+      process.exitCode = 1;
+    },
+  });
+}
 
 /** An inspection, once or again and again until Ctrl-C. */
 const watched =
   <F extends MqFlags>(look: (inspection: RocketmqInspection, flags: F) => Promise<void>) =>
   async (flags: F): Promise<void> => {
-    const config = loadConfig(['repair', 'brokerAccess'], process.env);
-    const namesrv = flags.namesrv ?? config.repair.namesrv;
-    if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
-    const inspection = new RocketmqInspection(namesrv, credentialsOf(config.brokerAccess), {
-      cluster: flags.cluster,
-      onDown: ({ name, down }) => {
-        printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));
-        process.exitCode = 1;
-      },
-    });
+    const inspection = inspect(flags);
     const everyS = flags.watch === true ? WATCH_DEFAULT_S : flags.watch;
     do {
       if (everyS !== undefined && !flags.json) {
@@ -144,29 +179,89 @@ const watched =
     } while (everyS !== undefined);
   };
 
+const EXIT_USAGE = 2;
+
+interface ResumeFlags extends MqFlags {
+  readonly key?: string;
+  readonly all?: boolean;
+  readonly yes?: boolean;
+}
+
+/** Each is in the audit log before the broker is asked. */
+async function resume(flags: ResumeFlags): Promise<void> {
+  const { key, all = false, yes = false, json } = flags;
+  if ((key === undefined) === !all) throw new UsageError('give --key, or --all.');
+  const inspection = inspect(flags);
+  const halves = (await inspection.discarded(DISCARDED_MAX)).filter(
+    (half) => half.resumedAtMs === null && (all || half.key === key),
+  );
+  if (halves.length === 0) {
+    printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that was given up and not resumed.`);
+    process.exitCode = all ? 0 : 1;
+    return;
+  }
+  printDiscarded(halves, json);
+  if (!yes) {
+    printError(`${halves.length} would be asked about again, and nothing was done. Add --yes to do it.`);
+    process.exitCode = EXIT_USAGE;
+    return;
+  }
+  await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
+    const audit = operator.audit();
+    for (const half of halves) {
+      const { key: id, topic, messageId, discardedAtMs } = half;
+      const before = { topic, messageId, discardedAt: isoTime(discardedAtMs) };
+      const subject = `half_message:${id || messageId}`;
+      const after = { open: true };
+      await audit.append({ actor: operatorName(), action: 'half_message.resumed', subject, before, after });
+      await inspection.resume(half);
+    }
+  });
+  if (!json)
+    print(`${halves.length} resumed. The broker asks about them within seconds; \`mq halves\` shows them until then.`);
+}
+
 interface MessagesFlags extends MqFlags {
   readonly topic: string;
   readonly key?: string;
+  readonly id?: string;
+  readonly since?: number;
   readonly queue?: number;
   readonly offset?: number;
   readonly limit: number;
 }
 
 async function messages(inspection: RocketmqInspection, flags: MessagesFlags): Promise<void> {
-  const { topic, key, queue, offset, limit, json } = flags;
+  const { topic, key, id, queue, offset, since, limit, json } = flags;
   if ((queue === undefined) !== (offset === undefined)) throw new UsageError('--queue and --offset go together.');
-  if (key !== undefined && queue !== undefined) throw new UsageError('give --key, or --queue and --offset.');
-  const from = queue === undefined || offset === undefined ? null : { queueId: queue, offset };
-  const found =
-    key === undefined
-      ? await inspection.browse(topic, from, limit)
-      : (await inspection.messagesOfKey(topic, key)).slice(0, limit);
+  const ways = [key, id, queue, since].filter((way) => way !== undefined);
+  if (ways.length > 1) throw new UsageError('give one of --key, --id, --since, and --queue with --offset.');
+  const find = (): Promise<FoundMessage[]> => {
+    if (key !== undefined) return inspection.messagesOfKey(topic, key);
+    if (id !== undefined) return inspection.messagesOfId(topic, id);
+    return inspection.browse(topic, fromOf(flags), limit);
+  };
+  const found = (await find()).slice(0, limit);
   for (const message of found) {
     if (json) print(JSON.stringify(message));
     else printMessage(message);
   }
-  if (found.length === 0)
-    printError(`No message of ${key === undefined ? '' : `key ${key} in `}topic ${topic} is kept there.`);
+  if (found.length === 0) printError(`No such message is kept in topic ${topic}.`);
+}
+
+function fromOf({ queue, offset, since }: MessagesFlags): BrowseFrom | null {
+  if (since !== undefined) return { sinceMs: since };
+  return queue === undefined || offset === undefined ? null : { queueId: queue, offset };
+}
+
+function printDiscarded(halves: readonly DiscardedHalf[], json: boolean | undefined): void {
+  if (!json) print(discardedLine('given up at', 'resumed at', 'batch or key', 'sale', 'purchases', 'topic'));
+  for (const half of halves) {
+    const { discardedAtMs, resumedAtMs, key, saleId, purchases, topic } = half;
+    const resumedAt = resumedAtMs === null ? '-' : isoTime(resumedAtMs);
+    const what = [key, saleId ?? '-', String(purchases ?? '-'), topic];
+    print(json ? JSON.stringify(half) : discardedLine(isoTime(discardedAtMs), resumedAt, ...what));
+  }
 }
 
 function printMessage({
@@ -193,6 +288,7 @@ function printMessage({
 const groupLine = tableLine(32, 42, 10, 8);
 const topicLine = tableLine(46, 12, 8, 10);
 const halfLine = tableLine(8, 8, 24, 8, 11);
+const discardedLine = tableLine(24, 24, 24, 8, 11);
 const clientLine = tableLine(34, 24, 10);
 const brokerLine = tableLine(16, 22, 10, 12, 12);
 const countLine = tableLine(46, 10);

@@ -121,7 +121,7 @@ export interface HttpServices {
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
   /** Revoked tokens. @throws OperationalError mysql */
   readonly revocations: Pick<RevocationRepository, 'add' | 'newest'>;
-  readonly audit: AuditLog;
+  readonly audit: Pick<AuditLog, 'list'>;
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
   /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */

@@ -20,7 +20,10 @@ export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<v
 
 /** Who did what, from MySQL. */
 export function createAuditLog(pool: MysqlPool): AuditLog {
-  return { list: (filter, page) => list(pool, filter, page) };
+  return {
+    append: (entry) => pool.transaction((tx) => insertAudit(tx, entry)),
+    list: (filter, page) => list(pool, filter, page),
+  };
 }
 
 /** Of entries that were written by several at once, ids and times may be in another order, by no more than this. */

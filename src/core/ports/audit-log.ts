@@ -35,10 +35,17 @@ export interface AuditPage {
 }
 
 /**
- * Who did what. Nothing is written through this port: each repository writes the entry in the transaction of its change,
- * so that no change is without its entry, and no entry without its change.
+ * Who did what. Each repository writes the entry in the transaction of its change, so that no change is without its entry, and
+ * no entry without its change.
  */
 export interface AuditLog {
+  /**
+   * For what is changed elsewhere than in MySQL. Write it before the change: the entry then says what was asked for, and no
+   * change is without its entry.
+   * @throws OperationalError mysql
+   */
+  append(entry: AuditEntry): Promise<void>;
+
   /** @throws OperationalError mysql */
   list(filter: AuditFilter, page: AuditPage): Promise<StoredAuditEntry[]>;
 }

@@ -24,7 +24,7 @@ export interface TracePorts {
   readonly repository: TraceRepository;
   readonly deadLetters: Pick<DeadLetterRepository, 'list' | 'find'>;
   readonly jobs: Pick<CompensationRepository, 'byRequest' | 'byBatch'>;
-  readonly audit: AuditLog;
+  readonly audit: Pick<AuditLog, 'list'>;
   /** Null where the way to its admin port is not known. */
   readonly broker: TraceBroker | null;
 }

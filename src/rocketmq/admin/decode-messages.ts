@@ -7,6 +7,8 @@ export interface StoredMessage {
   readonly queueOffset: number;
   /** Where it begins in the commit log, bytes. */
   readonly physicalOffset: number;
+  /** Names this place: address of the broker and `physicalOffset`, in hex. The id that tools of RocketMQ take. */
+  readonly offsetId: string;
   /** Unix ms on the clock of the sender, and on that of the broker. */
   readonly bornAtMs: number;
   readonly storedAtMs: number;
@@ -47,7 +49,8 @@ function decodeOne(record: Buffer): StoredMessage {
   const hostBytes = (flag: number): number => ((systemFlags & flag) === 0 ? V4_BYTES : V6_BYTES);
   let at = LEAST_BYTES + hostBytes(BORN_HOST_V6);
   const storedAtMs = Number(record.readBigInt64BE(at));
-  at += 8 + hostBytes(STORE_HOST_V6);
+  const storeHost = record.subarray(at + 8, at + 8 + hostBytes(STORE_HOST_V6));
+  at += 8 + storeHost.length;
   const deliveries = record.readInt32BE(at);
   at += 12; // with the offset of a prepared message, which the properties do not need
   const bodyEnd = at + 4 + record.readInt32BE(at);
@@ -61,6 +64,9 @@ function decodeOne(record: Buffer): StoredMessage {
     queueId: record.readInt32BE(12),
     queueOffset: Number(record.readBigInt64BE(20)),
     physicalOffset: Number(record.readBigInt64BE(28)),
+    offsetId: Buffer.concat([storeHost, record.subarray(28, 36)])
+      .toString('hex')
+      .toUpperCase(),
     bornAtMs: Number(record.readBigInt64BE(40)),
     storedAtMs,
     deliveries,

@@ -1,13 +1,16 @@
 import { decodeBatch } from '../../core/batch.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
-import { readGroupQueues, walkQueue } from './inspect-broker.js';
+import { readGroupQueues, readMessagesOfId, readQueues, walkQueue } from './inspect-broker.js';
+import { exchange, refusal, REQUEST } from './remoting.js';
 
 /** Where the broker keeps half messages, and the answers to them, until it is done with both. */
 const HALVES = 'RMQ_SYS_TRANS_HALF_TOPIC';
 const ANSWERS = 'RMQ_SYS_TRANS_OP_HALF_TOPIC';
 /** Its group that works on both. */
 const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
+/** Where it puts those that were asked about too often. Nobody asks about them again. */
+export const DISCARDED = 'TRANS_CHECK_MAX_TIME_TOPIC';
 /** Half messages and answers looked at in one inspection of a broker. */
 const HALVES_MAX = 20_000;
 
@@ -25,6 +28,16 @@ interface HalfMessage {
   readonly checks: number;
   readonly saleId: string | null;
   readonly purchases: number | null;
+}
+
+/** A half message that the broker has given up. */
+export interface DiscardedHalf extends HalfMessage {
+  /** Unix ms. */
+  readonly discardedAtMs: number;
+  /** When it was put back among the open ones, Unix ms; null: it was not. */
+  readonly resumedAtMs: number | null;
+  /** Its place in the log of the broker, by which it is put back. */
+  readonly offsetId: string;
 }
 
 /** Oldest first. */
@@ -66,6 +79,35 @@ export async function openHalves(brokers: readonly BrokerAddress[]): Promise<Ope
     for (const half of byMessage.values()) if (!ended.has(half.messageId)) open.push(half);
   }
   return { open: open.sort((one, other) => other.ageMs - one.ageMs), more };
+}
+
+/** The newest that the brokers still keep, newest first. @param max at most so many of each queue */
+export async function discardedHalves(brokers: readonly BrokerAddress[], max: number): Promise<DiscardedHalf[]> {
+  const nowMs = Date.now();
+  const found: DiscardedHalf[] = [];
+  for (const broker of brokers) {
+    for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
+      const range = { from: Math.max(first, end - max), end };
+      for await (const message of walkQueue(broker, DISCARDED, queueId, range)) {
+        const half = halfOf(broker, message, nowMs);
+        const { storedAtMs: discardedAtMs, offsetId } = message;
+        const copies = await readMessagesOfId(broker, HALVES, half.messageId);
+        const resumedAtMs = copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
+        found.push({ ...half, discardedAtMs, resumedAtMs, offsetId });
+      }
+    }
+  }
+  return found.sort((one, other) => other.discardedAtMs - one.discardedAtMs).slice(0, max);
+}
+
+/**
+ * Puts a half message that was given up among the open ones again, as one that was never asked about. The broker asks for its
+ * outcome with its next round.
+ * @throws Error when the broker does not answer or refuses
+ */
+export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {
+  const answer = await exchange(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
+  if (answer.code !== 0) throw refusal(broker, answer);
 }
 
 function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): HalfMessage {

@@ -134,14 +134,53 @@ const MESSAGES_OF_KEY_MAX = 32;
 const FAR_MS = String(2 ** 52);
 
 /** The messages of a topic that carry a key, oldest first; 32 at most. */
-export async function readMessagesOfKey(broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> {
+export const readMessagesOfKey = (broker: RemotingAddress, topic: string, key: string): Promise<StoredMessage[]> =>
+  queryMessages(broker, topic, key, ({ KEYS }) => KEYS?.split(' ').includes(key) ?? false);
+
+/** By the index of the broker, which holds hashes of keys and of the ids of senders. */
+async function queryMessages(
+  broker: RemotingAddress,
+  topic: string,
+  key: string,
+  isMeant: (properties: StoredMessage['properties']) => boolean,
+): Promise<StoredMessage[]> {
   const fields = { topic, key, maxNum: String(MESSAGES_OF_KEY_MAX), beginTimestamp: '0', endTimestamp: FAR_MS };
   const answer = await exchange(broker, REQUEST.queryMessage, '', fields);
   if (answer.code === NOT_FOUND || answer.code === TOPIC_NOT_FOUND) return [];
   if (answer.code !== 0) throw refusal(broker, answer);
   return decodeMessages(answer.bytes)
-    .filter(({ properties }) => properties.KEYS?.split(' ').includes(key)) // its index holds a hash of the key
+    .filter(({ properties }) => isMeant(properties))
     .sort((one, other) => one.storedAtMs - other.storedAtMs);
+}
+
+const PLACE_ID = /^(?:[0-9A-F]{32}|[0-9A-F]{56})$/;
+const COMMIT_LOG_OFFSET_DIGITS = 16;
+
+/**
+ * The messages of a topic with an id: the one that its sender gave it, which the copies of a message share, or the one of a
+ * place in the log of this broker.
+ */
+export async function readMessagesOfId(broker: RemotingAddress, topic: string, id: string): Promise<StoredMessage[]> {
+  const bySender = await queryMessages(broker, topic, id, ({ UNIQ_KEY }) => UNIQ_KEY === id);
+  const place = id.toUpperCase();
+  if (bySender.length > 0 || !PLACE_ID.test(place)) return bySender;
+  const offset = BigInt(`0x${place.slice(-COMMIT_LOG_OFFSET_DIGITS)}`).toString();
+  const answer = await exchange(broker, REQUEST.viewMessage, '', { topic, offset });
+  if (answer.code !== 0) return []; // it says so, too, where the offset is none of its own
+  return decodeMessages(answer.bytes).filter((message) => message.topic === topic && message.offsetId === place);
+}
+
+/** The offset of the first message of a queue that was stored at this time or later. */
+export async function readOffsetAt(
+  broker: RemotingAddress,
+  topic: string,
+  queueId: number,
+  atMs: number,
+): Promise<number> {
+  const fields = { topic, queueId: String(queueId), timestamp: String(atMs) };
+  const answer = await exchange(broker, REQUEST.searchOffset, '', fields);
+  if (answer.code !== 0) throw refusal(broker, answer);
+  return Number(answer.extFields?.offset);
 }
 
 /** Those that can be asked for the outcome of a half message among them. */

@@ -11,22 +11,29 @@ import {
   type BrokerAddress,
 } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
-import { openHalves, type OpenHalves } from './half-messages.js';
+import {
+  DISCARDED,
+  discardedHalves,
+  openHalves,
+  resumeHalf,
+  type DiscardedHalf,
+  type OpenHalves,
+} from './half-messages.js';
 import {
   readConsumers,
   readGroupQueues,
   readMessages,
+  readMessagesOfId,
   readMessagesOfKey,
+  readOffsetAt,
   readProducers,
   readQueues,
   walkQueue,
   type BrokerClient,
   type GroupQueue,
   type ProducerClient,
+  type QueueEnds,
 } from './inspect-broker.js';
-
-/** Half messages that were asked about too often. Nobody asks again. */
-const DISCARDED = 'TRANS_CHECK_MAX_TIME_TOPIC';
 
 /** One broker of the cluster. */
 export interface BrokerReport {
@@ -93,6 +100,9 @@ export interface FoundMessage extends Omit<StoredMessage, 'body'> {
   readonly body: string;
 }
 
+/** Where a look at a topic begins: at one place of a queue, or in every queue with what was stored at this time or later. */
+export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
+
 /** One screen of a cluster. */
 export interface ClusterStatus {
   readonly brokers: readonly BrokerReport[];
@@ -114,8 +124,8 @@ const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 
 /**
- * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing. Several brokers are one cluster to
- * whoever looks; one that does not answer is named, and the others are shown.
+ * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing but by `resume`. Several brokers are
+ * one cluster to whoever looks; one that does not answer is named, and the others are shown.
  */
 export class RocketmqInspection {
   readonly #namesrvAddr: string;
@@ -179,6 +189,18 @@ export class RocketmqInspection {
     return openHalves((await this.#brokers()).up);
   }
 
+  /** Half messages that were given up, newest first. @throws OperationalError rocketmq */
+  async discarded(max: number): Promise<DiscardedHalf[]> {
+    return discardedHalves((await this.#brokers()).up, max);
+  }
+
+  /** Has the broker ask for the outcome of a half message again. @throws Error when it does not answer, or refuses */
+  async resume(half: DiscardedHalf): Promise<void> {
+    const broker = (await this.#brokers()).up.find(({ name }) => name === half.broker);
+    if (broker === undefined) throw new Error(`broker ${half.broker} does not answer`);
+    await resumeHalf(broker, half);
+  }
+
   /** @throws OperationalError rocketmq */
   async producers(): Promise<ProducerClient[]> {
     return clientsOf((await this.#brokers()).up, readProducers);
@@ -191,29 +213,30 @@ export class RocketmqInspection {
 
   /** Oldest first. @throws OperationalError rocketmq */
   async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
-    const { up } = await this.#brokers();
-    const found = await Promise.all(
-      up.map(async (broker) => (await readMessagesOfKey(broker, topic, key)).map((one) => shown(broker, one))),
-    );
-    return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
+    return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
   /**
-   * The newest messages of a topic, or those from an offset of one queue on.
+   * Oldest first: a message that was delivered again, or a half message that was asked about, has copies of one id.
+   * @param id what its sender named it (`UNIQ_KEY`), or the id of a place in the log of a broker (`offsetId`)
+   * @throws OperationalError rocketmq
+   */
+  async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
+    return this.#messages((broker) => readMessagesOfId(broker, topic, id));
+  }
+
+  /**
+   * The newest messages of a topic, or the first ones from somewhere on.
    * @param from null: the newest of every queue
    * @throws OperationalError rocketmq
    */
-  async browse(
-    topic: string,
-    from: { readonly queueId: number; readonly offset: number } | null,
-    max: number,
-  ): Promise<FoundMessage[]> {
+  async browse(topic: string, from: BrowseFrom | null, max: number): Promise<FoundMessage[]> {
     const { up } = await this.#brokers();
     const found: FoundMessage[] = [];
     for (const broker of up) {
       for (const { queueId, first, end } of await readQueues(broker, topic)) {
-        if (from !== null && from.queueId !== queueId) continue;
-        const offset = from === null ? Math.max(first, end - max) : Math.max(first, from.offset);
+        if (from !== null && 'queueId' in from && from.queueId !== queueId) continue;
+        const offset = await beginOf(broker, { topic, queueId, first, end }, from, max);
         const range = { from: offset, end: Math.min(end, offset + max) };
         for await (const message of walkQueue(broker, topic, queueId, range)) {
           found.push(shown(broker, message));
@@ -222,6 +245,12 @@ export class RocketmqInspection {
     }
     found.sort((one, other) => one.storedAtMs - other.storedAtMs);
     return from === null ? found.slice(-max) : found.slice(0, max);
+  }
+
+  async #messages(read: (broker: BrokerAddress) => Promise<StoredMessage[]>): Promise<FoundMessage[]> {
+    const { up } = await this.#brokers();
+    const found = await Promise.all(up.map(async (broker) => (await read(broker)).map((one) => shown(broker, one))));
+    return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
   }
 
   /** Those that answer, and a line for each. @throws OperationalError when no name server knows a broker of the cluster */
@@ -327,6 +356,19 @@ async function queuesOf(broker: BrokerAddress, group: string, topic: string | nu
   const queues = await readGroupQueues(broker, group);
   if (topic === null || queues.some((queue) => queue.topic === topic)) return queues;
   return [...queues, ...(await readGroupQueues(broker, group, topic))];
+}
+
+/** The offset of the first message to show of a queue. */
+async function beginOf(
+  broker: BrokerAddress,
+  queue: Pick<QueueEnds, 'queueId' | 'first' | 'end'> & { readonly topic: string },
+  from: BrowseFrom | null,
+  max: number,
+): Promise<number> {
+  const { topic, queueId, first, end } = queue;
+  if (from === null) return Math.max(first, end - max);
+  const offset = 'queueId' in from ? from.offset : await readOffsetAt(broker, topic, queueId, from.sinceMs);
+  return Math.max(first, offset);
 }
 
 const clientsOf = async <C>(

@@ -19,6 +19,10 @@ export const REQUEST = {
   /** Body: lines of key=value. */
   updateBrokerConfig: 25,
   brokerRuntimeInfo: 28,
+  /** Fields: topic, queueId, timestamp (ms). Answers with the field offset. */
+  searchOffset: 29,
+  /** Fields: topic, offset (of the commit log). */
+  viewMessage: 33,
   clusterInfo: 106,
   /** Body: the group as JSON. */
   updateGroup: 200,
@@ -31,6 +35,8 @@ export const REQUEST = {
   producerConnections: 204,
   /** Field: consumerGroup. */
   consumerConnections: 203,
+  /** Fields: topic, msgId (the id of a place, not of a message). */
+  resumeCheckHalf: 323,
   allProducers: 328,
 } as const;
 
@@ -45,6 +51,7 @@ interface Frame {
   /** 0 is success. */
   readonly code: number;
   readonly remark?: string;
+  readonly extFields?: RequestFields;
   readonly body: string;
   /** The body, where it is not text. */
   readonly bytes: Buffer;
@@ -83,7 +90,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
   if (length < 4 || length > FRAME_BYTES_MAX) throw new Error('the answer is not RocketMQ remoting');
   if (bytes.length < 4 + length) return null;
   const headerEnd = 8 + (bytes.readInt32BE(4) & 0xffffff);
-  const header = JSON.parse(bytes.toString('utf8', 8, headerEnd)) as { code: number; remark?: string };
+  const header = JSON.parse(bytes.toString('utf8', 8, headerEnd)) as Pick<Frame, 'code' | 'remark' | 'extFields'>;
   const body = bytes.subarray(headerEnd, 4 + length);
   return { ...header, body: body.toString('utf8'), bytes: body };
 }

@@ -37,7 +37,7 @@ function record({ topic = 'T', body = Buffer.from('hi'), properties = '', flags 
     int64(5), // born
     Buffer.alloc((flags & V6_BORN) === 0 ? 8 : 20),
     int64(storedAtMs),
-    Buffer.alloc((flags & V6_STORED) === 0 ? 8 : 20),
+    Buffer.alloc((flags & V6_STORED) === 0 ? 8 : 20, 0xab),
     int32(2), // deliveries
     int64(0),
     int32(body.length),
@@ -58,6 +58,7 @@ describe('messages as the broker stores them', () => {
       queueId: 3,
       queueOffset: 42,
       physicalOffset: 4096,
+      offsetId: 'ABABABABABABABAB0000000000001000',
       bornAtMs: 5,
       storedAtMs: 7,
       deliveries: 2,
@@ -76,6 +77,7 @@ describe('messages as the broker stores them', () => {
     const [first, second, third] = decodeMessages(bytes);
     expect(first).to.deep.include({ topic: 'T', storedAtMs: 7, properties: { A: 'b' } });
     expect(second).to.deep.include({ topic: long, storedAtMs: 7, properties: {} });
+    expect(second?.offsetId).to.equal(`${'AB'.repeat(20)}0000000000001000`);
     expect(third?.body.toString()).to.equal('zipped');
   });
 
