@@ -22,6 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   trace: async () => (await import('./trace.js')).traceCommand(),
   lua: async () => (await import('./lua.js')).luaCommand(),
   revocations: async () => (await import('./revocations.js')).revocationsCommand(),
+  profile: async () => (await import('./profile.js')).profileCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),
 };
 

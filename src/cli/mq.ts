@@ -89,7 +89,7 @@ export function mqCommand(): Command {
     .option('--discarded', `those that the broker has given up instead, the newest ${DISCARDED_MAX}`)
     .action(
       watched(async (inspection, { json, discarded }: MqFlags & { readonly discarded?: boolean }) => {
-        if (discarded) return printDiscarded(await inspection.discarded(DISCARDED_MAX), json);
+        if (discarded) return printDiscarded(await inspection.discarded({ max: DISCARDED_MAX }), json);
         const { open, more } = await inspection.halves();
         if (!json) print(halfLine('age', 'checks', 'batch or key', 'sale', 'purchases', 'topic'));
         for (const half of open) {
@@ -180,6 +180,9 @@ const watched =
   };
 
 const EXIT_USAGE = 2;
+/** A broker gives up at once what is older than it keeps messages, by default. */
+const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
+const SUBJECT_MAX = 128;
 
 interface ResumeFlags extends MqFlags {
   readonly key?: string;
@@ -187,17 +190,19 @@ interface ResumeFlags extends MqFlags {
   readonly yes?: boolean;
 }
 
-/** Each is in the audit log before the broker is asked. */
+/** Half messages of ours only. Each is in the audit log before the broker is asked. */
 async function resume(flags: ResumeFlags): Promise<void> {
   const { key, all = false, yes = false, json } = flags;
   if ((key === undefined) === !all) throw new UsageError('give --key, or --all.');
   const inspection = inspect(flags);
-  const halves = (await inspection.discarded(DISCARDED_MAX)).filter(
-    (half) => half.resumedAtMs === null && (all || half.key === key),
-  );
+  const found = await inspection.discarded(key === undefined ? { max: DISCARDED_MAX } : { key });
+  const ours = found.filter(({ topic, resumedAtMs }) => topic === TOPICS.purchase && resumedAtMs === null);
+  const halves = ours.filter(({ ageMs }) => ageMs < RESUMED_MAX_AGE_MS);
+  const tooOld = ours.length - halves.length;
+  if (tooOld > 0) printError(`${tooOld} are older than three days: the broker would give them up again at once.`);
   if (halves.length === 0) {
-    printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that was given up and not resumed.`);
-    process.exitCode = all ? 0 : 1;
+    printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that can be resumed.`);
+    if (!all) process.exitCode = 1;
     return;
   }
   printDiscarded(halves, json);
@@ -206,20 +211,26 @@ async function resume(flags: ResumeFlags): Promise<void> {
     process.exitCode = EXIT_USAGE;
     return;
   }
-  await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
-    const audit = operator.audit();
-    for (const half of halves) {
-      const { key: id, topic, messageId, discardedAtMs } = half;
-      const before = { topic, messageId, discardedAt: isoTime(discardedAtMs) };
-      const subject = `half_message:${id || messageId}`;
-      const after = { open: true };
-      await audit.append({ actor: operatorName(), action: 'half_message.resumed', subject, before, after });
-      await inspection.resume(half);
-    }
-  });
-  if (!json)
-    print(`${halves.length} resumed. The broker asks about them within seconds; \`mq halves\` shows them until then.`);
+  let done = 0;
+  try {
+    await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
+      const audit = operator.audit();
+      for (const half of halves) {
+        await audit.append({ actor: operatorName(), action: 'half_message.resumed', ...changeOf(half) });
+        await inspection.resume(half);
+        done++;
+      }
+    });
+  } finally {
+    if (!json) print(`${done} of ${halves.length} resumed. The broker asks about them within seconds.`);
+  }
 }
+
+const changeOf = ({ key, topic, messageId, discardedAtMs }: DiscardedHalf) => ({
+  subject: `half_message:${key || messageId}`.slice(0, SUBJECT_MAX),
+  before: { topic, messageId, discardedAt: isoTime(discardedAtMs) },
+  after: { open: true },
+});
 
 interface MessagesFlags extends MqFlags {
   readonly topic: string;

@@ -137,7 +137,13 @@ export function tokenCommand(): Command {
 }
 
 /** The key that the api takes for tokens of this kind. */
-function signerOf({ algorithm, key, keys, issuer, audience }: Section<'auth'>): ReturnType<typeof createTokenSigner> {
+export function signerOf({
+  algorithm,
+  key,
+  keys,
+  issuer,
+  audience,
+}: Section<'auth'>): ReturnType<typeof createTokenSigner> {
   const names = { ...(issuer === '' ? {} : { issuer }), ...(audience === '' ? {} : { audience }) };
   const [first] = readKeyList(keys);
   if (first !== undefined) return createTokenSigner(first[1], { keyId: first[0], ...names });

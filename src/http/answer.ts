@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hasLongBody } from './body.js';
-import type { HttpMetrics, HttpRoute } from './metrics.js';
+import type { AnswerClass, HttpMetrics, HttpRoute } from './metrics.js';
 import { NOSNIFF, problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
 
 /** How long a connection that is to be closed stays open for what the client is still sending. */
@@ -174,19 +174,32 @@ export class AnswersTogether {
 
 /** Counters of one route, each bound when its code is first answered. */
 export class AnswerCounter {
+  readonly route: HttpRoute;
   readonly #metrics: HttpMetrics;
-  readonly #route: HttpRoute;
   readonly #bound = new Map<string, () => void>();
+  readonly #took = new Map<AnswerClass, (tookMs: number) => void>();
 
   constructor(metrics: HttpMetrics, route: HttpRoute) {
     this.#metrics = metrics;
-    this.#route = route;
+    this.route = route;
+  }
+
+  /** @param tookMs since the request came */
+  answered({ word, status }: Answer, tookMs: number): void {
+    this.count(word);
+    const answers = status < 400 ? 'ok' : status < 500 ? 'refused' : 'failed';
+    let observe = this.#took.get(answers);
+    if (!observe) {
+      observe = this.#metrics.took(this.route, answers);
+      this.#took.set(answers, observe);
+    }
+    observe(tookMs);
   }
 
   count(word: string): void {
     let add = this.#bound.get(word);
     if (!add) {
-      add = this.#metrics.answered(this.#route, word);
+      add = this.#metrics.answered(this.route, word);
       this.#bound.set(word, add);
     }
     add();

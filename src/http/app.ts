@@ -4,7 +4,7 @@ import { AnswerCounter, problem, type Lifecycle } from './answer.js';
 import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
-import { Pipeline } from './pipeline.js';
+import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
 import { Call, type Listener, type Route } from './route.js';
 import { routesOf } from './routes/index.js';
@@ -54,7 +54,7 @@ export function createOperatorsListener(
   return (req: IncomingMessage, res: ServerResponse) => {
     noteExchange(req, res);
     if (requests.take(services.addressOf(req))) return app(req, res);
-    pipeline.answer({ req, res, counter }, problem('rate_limited'));
+    pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
   };
 }
 
@@ -90,14 +90,17 @@ function createApp(
     // Express serves HEAD wherever GET is served.
     const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
-    app.all(pattern, (req, res) => pipeline.answer({ req, res, counter }, problem('method_not_allowed', {}, allow)));
+    app.all(pattern, (req, res) =>
+      pipeline.answer(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
+    );
   }
   const counter = counterOf('other');
-  app.use((req, res) => pipeline.answer({ req, res, counter }, problem('route_not_found')));
+  app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
   // Express knows an error handler by its four parameters. It could not decode an address with a broken percent sign.
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
-    if ((error as { readonly status?: unknown }).status !== 400) return pipeline.fail({ req, res, counter }, error);
-    pipeline.answer({ req, res, counter }, problem('bad_request', { detail: 'The address is not well-formed.' }));
+    if ((error as { readonly status?: unknown }).status !== 400)
+      return pipeline.fail(unrouted(req, res, counter), error);
+    pipeline.answer(unrouted(req, res, counter), problem('bad_request', { detail: 'The address is not well-formed.' }));
   };
   app.use(fail);
   return app;

@@ -1,4 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { AnswerTimes, registerTimes } from './answer-times.js';
+import { Tally } from './tally.js';
 
 /** The parts of the API that are counted apart. No ids: their number would have no end. */
 export type HttpRoute =
@@ -14,13 +16,27 @@ export type HttpRoute =
   | 'probe'
   | 'other';
 
-/** What the API counts. */
+export type AnswerClass = 'ok' | 'refused' | 'failed';
+
+/** What the API counts. An answer costs some nanoseconds: figures are brought to the registry when they are collected. */
 export function createHttpMetrics(registry: Registry) {
   const registers = [registry];
-  const answers = new Counter({
-    name: 'seckill_http_answers_total',
-    help: 'Answers by route and code: an outcome, a status or a problem code.',
-    labelNames: ['route', 'code'],
+  const answers = new Tally(
+    registry,
+    'seckill_http_answers_total',
+    'Answers by route and code: an outcome, a status or a problem code.',
+    ['route', 'code'],
+  );
+  const times = new Map<string, AnswerTimes>();
+  registerTimes(registry, times);
+  // What the objectives look at is there from the start: a series that appears with its first value has no rate of it.
+  for (const code of ['accepted', 'sold_out', 'unavailable', 'outcome_unknown', 'internal']) {
+    answers.bind(['purchase', code]);
+  }
+  times.set('purchase ok', new AnswerTimes({ route: 'purchase', class: 'ok' }));
+  const unlogged = new Counter({
+    name: 'seckill_access_log_skipped_total',
+    help: 'Answers without a line in the access log, because there were too many in a second or its file was too slow.',
     registers,
   });
   const dropped = new Counter({
@@ -30,11 +46,16 @@ export function createHttpMetrics(registry: Registry) {
   });
   return {
     /** Binds one counter; the hot path binds each pair once and calls the function per answer. */
-    answered: (route: HttpRoute, code: string): (() => void) => {
-      const counter = answers.labels(route, code);
-      return () => counter.inc();
+    answered: (route: HttpRoute, code: string): (() => void) => answers.bind([route, code]),
+    /** The same for the time that answers took. */
+    took(route: HttpRoute, answerClass: AnswerClass): (tookMs: number) => void {
+      const key = `${route} ${answerClass}`;
+      const found = times.get(key) ?? new AnswerTimes({ route, class: answerClass });
+      times.set(key, found);
+      return (tookMs) => found.observe(tookMs);
     },
     connectionDropped: (): void => dropped.inc(),
+    notLogged: (lines: number): void => unlogged.inc(lines),
   };
 }
 

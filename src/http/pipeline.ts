@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
+import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
 import {
   NO_PASS,
@@ -214,15 +215,24 @@ export class Pipeline {
   }
 
   /** Counts and sends an answer. */
-  answer({ req, res, counter }: Exchange, answer: Answer): void {
-    counter.count(answer.word);
-    send(req, res, answer, this.#services.lifecycle);
+  answer(exchange: Exchange, answer: Answer): void {
+    this.#note(exchange, answer);
+    send(exchange.req, exchange.res, answer, this.#services.lifecycle);
   }
 
   /** The same for refusals, which come in floods. */
-  #refuse({ req, res, counter }: Call, answer: Answer): void {
-    counter.count(answer.word);
-    this.#refusals.send(req, res, answer);
+  #refuse(call: Call, answer: Answer): void {
+    this.#note(call, answer);
+    this.#refusals.send(call.req, call.res, answer);
+  }
+
+  #note(exchange: Exchange, answer: Answer): void {
+    const tookMs = performance.now() - exchange.startedMs;
+    exchange.counter.answered(answer, tookMs);
+    if (exchange.counter.route === 'purchase') {
+      this.#services.saleAnswers.count((exchange.params as { readonly saleId: string }).saleId, answer.word);
+    }
+    this.#services.accessLog?.note(exchange, answer, tookMs);
   }
 
   #fail(call: Call, error: unknown): void {
@@ -249,8 +259,21 @@ const PURCHASE_TOKEN = 'seckill-purchase-token';
 const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
 
 /** A request with the counter of its answers. */
-interface Exchange {
+interface Exchange extends LoggedRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
+  /** On the monotonic clock, ms. */
+  readonly startedMs: number;
 }
+
+/** One that no route takes. */
+export const unrouted = (req: IncomingMessage, res: ServerResponse, counter: AnswerCounter): Exchange => ({
+  req,
+  res,
+  counter,
+  startedMs: performance.now(),
+  requestId: null,
+  userId: '',
+  params: null,
+});

@@ -57,6 +57,7 @@ export const PROBLEMS = {
   not_warmed: row(409, 'Not warmed', 'The stock of the sale is not loaded; warm it first.'),
   not_replayable: row(409, 'Not replayable', 'Nothing that could become orders is in this dead letter.'),
   reconcile_running: row(409, 'Already running', 'Somebody else reconciles this sale right now.', 5000),
+  profile_running: row(409, 'Already running', 'Another profile of this api is under way.', 10_000),
   version_conflict: row(409, 'Changed meanwhile', 'Somebody else changed this meanwhile. Read it again first.'),
   rules_not_found: row(404, 'No such rules', 'There is no such version of the rules.'),
   payload_too_large: row(413, 'Body too large', 'The body is larger than this address accepts.'),

@@ -230,6 +230,7 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
+  readonly startedMs = performance.now();
   /** The Idempotency-Key, or the request id in the address; null: none, or not a well-formed one. */
   readonly requestId: string | null;
   params: P;

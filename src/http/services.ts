@@ -33,11 +33,13 @@ import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
+import type { AccessLog } from './access-log.js';
 import type { Authenticator } from './auth.js';
 import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
 import type { HttpMetrics } from './metrics.js';
 import type { MetricsPage } from './metrics-page.js';
+import type { SaleAnswers } from './sale-answers.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
 /** Whether this process should get traffic, with the state of each dependency. */
@@ -121,13 +123,20 @@ export interface HttpServices {
   readonly switches: Pick<SwitchAdmin, 'show' | 'set'>;
   /** Revoked tokens. @throws OperationalError mysql */
   readonly revocations: Pick<RevocationRepository, 'add' | 'newest'>;
-  readonly audit: Pick<AuditLog, 'list'>;
+  readonly audit: Pick<AuditLog, 'list' | 'append'>;
+  /** Profiles of this process; null: another one is under way. */
+  readonly profiler: {
+    profile(kind: 'cpu' | 'heap', forMs: number, signal: AbortSignal): Promise<string | null>;
+  };
   readonly trace: Pick<TracePurchase, 'trace'>;
   readonly ready: () => Promise<ReadyReport>;
   /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */
   readonly isReady: () => Promise<boolean>;
   readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
   readonly metrics: HttpMetrics;
+  readonly saleAnswers: Pick<SaleAnswers, 'count'>;
+  /** Null: it is off. */
+  readonly accessLog: Pick<AccessLog, 'note'> | null;
   readonly log: Log;
   /** Called for every error that is neither a refusal nor a fault of a dependency, after it was logged and answered. */
   readonly onBug: (error: unknown) => void;

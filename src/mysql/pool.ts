@@ -19,6 +19,8 @@ export interface MysqlOptions {
    * holds: a stopped process must not hold up the others (M10). Unused connections are closed at half of it. Default 20.
    */
   readonly silentSeconds?: number;
+  /** Hears how long each caller waited for its connection, ms. */
+  readonly onWait?: (waitedMs: number) => void;
 }
 
 export type SqlValue = string | number | boolean | null | Date | readonly string[] | readonly number[];
@@ -80,6 +82,7 @@ class Connections implements MysqlPool {
   readonly #pool: Pool;
   readonly #queryTimeoutMs: number;
   readonly #poolWaitMs: number;
+  readonly #onWait: (waitedMs: number) => void;
   readonly #sessionSql: readonly string[];
   #refused: { readonly why: string; readonly atMs: number } | null = null;
   /** Connections whose session is set up. */
@@ -89,6 +92,7 @@ class Connections implements MysqlPool {
     const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000, silentSeconds = 20 } = options;
     this.#queryTimeoutMs = queryTimeoutMs;
     this.#poolWaitMs = poolWaitMs;
+    this.#onWait = options.onWait ?? (() => undefined);
     this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
     this.#pool = createPool({
       ...connectionOptions(options.url),
@@ -180,14 +184,17 @@ class Connections implements MysqlPool {
   #acquire(): Promise<PoolConnection> {
     return new Promise((resolve, reject) => {
       let late = false;
+      const startedMs = performance.now();
       const timer = setTimeout(() => {
         late = true;
+        this.#onWait(this.#poolWaitMs);
         const message = `no free connection within ${this.#poolWaitMs} ms`;
         reject(toMysqlError(Object.assign(new Error(message), { code: 'POOL_WAIT_TIMEOUT' })));
       }, this.#poolWaitMs);
       this.#pool.getConnection((error, connection) => {
         clearTimeout(timer);
         if (late) return connection?.release();
+        this.#onWait(performance.now() - startedMs);
         if (error) reject(toMysqlError(error));
         else resolve(connection);
       });

@@ -69,8 +69,10 @@ export async function readBatches(
   for (const delivery of deliveries) {
     if (delivery.checkedBack) ports.metrics.checkedBack();
     const decoded = decodeBatch(delivery.body);
-    if (decoded.outcome === 'decoded') batches.push({ delivery, batch: decoded.batch });
-    else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
+    if (decoded.outcome === 'decoded') {
+      if (isDated(decoded.batch)) ports.metrics.batchReceived(ports.clock.nowMs() - decoded.batch.createdAtMs);
+      batches.push({ delivery, batch: decoded.batch });
+    } else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
   }
   return batches;
 }
@@ -102,6 +104,9 @@ export async function handleDeliveries(
       case 'refused':
       case 'already_recorded':
         metrics.delivered(result.outcome, batch.purchases.length);
+        if (result.outcome === 'recorded' && isDated(batch)) {
+          metrics.recorded(batch.purchases.length, clock.nowMs() - batch.createdAtMs);
+        }
         recorded.push({ delivery, batch, orders: result.orders });
         break;
       case 'unknown_sale':
@@ -127,6 +132,9 @@ export async function handleDeliveries(
   await markAndAck(recorded, ports);
   return { deliveries: postponed, inRepair, error: outage };
 }
+
+/** A batch that a repair made of a purchase whose own is lost has no time. */
+const isDated = ({ createdAtMs }: Batch): boolean => createdAtMs > 0;
 
 /** Not about the batch itself: it waits, and no attempt is used up. */
 const isPassing = (reason: RetryReason): boolean =>

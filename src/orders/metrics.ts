@@ -35,6 +35,9 @@ export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unkn
 /** Seconds: a batch should take milliseconds and must not take seconds. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
+/** What a buyer who was told `accepted` may expect. */
+const IN_TIME_MS = 5_000;
+
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
 /** Metrics of the worker; each is written once per batch or transaction. */
@@ -47,8 +50,17 @@ export function createWorkerMetrics(registry: Registry) {
   const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
   const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);
   const purchases = count('seckill_recorded_purchases_total', 'Purchases by how their message ended.', ['verdict']);
+  purchases.labels('recorded').inc(0); // or its first purchases would be in no rate
   const retries = count('seckill_record_retries_total', 'Batches that could not be written at once.', ['reason']);
   const written = seconds('seckill_record_seconds', 'One try to write batches, with every attempt in it.');
+  const delivered = seconds(
+    'seckill_delivery_seconds',
+    'From the making of a batch to the worker that has received it; on the clocks of two machines.',
+  );
+  const inTime = count(
+    'seckill_recorded_in_time_purchases_total',
+    'Purchases recorded within 5 s of their batch; seckill_recorded_purchases_total{verdict="recorded"} counts all.',
+  );
   const marked = seconds('seckill_mark_recorded_seconds', 'Marking batches as recorded in Redis.');
   const rows = new Histogram({
     name: 'seckill_record_rows',
@@ -85,6 +97,12 @@ export function createWorkerMetrics(registry: Registry) {
     batchesWritten(size: number, tookMs: number): void {
       rows.observe(size);
       written.observe(tookMs / 1000);
+    },
+    /** @param ageMs of the batch when it was received */
+    batchReceived: (ageMs: number): void => delivered.observe(Math.max(0, ageMs) / 1000),
+    /** @param ageMs of the batch when its rows were committed */
+    recorded(size: number, ageMs: number): void {
+      if (ageMs <= IN_TIME_MS) inTime.inc(size);
     },
     markedRecorded: (tookMs: number): void => marked.observe(tookMs / 1000),
     mysqlOutage: (isOut: boolean): void => outage.set(isOut ? 1 : 0),

@@ -1,8 +1,10 @@
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { recent } from '../core/recent.js';
 import { newLifecycle } from '../http/answer.js';
-import { createHttpMetrics } from '../http/metrics.js';
+import { AccessLog, openLineSink } from '../http/access-log.js';
+import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
+import { SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
@@ -28,11 +30,12 @@ import { openAdmission } from './admission.js';
 import { apiFailPoints } from './fail-points.js';
 import { openIdentity } from './identity.js';
 import { Operator } from './operator.js';
+import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import type { Running } from './run-program.js';
 import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { createPoolWaits, createRegistry } from './telemetry.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -53,7 +56,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
-  const mysql = openMysqlPool(config.mysql);
+  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
@@ -101,6 +104,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   const refunds = operator.refunds();
+  const httpMetrics = createHttpMetrics(registry);
+  const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const ready = createReadiness({
     redis,
     mysql,
@@ -138,11 +143,14 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     deadLetters: await operator.deadLetters(),
     reconcile: await operator.reconcile(),
     audit: operator.audit(),
+    profiler: new Profiler(),
     trace: await operator.trace(null), // the api has no way to the admin port of the broker
     ready,
     isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    metrics: createHttpMetrics(registry),
+    metrics: httpMetrics,
+    saleAnswers: new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs),
+    accessLog,
     log,
     onBug: fail,
   };
@@ -158,11 +166,21 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     async stop(): Promise<void> {
       await buyers.drain(config.http.drainMs);
       await operators.drain(Math.min(OPERATORS_DRAIN_MS, config.http.drainMs));
+      await accessLog?.close();
       await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
       await redis.close();
       await mysql.close();
     },
   };
+}
+
+/** @throws Error when its file cannot be opened */
+async function openAccessLog(
+  { file, ...options }: ApiConfig['accessLog'],
+  metrics: HttpMetrics,
+): Promise<AccessLog | null> {
+  if (options.kind === 'off') return null;
+  return new AccessLog(options, await openLineSink(file), clock, (lines) => metrics.notLogged(lines));
 }
 
 /** Where the payment provider reports payments; null without a secret to check its signature with. */

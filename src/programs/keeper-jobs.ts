@@ -66,6 +66,7 @@ import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
 import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
 import { watchHotSales } from '../sales/watch-hot-sales.js';
+import { watchOpenSales } from '../sales/watch-open-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
@@ -97,6 +98,8 @@ const CLOSE_EVERY_MS = 10_000;
 /** Removing old rows is not urgent. */
 const TIDY_EVERY_MS = 60_000;
 
+/** A sale lasts seconds to minutes. */
+const OPEN_SALES_EVERY_MS = 5_000;
 /** A dead letter, or a group that falls behind, is to be seen within a minute. */
 const MESSAGES_EVERY_MS = 10_000;
 /** A rush fills memory in minutes, not in seconds. */
@@ -264,8 +267,15 @@ export function planJobs(
     // A Redis that is about to be full is seen in time.
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
-    // What RocketMQ holds is counted, by one keeper.
+    // What RocketMQ holds, and what open sales have left, is counted by one keeper.
     ...watchedMessages(config, { mysql, metrics }),
+    [
+      OPEN_SALES_EVERY_MS,
+      watchOpenSales(
+        { leases: createJobLeases(mysql), sales, store: createStockStore(redis, log), metrics },
+        { owner: randomUUID(), everyMs: OPEN_SALES_EVERY_MS },
+      ),
+    ],
 
     // What waits beyond its deadline is counted.
     [

@@ -24,7 +24,7 @@ import {
   serversOf,
 } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createJobMetrics, createRegistry } from './telemetry.js';
+import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
@@ -37,7 +37,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
   const redis = await openRedis(config.redis, log);
-  const mysql = openMysqlPool(config.mysql);
+  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {

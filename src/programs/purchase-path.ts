@@ -14,6 +14,7 @@ import { createCheckBack } from '../purchase/check-back.js';
 import { isSaleSoldOut } from '../purchase/gate.js';
 import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
+import { withStepTimes } from '../purchase/step-times.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createHotSaleStore } from '../redis/hot-sale-store.js';
@@ -89,9 +90,13 @@ export async function openPurchasePath(
     { store, units, notifications, clock, log },
   );
   const barrier = await openBarrier(config.redis, log);
-  const placePorts: PlaceBatchPorts = {
+  const metrics = createPurchaseMetrics(registry, () => batcher);
+  const servers = {
     store: withReplicaBarrier(store, barrier),
     channel: withBreakers.channel(failPoints.channel(channel)),
+  };
+  const placePorts: PlaceBatchPorts = {
+    ...withStepTimes(servers, clock, (step, tookMs) => metrics.stepTook(step, tookMs)),
     units,
     flags,
     snapshots,
@@ -100,7 +105,7 @@ export async function openPurchasePath(
   const batcher: Batcher = new Batcher(config.batch, {
     place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
     clock,
-    metrics: createPurchaseMetrics(registry, () => batcher),
+    metrics,
     onError: (error) => {
       if (error instanceof OperationalError) return 'unavailable';
       fail(error);

@@ -18,6 +18,17 @@ export function createRegistry(program: string): Registry {
   return registry;
 }
 
+/** Takes how long each caller of MySQL waited for a connection, ms. */
+export function createPoolWaits(registry: Registry): (waitedMs: number) => void {
+  const waits = new Histogram({
+    name: 'seckill_mysql_pool_wait_seconds',
+    help: 'Time that a caller waited for a connection to MySQL: where it grows, MYSQL_POOL_MAX is too small or MySQL is slow.',
+    buckets: [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5],
+    registers: [registry],
+  });
+  return (waitedMs) => waits.observe(waitedMs / 1000);
+}
+
 /** How long the runs of background jobs take. */
 export function createJobMetrics(registry: Registry) {
   const runs = new Histogram({

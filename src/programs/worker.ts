@@ -19,7 +19,7 @@ import { workerFailPoints } from './fail-points.js';
 import type { Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createRegistry } from './telemetry.js';
+import { createPoolWaits, createRegistry } from './telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
@@ -40,7 +40,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
   const redis = await openRedis(config.redis, log);
-  const mysql = openMysqlPool(config.mysql);
+  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
 
   const owner = ownerName();

@@ -31,7 +31,7 @@ type Place = (
 export interface BatcherPorts {
   readonly place: Place;
   readonly clock: Clock;
-  readonly metrics: PurchaseMetrics;
+  readonly metrics: Pick<PurchaseMetrics, 'batchPlaced' | 'queueWaited'>;
   /** Judges what `place` threw: a dependency that is down is answered `unavailable`; a bug must not be hidden. */
   readonly onError: (error: unknown) => 'unavailable' | 'outcome_unknown';
 }

@@ -10,6 +10,9 @@ export type BatchVerdict =
   | 'unavailable'
   | 'outcome_unknown';
 
+/** What a batch waits for at Redis and the broker. */
+export type PurchaseStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
+
 /** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
 export type FoundBy = 'notification' | 'read';
 
@@ -52,6 +55,13 @@ export function createPurchaseMetrics(
     buckets: SECONDS,
     registers,
   });
+  const steps = new Histogram({
+    name: 'seckill_batch_step_seconds',
+    help: 'Time of each step of a batch that Redis (precheck, deduct) or the broker (half, commit, rollback) takes.',
+    labelNames: ['step'],
+    buckets: SECONDS,
+    registers,
+  });
   new Gauge({
     name: 'seckill_queue_purchases',
     help: 'Purchases waiting for a batch.',
@@ -77,6 +87,9 @@ export function createPurchaseMetrics(
       counter.inc();
       sizes.observe(size);
       seconds.observe(tookMs / 1000);
+    },
+    stepTook(step: PurchaseStep, tookMs: number): void {
+      steps.labels(step).observe(tookMs / 1000);
     },
     /** How long the oldest purchase of a batch waited in the queue, ms. */
     queueWaited(waitedMs: number): void {

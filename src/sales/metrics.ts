@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { HotSale } from '../core/ports/hot-sales.js';
+import type { SaleUnits } from './watch-open-sales.js';
 
 export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
 
@@ -11,7 +12,24 @@ export function createSaleMetrics(registry: Registry) {
     labelNames: ['sale'],
     registers: [registry],
   });
+  const units = new Gauge({
+    name: 'seckill_sale_units',
+    help: 'Units of each sale that sells: stock, left, sold (in MySQL), held (left Redis, not in MySQL yet). Of one keeper.',
+    labelNames: ['sale', 'units'],
+    registers: [registry],
+  });
   return {
+    /** @param sales all that are published; one that is missing has ended */
+    openSales(sales: readonly SaleUnits[]): void {
+      units.reset();
+      for (const { saleId: sale, stock, sold, left } of sales) {
+        units.set({ sale, units: 'stock' }, stock);
+        units.set({ sale, units: 'sold' }, sold);
+        if (left === null) continue;
+        units.set({ sale, units: 'left' }, left);
+        units.set({ sale, units: 'held' }, Math.max(0, stock - left - sold)); // the two were not read at one moment
+      }
+    },
     /** @param sales all that are hot */
     hotSales(sales: readonly HotSale[]): void {
       hot.reset();

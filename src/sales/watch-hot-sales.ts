@@ -18,7 +18,7 @@ export function hotSalesOf(reports: readonly (readonly HotSale[])[], perSecondMi
 
 /** Publishes the sales that are hot right now, each with its rate; one that has cooled down is gone. */
 export function watchHotSales(
-  { store, metrics }: { readonly store: HotSaleStore; readonly metrics: SaleMetrics },
+  { store, metrics }: { readonly store: HotSaleStore; readonly metrics: Pick<SaleMetrics, 'hotSales'> },
   { perSecond }: { readonly perSecond: number },
 ): Job {
   return {

@@ -56,6 +56,13 @@ describe('inspection of RocketMQ', function () {
     const from = { queueId: found!.queueId, offset: found!.queueOffset };
     expect(await inspection.browse(TOPICS.redrive, from, 1)).to.deep.equal([found]);
     expect(await inspection.browse(TOPICS.redrive, null, 20)).to.deep.include(found);
+    for (const id of [found!.properties.UNIQ_KEY as string, found!.offsetId])
+      expect(await inspection.messagesOfId(TOPICS.redrive, id), id).to.deep.equal([found]);
+    const since = await inspection.browse(TOPICS.redrive, { sinceMs: found!.storedAtMs }, 100);
+    expect(since).to.deep.include(found);
+    expect(Math.min(...since.map(({ storedAtMs }) => storedAtMs))).to.be.at.least(found!.storedAtMs);
+    expect(await inspection.browse(TOPICS.redrive, { sinceMs: Date.now() + 60_000 }, 100)).to.deep.equal([]);
+    expect(await inspection.messagesOfId(TOPICS.redrive, 'F'.repeat(32)), 'of no place').to.deep.equal([]);
     expect(await inspection.messagesOfKey(TOPICS.redrive, newBatchId())).to.deep.equal([]);
     expect(await inspection.messagesOfKey('no-such-topic', batch.batchId)).to.deep.equal([]);
     expect(await inspection.browse('no-such-topic', null, 5)).to.deep.equal([]);

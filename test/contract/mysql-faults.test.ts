@@ -184,12 +184,15 @@ describe('mysql adapters under faults', () => {
   });
 
   it('an exhausted pool and a slow statement are errors within their limits, and the pool works on [D2]', async () => {
-    const pool = loneWriter(undefined, { queryTimeoutMs: 800 });
+    const waits: number[] = [];
+    const pool = loneWriter(undefined, { queryTimeoutMs: 800, onWait: (waitedMs) => waits.push(waitedMs) });
     const slow = failureOf(pool.query('SELECT SLEEP(3)'));
     await pause(50);
     expect(await failureOf(pool.query('SELECT 1'))).to.include({ kind: 'too_busy', retryable: true });
     expect(await slow).to.include({ kind: 'timed_out', retryable: true });
     expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
+    expect(waits, 'each caller waited, one of them in vain').to.have.length(3);
+    expect(waits[1]).to.equal(300);
   });
 
   it('after an unknown error, or one of a read-only server, the connection is not used again [D1]', async () => {

@@ -336,6 +336,7 @@ describe('statements on large tables', function () {
     await letters.close('199990', 'plans', 'discarded', '');
 
     const log = repository('audit', createAuditLog(pool));
+    await log.append({ actor: 'plans', action: 'plans.tried', subject: 'plans:1', before: null, after: {} });
     for (const filter of [
       {},
       { subject: 'sale:7' },

@@ -16,6 +16,7 @@ const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
   'admission/sign/purchase-tokens.ts': 'the end of a token, which another process may have given',
   'admission/sign/request-signatures.ts': 'the time that a client has signed',
   'core/ports/clock.ts': 'the clock itself',
+  'orders/handle-deliveries.ts': 'how old a batch is, which another machine has dated',
   'orders/order-id-minter.ts': 'the time in an order id',
   'purchase/place-batch.ts': 'the time of creation of a batch',
   'purchase/read-purchase.ts': 'how long ago a sale closed',

@@ -112,7 +112,7 @@ describe('hostile requests', () => {
 });
 
 /** By what its address looks like; each listener answers what it does not serve. */
-const isForOperators = ({ head }: Sent): boolean => /^\S+ \S*(admin|metrics|openapi)/i.test(head);
+const isForOperators = ({ head }: Sent): boolean => /^\S+ \S*(admin|debug|metrics|openapi)/i.test(head);
 
 function whatIsWrong(answers: readonly Answer[], rest: string, end: string): string[] {
   const wrong: string[] = [];

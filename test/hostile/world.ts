@@ -21,6 +21,7 @@ import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
+import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
@@ -261,12 +262,19 @@ export class HostileWorld extends ReconcileWorld {
         add: (one, actor) => Promise.resolve({ ...one, number: 1, actor, atMs: 0 }),
         newest: () => Promise.resolve([]),
       }),
-      audit: this.#seen({ list: () => Promise.resolve([]) }),
+      audit: this.#seen({ list: () => Promise.resolve([]), append: () => Promise.resolve() }),
+      profiler: this.#seen({ profile: () => Promise.resolve('{}') }),
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
       metricsPage: { isFor: () => true, read: () => this.registry.metrics() },
       metrics: createHttpMetrics(this.registry),
+      saleAnswers: new SaleAnswers(
+        this.registry,
+        () => true,
+        () => performance.now(),
+      ),
+      accessLog: null,
       log: this.log,
       onBug: (error) => void this.#wrong('bug', error),
     };

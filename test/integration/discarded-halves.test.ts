@@ -50,7 +50,7 @@ describe('half messages that the broker has given up', () => {
     const again = await mq('resume', '--key', key, '--yes');
     expect([again.code, again.stderr]).to.deep.equal([
       1,
-      `The brokers keep no half message of key ${key} that was given up and not resumed.\n`,
+      `The brokers keep no half message of key ${key} that can be resumed.\n`,
     ]);
     const audit = await runCommand(['audit', 'list', '--subject', `half_message:${key}`, '--json'], stack.env);
     expect(audit.lines).to.have.length(1);

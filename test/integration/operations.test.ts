@@ -1,8 +1,12 @@
 import { expect } from 'chai';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { migrate } from '../../src/mysql/migrate.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
+import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -137,6 +141,35 @@ describe('questions of operators', () => {
     expect((await ask(`${api.url}/nothing-here`)).json).to.include({ code: 'route_not_found', status: 404 });
   });
 
+  it('`seckill profile api` saves what an api does, one at a time, and the audit log has it', async () => {
+    const [api] = all as [Program];
+    const folder = mkdtempSync(join(tmpdir(), 'profiles-'));
+    const profile = (file: string, ...args: readonly string[]) =>
+      runCommand(
+        ['profile', 'api', '--seconds', '2', '--url', api.operatorsUrl, '--out', join(folder, file), ...args],
+        system.stack.env,
+      );
+    const saved = (file: string): object => JSON.parse(readFileSync(join(folder, file), 'utf8')) as object;
+    try {
+      const ends = await Promise.all([profile('a.cpuprofile'), profile('b.cpuprofile')]);
+      const done = ends.filter(({ code }) => code === 0);
+      expect(done.length, JSON.stringify(ends)).to.be.within(1, 2); // the second may have come when the first was over
+      for (const { code, stderr } of ends) if (code !== 0) expect([code, stderr]).to.deep.equal([1, RUNNING]);
+      expect(saved(ends[0]?.code === 0 ? 'a.cpuprofile' : 'b.cpuprofile')).to.include.keys('nodes', 'samples');
+      expect((await profile('c.heapprofile', '--heap')).code).to.equal(0);
+      expect(saved('c.heapprofile')).to.have.nested.property('head.callFrame');
+      const { lines } = await runCommand(['audit', 'list', '--action', 'api.profiled', '--json'], system.stack.env);
+      expect(lines.length).to.be.at.least(3);
+      expect(lines[0]).to.deep.include({ actor: 'seckill-profile', subject: 'program:api' });
+      const viewer = new Buyers('1', system.stack.env.JWT_SECRET, () => [api.url]).token('ann', ['operator']);
+      const refused = await profile('d.cpuprofile', '--token', viewer);
+      expect(refused.code).to.equal(1);
+      expect(refused.stderr).to.match(/the api answers 403: .*admin/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it('migrating twice at once applies each migration once', async () => {
     const name = `seckill_twice_${Date.now()}`;
     await system.stack.mysql.execute(`CREATE DATABASE ${name}`);
@@ -154,6 +187,9 @@ describe('questions of operators', () => {
     await system.stack.mysql.execute(`DROP DATABASE ${name}`);
   });
 });
+
+/** What the command says while another profile is under way. */
+const RUNNING = 'seckill: the api answers 409: Another profile of this api is under way.\n';
 
 /** The sum of a metric over the labels that match. */
 function sum(text: string, name: string, labels = /./): number {

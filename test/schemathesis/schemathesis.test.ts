@@ -111,6 +111,9 @@ const EXPLAINED = {
     { operation: 'listMyOrders', settings: accepts('400') },
   ],
   operators: [
+    // each takes as long as it is asked to, longer than a case may; test/integration/operations.test.ts runs them
+    { operation: 'profileCpu', settings: 'enabled = false' },
+    { operation: 'profileHeap', settings: 'enabled = false' },
     // which filters go together, and `after`
     { operation: 'findOrders', settings: accepts('400') },
     { operation: 'exportOrders', settings: accepts('400') },

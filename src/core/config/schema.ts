@@ -1,5 +1,5 @@
 import type { Key } from './key.js';
-import { http, operators, auth, admission, gate, sale, batch } from './sections/api.js';
+import { http, operators, accessLog, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { workerMetrics, keeperMetrics, metrics, failPoint, log } from './sections/process.js';
@@ -13,6 +13,7 @@ import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/serve
 export const SCHEMA = {
   http,
   operators,
+  accessLog,
   auth,
   admission,
   gate,
@@ -50,6 +51,7 @@ export const PROGRAM_SECTIONS = {
   api: [
     'http',
     'operators',
+    'accessLog',
     'auth',
     'admission',
     'gate',

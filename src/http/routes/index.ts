@@ -7,6 +7,7 @@ import { findOrders, listMyOrders, readAnyOrder } from './find-orders.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
 import { paymentWebhook } from './payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from './probes.js';
+import { profileCpu, profileHeap } from './profiles.js';
 import { purchase } from './purchase.js';
 import { purchaseEvents, purchaseStatus } from './purchase-status.js';
 import { fetchPurchaseToken, joinQueue, readTicket } from './queue.js';
@@ -68,6 +69,8 @@ export const ROUTES: readonly Route[] = [
   setSwitch,
   listAudit,
   tracePurchase,
+  profileCpu,
+  profileHeap,
   healthz,
   readyz,
   readiness,

@@ -1,7 +1,7 @@
 import { decodeBatch } from '../../core/batch.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
-import { readGroupQueues, readMessagesOfId, readQueues, walkQueue } from './inspect-broker.js';
+import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
 import { exchange, refusal, REQUEST } from './remoting.js';
 
 /** Where the broker keeps half messages, and the answers to them, until it is done with both. */
@@ -34,7 +34,7 @@ interface HalfMessage {
 export interface DiscardedHalf extends HalfMessage {
   /** Unix ms. */
   readonly discardedAtMs: number;
-  /** When it was put back among the open ones, Unix ms; null: it was not. */
+  /** When it was put back among the open ones, at the latest, Unix ms; null: it was not. */
   readonly resumedAtMs: number | null;
   /** Its place in the log of the broker, by which it is put back. */
   readonly offsetId: string;
@@ -81,23 +81,36 @@ export async function openHalves(brokers: readonly BrokerAddress[]): Promise<Ope
   return { open: open.sort((one, other) => other.ageMs - one.ageMs), more };
 }
 
-/** The newest that the brokers still keep, newest first. @param max at most so many of each queue */
-export async function discardedHalves(brokers: readonly BrokerAddress[], max: number): Promise<DiscardedHalf[]> {
-  const nowMs = Date.now();
+/** Newest first. @param which the newest `max` that the brokers still keep, or those of a key */
+export async function discardedHalves(
+  brokers: readonly BrokerAddress[],
+  which: { readonly max: number } | { readonly key: string },
+): Promise<DiscardedHalf[]> {
   const found: DiscardedHalf[] = [];
   for (const broker of brokers) {
-    for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
-      const range = { from: Math.max(first, end - max), end };
-      for await (const message of walkQueue(broker, DISCARDED, queueId, range)) {
-        const half = halfOf(broker, message, nowMs);
-        const { storedAtMs: discardedAtMs, offsetId } = message;
-        const copies = await readMessagesOfId(broker, HALVES, half.messageId);
-        const resumedAtMs = copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
-        found.push({ ...half, discardedAtMs, resumedAtMs, offsetId });
-      }
-    }
+    const messages =
+      'key' in which ? await readMessagesOfKey(broker, DISCARDED, which.key) : await newestDiscarded(broker, which.max);
+    for (const message of messages) found.push(await discardedHalf(broker, message));
   }
-  return found.sort((one, other) => other.discardedAtMs - one.discardedAtMs).slice(0, max);
+  found.sort((one, other) => other.discardedAtMs - one.discardedAtMs);
+  return 'max' in which ? found.slice(0, which.max) : found;
+}
+
+async function newestDiscarded(broker: BrokerAddress, max: number): Promise<StoredMessage[]> {
+  const messages: StoredMessage[] = [];
+  for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
+    const range = { from: Math.max(first, end - max), end };
+    for await (const message of walkQueue(broker, DISCARDED, queueId, range)) messages.push(message);
+  }
+  return messages.sort((one, other) => other.storedAtMs - one.storedAtMs).slice(0, max);
+}
+
+async function discardedHalf(broker: BrokerAddress, message: StoredMessage): Promise<DiscardedHalf> {
+  const half = halfOf(broker, message, Date.now());
+  const { storedAtMs: discardedAtMs, offsetId } = message;
+  const copies = half.messageId === '' ? [] : await readMessagesOfId(broker, HALVES, half.messageId);
+  const resumedAtMs = copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
+  return { ...half, discardedAtMs, resumedAtMs, offsetId };
 }
 
 /**

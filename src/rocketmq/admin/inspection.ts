@@ -190,15 +190,15 @@ export class RocketmqInspection {
   }
 
   /** Half messages that were given up, newest first. @throws OperationalError rocketmq */
-  async discarded(max: number): Promise<DiscardedHalf[]> {
-    return discardedHalves((await this.#brokers()).up, max);
+  async discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]> {
+    return discardedHalves((await this.#brokers()).up, which);
   }
 
-  /** Has the broker ask for the outcome of a half message again. @throws Error when it does not answer, or refuses */
+  /** Has the broker ask for the outcome of a half message again. @throws OperationalError rocketmq */
   async resume(half: DiscardedHalf): Promise<void> {
     const broker = (await this.#brokers()).up.find(({ name }) => name === half.broker);
-    if (broker === undefined) throw new Error(`broker ${half.broker} does not answer`);
-    await resumeHalf(broker, half);
+    const why = broker === undefined ? `broker ${half.broker} does not answer` : await refusedResume(broker, half);
+    if (why !== null) throw new OperationalError('rocketmq', why, { retryable: true });
   }
 
   /** @throws OperationalError rocketmq */
@@ -277,6 +277,13 @@ export class RocketmqInspection {
     throw new OperationalError('rocketmq', `NAMESRV_ADDR ${this.#namesrvAddr}: ${why}`, { retryable: true, cause });
   }
 }
+
+/** @returns why the broker did not do it; null: it did */
+const refusedResume = (broker: BrokerAddress, half: DiscardedHalf): Promise<string | null> =>
+  resumeHalf(broker, half).then(
+    () => null,
+    (error: unknown) => `broker ${broker.name}: ${error instanceof Error ? error.message : String(error)}`,
+  );
 
 async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
   const address = `${broker.host}:${broker.port}`;

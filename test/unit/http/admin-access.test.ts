@@ -57,7 +57,7 @@ describe('access', () => {
   });
   afterEach(() => server.stop());
 
-  const operatorRoutes = ROUTES.filter(({ path }) => path.startsWith('/admin/'));
+  const operatorRoutes = ROUTES.filter(({ path }) => /^\/(?:admin|debug)\//.test(path));
 
   const statusOf = async (url: string, { method, path }: Route, token: string | null): Promise<number> => {
     const sent = request(url)[method](path.replaceAll(/\{\w+\}/g, '7'));

@@ -23,7 +23,9 @@ describe('admin audit', () => {
       asked.push([filter, page]);
       return Array<StoredAuditEntry>(Math.min(page.max, 2)).fill(ENTRY);
     };
-    server = await startServer(new FakeServices({ audit: { list } }));
+    server = await startServer(
+      new FakeServices({ audit: { list, append: () => Promise.reject(new Error('nothing is written')) } }),
+    );
   });
   afterEach(() => server.stop());
 

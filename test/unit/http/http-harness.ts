@@ -57,6 +57,8 @@ export class FakeServices {
   readonly seen: string[] = [];
   readonly counted: string[] = [];
   readonly bugs: unknown[] = [];
+  readonly timed: string[] = [];
+  readonly bySale: string[] = [];
   dropped = 0;
   early: 'sold_out' | null = null;
   enter: (request: PurchaseRequest) => Promise<PurchaseOutcome> = () => Promise.resolve({ outcome: 'accepted' });
@@ -121,15 +123,20 @@ export class FakeServices {
       ruleReports: { live: refuse },
       switches: { show: refuse, set: refuse },
       revocations: { add: refuse, newest: refuse },
-      audit: { list: refuse },
+      audit: { list: refuse, append: refuse },
+      profiler: { profile: refuse },
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
       metricsPage: new MetricsPage(() => Promise.resolve('up 1\n'), { token: '', cacheMs: 0 }, new ManualClock()),
       metrics: {
         answered: (route, code) => () => void this.counted.push(`${route} ${code}`),
+        took: (route, answers) => () => void this.timed.push(`${route} ${answers}`),
         connectionDropped: () => void this.dropped++,
+        notLogged: () => undefined,
       },
+      saleAnswers: { count: (saleId, code) => void this.bySale.push(`${saleId} ${code}`) },
+      accessLog: null,
       log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
       onBug: (error) => void this.bugs.push(error),
       ...overrides,

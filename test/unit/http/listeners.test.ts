@@ -37,7 +37,7 @@ describe('the two listeners of an api', () => {
     await serve({ ready: () => Promise.resolve(REPORT) });
     const BOTH = ['/healthz', '/readyz'];
     for (const route of ROUTES) {
-      const forOperators = /^\/(admin|metrics|openapi)/.test(route.path);
+      const forOperators = /^\/(admin|debug|metrics|openapi)/.test(route.path);
       const expected = BOTH.includes(route.path)
         ? { buyers: true, operators: true }
         : { buyers: !forOperators, operators: forOperators };

@@ -36,6 +36,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   not_warmed: [409, false],
   not_replayable: [409, false],
   reconcile_running: [409, true],
+  profile_running: [409, true],
   version_conflict: [409, false],
   rules_not_found: [404, false],
   payload_too_large: [413, false],

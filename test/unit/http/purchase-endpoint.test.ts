@@ -59,6 +59,8 @@ describe('POST purchases', () => {
       { saleId: '7', userId: 'u1', requestId: 'k1', quantity: 2, metadata: undefined, trace: '' },
     ]);
     expect(fake.counted).to.deep.equal(['purchase accepted']);
+    expect(fake.timed).to.deep.equal(['purchase ok']);
+    expect(fake.bySale).to.deep.equal(['7 accepted']);
   });
 
   it('metadata goes along as it came; an empty one is none', async () => {

@@ -54,6 +54,22 @@ describe('worker-loop', () => {
     expect(world.writes, 'one transaction').to.have.length(1);
   });
 
+  it('says how old a batch was, once, and nothing of one without a time, which a repair has made', async () => {
+    const sale = await world.openSale();
+    const batch = batchOf(sale, purchasesOf('ann', 'bob'));
+    await world.place(batch);
+    await timers.tickAsync(1500);
+    await world.worker().runOnce();
+    const ageMs = Date.now() - batch.createdAtMs;
+    expect(world.agesMs).to.deep.equal({ received: [ageMs], recorded: [[2, ageMs]] });
+    world.broker.publishRaw(TOPICS.purchase, batch.body, { topic: TOPICS.purchase });
+    const undated = sealBatch({ ...batchOf(sale, purchasesOf('cid')), createdAtMs: 0 });
+    await world.place(undated);
+    await world.worker().runOnce();
+    expect(world.agesMs.recorded, 'a second delivery and an undated one').to.have.length(1);
+    expect(world.agesMs.received).to.have.length(2);
+  });
+
   it('bad JSON, an unknown version and an unknown sale are parked with their origin; the others go on [M7]', async () => {
     const sale = await world.openSale();
     const strange = batchOf({ saleId: freshSaleId() }, purchasesOf('ann'));

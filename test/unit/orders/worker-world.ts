@@ -59,6 +59,8 @@ export class WorkerWorld {
   receives = 0;
   /** Attempts of everything that was received. */
   readonly attempts: number[] = [];
+  /** How old batches were when they came, and with their purchases when they were written. */
+  readonly agesMs = { received: [] as number[], recorded: [] as [size: number, ageMs: number][] };
   checkedBack = 0;
   aside = 0;
   readonly outage: MysqlOutage;
@@ -88,6 +90,8 @@ export class WorkerWorld {
     delivered: (verdict) => void this.verdicts.push(verdict),
     retried: () => undefined,
     batchesWritten: () => undefined,
+    batchReceived: (ageMs) => void this.agesMs.received.push(ageMs),
+    recorded: (size, ageMs) => void this.agesMs.recorded.push([size, ageMs]),
     markedRecorded: () => undefined,
     mysqlOutage: () => undefined,
     setAside: (_group, deliveries) => void (this.aside = deliveries),

@@ -122,6 +122,38 @@ export const operators = {
   }),
 } as const satisfies Keys;
 
+export const accessLog = {
+  kind: word({
+    env: 'ACCESS_LOG',
+    doc: 'Which answers get a line of JSON with route, code, reason, request, user, sale and time: none, refusals (4xx and 5xx), one of ACCESS_LOG_SAMPLE_EVERY, or all.',
+    words: ['off', 'refusals', 'sampled', 'all'],
+    fallback: 'off',
+  }),
+  file: text({
+    env: 'ACCESS_LOG_FILE',
+    doc: 'The file that lines are appended to. Not set: stdout.',
+    optional: true,
+    minLength: 1,
+    range: 'path',
+  }),
+  sampleEvery: integer({
+    env: 'ACCESS_LOG_SAMPLE_EVERY',
+    doc: 'With ACCESS_LOG=sampled one answer of so many gets a line.',
+    unit: 'answers',
+    fallback: 100,
+    min: 1,
+    max: 1000000,
+  }),
+  perSecondMax: integer({
+    env: 'ACCESS_LOG_PER_SECOND_MAX',
+    doc: 'Lines of one second; how many more there were is written instead.',
+    unit: 'lines',
+    fallback: 2000,
+    min: 1,
+    max: 100000,
+  }),
+} as const satisfies Keys;
+
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',

@@ -1,0 +1,162 @@
+import { open } from 'node:fs/promises';
+import type { Clock } from '../core/ports/clock.js';
+import type { Answer } from './answer.js';
+import type { HttpRoute } from './metrics.js';
+
+export interface AccessLogOptions {
+  readonly kind: 'off' | 'refusals' | 'sampled' | 'all';
+  /** `sampled` writes one answer of so many. */
+  readonly sampleEvery: number;
+  /** Lines of one second; what is beyond is counted, and the count is written. */
+  readonly perSecondMax: number;
+}
+
+/** What a line tells of the request. */
+export interface LoggedRequest {
+  readonly counter: { readonly route: HttpRoute };
+  readonly requestId: string | null;
+  /** As the token named it; empty: the caller was not known, or not yet. */
+  readonly userId: string;
+  /** From its path. */
+  readonly params: unknown;
+}
+
+interface Entry extends LoggedRequest {
+  readonly atMs: number;
+  readonly tookMs: number;
+  readonly answer: Answer;
+}
+
+const FLUSH_EVERY_MS = 200;
+const SECOND_MS = 1000;
+/** In seconds of lines: what waits for a disk or a pipe that is slow. Beyond it answers are counted instead. */
+const WAITING_SECONDS = 5;
+const REFUSED_FROM = 400;
+/** Of an id in a path, which may be anything while it was not checked. */
+const ID_SHOWN = 64;
+
+/** Where lines go. */
+export interface LineSink {
+  /** Rejects when they could not be written, or not all of them. */
+  write(lines: string): Promise<void>;
+  /** Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * One line of JSON per answer, for the question why somebody was refused. A request costs one object; lines are made and written
+ * together, five times a second. Of the request a line has the buyer, the key of the purchase and the ids in the path: no token,
+ * other header, body, address or query.
+ */
+export class AccessLog {
+  readonly #options: AccessLogOptions;
+  readonly #sink: LineSink;
+  readonly #clock: Clock;
+  readonly #onSkipped: (lines: number) => void;
+  readonly #timer: NodeJS.Timeout;
+  #entries: Entry[] = [];
+  #writing: Promise<void> | null = null;
+  #seen = 0;
+  #secondEndsMs = 0;
+  #inSecond = 0;
+  #skipped = 0;
+
+  /** @param onSkipped hears of answers that have no line */
+  constructor(options: AccessLogOptions, sink: LineSink, clock: Clock, onSkipped: (lines: number) => void) {
+    this.#options = options;
+    this.#sink = sink;
+    this.#clock = clock;
+    this.#onSkipped = onSkipped;
+    this.#timer = setInterval(() => void this.#flush(), FLUSH_EVERY_MS).unref();
+  }
+
+  note({ counter, requestId, userId, params }: LoggedRequest, answer: Answer, tookMs: number): void {
+    const { kind, sampleEvery, perSecondMax } = this.#options;
+    if (kind === 'refusals' && answer.status < REFUSED_FROM) return;
+    if (kind === 'sampled' && this.#seen++ % sampleEvery !== 0) return;
+    const monotonicMs = this.#clock.monotonicMs();
+    if (monotonicMs >= this.#secondEndsMs) {
+      this.#secondEndsMs = monotonicMs + SECOND_MS;
+      this.#inSecond = 0;
+    }
+    const isFull = this.#entries.length >= WAITING_SECONDS * perSecondMax;
+    if (this.#inSecond++ >= perSecondMax || isFull) this.#skip(1);
+    else this.#entries.push({ counter, requestId, userId, params, answer, tookMs, atMs: this.#clock.nowMs() });
+  }
+
+  /** Writes what waits. Never rejects. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#writing;
+    await this.#flush();
+    await this.#sink.close();
+  }
+
+  /** One after the other: lines stay in order, and what is slow is not asked for more. */
+  #flush(): Promise<void> {
+    this.#writing ??= this.#flushOnce().finally(() => (this.#writing = null));
+    return this.#writing;
+  }
+
+  async #flushOnce(): Promise<void> {
+    const [entries, skipped] = [this.#entries, this.#skipped];
+    if (entries.length === 0 && skipped === 0) return;
+    [this.#entries, this.#skipped] = [[], 0];
+    const lines = entries.map(lineOf);
+    if (skipped > 0) lines.push(JSON.stringify({ time: isoTime(this.#clock.nowMs()), skipped }));
+    try {
+      await this.#sink.write(`${lines.join('\n')}\n`);
+    } catch {
+      this.#skipped += skipped; // those were reported before
+      this.#skip(entries.length); // a full disk costs lines, and the next ones are tried
+    }
+  }
+
+  #skip(lines: number): void {
+    this.#skipped += lines;
+    this.#onSkipped(lines);
+  }
+}
+
+/** Appends to a file, or writes to stdout for an empty path. @throws Error of the file system, when it cannot be opened */
+export async function openLineSink(path: string): Promise<LineSink> {
+  if (path !== '') {
+    const file = await open(path, 'a', 0o640);
+    return { write: (lines) => file.appendFile(lines), close: () => file.close().catch(() => undefined) };
+  }
+  return {
+    write: (lines) =>
+      new Promise((resolve, reject) => {
+        process.stdout.write(lines, (error) => (error ? reject(error) : resolve())); // may throw, which rejects too
+      }),
+    close: () => Promise.resolve(),
+  };
+}
+
+function lineOf({ atMs, counter, requestId, userId, params, answer, tookMs }: Entry): string {
+  const { saleId, orderId } = (params ?? {}) as { readonly saleId?: string; readonly orderId?: string };
+  const { status, word } = answer;
+  return JSON.stringify({
+    time: isoTime(atMs),
+    route: counter.route,
+    status,
+    code: word,
+    reason: status < REFUSED_FROM || word === 'bad_request' ? undefined : reasonIn(answer.body), // that one may quote the request
+    request: requestId ?? undefined,
+    user: userId === '' ? undefined : userId,
+    sale: saleId?.slice(0, ID_SHOWN),
+    order: orderId?.slice(0, ID_SHOWN),
+    ms: Math.round(tookMs * 100) / 100,
+  });
+}
+
+/** What the caller read. */
+function reasonIn(body: string): unknown {
+  try {
+    return (JSON.parse(body) as { readonly detail?: unknown }).detail;
+  } catch {
+    return undefined; // no problem, and no answer of ours has such a body
+  }
+}
+
+const isoTime = (atMs: number): string => new Date(atMs).toISOString();

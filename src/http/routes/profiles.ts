@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import { problem, startPoll, text } from '../answer.js';
+import { defineRoute } from '../route.js';
+import { queryWhole } from '../schemas.js';
+
+const SECONDS_MAX = 30;
+const SECONDS_DEFAULT = 10;
+
+/** What the process of this api does: files for the developer tools of Chrome. Each request is in the audit log, before it begins. */
+const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
+  defineRoute({
+    method: 'get',
+    path,
+    label: 'admin',
+    operationId: kind === 'cpu' ? 'profileCpu' : 'profileHeap',
+    summary: `${summary} One at a time; it costs the process some percent of its CPU.`,
+    access: 'admin',
+    endpoint: null,
+    query: z.strictObject({ seconds: queryWhole(1, SECONDS_MAX).default(SECONDS_DEFAULT) }),
+    answers: { 200: { description: `the text of a .${kind}profile file`, schema: z.looseObject({}) } },
+    problems: ['profile_running'],
+    async handle({ req, res, userId, query: { seconds } }, { audit, profiler, lifecycle }) {
+      if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves it too
+      const after = { kind, seconds };
+      await audit.append({ actor: userId, action: 'api.profiled', subject: 'program:api', before: null, after });
+      const poll = startPoll(res, lifecycle);
+      try {
+        const profile = await profiler.profile(kind, seconds * 1000, poll.signal);
+        if (profile === null) return problem('profile_running');
+        const name = `attachment; filename="api-${process.pid}.${kind}profile"`;
+        const headers = ['Cache-Control', 'no-store', 'Content-Disposition', name];
+        return text(200, 'profiled', profile, 'application/json', headers);
+      } finally {
+        lifecycle.polls.delete(poll);
+      }
+    },
+  });
+
+export const profileCpu = profileOf('cpu', '/debug/profile', 'Where the CPU time of this api goes.');
+export const profileHeap = profileOf('heap', '/debug/heap', 'Which code allocates the memory that this api keeps.');

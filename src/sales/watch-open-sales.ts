@@ -1,0 +1,70 @@
+import { OperationalError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import type { JobLeases } from '../core/ports/job-leases.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+import type { Sale } from '../core/sale.js';
+import type { SaleMetrics } from './metrics.js';
+
+/** How many are named; they are labels of a metric. */
+export const OPEN_SALES_MAX = 20;
+
+/** The units of a sale that sells. */
+export interface SaleUnits {
+  readonly saleId: string;
+  readonly stock: number;
+  /** Orders that hold units, in MySQL. */
+  readonly sold: number;
+  /** In all buckets together; null: a bucket is missing, in repair, or cannot be read. */
+  readonly left: number | null;
+}
+
+interface WatchOpenSalesPorts {
+  readonly leases: JobLeases;
+  readonly sales: Pick<SaleRepository, 'list'>;
+  readonly store: Pick<StockStore, 'readSale'>;
+  readonly metrics: Pick<SaleMetrics, 'openSales'>;
+}
+
+const JOB = 'watch-open-sales';
+/** In pauses: one run may be late. */
+const LEASE_PAUSES = 3;
+
+/** Publishes stock, units left and units sold of the sales that sell, by one keeper for all. */
+export function watchOpenSales(
+  { leases, sales, store, metrics }: WatchOpenSalesPorts,
+  { owner, everyMs }: { readonly owner: string; readonly everyMs: number },
+): Job {
+  const unitsOf = async (sale: Sale): Promise<SaleUnits> => {
+    const { saleId, stock, sold } = sale;
+    return { saleId, stock, sold, left: await unitsLeft(sale, store) };
+  };
+  return {
+    name: JOB,
+    async runOnce(): Promise<void> {
+      try {
+        if (!(await leases.hold(JOB, owner, LEASE_PAUSES * everyMs))) return metrics.openSales([]);
+        const open = await sales.list({ states: ['open', 'paused'], max: OPEN_SALES_MAX });
+        metrics.openSales(await Promise.all(open.map(unitsOf)));
+      } catch (error) {
+        metrics.openSales([]); // old figures would look like new ones
+        throw error;
+      }
+    },
+  };
+}
+
+/** Null also where a Redis server does not answer: the figures of other sales do not wait for it. */
+async function unitsLeft({ saleId, buckets }: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
+  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+  try {
+    const stored = await Promise.all(refs.map((ref) => store.readSale(ref)));
+    return stored.reduce<number | null>(
+      (sum, bucket) => (sum === null || bucket === null || bucket.state === 'repair' ? null : sum + bucket.unitsLeft),
+      0,
+    );
+  } catch (error) {
+    if (error instanceof OperationalError) return null;
+    throw error;
+  }
+}

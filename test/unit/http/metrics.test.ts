@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { createHttpMetrics } from '../../../src/http/metrics.js';
+import { SaleAnswers } from '../../../src/http/sale-answers.js';
+
+const linesOf = async (registry: Registry, name: string): Promise<string[]> =>
+  (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${name}`));
+
+describe('HTTP metrics', () => {
+  let registry: Registry;
+  beforeEach(() => {
+    registry = new Registry();
+  });
+
+  it('answers are counted by route and code, as often as the page is read', async () => {
+    const metrics = createHttpMetrics(registry);
+    const soldOut = metrics.answered('purchase', 'sold_out');
+    soldOut();
+    soldOut();
+    metrics.answered('purchase', 'sold_out')();
+    const counted = (): Promise<string[]> => linesOf(registry, 'seckill_http_answers_total{');
+    expect(await counted()).to.include('seckill_http_answers_total{route="purchase",code="sold_out"} 3');
+    soldOut();
+    expect(await counted()).to.include('seckill_http_answers_total{route="purchase",code="sold_out"} 4');
+  });
+
+  it('what the objectives look at is there before the first answer', async () => {
+    createHttpMetrics(registry);
+    const page = await registry.metrics();
+    for (const code of ['accepted', 'unavailable', 'outcome_unknown', 'internal'])
+      expect(page).to.include(`seckill_http_answers_total{route="purchase",code="${code}"} 0`);
+    expect(page).to.include('seckill_http_answer_seconds_count{route="purchase",class="ok"} 0');
+  });
+
+  it('their times are a histogram as Prometheus wants it: buckets add up, a value at a bound is below it', async () => {
+    registry.setDefaultLabels({ program: 'api' });
+    const metrics = createHttpMetrics(registry);
+    const ok = metrics.took('purchase', 'ok');
+    for (const tookMs of [0.2, 1, 1.1, 400, 60_000]) ok(tookMs);
+    metrics.took('purchase', 'ok')(3);
+    metrics.took('order', 'failed')(7);
+    const page = await registry.metrics();
+    expect(page).to.match(/^# TYPE seckill_http_answer_seconds histogram$/m);
+    const all = 'route="purchase",class="ok"';
+    const bucket = (le: string): number =>
+      Number(
+        new RegExp(`^seckill_http_answer_seconds_bucket\\{${all},le="${le}",program="api"\\} (\\d+)$`, 'm').exec(
+          page,
+        )?.[1],
+      );
+    expect([bucket('0.001'), bucket('0.0025'), bucket('0.005'), bucket('0.25'), bucket('0.5')]).to.deep.equal([
+      2, 3, 4, 4, 5,
+    ]);
+    expect([bucket('10'), bucket('\\+Inf')]).to.deep.equal([5, 6]);
+    expect(page).to.include(`seckill_http_answer_seconds_count{${all},program="api"} 6`);
+    expect(page).to.include(`seckill_http_answer_seconds_sum{${all},program="api"} 60.4053`);
+    expect(page).to.include('seckill_http_answer_seconds_count{route="order",class="failed",program="api"} 1');
+  });
+});
+
+describe('answers by sale', () => {
+  let registry: Registry;
+  let nowMs: number;
+  let answers: SaleAnswers;
+  beforeEach(() => {
+    registry = new Registry();
+    nowMs = 0;
+    answers = new SaleAnswers(
+      registry,
+      (saleId) => !saleId.startsWith('made-up'),
+      () => nowMs,
+    );
+  });
+  const series = async (): Promise<string[]> =>
+    (await linesOf(registry, 'seckill_sale_answers_total{')).map((line) =>
+      line.slice('seckill_sale_answers_total'.length),
+    );
+
+  it('each sale has its codes; sales that nobody knows have one place together', async () => {
+    for (const code of ['accepted', 'sold_out', 'sold_out']) answers.count('7', code);
+    answers.count('8', 'sold_out');
+    for (const saleId of ['made-up-1', 'made-up-2']) answers.count(saleId, 'not_found');
+    answers.count('7', 'sold_out');
+    expect(await series()).to.have.members([
+      '{sale="7",code="accepted"} 1',
+      '{sale="7",code="sold_out"} 3',
+      '{sale="8",code="sold_out"} 1',
+      '{sale="other",code="not_found"} 2',
+    ]);
+  });
+
+  it('twenty sales have a place; a quiet one gives its own to a new one, and its series ends', async () => {
+    for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
+    expect(await series()).to.have.length(21);
+    expect(await series()).to.include('{sale="other",code="accepted"} 5');
+    answers.count('1', 'accepted');
+    nowMs = 5 * 60_000;
+    answers.count('1', 'accepted'); // its buyers still come
+    nowMs = 10 * 60_000;
+    answers.count('30', 'accepted');
+    expect(await series()).to.have.members([
+      '{sale="1",code="accepted"} 3',
+      '{sale="30",code="accepted"} 1',
+      '{sale="other",code="accepted"} 5',
+    ]);
+  });
+});
