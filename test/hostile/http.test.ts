@@ -93,7 +93,8 @@ describe('hostile requests', () => {
     const metrics = await world.registry.metrics();
     expect(metrics).to.match(/seckill_http_answers_total\{[^}]*code="bad_request"/);
     const labels = [...metrics.matchAll(/="([^"]*)"/g)].map(([, value]) => value as string);
-    expect(labels.filter((value) => /honest|ann|u1|k1|mallory|eyJ|\d{6}/.test(value))).to.deep.equal([]);
+    const found = labels.filter((value) => /honest|ann|u1|k1|mallory|eyJ|\d{6}/.test(value));
+    expect(found.filter((value) => value !== QUIET_SALE)).to.deep.equal([]); // a bounded number of known sales is named
     expect(new Set(labels).size, 'labels are few words').to.be.lessThan(100);
   });
 

@@ -271,8 +271,8 @@ export class HostileWorld extends ReconcileWorld {
       metrics: createHttpMetrics(this.registry),
       saleAnswers: new SaleAnswers(
         this.registry,
-        () => true,
-        () => performance.now(),
+        (saleId) => snapshots.peek(saleId) !== undefined,
+        () => clock.monotonicMs(),
       ),
       accessLog: null,
       log: this.log,
