@@ -162,7 +162,7 @@ describe('access log', () => {
           'user-agent': 'secret-agent',
           cookie: 'secret=1',
         },
-        body: '{"quantity":"secret-in-body"}',
+        body: '{"quantity":"secret-in-body","secret-field":1}',
       });
       await fetch(`${server.url}/nowhere/secret-path?secret=1`, { headers: { authorization: token } });
       await log.close();
