@@ -187,11 +187,11 @@ export class AnswerCounter {
   /** @param tookMs since the request came */
   answered({ word, status }: Answer, tookMs: number): void {
     this.count(word);
-    const answers = status < 400 ? 'ok' : status < 500 ? 'refused' : 'failed';
-    let observe = this.#took.get(answers);
+    const answerClass = status < 400 ? 'ok' : status < 500 ? 'refused' : 'failed';
+    let observe = this.#took.get(answerClass);
     if (!observe) {
-      observe = this.#metrics.took(this.route, answers);
-      this.#took.set(answers, observe);
+      observe = this.#metrics.took(this.route, answerClass);
+      this.#took.set(answerClass, observe);
     }
     observe(tookMs);
   }

@@ -14,8 +14,9 @@ type Series = Readonly<Record<string, string>>;
 
 interface Case {
   readonly bad: Series;
-  /** It fires by then with `bad`; a minute before it does not, if `waits`. */
+  /** With `bad` it fires at this time. */
   readonly fires: string;
+  /** At this earlier time it does not yet. */
   readonly waits?: string;
   /** It never fires with `good`. */
   readonly good: Series;
