@@ -1,5 +1,6 @@
 import { SaleInRepair } from './errors.js';
 import type { Clock } from './ports/clock.js';
+import type { JobLeases } from './ports/job-leases.js';
 import type { Log } from './ports/log.js';
 
 /** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
@@ -42,4 +43,38 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
     }
     await clock.sleep(everyMs, signal);
   }
+}
+
+/** In pauses: one run may be late. */
+const LEASE_PAUSES = 3;
+
+/** Which process asks for the lease of a job, and how long it pauses between two runs. */
+export interface LeaseOptions {
+  /** Unique per process. */
+  readonly owner: string;
+  readonly everyMs: number;
+}
+
+/**
+ * A job that publishes figures for all keepers: the one that has the lease looks. The others publish null, and so does one
+ * whose look fails: old figures would look like new ones.
+ */
+export function publishedByOne<F>(
+  name: string,
+  leases: JobLeases,
+  { owner, everyMs }: LeaseOptions,
+  { look, publish }: { readonly look: () => Promise<F>; readonly publish: (figures: F | null) => void },
+): Job {
+  return {
+    name,
+    async runOnce(): Promise<void> {
+      try {
+        const isOurs = await leases.hold(name, owner, LEASE_PAUSES * everyMs);
+        publish(isOurs ? await look() : null);
+      } catch (error) {
+        publish(null);
+        throw error;
+      }
+    },
+  };
 }

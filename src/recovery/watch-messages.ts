@@ -1,4 +1,4 @@
-import type { Job } from '../core/job.js';
+import { publishedByOne, type Job, type LeaseOptions } from '../core/job.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
 import type { RecoveryMetrics } from './metrics.js';
 
@@ -19,13 +19,8 @@ export interface MessageFigures {
   readonly brokers: readonly { readonly down: string | null }[];
 }
 
-const JOB = 'watch-messages';
-/** In pauses: one run may be late. */
-const LEASE_PAUSES = 3;
-
 /**
- * Publishes what RocketMQ holds. It is asked for all keepers by one of them, since its answers cost the broker some work;
- * the others publish nothing of it.
+ * Publishes what RocketMQ holds. It is asked for all keepers by one of them, since its answers cost the broker some work.
  */
 export function watchMessages(
   {
@@ -37,18 +32,8 @@ export function watchMessages(
     readonly inspect: () => Promise<MessageFigures>;
     readonly metrics: Pick<RecoveryMetrics, 'messages'>;
   },
-  { owner, everyMs }: { readonly owner: string; readonly everyMs: number },
+  options: LeaseOptions,
 ): Job {
-  return {
-    name: JOB,
-    async runOnce(): Promise<void> {
-      try {
-        const isOurs = await leases.hold(JOB, owner, LEASE_PAUSES * everyMs);
-        metrics.messages(isOurs ? await inspect() : null);
-      } catch (error) {
-        metrics.messages(null); // old figures would look like new ones
-        throw error;
-      }
-    },
-  };
+  const publish = (figures: MessageFigures | null): void => metrics.messages(figures);
+  return publishedByOne('watch-messages', leases, options, { look: inspect, publish });
 }

@@ -1,5 +1,5 @@
 import { OperationalError } from '../core/errors.js';
-import type { Job } from '../core/job.js';
+import { publishedByOne, type Job, type LeaseOptions } from '../core/job.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
@@ -26,32 +26,19 @@ interface WatchOpenSalesPorts {
   readonly metrics: Pick<SaleMetrics, 'openSales'>;
 }
 
-const JOB = 'watch-open-sales';
-/** In pauses: one run may be late. */
-const LEASE_PAUSES = 3;
-
-/** Publishes stock, units left and units sold of the sales that sell, by one keeper for all. */
-export function watchOpenSales(
-  { leases, sales, store, metrics }: WatchOpenSalesPorts,
-  { owner, everyMs }: { readonly owner: string; readonly everyMs: number },
-): Job {
+/** Publishes stock, units left and units sold of the sales that sell. */
+export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSalesPorts, options: LeaseOptions): Job {
   const unitsOf = async (sale: Sale): Promise<SaleUnits> => {
     const { saleId, stock, sold } = sale;
     return { saleId, stock, sold, left: await unitsLeft(sale, store) };
   };
-  return {
-    name: JOB,
-    async runOnce(): Promise<void> {
-      try {
-        if (!(await leases.hold(JOB, owner, LEASE_PAUSES * everyMs))) return metrics.openSales([]);
-        const open = await sales.list({ states: ['open', 'paused'], max: OPEN_SALES_MAX });
-        metrics.openSales(await Promise.all(open.map(unitsOf)));
-      } catch (error) {
-        metrics.openSales([]); // old figures would look like new ones
-        throw error;
-      }
+  return publishedByOne('watch-open-sales', leases, options, {
+    look: async () => {
+      const open = await sales.list({ states: ['open', 'paused'], max: OPEN_SALES_MAX });
+      return Promise.all(open.map(unitsOf));
     },
-  };
+    publish: (units) => metrics.openSales(units ?? []),
+  });
 }
 
 /** Null also where a Redis server does not answer: the figures of other sales do not wait for it. */
