@@ -44,6 +44,8 @@ const FLOW = {
   rocketmq: ['core'],
   payment: ['core'],
   core: [],
+  /** Pages run in a browser: what they know of the product they hear over HTTP. */
+  web: [],
 };
 const ROOMS = Object.keys(FLOW);
 
@@ -59,7 +61,7 @@ const zones = [
 /** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
 export default tseslint.config(
   {
-    files: ['src/**/*.ts'],
+    files: ['src/**/*.{ts,tsx}'],
     extends: [tseslint.configs.base, importX.flatConfigs.typescript],
     plugins: { 'import-x': importX },
     settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },

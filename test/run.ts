@@ -6,6 +6,7 @@ import { tryLock } from '../deploy/local/stack/processes.js';
 import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
+import { buildPagesIfOlder } from '../deploy/local/pages.js';
 import { openStack, type Stack } from '../deploy/local/stack/stack.js';
 import { build } from './chaos/harness/commands.js';
 import { prepareStack } from './chaos/own-stacks.js';
@@ -170,7 +171,7 @@ async function runOnStacks(): Promise<void> {
     if (isNeeded) stacks.push([await clearedStack(dir, taken), lane]);
   }
   try {
-    const built = build(stopping.signal);
+    const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
     const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
     const lanes = stacks.map(async ([stack, lane]) => {
       await booted;

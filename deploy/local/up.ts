@@ -19,6 +19,7 @@ import { operatorName, parseWhole } from '../../src/cli/options.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-command.js';
 import { onNpmEnd } from './npm-watch.js';
+import { buildPagesIfOlder } from './pages.js';
 import { SupervisedProgram } from './supervisor.js';
 import { waitUntilOpen } from './wait-until-open.js';
 import { welcome } from './welcome.js';
@@ -82,7 +83,7 @@ async function up(flags: UpFlags): Promise<void> {
 
 /** Starts everything, runs until the signal, and stops what it has started. */
 async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
-  const { stack, ranBefore } = await startStack(flags, signal);
+  const [{ stack, ranBefore }] = await Promise.all([startStack(flags, signal), buildPagesIfOlder(signal)]);
   const programs: SupervisedProgram[] = [];
   try {
     const env: Environment = { ...process.env, ...stack.env() };

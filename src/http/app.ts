@@ -4,6 +4,7 @@ import { AnswerCounter, problem, type Lifecycle } from './answer.js';
 import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
 import { openapiOf } from './openapi.js';
+import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
 import { Call, type Listener, type Route } from './route.js';
@@ -32,10 +33,11 @@ function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecy
 export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
   const { pipeline, counterOf, app } = openParts('buyers', services, lifecycle);
   const counter = counterOf(purchase.label);
+  const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle);
   return (req, res) => {
     noteExchange(req, res);
     const saleId = saleIdOf(req.url ?? '');
-    if (saleId === null) return app(req, res);
+    if (saleId === null) return servePage(req, res) || app(req, res);
     const call = new Call(purchase, counter, req, res, { saleId }, null, null);
     if (req.method === 'POST') return pipeline.run(call);
     pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
@@ -51,10 +53,25 @@ export function createOperatorsListener(
   const { pipeline, counterOf, app } = openParts('operators', services, lifecycle);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
   const counter = counterOf('other');
+  const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle);
   return (req: IncomingMessage, res: ServerResponse) => {
     noteExchange(req, res);
-    if (requests.take(services.addressOf(req))) return app(req, res);
+    if (requests.take(services.addressOf(req))) return servePage(req, res) || app(req, res);
     pipeline.answer(unrouted(req, res, counter), problem('rate_limited'));
+  };
+}
+
+/** @returns what answers a request for a page; false: it is for none */
+function pagesOf(
+  pages: Pages,
+  counter: AnswerCounter,
+  lifecycle: Lifecycle,
+): (req: IncomingMessage, res: ServerResponse) => boolean {
+  return (req, res) => {
+    if (lifecycle.draining) res.shouldKeepAlive = false;
+    const status = pages.serve(req, res);
+    if (status !== null) counter.count(String(status));
+    return status !== null;
   };
 }
 

@@ -13,6 +13,7 @@ export type HttpRoute =
   | 'order'
   | 'payment'
   | 'admin'
+  | 'page'
   | 'probe'
   | 'other';
 

@@ -39,6 +39,7 @@ import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
 import type { HttpMetrics } from './metrics.js';
 import type { MetricsPage } from './metrics-page.js';
+import type { Pages } from './pages.js';
 import type { SaleAnswers } from './sale-answers.js';
 import type { WebhookVerifier } from './webhook-signature.js';
 
@@ -132,6 +133,8 @@ export interface HttpServices {
   readonly ready: () => Promise<ReadyReport>;
   /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */
   readonly isReady: () => Promise<boolean>;
+  /** What each listener serves as files. */
+  readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
   readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
   readonly metrics: HttpMetrics;
   readonly saleAnswers: Pick<SaleAnswers, 'count'>;

@@ -4,6 +4,7 @@ import { newLifecycle } from '../http/answer.js';
 import { AccessLog, openLineSink } from '../http/access-log.js';
 import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
+import { Pages } from '../http/pages.js';
 import { SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
@@ -147,6 +148,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     trace: await operator.trace(null), // the api has no way to the admin port of the broker
     ready,
     isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
+    pages: await loadPages(log),
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     metrics: httpMetrics,
     saleAnswers: new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs),
@@ -172,6 +174,13 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       await mysql.close();
     },
   };
+}
+
+async function loadPages(log: Log): Promise<HttpServices['pages']> {
+  const [buyers, operators] = await Promise.all([Pages.load('buyers'), Pages.load('operators')]);
+  if (!buyers.areBuilt || !operators.areBuilt)
+    log.warn({}, 'the pages are not built, so none are served: npm run build:web');
+  return { buyers, operators };
 }
 
 /** @throws Error when its file cannot be opened */

@@ -1,17 +1,12 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { inPath, unpackDebian } from './debian-packages.js';
 
 const run = promisify(execFile);
 /** The package of Debian that has each tool. */
 const PACKAGES = { promtool: 'prometheus', amtool: 'prometheus-alertmanager' } as const;
 export type Tool = keyof typeof PACKAGES;
-/** Beside the other servers that tests fetch once. */
-const FOLDER = new URL('../../.stack/artifacts/', import.meta.url).pathname;
-/** A package of some 40 MB. */
-const FETCH_MAX_MS = 180_000;
 const RUN_MAX_MS = 200_000;
 
 /**
@@ -19,23 +14,11 @@ const RUN_MAX_MS = 200_000;
  * @returns its path, or why there is none
  */
 export async function findTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {
+  const installed = inPath(tool);
+  if (installed !== undefined) return { path: installed };
   const name = PACKAGES[tool];
-  const unpacked = join(FOLDER, `debian-${name}`);
-  const installed = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, tool));
-  const path = [...installed, join(unpacked, 'usr/bin', tool)].find((file) => existsSync(file));
-  if (path !== undefined) return { path };
-  const work = mkdtempSync(join(tmpdir(), `${tool}-`));
-  mkdirSync(unpacked, { recursive: true });
-  const script = 'apt-get download "$1" || (apt-get update -qq && apt-get download "$1"); dpkg-deb -x "$1"_*.deb "$2"';
-  try {
-    await run('sh', ['-ec', script, 'sh', name, unpacked], { cwd: work, timeout: FETCH_MAX_MS });
-    return { path: join(unpacked, 'usr/bin', tool) };
-  } catch (error) {
-    const { stderr = '' } = error as { readonly stderr?: string };
-    return { missing: `${tool} is not installed, and the package ${name} of Debian cannot be had: ${stderr.trim()}` };
-  } finally {
-    rmSync(work, { recursive: true });
-  }
+  const found = await unpackDebian({ name, packages: [name], withDependencies: false });
+  return 'missing' in found ? found : { path: join(found.folder, 'usr/bin', tool) };
 }
 
 /** Runs it. @returns what it printed. @throws Error with its output, when it finds something wrong or takes too long */

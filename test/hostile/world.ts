@@ -1,3 +1,4 @@
+import { NO_PAGES } from '../helpers/no-pages.js';
 import { systemClock as clock } from '../../src/programs/system-clock.js';
 import type { Batch } from '../../src/core/batch.js';
 import { isId, isOrderId, isPaymentId, isSaleId, isUserId } from '../../src/core/ids.js';
@@ -267,6 +268,7 @@ export class HostileWorld extends ReconcileWorld {
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
+      pages: NO_PAGES,
       metricsPage: { isFor: () => true, read: () => this.registry.metrics() },
       metrics: createHttpMetrics(this.registry),
       saleAnswers: new SaleAnswers(

@@ -9,7 +9,7 @@ import { Argument, Command } from 'commander';
 export const LANES = {
   first: ['unit', 'guard'],
   bare: ['newcomer', 'hostile', 'simulation'],
-  stack: ['contract', 'lua', 'schemathesis'],
+  stack: ['contract', 'lua', 'browser', 'schemathesis'],
   faults: ['scenario'],
   eitherStack: ['integration'],
 } as const;

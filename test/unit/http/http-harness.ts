@@ -11,6 +11,7 @@ import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { hmacAuth } from '../../helpers/authenticator.js';
+import { NO_PAGES } from '../../helpers/no-pages.js';
 import { checkAnswersOf } from './declared-answers.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
 
@@ -128,6 +129,7 @@ export class FakeServices {
       trace: { trace: refuse },
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
+      pages: NO_PAGES,
       metricsPage: new MetricsPage(() => Promise.resolve('up 1\n'), { token: '', cacheMs: 0 }, new ManualClock()),
       metrics: {
         answered: (route, code) => () => void this.counted.push(`${route} ${code}`),

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { isSaleId } from '../core/ids.js';
+import type { Listener } from './route.js';
+
+const compress = promisify(gzip);
+
+/** Where the build puts them, for a process that runs from `src` as for one that runs from `dist`. */
+const FOLDER = fileURLToPath(new URL('../../dist/web/', import.meta.url));
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.json': 'application/json',
+  '.woff2': 'font/woff2',
+  '.png': 'image/png',
+};
+
+/** The name of such a file changes with what is in it. */
+const IMMUTABLE = 'public, max-age=31536000, immutable';
+/** A page may be kept, also by caches on the way, and shown while a newer one is fetched. */
+const SHELL = 'public, max-age=60, stale-while-revalidate=86400';
+
+/** Names and values, as `writeHead` takes them. Nothing from elsewhere is loaded, run, asked or framed. */
+// oxfmt-ignore
+const SECURITY = [
+  'X-Content-Type-Options', 'nosniff',
+  'Referrer-Policy', 'no-referrer',
+  'Cross-Origin-Opener-Policy', 'same-origin',
+  'Content-Security-Policy',
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+];
+
+interface PageFile {
+  /** Of its content, so that all apis of one release say the same, whenever and wherever they were installed. */
+  readonly etag: string;
+  readonly headers: readonly string[];
+  readonly plain: Buffer;
+  /** Null: compressing it gains nothing. */
+  readonly gzipped: Buffer | null;
+}
+
+/** What a listener serves as files: the page of buyers, or the console of operators. */
+export class Pages {
+  readonly #files: ReadonlyMap<string, PageFile>;
+  readonly #fileOf: (path: string) => string | null;
+
+  constructor(files: ReadonlyMap<string, PageFile>, fileOf: (path: string) => string | null) {
+    this.#files = files;
+    this.#fileOf = fileOf;
+  }
+
+  /** Reads them into memory: some 200 kB. Without a build there are none, and nothing is served. */
+  static async load(listener: Listener, folder = FOLDER): Promise<Pages> {
+    if (listener === 'buyers') return new Pages(await readFiles(join(folder, 'buyer')), buyerFile);
+    return new Pages(await readFiles(join(folder, 'console')), consoleFile);
+  }
+
+  /** Whether there are any. */
+  get areBuilt(): boolean {
+    return this.#files.size > 0;
+  }
+
+  /** Answers the request, if it is for one of them. @returns its status; null: it is not */
+  serve(req: IncomingMessage, res: ServerResponse): number | null {
+    if (req.method !== 'GET' && req.method !== 'HEAD') return null;
+    const url = req.url ?? '';
+    const end = url.indexOf('?');
+    const name = this.#fileOf(end < 0 ? url : url.slice(0, end));
+    const file = name === null ? undefined : this.#files.get(name);
+    if (file === undefined) return null;
+    if (String(req.headers['if-none-match']).includes(file.etag)) {
+      res.writeHead(304, file.headers as string[]).end();
+      return 304;
+    }
+    const zips = file.gzipped !== null && /\bgzip\b/.test(req.headers['accept-encoding']?.toString() ?? '');
+    const body = zips ? (file.gzipped as Buffer) : file.plain;
+    const length = ['Content-Length', String(body.length)];
+    res.writeHead(200, [...file.headers, ...length, ...(zips ? ['Content-Encoding', 'gzip'] : [])]);
+    res.end(req.method === 'HEAD' ? undefined : body);
+    return 200;
+  }
+}
+
+/** `/s/{saleId}` is the page, whichever sale it shows. */
+function buyerFile(path: string): string | null {
+  if (!path.startsWith('/s/')) return null;
+  const rest = path.slice('/s/'.length);
+  if (rest.startsWith('assets/')) return rest;
+  return isSaleId(rest) ? 'index.html' : null;
+}
+
+/** Its screens have addresses of their own, which all are the same page. */
+function consoleFile(path: string): string | null {
+  if (path !== '/console' && !path.startsWith('/console/')) return null;
+  const rest = path.slice('/console/'.length);
+  return rest.startsWith('assets/') ? rest : 'index.html';
+}
+
+async function readFiles(folder: string): Promise<Map<string, PageFile>> {
+  const names = await readdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const files = names.filter((name) => extname(name) in TYPES);
+  return new Map(await Promise.all(files.map(async (name) => [name, await readPage(folder, name)] as const)));
+}
+
+async function readPage(folder: string, name: string): Promise<PageFile> {
+  const plain = await readFile(join(folder, name));
+  const zipped = await compress(plain, { level: 9 });
+  const etag = `W/"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
+  return {
+    etag,
+    // oxfmt-ignore
+    headers: [
+      'Content-Type', TYPES[extname(name)] as string,
+      'ETag', etag,
+      'Cache-Control', name.startsWith('assets/') ? IMMUTABLE : SHELL,
+      'Vary', 'Accept-Encoding',
+      ...SECURITY,
+    ],
+    plain,
+    gzipped: zipped.length < plain.length ? zipped : null,
+  };
+}

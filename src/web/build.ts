@@ -1,0 +1,27 @@
+import { rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { build } from 'vite';
+
+// Builds the pages into dist/web, where the api finds them: `npm run build:web`.
+
+const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+/** Each page, and the address that it is served under. */
+const PAGES = { buyer: '/s/', console: '/console/' } as const;
+
+rmSync(folder('../../dist/web'), { recursive: true, force: true });
+for (const [page, base] of Object.entries(PAGES)) {
+  await build({
+    root: folder(page),
+    base,
+    configFile: false,
+    logLevel: 'warn',
+    build: {
+      outDir: folder(`../../dist/web/${page}`),
+      emptyOutDir: false, // is above
+      assetsInlineLimit: 0, // the content security policy allows no data: in scripts and styles
+      modulePreload: { polyfill: false }, // it is an inline script
+      target: 'es2022',
+    },
+  });
+}

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Browser } from 'playwright-core';
+import { inPath, unpackDebian } from './debian-packages.js';
+
+/** The browser, and a font with Chinese signs for the screenshots. */
+const PACKAGES = ['chromium-headless-shell', 'fonts-wqy-microhei'];
+const START_MAX_MS = 30_000;
+/** It would ask its maker for updates and much else. */
+const ARGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+export interface StartedBrowser {
+  readonly browser: Browser;
+  close(): Promise<void>;
+}
+
+/**
+ * A real Chromium without a window: one that is installed (`chromium-headless-shell`, `chromium`), or Debian's, unpacked beside
+ * the other servers.
+ * @throws Error when there is none, with the reason
+ */
+export async function startChromium(): Promise<StartedBrowser> {
+  const work = mkdtempSync(join(tmpdir(), 'chromium-'));
+  const remove = (): void => rmSync(work, { recursive: true, force: true });
+  try {
+    const { path, env } = await findChromium(work);
+    const launched = { executablePath: path, args: ARGS, env, timeout: START_MAX_MS };
+    const browser = await chromium.launch(launched);
+    return { browser, close: () => browser.close().finally(remove) };
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+async function findChromium(work: string): Promise<{ readonly path: string; readonly env: NodeJS.ProcessEnv }> {
+  const installed = inPath('chromium-headless-shell') ?? inPath('chromium');
+  const found = await unpackDebian({ name: 'chromium', packages: PACKAGES, withDependencies: true });
+  if ('missing' in found) {
+    if (installed !== undefined) return { path: installed, env: process.env };
+    throw new Error(`no Chromium: ${found.missing}`);
+  }
+  const fonts = join(work, 'fonts.conf');
+  writeFileSync(
+    fonts,
+    `<fontconfig><include ignore_missing="yes">/etc/fonts/fonts.conf</include><dir>${found.folder}/usr/share/fonts</dir></fontconfig>`,
+  );
+  const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu']
+    .map((machine) => join(found.folder, 'usr/lib', machine))
+    .flatMap((folder) => [folder, join(folder, 'pulseaudio')]);
+  const env = { ...process.env, LD_LIBRARY_PATH: libraries.join(':'), FONTCONFIG_FILE: fonts };
+  return { path: installed ?? join(found.folder, 'usr/lib/chromium/chromium-headless-shell'), env };
+}

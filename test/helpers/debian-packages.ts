@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+/** Beside the other servers that tests fetch once. */
+const FOLDER = new URL('../../.stack/artifacts/', import.meta.url).pathname;
+/** Of all packages together some 100 MB. */
+const FETCH_MAX_MS = 300_000;
+
+export interface DebianPackages {
+  /** Of the folder that they are unpacked into. */
+  readonly name: string;
+  readonly packages: readonly string[];
+  /** Also what they need and this machine lacks. */
+  readonly withDependencies: boolean;
+}
+
+/**
+ * Packages of Debian, unpacked once beside the other servers. Nothing is installed, so it needs no root.
+ * @returns the folder, or why they cannot be had
+ */
+export async function unpackDebian({
+  name,
+  packages,
+  withDependencies,
+}: DebianPackages): Promise<{ readonly folder: string } | { readonly missing: string }> {
+  const folder = join(FOLDER, `debian-${name}`);
+  if (existsSync(folder)) return { folder };
+  mkdirSync(FOLDER, { recursive: true });
+  const work = mkdtempSync(join(FOLDER, `.fetching-${name}-`));
+  const which = withDependencies
+    ? 'names=$(apt-get -s install --no-install-recommends "$@" | sed -n "s/^Inst \\([^ ]*\\).*/\\1/p")'
+    : 'names=$*';
+  const script = `fetch() { ${which}; apt-get -q download $names; }
+    fetch "$@" || { apt-get -qq update; fetch "$@"; }
+    mkdir root; for package in *.deb; do dpkg-deb -x "$package" root; done`;
+  try {
+    await run('sh', ['-ec', script, 'sh', ...packages], { cwd: work, timeout: FETCH_MAX_MS });
+    if (!existsSync(folder)) renameSync(join(work, 'root'), folder); // another process may have been quicker
+    return { folder };
+  } catch (error) {
+    if (existsSync(folder)) return { folder };
+    const { stderr = '' } = error as { readonly stderr?: string };
+    return { missing: `Debian's ${packages.join(', ')} cannot be had: ${stderr.trim()}` };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** The file of this name in PATH, if any. */
+export function inPath(name: string): string | undefined {
+  const folders = (process.env.PATH ?? '').split(':');
+  return folders.map((folder) => join(folder, name)).find((file) => existsSync(file));
+}

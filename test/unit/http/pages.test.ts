@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import request from 'supertest';
+import { Pages } from '../../../src/http/pages.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { FakeServices, startServer, type Started } from './http-harness.js';
+
+const SHELL = '<!doctype html><title>Sale</title>';
+const SCRIPT = `console.log('${'long enough to be worth compressing '.repeat(20)}');`;
+
+describe('pages', () => {
+  let folder: string;
+  let server: Started;
+  let fake: FakeServices;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'pages-'));
+    for (const page of ['buyer', 'console']) {
+      mkdirSync(join(folder, page, 'assets'), { recursive: true });
+      writeFileSync(join(folder, page, 'index.html'), SHELL);
+      writeFileSync(join(folder, page, 'assets/index-abc.js'), SCRIPT);
+      writeFileSync(join(folder, page, 'assets/index-abc.js.map'), '{}');
+    }
+    const pages: HttpServices['pages'] = {
+      buyers: await Pages.load('buyers', folder),
+      operators: await Pages.load('operators', folder),
+    };
+    fake = new FakeServices({ pages });
+    server = await startServer(fake);
+  });
+  after(async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('the page of a sale is one shell for every sale, which caches may keep and show while they ask again', async () => {
+    for (const saleId of ['7', '123456789']) {
+      const { text, headers } = await request(server.url).get(`/s/${saleId}?from=mail`).expect(200);
+      expect(text).to.equal(SHELL);
+      expect(headers['cache-control']).to.equal('public, max-age=60, stale-while-revalidate=86400');
+      expect(headers['content-type']).to.equal('text/html; charset=utf-8');
+      expect(headers['content-security-policy']).to.include("default-src 'none'").and.not.include('unsafe');
+    }
+    expect(fake.counted).to.include('page 200');
+  });
+
+  it('who has it already gets 304, by the same tag on every api', async () => {
+    const { headers } = await request(server.url).get('/s/7').expect(200);
+    const again = await request(server.url).get('/s/7').set('if-none-match', String(headers.etag)).expect(304);
+    expect(again.text).to.equal('');
+    await request(server.url).get('/s/7').set('if-none-match', 'W/"another"').expect(200);
+    const other = await Pages.load('buyers', folder);
+    const tags: string[] = [];
+    other.serve(
+      { method: 'GET', url: '/s/1', headers: {} } as never,
+      { writeHead: (_status: number, all: string[]) => void tags.push(...all), end: () => undefined } as never,
+    );
+    expect(tags).to.include(headers.etag);
+  });
+
+  it('what a page loads never changes, and is compressed for whoever reads that', async () => {
+    const { headers, text } = await request(server.url).get('/s/assets/index-abc.js').expect(200);
+    expect(text).to.equal(SCRIPT);
+    expect(headers['cache-control']).to.equal('public, max-age=31536000, immutable');
+    expect(headers['content-encoding']).to.equal('gzip');
+    const plain = await request(server.url)
+      .get('/s/assets/index-abc.js')
+      .set('accept-encoding', 'identity')
+      .expect(200);
+    expect(plain.headers['content-encoding']).to.equal(undefined);
+    expect(plain.headers['content-length']).to.equal(String(SCRIPT.length));
+    const head = await request(server.url).head('/s/assets/index-abc.js').expect(200);
+    expect(head.text ?? '').to.equal('');
+  });
+
+  it('every screen of the console is its page, on the listener of operators only', async () => {
+    for (const path of ['/console', '/console/', '/console/sales/7']) {
+      expect((await request(server.operatorsUrl).get(path).expect(200)).text).to.equal(SHELL);
+      await request(server.url).get(path).expect(404);
+    }
+    await request(server.operatorsUrl).get('/console/assets/index-abc.js').expect(200);
+    await request(server.operatorsUrl).get('/s/7').expect(404);
+  });
+
+  it('nothing else is served: no other file, no way out of the folder, no other method', async () => {
+    for (const path of [
+      '/s/',
+      '/s/abc',
+      '/s/7/x',
+      '/s/assets/',
+      '/s/assets/nothing.js',
+      '/s/assets/index-abc.js.map',
+    ]) {
+      await request(server.url).get(path).expect(404);
+    }
+    for (const path of ['/s/assets/../../console/index.html', '/s/assets/%2e%2e/index.html']) {
+      await request(server.url).get(path).expect(404);
+    }
+    await request(server.url).post('/s/7').expect(404);
+  });
+
+  it('without a build nothing is served', async () => {
+    const none = await Pages.load('buyers', join(folder, 'nothing'));
+    expect(none.areBuilt).to.equal(false);
+  });
+});
