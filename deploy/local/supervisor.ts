@@ -20,6 +20,8 @@ export interface ProgramSpec {
   /** Arguments of `seckill`. */
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
+  /** Whether it stays down when it dies. */
+  readonly once?: boolean;
 }
 
 const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
@@ -42,6 +44,7 @@ export class SupervisedProgram {
   readonly #report: (sentence: string) => void;
   readonly #fork: (spec: ProgramSpec) => ChildProcess;
   #child: ChildProcess | null = null;
+  #facts: ReadyMessage['facts'] = {};
   #stopping = false;
 
   /** @param report gets one sentence when the program has died, and one when it serves again */
@@ -56,8 +59,20 @@ export class SupervisedProgram {
     const child = this.#fork(this.#spec);
     this.#child = child;
     const ready = await this.#untilReady(child);
-    child.once('exit', (code, signal) => void this.#restart(signal ?? `exit code ${code}`));
+    this.#facts = ready.facts;
+    if (!this.#spec.once) child.once('exit', (code, signal) => void this.#restart(signal ?? `exit code ${code}`));
     return ready;
+  }
+
+  /** What it said when it got ready last, such as its ports. */
+  get facts(): ReadyMessage['facts'] {
+    return this.#facts;
+  }
+
+  /** kill -9, of our own child only. @returns its pid; null: none runs */
+  kill(): number | null {
+    const child = this.#child;
+    return child?.pid !== undefined && child.kill('SIGKILL') ? child.pid : null;
   }
 
   #untilReady(child: ChildProcess): Promise<ReadyMessage> {

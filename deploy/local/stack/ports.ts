@@ -103,17 +103,7 @@ export function pickFreePorts(
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number = Math.random,
 ): StackPorts {
-  const taken = new Set([...listening, ...claimedPorts(DEFAULT_PORTS)].map(({ port }) => port));
-  const pick = (neighbours: readonly number[]): number => {
-    for (let attempt = 0; attempt < FREE_TRIES_MAX; attempt++) {
-      const port = FREE_RANGE.from + Math.floor(random() * (FREE_RANGE.to - FREE_RANGE.from));
-      const wanted = neighbours.map((offset) => port + offset);
-      if (wanted.some((one) => taken.has(one))) continue;
-      for (const one of wanted) taken.add(one);
-      return port;
-    }
-    throw new StackError(`No free port found between ${FREE_RANGE.from} and ${FREE_RANGE.to}; stop other servers.`);
-  };
+  const pick = freePortPicker(listening, random);
   return Object.freeze({
     namesrv: pick([0]),
     broker: pick([-2, 0, 1]),
@@ -123,6 +113,41 @@ export function pickFreePorts(
     redis: pick([0]),
     mariadb: pick([0]),
   });
+}
+
+/**
+ * Picks one free port after the other, none twice.
+ * @returns a function of the ports that must be free beside the one that it returns, as offsets; 0 is itself
+ */
+function freePortPicker(
+  listening: readonly Pick<ListeningPort, 'port'>[],
+  random: () => number,
+): (neighbours: readonly number[]) => number {
+  const taken = new Set([...listening, ...claimedPorts(DEFAULT_PORTS)].map(({ port }) => port));
+  return (neighbours) => {
+    for (let attempt = 0; attempt < FREE_TRIES_MAX; attempt++) {
+      const port = FREE_RANGE.from + Math.floor(random() * (FREE_RANGE.to - FREE_RANGE.from));
+      const wanted = neighbours.map((offset) => port + offset);
+      if (wanted.some((one) => taken.has(one))) continue;
+      for (const one of wanted) taken.add(one);
+      return port;
+    }
+    throw new StackError(`No free port found between ${FREE_RANGE.from} and ${FREE_RANGE.to}; stop other servers.`);
+  };
+}
+
+/**
+ * The ports that were asked for; for each that a process listens on, a free one.
+ * @param wanted null: any free one
+ */
+export function freePortsOr(
+  wanted: readonly (number | null)[],
+  listening: readonly Pick<ListeningPort, 'port'>[],
+  random: () => number = Math.random,
+): number[] {
+  const busy = new Set(listening.map(({ port }) => port));
+  const pick = freePortPicker(listening, random);
+  return wanted.map((port) => (port === null || busy.has(port) ? pick([0]) : port));
 }
 
 /** A TCP port that a process listens on, as in /proc/net/tcp. */

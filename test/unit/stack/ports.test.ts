@@ -6,6 +6,7 @@ import {
   DEFAULT_PORTS,
   exposedPorts,
   parsePorts,
+  freePortsOr,
   pickFreePorts,
 } from '../../../deploy/local/stack/ports.js';
 
@@ -53,6 +54,13 @@ describe('ports of the stack', () => {
     expect(ports.broker).to.equal(21_010);
     const claimed = claimedPorts(ports).map(({ port }) => port);
     expect(new Set(claimed).size).to.equal(claimed.length);
+  });
+
+  it('keeps the ports that were asked for, and picks a free one for each that is busy', () => {
+    expect(freePortsOr([9101, 9102], [])).to.deep.equal([9101, 9102]);
+    expect(freePortsOr([9101, 9102], [{ port: 9101 }], () => 0.5)).to.deep.equal([26_500, 9102]);
+    const [one, other] = freePortsOr([null, null], []);
+    expect(one).to.be.within(21_000, 32_000).and.not.equal(other);
   });
 
   it('gives up with a sentence when everything is taken', () => {

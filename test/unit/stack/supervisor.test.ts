@@ -9,13 +9,17 @@ describe('a supervised program', () => {
   let children: EventEmitter[];
   let sentences: string[];
   let program: SupervisedProgram;
+  let signals: unknown[];
+  let fork: () => ChildProcess;
 
   beforeEach(() => {
     clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     children = [];
     sentences = [];
-    const fork = (): ChildProcess => {
-      const child = Object.assign(new EventEmitter(), { exitCode: null, signalCode: null, kill: () => true });
+    signals = [];
+    fork = (): ChildProcess => {
+      const kill = (signal: unknown): boolean => signals.push(signal) > 0;
+      const child = Object.assign(new EventEmitter(), { exitCode: null, signalCode: null, kill });
       children.push(child);
       return child as unknown as ChildProcess;
     };
@@ -54,6 +58,38 @@ describe('a supervised program', () => {
       'It did not start: the worker ended at its start (exit code 2); see its lines above; starting it again.',
       'Restarted: metrics on 3.',
     ]);
+  });
+
+  it('knows where it serves since its last start', async () => {
+    await start();
+    expect(program.facts).to.deep.equal({ metricsPort: 1 });
+    children[0]?.emit('exit', null, 'SIGKILL');
+    await clock.tickAsync(1000);
+    ready(1, 2);
+    await clock.tickAsync(0);
+    expect(program.facts).to.deep.equal({ metricsPort: 2 });
+  });
+
+  it('that is to run once stays down when it dies', async () => {
+    program = new SupervisedProgram(
+      { name: 'api', args: ['api'], env: {}, once: true },
+      (line) => sentences.push(line),
+      fork,
+    );
+    await start();
+    children[0]?.emit('exit', null, 'SIGKILL');
+    await clock.tickAsync(5000);
+    expect([children.length, sentences]).to.deep.equal([1, []]);
+  });
+
+  it('is killed by the pid of its own child, if one runs', async () => {
+    expect(program.kill()).to.equal(null);
+    await start();
+    Object.assign(children[0] as object, { pid: 4711 });
+    expect(program.kill()).to.equal(4711);
+    expect(signals).to.deep.equal(['SIGKILL']);
+    Object.assign(children[0] as object, { kill: () => false }); // as Node says of one that has ended
+    expect(program.kill()).to.equal(null);
   });
 
   it('that is stopped in the pause before a restart stays down', async () => {
