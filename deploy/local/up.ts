@@ -1,21 +1,24 @@
-import { Command } from 'commander';
-import { randomBytes } from 'node:crypto';
+import { Command, InvalidArgumentError } from 'commander';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { withOperator } from '../../src/programs/operator.js';
 import { loadConfig, type Environment } from '../../src/core/config/load.js';
+import { readDuration } from '../../src/core/duration.js';
 import type { Sale } from '../../src/core/sale.js';
-import { signToken } from '../../src/http/token.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
 import type { StackStep } from './stack/progress.js';
 import { SERVER_NAMES } from './stack/servers/server-spec.js';
-import { assertPortsFree } from './stack/ports.js';
+import { assertPortsFree, freePortsOr, listeningPorts } from './stack/ports.js';
 import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
-import { CliError } from '../../src/cli/cli-error.js';
+import { CliError, UsageError } from '../../src/cli/cli-error.js';
 import { operatorName, parseWhole } from '../../src/cli/options.js';
+import { signerOf } from '../../src/cli/setup.js';
+import { Demo, demoEnv } from './demo/demo.js';
 import { progressStyle, showProgress } from './stack-progress.js';
 import { reportStackError } from './stack-command.js';
 import { onNpmEnd } from './npm-watch.js';
@@ -30,6 +33,10 @@ interface UpFlags {
   readonly operatorsPort?: number;
   readonly freePorts?: boolean;
   readonly keepStack?: boolean;
+  readonly traffic?: boolean;
+  readonly faults?: boolean;
+  /** After this time it ends by itself, ms. */
+  readonly for?: number;
   readonly json?: boolean;
 }
 
@@ -52,8 +59,20 @@ const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
 const DEMO_OPEN_DAYS = 30;
 const DAY_MS = 86_400_000;
+/** Of the tokens that are printed for the console. */
+const SIGN_IN_MS = 8 * 3_600_000;
 const DATA_KEPT = 'The data is kept; npm start goes on from here.';
 const SERVERS_RUN = 'The servers still run; npm run stack -- down stops them.';
+
+const EXAMPLES = `
+Examples:
+  npm start                          go on until Ctrl-C
+  npm start -- --traffic             with simulated buyers, so that every page and figure moves
+  npm start -- --traffic --faults    something breaks every minute; a line on the terminal says what, and where to look
+  npm start -- --traffic --for 10m   end after ten minutes
+
+Traffic leaves most of the machine free, and can go on for hours. At the end Redis and MySQL are compared, which takes some seconds.
+Exit codes: 0 ended as asked, 1 it could not start, or Redis and MySQL differ after traffic, 2 used wrongly.`;
 
 export function upCommand(): Command {
   return new Command('up')
@@ -63,11 +82,23 @@ export function upCommand(): Command {
     .option('--operators-port <port>', 'port of the api for operators (default: 9103)', parseWhole(0, 65535))
     .option('--free-ports', 'at the first start of a folder: let the servers take free ports and remember them')
     .option('--keep-stack', 'leave the servers running at the end')
+    .option('--traffic', 'simulated buyers come in waves, in sales that are made anew when they are over')
+    .option('--faults', 'with --traffic: a refused batch, a killed worker and an open half message now and then')
+    .option('--for <duration>', 'end by itself after this time, such as 10m', parseDuration)
     .option('--json', 'lines of JSON for programs')
+    .addHelpText('after', EXAMPLES)
     .action(up);
 }
 
+function parseDuration(text: string): number {
+  const ms = readDuration(text);
+  if (ms === null || ms === 0) throw new InvalidArgumentError('must be a duration such as 90s, 10m or 2h.');
+  return ms;
+}
+
 async function up(flags: UpFlags): Promise<void> {
+  if (flags.faults && !flags.traffic)
+    throw new UsageError('--faults needs --traffic: a fault without buyers shows nothing.');
   await reportStackError(flags.json, async (signal) => {
     const lock = lockFolder(flags);
     try {
@@ -85,15 +116,20 @@ async function up(flags: UpFlags): Promise<void> {
 async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
   const [{ stack, ranBefore }] = await Promise.all([startStack(flags, signal), buildPagesIfOlder(signal)]);
   const programs: SupervisedProgram[] = [];
+  const { traffic = false, faults = false } = flags;
   try {
-    const env: Environment = { ...process.env, ...stack.env() };
+    const env = programEnv({ ...process.env, ...stack.env() }, { traffic, faults });
     const sale = await prepare(env);
-    const ports = await startPrograms(env, flags, programs, signal);
+    const { api, worker, keeper } = makePrograms(env, flags, programs);
+    await Promise.all([api.start(), worker.start(), keeper.start()]);
+    signal.throwIfAborted();
+    const ports = portsOf({ api, worker, keeper });
     const urls = { url: urlOf(ports.api), operatorsUrl: urlOf(ports.operators) };
     const reason = await waitUntilOpen(urls, sale.saleId, signal);
     if (reason !== null) report(`Not everything is ready after a minute: ${reason}.`);
     greet(flags, env, ports, sale);
-    await aborted(signal);
+    if (!traffic) await ended(flags, signal);
+    else await runDemo(new Demo({ env, api, worker, faults, report, print: printerOf(flags) }), flags, signal);
   } finally {
     const stopServers = !flags.keepStack && !ranBefore;
     if (signal.aborted && !flags.json) {
@@ -168,57 +204,101 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
   return opened.sale;
 }
 
-async function startPrograms(
-  env: Environment,
-  flags: UpFlags,
-  programs: SupervisedProgram[],
-  signal: AbortSignal,
-): Promise<UpPorts> {
-  const programEnv = {
-    LOG_LEVEL: 'warn',
-    PAYMENT_PROVIDER: paymentProviderIn(env),
-    ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
-    ...env,
-  };
-  const make = (name: string, args: string[]): SupervisedProgram => {
-    const program = new SupervisedProgram({ name, args, env: programEnv }, report);
+/** What all programs run with. What the environment says comes before what is chosen here. */
+const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
+  LOG_LEVEL: 'warn',
+  PAYMENT_PROVIDER: paymentProviderIn(env),
+  ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
+  ...(traffic ? demoEnv({ faults }) : {}),
+  ...env,
+});
+
+interface MadePrograms {
+  readonly api: SupervisedProgram;
+  readonly worker: SupervisedProgram;
+  readonly keeper: SupervisedProgram;
+}
+
+/** @param programs gets them, in the order in which they are stopped */
+function makePrograms(env: Environment, flags: UpFlags, programs: SupervisedProgram[]): MadePrograms {
+  const make = (name: string, args: readonly string[]): SupervisedProgram => {
+    const program = new SupervisedProgram({ name, args: [name, ...args], env }, report);
     programs.push(program);
     return program;
   };
   const flag = (name: string, port: number | undefined): string[] => (port === undefined ? [] : [name, String(port)]);
-  const [api, worker, keeper] = await Promise.all([
-    make('api', ['api', ...flag('--port', flags.port), ...flag('--operators-port', operatorsPortOf(flags))]).start(),
-    make('worker', ['worker', '--metrics-port', '0']).start(),
-    make('keeper', ['keeper', '--metrics-port', '0']).start(),
-  ]);
-  signal.throwIfAborted();
-  const { port, operatorsPort } = api.facts;
+  const api = make('api', [...flag('--port', flags.port), ...flag('--operators-port', operatorsPortOf(flags))]);
+  const [workerPort, keeperPort] = metricsPorts(flags);
   return {
-    api: Number(port),
-    operators: Number(operatorsPort),
-    metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)),
+    api,
+    worker: make('worker', flag('--metrics-port', workerPort)),
+    keeper: make('keeper', flag('--metrics-port', keeperPort)),
   };
+}
+
+/** The ones that Prometheus looks for by default, where they are free; whoever wants a free port for buyers gets free ones. */
+function metricsPorts({ port }: UpFlags): number[] {
+  const { workerMetrics, keeperMetrics } = loadConfig(['workerMetrics', 'keeperMetrics'], {});
+  const wanted = port === 0 ? [null, null] : [workerMetrics.port, keeperMetrics.port];
+  return freePortsOr(wanted, listeningPorts());
+}
+
+const portsOf = ({ api, worker, keeper }: MadePrograms): UpPorts => ({
+  api: Number(api.facts.port),
+  operators: Number(api.facts.operatorsPort),
+  metrics: [worker, keeper].map(({ facts }) => Number(facts.metricsPort)),
+});
+
+/** Sets the exit code to 1 where the books are not right. */
+async function runDemo(demo: Demo, flags: UpFlags, signal: AbortSignal): Promise<void> {
+  demo.start();
+  try {
+    await ended(flags, signal);
+  } finally {
+    if (!flags.json)
+      console.error('\nNobody comes any more. What is under way ends first; Ctrl-C again leaves at once.');
+    if (!(await demo.stop())) process.exitCode = 1;
+  }
 }
 
 /** On this machine no one is charged: unless the environment names a provider, payments are simulated. */
 const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT_PROVIDER ?? 'simulator';
 
+/** Lines of JSON for programs, where they are asked for. */
+const printerOf =
+  ({ json }: UpFlags) =>
+  (line: object): void =>
+    void (json ? console.log(JSON.stringify(line)) : undefined);
+
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
   const { auth } = loadConfig(['auth'], env);
-  const token = signToken(
-    { userId: `demo-buyer-${randomBytes(3).toString('hex')}`, roles: [], ttlMs: DAY_MS },
-    auth.key,
-  );
+  const sign = signerOf(auth);
+  const tokenOf = (userId: string, roles: readonly string[], lifeMs: number): string =>
+    sign({ userId, roles, ttlMs: Math.min(lifeMs, auth.lifeMaxMs), tokenId: randomUUID() });
+  const { saleId, title } = sale;
   const url = urlOf(ports.api);
   const operatorsUrl = urlOf(ports.operators);
-  const metricsUrls = ports.metrics.map((port) => `${urlOf(port)}/metrics`);
-  if (flags.json)
-    console.log(JSON.stringify({ result: 'up', url, operatorsUrl, metricsUrls, saleId: sale.saleId, token }));
-  else {
-    const simulatedPayments = paymentProviderIn(env) === 'simulator';
-    const { saleId, title } = sale;
-    console.log(welcome({ url, operatorsUrl, metricsUrls, saleId, token, title, key: newKey(), simulatedPayments }));
-  }
+  const facts = {
+    url,
+    operatorsUrl,
+    buyerUrl: `${url}/s/${saleId}`,
+    consoleUrl: `${operatorsUrl}/console`,
+    metricsUrls: ports.metrics.map((port) => `${urlOf(port)}/metrics`),
+    saleId,
+    token: tokenOf(`demo-buyer-${randomBytes(3).toString('hex')}`, [], DAY_MS),
+    viewerToken: tokenOf('demo-viewer', ['viewer'], SIGN_IN_MS),
+    adminToken: tokenOf('demo-admin', ['admin'], SIGN_IN_MS),
+  };
+  if (flags.json) return console.log(JSON.stringify({ result: 'up', ...facts }));
+  const simulatedPayments = paymentProviderIn(env) === 'simulator';
+  const { traffic = false, faults = false } = flags;
+  console.log(welcome({ ...facts, title, key: newKey(), simulatedPayments, traffic, faults }));
+}
+
+/** Until the signal, or the time that was asked for. */
+async function ended({ for: forMs }: UpFlags, signal: AbortSignal): Promise<void> {
+  const wait = forMs === undefined ? aborted(signal) : sleep(forMs, undefined, { signal });
+  await wait.catch(() => undefined);
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

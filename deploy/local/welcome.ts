@@ -8,10 +8,19 @@ export interface WelcomeFacts {
   readonly token: string;
   /** Idempotency-Key of the printed purchase. */
   readonly key: string;
+  /** The page of the sale, and the console of operators. */
+  readonly buyerUrl: string;
+  readonly consoleUrl: string;
+  /** To sign in there: who may look, and who may change everything. */
+  readonly viewerToken: string;
+  readonly adminToken: string;
   /** Of worker and keeper. */
   readonly metricsUrls: readonly string[];
   /** Whether payments are simulated; else there is no payment provider. */
   readonly simulatedPayments: boolean;
+  /** Whether simulated buyers come, and whether something is broken now and then. */
+  readonly traffic: boolean;
+  readonly faults: boolean;
 }
 
 const GIVE_UP = 'Give it up (PAYMENT_PROVIDER is none: no money is taken here, payments are only reported by webhook):';
@@ -24,8 +33,14 @@ export function welcome({
   title,
   token,
   key,
+  buyerUrl,
+  consoleUrl,
+  viewerToken,
+  adminToken,
   metricsUrls,
   simulatedPayments,
+  traffic,
+  faults,
 }: WelcomeFacts): string {
   return `
 Seckill is up. Sale ${saleId} (“${title}”) is open.
@@ -49,10 +64,30 @@ ${simulatedPayments ? 'Pay it, or give it up with /cancel (payments are simulate
 
 Then GET ${url}/v1/orders/<orderId> with the same token, ${url}/v1/sales/${saleId} for the sale.
 
+Page for buyers: ${buyerUrl}
+Console:         ${consoleUrl}
+Metrics:         ${[`${operatorsUrl}/metrics`, ...metricsUrls].join(' ')}
+
+Sign in to the console with a token, good for some hours. Who may look:
+
+  ${viewerToken}
+
+Who may change everything:
+
+  ${adminToken}
+
 For operators: ${operatorsUrl}/readyz for the health of every part, /openapi/buyers.json and
 /openapi/operators.json there for the rest of the API.
-Metrics: ${[`${operatorsUrl}/metrics`, ...metricsUrls].join(' ')}
 Another buyer: npm run -s seckill -- token --user alice
-
+${traffic ? trafficNote(faults) : ''}
 Ctrl-C stops everything in order and keeps the data.`;
 }
+
+const trafficNote = (faults: boolean): string => `
+Simulated buyers come now, to sales of their own: a hot one each minute, a steady one in waves, a scarce one, one with a waiting
+room. Unpaid orders expire after 45 s (ORDER_PAYMENT_WINDOW_MS). Every 30 s a line says what buyers saw.${faults ? FAULTS : ''} At the end Redis and
+MySQL are compared.
+`;
+
+const FAULTS = ` Something breaks every minute, on
+purpose: a line that begins with "Fault:" says what, and where to look.`;

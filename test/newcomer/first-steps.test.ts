@@ -78,7 +78,7 @@ describe('the first steps of a newcomer', function () {
 
   it('the commands of the documentation that need only this system do what they say', async () => {
     const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
-    const [, operatorsHost = ''] = /^Metrics: http:\/\/([^/]+)/m.exec(output) ?? [];
+    const [, operatorsHost = ''] = /^Metrics: +http:\/\/([^/]+)/m.exec(output) ?? [];
     const commands = documentedCommands()
       .map(({ text }) => text)
       .filter((text) => RUN_HERE.some((row) => isCoveredBy(row, text)))

@@ -7,7 +7,9 @@ const URLS = {
   operatorsUrl: 'http://127.0.0.1:9103',
   metricsUrls: ['http://127.0.0.1:9101/metrics'],
 };
-const FACTS = { ...URLS, saleId: '7', title: 'A pen', token: 't', key: 'k1' };
+const PAGES = { buyerUrl: 'http://127.0.0.1:8080/s/7', consoleUrl: 'http://127.0.0.1:9103/console' };
+const TOKENS = { token: 't', viewerToken: 'looks', adminToken: 'changes' };
+const FACTS = { ...URLS, ...PAGES, ...TOKENS, saleId: '7', title: 'A pen', key: 'k1', traffic: false, faults: false };
 const READY = { ready: true, dependencies: [] };
 const redis = { name: 'redis', ok: true, detail: 'answers' };
 const rocketmq = { name: 'rocketmq', ok: false, detail: 'no route' };
@@ -32,8 +34,24 @@ describe('the greeting of npm start', () => {
   it('sends operators to their own port, and buyers nowhere near it', () => {
     const text = welcome({ ...FACTS, simulatedPayments: true });
     expect(text).to.contain('http://127.0.0.1:9103/readyz');
-    expect(text).to.contain('Metrics: http://127.0.0.1:9103/metrics http://127.0.0.1:9101/metrics');
+    expect(text).to.match(/^Metrics: +http:\/\/127\.0\.0\.1:9103\/metrics http:\/\/127\.0\.0\.1:9101\/metrics$/m);
     expect(text).not.to.match(/:8080\/(readyz|metrics|openapi)/);
+  });
+
+  it('shows the pages, and a token for each of two roles of the console', () => {
+    const text = welcome({ ...FACTS, simulatedPayments: true });
+    expect(text).to.match(/^Page for buyers: http:\/\/127\.0\.0\.1:8080\/s\/7$/m);
+    expect(text).to.match(/^Console: +http:\/\/127\.0\.0\.1:9103\/console$/m);
+    expect(text).to.match(/^ {2}looks$/m);
+    expect(text).to.match(/^ {2}changes$/m);
+  });
+
+  it('says that simulated buyers come, and that something breaks, where that is so', () => {
+    const say = (traffic: boolean, faults: boolean): string =>
+      welcome({ ...FACTS, simulatedPayments: true, traffic, faults });
+    expect(say(false, false)).not.to.match(/simulated buyers|breaks/i);
+    expect(say(true, false)).to.contain('Simulated buyers come now').and.not.contain('breaks');
+    expect(say(true, true)).to.contain('Simulated buyers come now').and.contain('Something breaks every minute');
   });
 
   it('says that payments are simulated where they are, and only there', () => {

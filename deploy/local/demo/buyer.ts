@@ -1,0 +1,248 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ask, reportPayment, type Ask, type Reply } from './client.js';
+import type { Habit } from './plan.js';
+import type { Tally } from './tally.js';
+
+/** A sale as its buyers see it. */
+export interface OfferedSale {
+  readonly saleId: string;
+  readonly limitPerBuyer: number;
+  readonly hasQueue: boolean;
+}
+
+/** What buyers share. */
+export interface BuyersWorld {
+  /** Of the api; it may change when the api is restarted. */
+  readonly url: () => string;
+  readonly token: (userId: string) => string;
+  readonly webhookSecret: string;
+  /** Until an order expires; its buyer waits no longer than this. Null: too long to wait for it. */
+  readonly paymentWindowMs: number | null;
+  readonly tally: Tally;
+  readonly random: () => number;
+  /** Buyers think no longer and start nothing new; what was accepted is followed to its order. */
+  readonly stopping: AbortSignal;
+}
+
+/** Tries with one key, until an answer says how it stands. */
+const TRIES_MAX = 6;
+/** After a killed worker an order may take its time; one that is not there by then counts as missing. */
+const ORDER_WITHIN_MS = 180_000;
+/** Seconds of one long poll. */
+const WAIT_S = 10;
+/** A place in a waiting room is given up after so many questions. */
+const QUESTIONS_MAX = 90;
+/** The keeper ends orders within seconds of their deadline. */
+const EXPIRED_AFTER_MS = 6_000;
+
+/** One buyer of one sale, from the click to the end of the order. Never rejects. */
+export async function liveAs(habit: Habit, sale: OfferedSale, world: BuyersWorld): Promise<void> {
+  const buyer = new Buyer(sale, world);
+  if (sale.hasQueue && habit !== 'jumps_the_queue' && habit !== 'has_no_token' && !(await buyer.waitsForTurn())) return;
+  switch (habit) {
+    case 'has_no_token':
+      await buyer.tries({ token: undefined });
+      return;
+    case 'is_greedy':
+      await buyer.tries({ quantity: sale.limitPerBuyer + 1 });
+      return;
+    case 'repeats': {
+      const [one, other] = await Promise.all([buyer.buys(), buyer.buys()]);
+      if (!one && !other) return;
+      await buyer.tries({}); // the page is loaded again
+      if (await buyer.getsOrder()) await buyer.pays('card');
+      return;
+    }
+    case 'changes_quantity':
+      if (!(await buyer.buys())) return;
+      await buyer.tries({ quantity: 2 });
+      if (await buyer.getsOrder()) await buyer.pays('card');
+      return;
+    case 'pays':
+    case 'jumps_the_queue':
+      if ((await buyer.buys()) && (await buyer.getsOrder()) && (await buyer.thinks(1_000, 8_000)))
+        await buyer.pays('card');
+      return;
+    case 'is_declined':
+      if (!(await buyer.buys()) || !(await buyer.getsOrder()) || !(await buyer.thinks(1_000, 4_000))) return;
+      await buyer.pays('decline');
+      if (world.random() < 0.5 && (await buyer.thinks(1_000, 4_000))) await buyer.pays('card');
+      return;
+    case 'cancels':
+      if ((await buyer.buys()) && (await buyer.getsOrder()) && (await buyer.thinks(1_000, 6_000)))
+        await buyer.cancels();
+      return;
+    case 'never_pays':
+      if ((await buyer.buys()) && (await buyer.getsOrder())) await buyer.seesItExpire();
+      return;
+    case 'pays_too_late':
+      if ((await buyer.buys()) && (await buyer.getsOrder()) && (await buyer.seesItExpire())) await buyer.sendsMoney();
+      return;
+    default:
+      habit satisfies never;
+  }
+}
+
+/** What one buyer can do. Each counts what it saw. */
+export class Buyer {
+  readonly userId = `demo-${randomBytes(5).toString('hex')}`;
+  /** One key for all tries: they are one purchase. */
+  readonly key = `demo-${randomBytes(6).toString('hex')}`;
+  readonly #sale: OfferedSale;
+  readonly #world: BuyersWorld;
+  readonly #token: string;
+  #pass: string | null = null;
+  #orderId = '';
+
+  constructor(sale: OfferedSale, world: BuyersWorld) {
+    this.#sale = sale;
+    this.#world = world;
+    this.#token = world.token(this.userId);
+  }
+
+  /** One request to buy. @param url of another api than that of all */
+  async tries({
+    quantity = 1,
+    url,
+    ...other
+  }: {
+    quantity?: number;
+    url?: string;
+    token?: undefined;
+  }): Promise<Reply | null> {
+    const { tally } = this.#world;
+    tally.add('tries');
+    const headers = {
+      'idempotency-key': this.key,
+      ...(this.#pass === null ? {} : { 'seckill-queue-pass': this.#pass }),
+    };
+    const path = `/v1/sales/${this.#sale.saleId}/purchases`;
+    const reply = await ask((url ?? this.#world.url()) + path, {
+      method: 'POST',
+      token: 'token' in other ? undefined : this.#token,
+      headers,
+      body: { quantity },
+    });
+    if (reply === null) tally.add('no_answer');
+    else if (reply.code !== '') tally.add(reply.code);
+    else tally.add(reply.status === 202 ? 'accepted' : 'replayed');
+    return reply;
+  }
+
+  /** Asks with one key until the answer is final. @returns whether the purchase is accepted */
+  async buys(): Promise<boolean> {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const reply = await this.tries({});
+      if (reply?.code === '') return true;
+      const isFinal = reply !== null && reply.status < 500;
+      if (isFinal || !(await this.thinks(500, 1_500))) return false;
+    }
+    return false;
+  }
+
+  /** Follows an accepted purchase, also when everybody stops. @returns whether it became an order */
+  async getsOrder(): Promise<boolean> {
+    const { tally } = this.#world;
+    const untilMs = performance.now() + ORDER_WITHIN_MS;
+    while (performance.now() < untilMs) {
+      const { status, orderId } = await this.standing(WAIT_S);
+      if (status === 'ordered') {
+        tally.add('ordered');
+        this.#orderId = String(orderId);
+        return true;
+      }
+      if (status === 'failed') {
+        tally.add('failed');
+        return false;
+      }
+      if (status !== 'pending') await sleep(1_000); // the api is away, or refuses for a moment
+    }
+    tally.add('missing');
+    return false;
+  }
+
+  /** Where the purchase stands; waits so many seconds while it is pending. Empty when there is no answer. */
+  async standing(waitS = 0): Promise<Reply['body']> {
+    const path = `/v1/sales/${this.#sale.saleId}/purchases/${this.key}?wait=${waitS}`;
+    return (await this.#asks(path, { timeoutMs: (waitS + 10) * 1000 }))?.body ?? {};
+  }
+
+  /** @param card `decline`: this payment is declined */
+  async pays(card: 'card' | 'decline'): Promise<void> {
+    await this.#moves('pay', 'paid', { 'idempotency-key': `${card}-${randomBytes(6).toString('hex')}` });
+  }
+
+  cancels(): Promise<void> {
+    return this.#moves('cancel', 'cancelled', {});
+  }
+
+  async #moves(move: 'pay' | 'cancel', done: 'paid' | 'cancelled', headers: Record<string, string>): Promise<void> {
+    const reply = await this.#asks(`/v1/orders/${this.#orderId}/${move}`, { method: 'POST', headers });
+    this.#world.tally.add(reply === null ? 'no_answer' : reply.code || done);
+  }
+
+  /** @returns whether it has expired */
+  async seesItExpire(): Promise<boolean> {
+    const { paymentWindowMs, tally } = this.#world;
+    if (paymentWindowMs === null) return false;
+    const forMs = paymentWindowMs + EXPIRED_AFTER_MS;
+    if (!(await this.thinks(forMs, forMs))) return false;
+    const order = await this.#asks(`/v1/orders/${this.#orderId}`);
+    if (order?.body.state !== 'expired') return false;
+    tally.add('expired');
+    return true;
+  }
+
+  /** The provider reports money for an order that has ended. */
+  async sendsMoney(): Promise<void> {
+    const { url, webhookSecret, tally } = this.#world;
+    const orderId = this.#orderId;
+    const order = await this.#asks(`/v1/orders/${orderId}`);
+    const { amountCents, currency } = order?.body ?? {};
+    const paymentId = `simulated-${randomBytes(9).toString('hex')}`; // the simulator gives these back
+    const event = { type: 'payment.succeeded', paymentId, orderId, amountCents, currency, live: false };
+    const reply = await reportPayment(url(), webhookSecret, event);
+    tally.add(reply === null ? 'no_answer' : reply.code || String(reply.body.outcome));
+  }
+
+  /** Waits in the waiting room of the sale. @returns whether the buyer may buy */
+  async waitsForTurn(): Promise<boolean> {
+    const { tally } = this.#world;
+    const room = `/v1/sales/${this.#sale.saleId}/queue`;
+    let place = await this.#asks(room, { method: 'POST' });
+    for (let questions = 0; questions < QUESTIONS_MAX; questions++) {
+      if (place === null) return false;
+      if (place.code !== '') {
+        tally.add(place.code);
+        return false;
+      }
+      const { status, pass, ticket, pollAfterMs } = place.body;
+      if (status === 'no_queue') return true;
+      if (status === 'admitted') {
+        this.#pass = String(pass);
+        return true;
+      }
+      const pauseMs = Math.max(500, Number(pollAfterMs));
+      if (!(await this.thinks(pauseMs, pauseMs))) return false;
+      place = await this.#asks(`${room}/${encodeURIComponent(String(ticket))}`);
+    }
+    tally.add('left_the_queue');
+    return false;
+  }
+
+  #asks(path: string, request: Ask = {}): Promise<Reply | null> {
+    return ask(this.#world.url() + path, { token: this.#token, ...request });
+  }
+
+  /** @returns false when everybody stops */
+  async thinks(fromMs: number, toMs: number): Promise<boolean> {
+    const { stopping, random } = this.#world;
+    try {
+      await sleep(fromMs + random() * (toMs - fromMs), undefined, { signal: stopping });
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { signerOf } from '../../../src/cli/setup.js';
+import { loadConfig, type Environment } from '../../../src/core/config/load.js';
+import { durationText } from '../../../src/core/duration.js';
+import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
+import type { SupervisedProgram } from '../supervisor.js';
+import { checkBooks, type Books } from './books.js';
+import type { BuyersWorld } from './buyer.js';
+import { Faults } from './faults.js';
+import { FAULTS_ENV, TRAFFIC_ENV } from './plan.js';
+import { DemoSales, Operators, WaitingRooms } from './sales.js';
+import { countsLine, Tally } from './tally.js';
+import { Traffic } from './traffic.js';
+
+export interface DemoOptions {
+  /** Of the programs, as `demoEnv` makes it. */
+  readonly env: Environment;
+  readonly api: SupervisedProgram;
+  readonly worker: SupervisedProgram;
+  readonly faults: boolean;
+  /** A line for people with the time of day, and one for programs. */
+  readonly report: (sentence: string) => void;
+  readonly print: (line: { readonly result: string; readonly [fact: string]: unknown }) => void;
+}
+
+/** Who does what the demo does as an operator. */
+const ACTOR = 'demo';
+const COUNTS_EVERY_MS = 30_000;
+const TOKEN_LIFE_MS = 3_600_000;
+/** Somebody chose a payment window that is longer: then nobody waits for an order to expire. */
+const PAYMENT_WINDOW_MAX_MS = 120_000;
+
+/** What the programs of a system with traffic are started with, where the environment says nothing else. */
+export function demoEnv({ faults }: { readonly faults: boolean }): Record<string, string> {
+  const webhookSecret = randomBytes(24).toString('hex');
+  return { ...TRAFFIC_ENV, ...(faults ? FAULTS_ENV : {}), PAYMENT_WEBHOOK_SECRET: webhookSecret };
+}
+
+/** Simulated buyers, new sales, and faults where they are wanted. It goes on until `stop`. */
+export class Demo {
+  readonly #options: DemoOptions;
+  readonly #tally = new Tally();
+  readonly #sales: DemoSales;
+  readonly #rooms: WaitingRooms;
+  readonly #traffic: Traffic;
+  readonly #faults: Faults | null;
+  readonly #mysql: MysqlPool;
+  readonly #startedMs = performance.now();
+  #counting: NodeJS.Timeout | undefined;
+
+  constructor(options: DemoOptions) {
+    const { env, api, worker, faults, report, print } = options;
+    this.#options = options;
+    const { auth, payment, order, mysql } = loadConfig(['auth', 'payment', 'order', 'mysql'], env);
+    const sign = signerOf(auth);
+    const stopping = new AbortController();
+    const portOf = (fact: 'port' | 'operatorsPort') => `http://127.0.0.1:${api.facts[fact]}`;
+    const operators = new Operators(
+      () => portOf('operatorsPort'),
+      () => sign({ userId: ACTOR, roles: ['admin'], ttlMs: TOKEN_LIFE_MS }),
+    );
+    const { paymentWindowMs } = order;
+    const world: BuyersWorld = {
+      url: () => portOf('port'),
+      token: (userId) => sign({ userId, roles: [], ttlMs: TOKEN_LIFE_MS }),
+      webhookSecret: payment.webhookSecret,
+      paymentWindowMs: paymentWindowMs > PAYMENT_WINDOW_MAX_MS ? null : paymentWindowMs,
+      tally: this.#tally,
+      random: Math.random,
+      stopping: stopping.signal,
+    };
+    this.#mysql = openMysqlPool(mysql);
+    this.#rooms = new WaitingRooms(operators);
+    this.#sales = new DemoSales(operators, this.#rooms);
+    this.#traffic = new Traffic(world, this.#sales, { report, stopping });
+    this.#faults = faults
+      ? new Faults({
+          world,
+          operators,
+          mysql: this.#mysql,
+          worker,
+          apiEnv: env,
+          sales: () => this.#sales.going,
+          tell: ({ sentence, ...facts }) => {
+            report(`Fault: ${sentence}.`);
+            print({ result: 'fault', ...facts });
+          },
+          report,
+          stopping: stopping.signal,
+        })
+      : null;
+  }
+
+  start(): void {
+    this.#traffic.start();
+    this.#faults?.start();
+    this.#counting = setInterval(() => this.#showCounts(), COUNTS_EVERY_MS);
+  }
+
+  #showCounts(): void {
+    const counts = this.#tally.lap();
+    this.#options.report(`Buyers, ${COUNTS_EVERY_MS / 1000} s: ${countsLine(counts)}.`);
+    this.#options.print({ result: 'traffic', seconds: COUNTS_EVERY_MS / 1000, counts });
+  }
+
+  /**
+   * Ends traffic and faults, waits until what is under way has ended, and checks the books, while the programs still run.
+   * @returns whether the books are right
+   */
+  async stop(): Promise<boolean> {
+    const { report, print, env } = this.#options;
+    clearInterval(this.#counting);
+    try {
+      await this.#traffic.stop();
+      await this.#faults?.stop();
+      await this.#rooms.close();
+      const ranMs = Math.round((performance.now() - this.#startedMs) / 1000) * 1000;
+      const counts = this.#tally.all();
+      const faults = this.#faults?.counts ?? null;
+      report(
+        `Buyers, in all ${durationText(Math.max(1000, ranMs))} and ${this.#sales.made} sales: ${countsLine(counts)}.`,
+      );
+      if (faults !== null) report(`Faults: ${faultsLine(faults)}.`);
+      report('Comparing Redis and MySQL.');
+      const books = await checkBooks(env, ACTOR);
+      const missing = this.#tally.of('missing');
+      const right = areRight(books, missing);
+      report(booksLine(books, missing));
+      print({ result: 'books', right, ...books, missing, sales: this.#sales.made, counts, faults });
+      return right;
+    } finally {
+      await this.#mysql.close();
+    }
+  }
+}
+
+const areRight = ({ outcome, salesFailed, undecided }: Books, missing: number): boolean =>
+  outcome === 'match' && salesFailed === 0 && undecided === 0 && missing === 0;
+
+/** One sentence of what the comparison says. */
+export function booksLine(books: Books, missing: number): string {
+  const { outcome, salesCompared, salesFailed, counts, undecided } = books;
+  const found = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
+  const wrong = [
+    ...found,
+    ...(salesFailed > 0 ? [`${salesFailed} sales could not be compared`] : []),
+    ...(undecided > 0 ? [`${undecided} not decided (dead letters of yours? seckill dlq list)`] : []),
+    ...(missing > 0 ? [`${missing} accepted purchases have no order after three minutes`] : []),
+  ];
+  if (areRight(books, missing)) {
+    return `Books: ${salesCompared} sales compared. Redis and MySQL match, and every accepted purchase is an order or says why not.`;
+  }
+  return `Books: ${salesCompared} sales compared: ${outcome}. ${wrong.join(', ')}. More: seckill reconcile`;
+}
+
+function faultsLine({ poisoned_batch, dead_letters, killed_worker, half_message }: Faults['counts']): string {
+  return [
+    `${poisoned_batch} purchases that MySQL refused (${dead_letters} became dead letters)`,
+    `${killed_worker} killed workers`,
+    `${half_message} apis that died with a half message open`,
+  ].join(', ');
+}

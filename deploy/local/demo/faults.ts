@@ -1,0 +1,255 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { MysqlPool } from '../../../src/mysql/pool.js';
+import { SupervisedProgram, type ProgramSpec } from '../supervisor.js';
+import { Buyer, type BuyersWorld, type OfferedSale } from './buyer.js';
+import { FAULT_TIMES, type Fault } from './plan.js';
+import { makeSale, type DemoSale, type Operators } from './sales.js';
+
+/** Something that was broken on purpose, or came of it. */
+export interface FaultNews {
+  readonly fault: Fault;
+  /** What happened, and where to look, in one line. */
+  readonly sentence: string;
+  readonly [fact: string]: string | number;
+}
+
+export interface FaultWorld {
+  readonly world: BuyersWorld;
+  readonly operators: Operators;
+  readonly mysql: Pick<MysqlPool, 'execute' | 'query'>;
+  /** The worker that is killed; its supervisor starts it again. */
+  readonly worker: SupervisedProgram;
+  /** What another api of this system is started with. */
+  readonly apiEnv: NodeJS.ProcessEnv;
+  /** Sales that sell; a purchase that dies on its way is of one of them. */
+  readonly sales: () => readonly DemoSale[];
+  readonly tell: (news: FaultNews) => void;
+  readonly report: (sentence: string) => void;
+  readonly stopping: AbortSignal;
+}
+
+/** Of the sale whose purchases MySQL refuses. Its units are held by dead letters for a while. */
+const REFUSED_SALE = {
+  title: 'Demo: MySQL refuses its orders',
+  priceCents: 700,
+  stock: 500,
+  limitPerBuyer: 1,
+  buckets: 1,
+};
+const REFUSED_SALE_OPEN_MS = 6 * 3_600_000;
+/** Until it is warm and open. */
+const SALE_OPEN_WITHIN_MS = 30_000;
+/** How long somebody may look at a dead letter before the demo replays or discards it. */
+const DEAD_LETTER_SHOWN_MS = 75_000;
+const DEAD_LETTER_WITHIN_MS = 180_000;
+const POLL_MS = 1_000;
+/** A purchase whose tries had begun, once MySQL refuses it no more. */
+const ENDED_WITHIN_MS = 60_000;
+/** Triggers of the demo; the rest of a name is random. */
+const TRIGGER = 'seckill_demo_';
+/** Where the api dies that leaves a half message open, one time after the other. */
+const DEATHS = ['after_deduct', 'after_half'] as const;
+
+/** Breaks things now and then, and says so. It signals only processes that this command has started. */
+export class Faults {
+  readonly #at: FaultWorld;
+  readonly #done: Record<Fault, number> = { poisoned_batch: 0, half_message: 0, killed_worker: 0 };
+  #loops: Promise<unknown> = Promise.resolve();
+  #refused: DemoSale | null = null;
+  /** Whose purchase MySQL refused last. */
+  #victim: Buyer | null = null;
+  #deadLetters = 0;
+
+  constructor(at: FaultWorld) {
+    this.#at = at;
+  }
+
+  /** How often each was done, and how many dead letters came of it. */
+  get counts(): Readonly<Record<Fault | 'dead_letters', number>> {
+    return { ...this.#done, dead_letters: this.#deadLetters };
+  }
+
+  start(): void {
+    this.#loops = Promise.all([
+      this.#again('poisoned_batch', () => this.#poison()),
+      this.#again('killed_worker', () => this.#killWorker()),
+      this.#again('half_message', () => this.#leaveHalfMessage()),
+    ]);
+  }
+
+  /** Breaks nothing any more, and ends what it began: MySQL refuses nothing, and no dead letter of the demo is left. */
+  async stop(): Promise<void> {
+    await this.#loops;
+    if (this.#refused === null) return;
+    const untilMs = performance.now() + ENDED_WITHIN_MS;
+    let isEnded = false;
+    while (!isEnded && performance.now() < untilMs) {
+      for (const deadLetterId of await this.#parked()) await this.#end(deadLetterId, 'replay');
+      const standing = (await this.#victim?.standing())?.status;
+      isEnded = standing === 'ordered' || standing === 'failed' || this.#victim === null;
+      if (!isEnded) await sleep(POLL_MS); // its last try is under way: it becomes an order, or a dead letter
+    }
+  }
+
+  async #again(fault: Fault, act: () => Promise<void>): Promise<void> {
+    const { stopping, report } = this.#at;
+    const { firstMs, everyMs } = FAULT_TIMES[fault];
+    let dueMs = performance.now() + firstMs;
+    while (await this.#pause(dueMs - performance.now())) {
+      dueMs = Math.max(dueMs + everyMs, performance.now());
+      try {
+        await act();
+      } catch (error) {
+        if (stopping.aborted) return;
+        report(`The demo could not make its fault ${fault}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+  }
+
+  #tell(fault: Fault, sentence: string, facts: Readonly<Record<string, string | number>>): void {
+    this.#at.tell({ fault, sentence, ...facts });
+  }
+
+  /** MySQL refuses the order of one buyer, until it is a dead letter. */
+  async #poison(): Promise<void> {
+    const { world, mysql } = this.#at;
+    this.#refused ??= await this.#refusedSale();
+    const { saleId } = this.#refused;
+    const buyer = new Buyer(offered(this.#refused), world);
+    const trigger = `${TRIGGER}${randomBytes(6).toString('hex')}`;
+    await mysql.execute(
+      `CREATE TRIGGER ${trigger} BEFORE INSERT ON orders FOR EACH ROW
+         IF NEW.user_id = '${buyer.userId}' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'refused by the demo'; END IF`,
+    );
+    let deadLetterId: string | null = null;
+    try {
+      if (!(await buyer.buys())) return;
+      this.#victim = buyer;
+      this.#done.poisoned_batch++;
+      this.#tell(
+        'poisoned_batch',
+        `MySQL refuses a purchase that was accepted (key ${buyer.key}, sale ${saleId}): after five retries it is a dead letter. ` +
+          'Look at the purchase in the console, or: seckill trace ' +
+          buyer.key,
+        { saleId, key: buyer.key },
+      );
+      deadLetterId = await this.#deadLetterOf(buyer.key);
+    } finally {
+      await mysql.execute(`DROP TRIGGER IF EXISTS ${trigger}`); // from now on a replay makes an order
+    }
+    if (deadLetterId === null) return;
+    this.#deadLetters++;
+    const end = this.#deadLetters % 2 === 1 ? 'replay' : 'discard';
+    this.#tell(
+      'poisoned_batch',
+      `Dead letter ${deadLetterId} waits for a person: console, Dead letters, or: seckill dlq show ${deadLetterId}. ` +
+        `SeckillDeadLetterParked fires. Without you the demo will ${end} it in ${DEAD_LETTER_SHOWN_MS / 1000} s`,
+      { saleId, key: buyer.key, deadLetterId },
+    );
+    if (!(await this.#pause(DEAD_LETTER_SHOWN_MS))) return;
+    if ((await this.#parked()).includes(deadLetterId)) await this.#end(deadLetterId, end);
+  }
+
+  async #end(deadLetterId: string, how: 'replay' | 'discard'): Promise<void> {
+    await this.#at.operators.order('POST', `/dead-letters/${deadLetterId}/${how}`);
+    const became = how === 'replay' ? 'replayed: it is an order' : 'discarded: a failed order, and its unit is back';
+    this.#tell('poisoned_batch', `Dead letter ${deadLetterId} was ${became}. The alert clears`, { deadLetterId, how });
+  }
+
+  /** @returns null when everybody stops @throws Error when there is none in time */
+  async #deadLetterOf(key: string): Promise<string | null> {
+    const untilMs = performance.now() + DEAD_LETTER_WITHIN_MS;
+    while (performance.now() < untilMs) {
+      const [found] = await this.#parked(key);
+      if (found !== undefined) return found;
+      if (!(await this.#pause(POLL_MS))) return null;
+    }
+    throw new Error(`the purchase ${key} is no dead letter after ${DEAD_LETTER_WITHIN_MS / 1000} s`);
+  }
+
+  /** Dead letters of the sale that wait. */
+  async #parked(key?: string): Promise<string[]> {
+    const which = new URLSearchParams({
+      state: 'parked',
+      saleId: this.#refused?.saleId ?? '',
+      ...(key ? { key } : {}),
+    });
+    const { deadLetters } = await this.#at.operators.order('GET', `/dead-letters?${which.toString()}`);
+    return (deadLetters as { readonly deadLetterId: string }[]).map(({ deadLetterId }) => deadLetterId);
+  }
+
+  /** The sale, once it is open. A trigger that a killed demo left behind goes. */
+  async #refusedSale(): Promise<DemoSale> {
+    const { mysql, operators } = this.#at;
+    const left = await mysql.query<{ name: string }>(
+      `SELECT TRIGGER_NAME AS name FROM information_schema.TRIGGERS
+         WHERE TRIGGER_SCHEMA = DATABASE() AND LEFT(TRIGGER_NAME, ${TRIGGER.length}) = ?`,
+      [TRIGGER],
+    );
+    for (const { name } of left) await mysql.execute(`DROP TRIGGER IF EXISTS ${name}`);
+    const opensAtMs = Date.now();
+    const times = { opensAtMs, closesAtMs: opensAtMs + REFUSED_SALE_OPEN_MS };
+    const sale = await makeSale(operators, 'refused', REFUSED_SALE, times);
+    const untilMs = performance.now() + SALE_OPEN_WITHIN_MS;
+    while ((await operators.order('GET', `/sales/${sale.saleId}`)).state !== 'open') {
+      if (performance.now() > untilMs) throw new Error(`the keeper does not open sale ${sale.saleId}`);
+      if (!(await this.#pause(POLL_MS))) break;
+    }
+    return sale;
+  }
+
+  async #killWorker(): Promise<void> {
+    const pid = this.#at.worker.kill();
+    if (pid === null) return;
+    this.#done.killed_worker++;
+    this.#tell(
+      'killed_worker',
+      `The worker (pid ${pid}) was killed and is started again: until then orders wait in the broker, what it held for 10 s more. ` +
+        'Look at console, Live: fewer orders land; or: seckill mq groups',
+      { pid },
+    );
+  }
+
+  /** An api of its own takes one purchase and dies on its way; the other apis go on. */
+  async #leaveHalfMessage(): Promise<void> {
+    const { world, apiEnv, report, sales } = this.#at;
+    const sale = sales().find(({ name }) => name === 'steady');
+    if (sale === undefined) return;
+    const point = DEATHS[this.#done.half_message % DEATHS.length] as string;
+    const spec: ProgramSpec = {
+      name: 'api that is to die',
+      args: ['api', '--port', '0', '--operators-port', '0'],
+      env: { ...apiEnv, FAILPOINT: point, FAILPOINT_DO: 'kill', LOG_LEVEL: 'silent' },
+      once: true,
+    };
+    const api = new SupervisedProgram(spec, report);
+    try {
+      const { facts } = await api.start();
+      const buyer = new Buyer(offered(sale), world);
+      await buyer.tries({ url: `http://127.0.0.1:${facts.port}` });
+      this.#done.half_message++;
+      const held = point === 'after_deduct';
+      this.#tell(
+        'half_message',
+        `An api died ${held ? 'between deduct and commit' : 'before deduct'} and left a half message open (key ${buyer.key}, sale ` +
+          `${sale.saleId}). Look at: seckill mq halves. Within half a minute the broker asks another api, which ` +
+          `${held ? 'commits it: an order' : 'rolls it back: nothing was taken'}`,
+        { saleId: sale.saleId, key: buyer.key, point },
+      );
+      // the buyer got no answer, and asks again with the same key, which is safe
+      if ((await buyer.buys()) && (await buyer.getsOrder())) await buyer.pays('card');
+    } finally {
+      await api.stop();
+    }
+  }
+
+  /** @returns false when everybody stops */
+  async #pause(ms: number): Promise<boolean> {
+    const { stopping } = this.#at;
+    await sleep(Math.max(0, ms), undefined, { signal: stopping }).catch(() => undefined);
+    return !stopping.aborted;
+  }
+}
+
+const offered = ({ saleId, limitPerBuyer }: DemoSale): OfferedSale => ({ saleId, limitPerBuyer, hasQueue: false });
