@@ -39,6 +39,7 @@ export function registerTimes(registry: Registry, times: ReadonlyMap<string, Ans
     name: NAME,
     help: 'From a request to its answer, by route and class: ok, refused (4xx), failed (5xx). Long polls wait as long as they were asked to.',
     type: 'histogram',
+    labelNames: ['route', 'class'] satisfies (keyof TimesLabels)[],
     aggregator: 'sum',
     get: () => Promise.resolve({ ...metric, values: [...times.values()].flatMap(seriesOf) }),
     reset: () => undefined,

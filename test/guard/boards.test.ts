@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { BOARDS } from '../../deploy/grafana/boards.js';
 import { dashboardOf } from '../../deploy/grafana/dashboard.js';
-import { publishedMetrics } from '../helpers/published-metrics.js';
+import { mistakesIn, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
 const HOW = 'UPDATE_BOARDS=1 npx mocha test/guard/boards.test.ts';
 
@@ -16,18 +16,31 @@ describe('guard: boards of Grafana', () => {
     }
   });
 
-  it('every expression names metrics that a program publishes, and no two panels of a board have one title', async () => {
-    const known = await publishedMetrics();
-    for (const { uid, rows } of BOARDS) {
+  it('every expression names metrics that a program publishes, by labels that they have; no two panels have one title', async () => {
+    const published = await publishedMetrics();
+    for (const { uid, rows, variable } of BOARDS) {
       const panels = rows.flatMap((row) => row.panels);
       expect(new Set(panels.map(({ title }) => title)).size, uid).to.equal(panels.length);
       for (const { title, lines } of panels) {
-        for (const expr of Object.values(lines)) {
-          const named = [...expr.matchAll(/\b(?:seckill|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
-          expect(named, `${uid}, ${title}: ${expr}`).not.to.deep.equal([]);
-          for (const name of named) expect([...known], `${uid}, ${title}`).to.include(name);
+        for (const [legend, expr] of Object.entries(lines)) {
+          const where = `${uid}, ${title}: ${expr}`;
+          expect(mistakesIn(expr, shownIn(legend), published), where).to.deep.equal([]);
         }
       }
+      if (variable) expect(mistakesIn(variable.metric, [variable.label], published), uid).to.deep.equal([]);
     }
+  });
+
+  it('a metric that no program has, a label that it has not, and one that was summed away are noticed', async () => {
+    const published = await publishedMetrics();
+    const found = (expr: string, legend = ''): string[] => mistakesIn(expr, shownIn(legend), published);
+    expect(found('max(seckill_made_up)')).to.deep.equal(['no program publishes seckill_made_up']);
+    expect(found('sum by (topic) (seckill_mq_lag{grup="a"})', '{{topic}}')).to.deep.equal([
+      'seckill_mq_lag has no label grup',
+    ]);
+    expect(found('max by (colour) (seckill_mq_lag)')).to.deep.equal(['seckill_mq_lag has no label colour']);
+    expect(found('max(seckill_mq_lag)', '{{group}}')).to.deep.equal(['group is summed away']);
+    expect(found('seckill_mq_lag', '{{sale}}')).to.deep.equal(['seckill_mq_lag has no label sale']);
+    expect(found('vector(1)')).to.deep.equal(['it names no metric']);
   });
 });

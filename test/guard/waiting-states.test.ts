@@ -7,18 +7,22 @@ import { TOPICS } from '../../src/core/topics.js';
 import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
 import { createAdmissionMetrics } from '../../src/admission/metrics.js';
 import { createSignatureMetrics } from '../../src/rocketmq/metrics.js';
-import { publishedMetrics } from '../helpers/published-metrics.js';
+import { mistakesIn, publishedMetrics } from '../helpers/published-metrics.js';
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
 describe('guard: every state that waits has a deadline, an end and an alert', () => {
-  it('the rules of deploy/prometheus name only metrics that a program publishes', async () => {
+  it('the rules of deploy/prometheus name only metrics that a program publishes, by labels that they have', async () => {
     const known = await publishedMetrics();
     const rules = ['alerts', 'objectives'].map((file) => read(`deploy/prometheus/${file}.yml`)).join('');
     const named = [...rules.matchAll(/\bseckill_[a-z_]*[a-z]/g)].map(([name]) => name);
     expect(named).to.have.length.above(WATCHED_STATES.length);
     // what a person is told to look at may be a histogram as a whole
     for (const name of named) expect(known.has(name) || known.has(`${name}_count`), name).to.equal(true);
+    const exprs = [...rules.matchAll(/^ +expr: (.+(?:\n {10}.+)*)/gm)].map(([, expr = '']) => expr);
+    expect(exprs).to.have.length.above(WATCHED_STATES.length);
+    const mistakes = exprs.filter((expr) => expr.includes('seckill_')).flatMap((expr) => mistakesIn(expr, [], known));
+    expect(mistakes).to.deep.equal([]);
   });
 
   it('every waiting state has an alert, and no alert is for another', () => {

@@ -10,8 +10,11 @@ import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq
 import { createSaleMetrics } from '../../src/sales/metrics.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 
-/** Every name that a program publishes, those that Prometheus makes of a histogram among them. */
-export async function publishedMetrics(): Promise<Set<string>> {
+/** Each program names itself in every metric; these two are of Prometheus. */
+const ALWAYS = ['program', 'instance', 'job'];
+
+/** Every name that a program publishes, those that Prometheus makes of a histogram among them → its labels. */
+export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string>>> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
@@ -34,10 +37,50 @@ export async function publishedMetrics(): Promise<Set<string>> {
   createAdmissionMetrics(registry);
   createSignatureMetrics(registry);
   createWaitingRoomMetrics(registry, () => 0);
-  const metrics = await registry.getMetricsAsJSON();
-  return new Set(
-    metrics.flatMap(({ name, type }) =>
-      String(type) === 'histogram' ? ['_bucket', '_count', '_sum'].map((end) => `${name}${end}`) : [name],
-    ),
-  );
+  const published = new Map<string, ReadonlySet<string>>();
+  for (const metric of registry.getMetricsAsArray()) {
+    // the types of prom-client leave out what every metric was made with
+    const { labelNames } = metric as typeof metric & { readonly labelNames: readonly string[] };
+    const { name, type } = await metric.get();
+    const labels = [...labelNames, ...ALWAYS];
+    published.set(name, new Set(labels));
+    if (String(type) !== 'histogram') continue;
+    published.delete(name);
+    published.set(`${name}_bucket`, new Set([...labels, 'le']));
+    for (const end of ['count', 'sum']) published.set(`${name}_${end}`, new Set(labels));
+  }
+  return published;
 }
+
+/** A metric, with what narrows it: `seckill_batches_total{verdict="refused"}`. */
+const SELECTED = /\b((?:seckill|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g;
+const LABEL = /([a-z_]+)\s*(?:=~|!~|!=|=)/g;
+
+/**
+ * What is wrong with an expression: metrics that no program publishes, and labels that they do not have.
+ * @param shown labels that are shown of its results
+ */
+export function mistakesIn(
+  expr: string,
+  shown: readonly string[],
+  published: ReadonlyMap<string, ReadonlySet<string>>,
+): string[] {
+  const metrics = [...expr.matchAll(SELECTED)].map(([, name = '', selector = '']) => ({ name, selector }));
+  const kept = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, names = '']) => names.split(/,\s*/));
+  const isSummed = /\b(?:sum|max|min|avg|count|topk|histogram_quantile)\b/.test(expr);
+  const mistakes = metrics.length === 0 ? ['it names no metric'] : [];
+  for (const { name, selector } of metrics) {
+    const labels = published.get(name);
+    if (labels === undefined) mistakes.push(`no program publishes ${name}`);
+    const used = [...[...selector.matchAll(LABEL)].map(([, label = '']) => label), ...kept, ...shown];
+    for (const label of labels === undefined ? [] : used) {
+      if (!labels.has(label)) mistakes.push(`${name} has no label ${label}`);
+    }
+  }
+  for (const label of isSummed ? shown : []) if (!kept.includes(label)) mistakes.push(`${label} is summed away`);
+  return mistakes;
+}
+
+/** Labels that a text shows: `{{sale}}` in a legend, `{{ $labels.sale }}` in an alert. */
+export const shownIn = (text: string): string[] =>
+  [...text.matchAll(/\{\{\s*(?:\$labels\.)?([a-z_]+)\s*\}\}/g)].map(([, label = '']) => label);
