@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { Command } from 'commander';
 import { parseWhole } from '../../src/cli/options.js';
+import type { DemoFlags } from './demo-command.js';
 import type { ChaosFlags } from './run-command.js';
 import type { SoakFlags } from './soak-command.js';
 import type { YearFlags } from './year-command.js';
@@ -16,6 +17,9 @@ const FAULT_EVERY_S_DEFAULT = 20;
 /** What the year of a busy shop has. */
 const YEAR = { sales: 3_000, orders: 5_000_000, large: 16, faults: 12, minutes: 120 };
 
+/** Alerts that look back ten minutes and less have something to look at then. */
+const DEMO_MINUTES_DEFAULT = 10;
+
 const EXIT_USAGE = 2;
 
 export const EXAMPLES = `
@@ -27,9 +31,10 @@ Examples:
   npm run chaos -- run T3 --seed 7      the same victim, moment and load again
   npm run chaos -- soak                 15 minutes of mixed load, a random fault every 20 s
   npm run chaos -- year                 3,000 sales and 5,000,000 orders through their whole life, with faults
+  npm run chaos -- demo                 ten minutes of npm start -- --traffic --faults, watched by a real Prometheus
 
 It boots servers of its own in .stack-chaos, on free ports, and stops them at the end.
-Exit codes: 0 every scenario, the soak or the year, is green, 1 something is red, 2 wrong usage.`;
+Exit codes: 0 every scenario, the soak, the year or the demo, is green, 1 something is red, 2 wrong usage.`;
 
 /** Commands of `npm run chaos`: the fault matrix, and random faults. */
 export function chaosCommands(): Command[] {
@@ -73,7 +78,13 @@ export function chaosCommands(): Command[] {
     .option('--report <file>', 'write the figures as a page of Markdown')
     .option('--json', 'one JSON line every five seconds, and one for the year')
     .action(year);
-  return [listCommand, runCommand, soakCommand, yearCommand];
+  const demoCommand = new Command('demo')
+    .description('npm start -- --traffic --faults under Prometheus: alerts fire and clear, boards have data')
+    .option('--minutes <count>', 'how long', parseWhole(2, 1_440), DEMO_MINUTES_DEFAULT)
+    .option('--keep', 'keep servers’ data and that of Prometheus')
+    .option('--json', 'the lines of npm start, and one for the demo')
+    .action(demo);
+  return [listCommand, runCommand, soakCommand, yearCommand, demoCommand];
 }
 
 // Scenarios are imported on first use, so that `--help` starts without them.
@@ -113,4 +124,9 @@ async function soak(flags: Omit<SoakFlags, 'seed'> & { readonly seed?: number })
 async function year(flags: Omit<YearFlags, 'seed'> & { readonly seed?: number }): Promise<void> {
   const { runYear } = await import('./year-command.js');
   await runYear({ ...flags, seed: flags.seed ?? randomInt(SEED_MAX) });
+}
+
+async function demo(flags: DemoFlags): Promise<void> {
+  const { runDemo } = await import('./demo-command.js');
+  await runDemo(flags);
 }

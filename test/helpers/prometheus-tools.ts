@@ -4,13 +4,13 @@ import { promisify } from 'node:util';
 import { inPath, unpackDebian } from './debian-packages.js';
 
 const run = promisify(execFile);
-/** The package of Debian that has each tool. */
-const PACKAGES = { promtool: 'prometheus', amtool: 'prometheus-alertmanager' } as const;
+/** The package of Debian that has each. */
+const PACKAGES = { prometheus: 'prometheus', promtool: 'prometheus', amtool: 'prometheus-alertmanager' } as const;
 export type Tool = keyof typeof PACKAGES;
 const RUN_MAX_MS = 200_000;
 
 /**
- * A checker that comes with Prometheus or its Alertmanager: one that is installed, or Debian's, unpacked beside the other servers.
+ * Prometheus, or a checker that comes with it or its Alertmanager: one that is installed, or Debian's, unpacked beside the other servers.
  * @returns its path, or why there is none
  */
 export async function findTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {

@@ -10,6 +10,12 @@ import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq
 import { createSaleMetrics } from '../../src/sales/metrics.js';
 import { createScheduleMetrics } from '../../src/sales/schedule/metrics.js';
 
+/** What every metric has, and the types of prom-client leave out. */
+interface Made {
+  readonly labelNames: readonly string[];
+  get(): Promise<{ readonly name: string; readonly type: string }>;
+}
+
 /** Each program names itself in every metric; these two are of Prometheus. */
 const ALWAYS = ['program', 'instance', 'job'];
 
@@ -39,12 +45,11 @@ export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string
   createWaitingRoomMetrics(registry, () => 0);
   const published = new Map<string, ReadonlySet<string>>();
   for (const metric of registry.getMetricsAsArray()) {
-    // the types of prom-client leave out what every metric was made with
-    const { labelNames } = metric as typeof metric & { readonly labelNames: readonly string[] };
-    const { name, type } = await metric.get();
+    const { name, type } = await (metric as unknown as Made).get();
+    const { labelNames } = metric as unknown as Made;
     const labels = [...labelNames, ...ALWAYS];
     published.set(name, new Set(labels));
-    if (String(type) !== 'histogram') continue;
+    if (type !== 'histogram') continue;
     published.delete(name);
     published.set(`${name}_bucket`, new Set([...labels, 'le']));
     for (const end of ['count', 'sum']) published.set(`${name}_${end}`, new Set(labels));
@@ -71,9 +76,12 @@ export function mistakesIn(
   const mistakes = metrics.length === 0 ? ['it names no metric'] : [];
   for (const { name, selector } of metrics) {
     const labels = published.get(name);
-    if (labels === undefined) mistakes.push(`no program publishes ${name}`);
-    const used = [...[...selector.matchAll(LABEL)].map(([, label = '']) => label), ...kept, ...shown];
-    for (const label of labels === undefined ? [] : used) {
+    if (labels === undefined) {
+      mistakes.push(`no program publishes ${name}`);
+      continue;
+    }
+    const narrowedBy = [...selector.matchAll(LABEL)].map(([, label = '']) => label);
+    for (const label of [...narrowedBy, ...kept, ...shown]) {
       if (!labels.has(label)) mistakes.push(`${name} has no label ${label}`);
     }
   }

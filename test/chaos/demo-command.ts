@@ -1,0 +1,165 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { BOARDS } from '../../deploy/grafana/boards.js';
+import { reportStackError } from '../../deploy/local/stack-command.js';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
+import { DemoRun, type DemoUp } from '../helpers/demo-run.js';
+import { LivePrometheus, SCRAPE_EVERY_S, type FiringAlert, type Series } from '../helpers/live-prometheus.js';
+import { shownIn } from '../helpers/published-metrics.js';
+import { renderTable } from '../helpers/render-table.js';
+
+/** Options of `chaos demo`. */
+export interface DemoFlags {
+  readonly minutes: number;
+  readonly json?: boolean;
+  readonly keep?: boolean;
+}
+
+/** One alert, from when it fired on. Whole seconds since Prometheus began. */
+interface FiredAlert {
+  readonly name: string;
+  readonly about: string;
+  readonly firedS: number;
+  /** Null: it still fired at the end. */
+  clearedS: number | null;
+}
+
+/** An expression of a board, and what it showed. */
+interface BoardLine {
+  readonly board: string;
+  readonly panel: string;
+  readonly legend: string;
+  readonly expr: string;
+  /** How many lines a person saw. */
+  readonly series: number;
+  /** Null: it has data, and each line has a name. */
+  readonly wrong: string | null;
+}
+
+const EXIT_RED = 1;
+const MINUTE_MS = 60_000;
+/** Of its servers, beside those of the other commands. */
+const DIR = join(REPO_DIR, '.stack-chaos-demo');
+/** What the faults of the demo must raise, and what must clear while it goes on. */
+const EXPECTED_ALERTS = ['SeckillDeadLetterParked'];
+/** As Grafana has it, at the least: four scrapes. */
+const RATE_INTERVAL = `${4 * SCRAPE_EVERY_S}s`;
+
+/** `npm start -- --traffic --faults` under a real Prometheus: which alerts fire and clear, and whether each board shows something. */
+export async function runDemo({ minutes, json, keep }: DemoFlags): Promise<void> {
+  const say = (line: string): void => void (json ? undefined : console.log(line));
+  await reportStackError(json, async (signal) => {
+    rmSync(DIR, { recursive: true, force: true });
+    const demo = new DemoRun(DIR, ['--traffic', '--faults'], (line) => {
+      if (typeof line === 'string') say(line);
+      else if (json) console.log(JSON.stringify(line));
+    });
+    signal.addEventListener('abort', () => demo.interrupt(), { once: true });
+    let seen: { readonly alerts: readonly FiredAlert[]; readonly lines: readonly BoardLine[] };
+    try {
+      seen = await watch(await demo.up(), minutes * MINUTE_MS, signal);
+    } finally {
+      demo.interrupt();
+      await demo.ended();
+      if (!keep) rmSync(DIR, { recursive: true, force: true });
+    }
+    const { alerts, lines } = seen;
+    const books = demo.found('books');
+    const wrong = problemsOf(alerts, lines, books?.right === true && demo.exitCode === 0);
+    say(`\n${renderTable(['alert', 'fired s', 'cleared s'], alerts.map(alertCells))}`);
+    const withData = lines.filter((line) => line.wrong === null).length;
+    say(`\nBoards: ${withData} of ${lines.length} expressions have data and named lines.`);
+    say(wrong.length === 0 ? '\nGreen.' : `\nRed:\n${wrong.map((one) => `  ${one}`).join('\n')}`);
+    if (json) console.log(JSON.stringify({ result: 'demo', minutes, alerts, lines, books, wrong }));
+    if (wrong.length > 0) process.exitCode = EXIT_RED;
+  });
+  process.exit();
+}
+
+const alertCells = ({ name, about, firedS, clearedS }: FiredAlert): string[] => [
+  `${name} ${about}`.trimEnd(),
+  String(firedS),
+  clearedS === null ? 'not' : String(clearedS),
+];
+
+/** Prometheus looks at all programs for so long. @throws StackError where there is no Prometheus; the reason of `signal` */
+async function watch({ operatorsUrl, metricsUrls }: DemoUp, forMs: number, signal: AbortSignal) {
+  const targets = [`${operatorsUrl}/metrics`, ...metricsUrls].map((url) => new URL(url).host);
+  const prometheus = await LivePrometheus.start(join(DIR, 'prometheus'), targets);
+  if ('missing' in prometheus) throw new StackError(prometheus.missing);
+  try {
+    const [sinceMs, begunMs] = [Date.now(), performance.now()];
+    const alerts = new AlertLog();
+    while (performance.now() - begunMs < forMs) {
+      await sleep(SCRAPE_EVERY_S * 1000, undefined, { signal });
+      alerts.take(await prometheus.alerts(), Math.round((performance.now() - begunMs) / 1000));
+    }
+    return { alerts: alerts.fired, lines: await boardLines(prometheus, sinceMs) };
+  } finally {
+    await prometheus.stop();
+  }
+}
+
+/** Which alerts fired, and when each of them cleared. */
+export class AlertLog {
+  readonly fired: FiredAlert[] = [];
+
+  /** @param all that are pending or firing at this time */
+  take(all: readonly FiringAlert[], atS: number): void {
+    const firing = all.filter(({ state }) => state === 'firing');
+    const isSame = (one: Pick<FiringAlert, 'name' | 'about'>, other: Pick<FiringAlert, 'name' | 'about'>): boolean =>
+      one.name === other.name && one.about === other.about;
+    const open = this.fired.filter(({ clearedS }) => clearedS === null);
+    for (const alert of open) if (!firing.some((one) => isSame(one, alert))) alert.clearedS = atS;
+    for (const one of firing) {
+      if (open.some((alert) => isSame(one, alert))) continue;
+      this.fired.push({ name: one.name, about: one.about, firedS: atS, clearedS: null });
+    }
+  }
+}
+
+async function boardLines(prometheus: LivePrometheus, sinceMs: number): Promise<BoardLine[]> {
+  const found: BoardLine[] = [];
+  for (const { uid, rows } of BOARDS) {
+    for (const { title, lines } of rows.flatMap(({ panels }) => panels)) {
+      for (const [legend, expr] of Object.entries(lines)) {
+        const asked = expr.replaceAll('$__rate_interval', RATE_INTERVAL).replaceAll('$sale', '.+');
+        const series = await prometheus.range(asked, sinceMs);
+        const about = { board: uid, panel: title, legend, expr, series: series.length };
+        found.push({ ...about, wrong: flawOf(series, shownIn(legend)) });
+      }
+    }
+  }
+  return found;
+}
+
+/** @param shown labels that the legend shows @returns null: there is data, and each line has a name */
+export function flawOf(series: readonly Series[], shown: readonly string[]): string | null {
+  const drawn = series.filter(({ values }) => values.some((value) => Number.isFinite(value)));
+  if (drawn.length === 0) return 'no data';
+  const nameless = shown.find((label) => drawn.some(({ labels }) => labels[label] === undefined));
+  return nameless === undefined ? null : `a line has no label ${nameless}`;
+}
+
+/**
+ * Why a panel shows nothing while all of this goes on. Only what does not happen there may be missing; that its labels are those of
+ * its metric is checked by a guard.
+ */
+const NOTHING_HAPPENS: Readonly<Record<string, string>> = {};
+
+/** What is not as the documentation says, a sentence each. */
+export function problemsOf(alerts: readonly FiredAlert[], lines: readonly BoardLine[], right: boolean): string[] {
+  const cleared = (name: string): boolean => alerts.some((alert) => alert.name === name && alert.clearedS !== null);
+  return [
+    ...(right ? [] : ['the books are not right, or npm start did not end well']),
+    ...EXPECTED_ALERTS.filter((name) => !cleared(name)).map((name) => `${name} did not fire and clear`),
+    ...lines
+      .filter(({ panel, wrong }) => wrong !== null && NOTHING_HAPPENS[panel] === undefined)
+      .map(({ board, panel, legend, wrong, expr }) => `${board}, ${panel}, ${legend}: ${wrong}: ${expr}`),
+    ...lines
+      .filter(({ panel, wrong }) => wrong === null && NOTHING_HAPPENS[panel] !== undefined)
+      .map(({ board, panel }) => `${board}, ${panel} has data now: take it out of the list of those that have none`),
+  ];
+}

@@ -1,0 +1,91 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createInterface } from 'node:readline';
+import { until } from '../chaos/harness/wait.js';
+
+const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
+const UP_MAX_MS = 240_000;
+/** Buyers are followed, what is under way ends, books are compared, and everything stops. */
+const STOP_MAX_MS = 240_000;
+
+/** A line of `npm start -- --json`. */
+export interface DemoLine {
+  readonly result: string;
+  readonly [fact: string]: unknown;
+}
+
+/** Where it serves. */
+export interface DemoUp extends DemoLine {
+  readonly url: string;
+  readonly operatorsUrl: string;
+  readonly metricsUrls: readonly string[];
+  readonly viewerToken: string;
+}
+
+/** `npm start -- --json` with further flags, on a folder and ports of its own. */
+export class DemoRun {
+  /** Every line so far. */
+  readonly lines: DemoLine[] = [];
+  /** What it said to people. */
+  stderr = '';
+  readonly #child: ChildProcess;
+
+  /** @param onLine is given each line of JSON, and each sentence for people */
+  constructor(dir: string, flags: readonly string[], onLine: (line: DemoLine | string) => void = () => undefined) {
+    const args = [MAIN, 'up', '--json', '--dir', dir, '--free-ports', '--port', '0', ...flags];
+    // a group of its own, so that its programs get no Ctrl-C of ours
+    this.#child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    const { stdout, stderr } = this.#child;
+    if (stdout === null || stderr === null) throw new Error('it has no output');
+    createInterface({ input: stdout }).on('line', (text) => {
+      const line = parsed(text);
+      this.lines.push(line);
+      onLine(line);
+    });
+    createInterface({ input: stderr }).on('line', (line) => {
+      this.stderr += `${line}\n`;
+      onLine(line);
+    });
+  }
+
+  get exitCode(): number | null {
+    return this.#child.exitCode;
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** @throws Error with what it said, when it ends instead */
+  async up(): Promise<DemoUp> {
+    await until('it is up', () => this.found('up') !== undefined || this.hasEnded, UP_MAX_MS, 100);
+    const up = this.found('up');
+    if (up === undefined) throw new Error(`npm start has ended: ${JSON.stringify(this.lines)}\n${this.stderr}`);
+    return up as DemoUp;
+  }
+
+  /** The first line with this result, and these facts. */
+  found(result: string, facts: Readonly<Record<string, unknown>> = {}): DemoLine | undefined {
+    const fits = (line: DemoLine): boolean => Object.entries(facts).every(([name, value]) => line[name] === value);
+    return this.lines.find((line) => line.result === result && fits(line));
+  }
+
+  /** One Ctrl-C, as a terminal sends it: to the whole group. Not a second one, which would cut it off. */
+  interrupt(): void {
+    if (!this.hasEnded && this.#child.pid !== undefined) process.kill(-this.#child.pid, 'SIGINT');
+  }
+
+  /** Waits until it has ended. @returns its exit code */
+  async ended(): Promise<number | null> {
+    await until('it has ended', () => this.hasEnded, STOP_MAX_MS, 100);
+    return this.#child.exitCode;
+  }
+}
+
+function parsed(text: string): DemoLine {
+  try {
+    return JSON.parse(text) as DemoLine;
+  } catch {
+    return { result: 'not_json', text };
+  }
+}

@@ -1,0 +1,107 @@
+import { expect } from 'chai';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openStack } from '../../deploy/local/stack/stack.js';
+import { ask } from '../chaos/harness/http.js';
+import { found, until } from '../chaos/harness/wait.js';
+import { DemoRun, type DemoUp } from '../helpers/demo-run.js';
+
+const BOOT_AND_STOP_MS = 500_000;
+/** A poisoned batch needs half a minute to become a dead letter, the first worker is killed after 35 s; more on a busy machine. */
+const SEEN_WITHIN_MS = 150_000;
+
+/** What `npm start -- --traffic --faults` runs, on a folder and ports of its own. */
+describe('npm start with traffic and faults', function () {
+  this.timeout(BOOT_AND_STOP_MS + SEEN_WITHIN_MS);
+  this.bail(true); // each step needs the one before
+  let dir: string;
+  let demo: DemoRun;
+  let up: DemoUp;
+
+  const get = (path: string) => ask(`${up.operatorsUrl}/admin/v1${path}`, { token: up.viewerToken });
+  /** Programs whose command line names our folder. */
+  const alive = (): string[] =>
+    readdirSync('/proc').filter((pid) => {
+      if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir);
+      } catch {
+        return false; // it has just ended
+      }
+    });
+
+  before(() => {
+    dir = mkdtempSync(join(tmpdir(), 'seckill-demo-'));
+  });
+  after(async () => {
+    demo?.interrupt();
+    await demo?.ended().catch(() => openStack({ dir }).down());
+    rmSync(dir, { recursive: true, force: true });
+  });
+
+  it('serves, and names its pages, its metrics and who may sign in', async () => {
+    demo = new DemoRun(dir, ['--traffic', '--faults']);
+    up = await demo.up();
+    expect(up).to.include({ consoleUrl: `${up.operatorsUrl}/console`, buyerUrl: `${up.url}/s/${String(up.saleId)}` });
+    for (const url of [`${up.operatorsUrl}/metrics`, ...up.metricsUrls]) expect((await ask(url)).status, url).to.equal(200);
+    expect((await get('/sales')).status, 'the viewer looks').to.equal(200);
+    const change = { method: 'POST', body: { sku: 'x' } } as const;
+    const asViewer = await ask(`${up.operatorsUrl}/admin/v1/sales`, { ...change, token: up.viewerToken });
+    expect(asViewer.json.code, 'and changes nothing').to.equal('role_needed');
+    const asAdmin = await ask(`${up.operatorsUrl}/admin/v1/sales`, { ...change, token: String(up.adminToken) });
+    expect(asAdmin.json.code, 'the admin may, and is told what is wrong').to.equal('bad_request');
+  });
+
+  it('orders land in several sales, and buyers hear everything that a buyer can hear', async () => {
+    const landing = async (): Promise<boolean> => {
+      const { sales } = (await get('/sales?state=open')).json as { sales: { sku: string; sold: number }[] };
+      return sales.filter(({ sku, sold }) => sku.startsWith('demo-') && sold > 0).length >= 3;
+    };
+    await until('orders land in three sales', landing, SEEN_WITHIN_MS, 500);
+    const heard = ['accepted', 'not_open', 'sold_out', 'limit_reached', 'unauthorized', 'request_conflict'];
+    const answers = async (): Promise<string> => (await ask(`${up.operatorsUrl}/metrics`)).text;
+    const missing = async (): Promise<string[]> => {
+      const text = await answers();
+      return heard.filter((code) => !text.includes(`seckill_http_answers_total{route="purchase",code="${code}"`));
+    };
+    await until('each answer was given', async () => (await missing()).length === 0, SEEN_WITHIN_MS, 500);
+    expect((await get('/rules')).json).to.have.nested.property('rules.queue.mode', 'on');
+  });
+
+  it('a purchase that MySQL refuses is a dead letter, a worker dies and comes back, a half message is left open', async () => {
+    const { key } = await found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), SEEN_WITHIN_MS);
+    const parked = async () =>
+      ((await get(`/dead-letters?state=parked&key=${String(key)}`)).json.deadLetters as { deadLetterId: string }[])[0];
+    const deadLetter = await found('its dead letter', parked, SEEN_WITHIN_MS);
+    const say = () => demo.lines.find((line) => line.deadLetterId === deadLetter.deadLetterId);
+    await until('the terminal says so', () => say() !== undefined);
+
+    const { pid } = await found('a worker is killed', async () => demo.found('fault', { fault: 'killed_worker' }), SEEN_WITHIN_MS);
+    expect(() => process.kill(Number(pid), 0), 'it is gone').to.throw(/ESRCH/);
+    await until('another one serves', () => /Restarted: worker consumes/.test(demo.stderr), 60_000);
+
+    const half = await found('an api died', async () => demo.found('fault', { fault: 'half_message' }), SEEN_WITHIN_MS);
+    expect(half).to.include({ point: 'after_deduct' });
+    expect((await get(`/requests/${String(half.key)}`)).status, 'its purchase is found').to.equal(200);
+  });
+
+  it('says every half minute what buyers saw', async () => {
+    const { counts } = await found('the first counts', async () => demo.found('traffic'), 60_000);
+    expect(counts).to.have.property('accepted').above(10);
+    expect(demo.stderr).to.match(/Buyers, 30 s: \d+ tries to buy: \d+ accepted, \d+ ordered.*; refused: .*sold out/);
+  });
+
+  it('Ctrl-C ends it, the books are right, and nothing is left behind', async () => {
+    demo.interrupt();
+    expect(await demo.ended(), demo.stderr).to.equal(0);
+    const books = demo.found('books');
+    expect(books).to.include({ right: true, outcome: 'match', undecided: 0, missing: 0, salesFailed: 0 });
+    expect(books?.salesCompared).to.be.at.least(5);
+    expect(books).to.have.nested.property('faults.dead_letters').at.least(1);
+    expect(books).to.have.nested.property('faults.killed_worker').at.least(1);
+    expect(demo.stderr).to.match(/Books: \d+ sales compared\. Redis and MySQL match/);
+    expect(demo.found('not_json')).to.equal(undefined);
+    expect(alive()).to.deep.equal([]);
+  });
+});
