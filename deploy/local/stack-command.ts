@@ -25,9 +25,10 @@ const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 const ENV_HELP = `In a shell:  eval "$(npm run -s stack -- env)"
 The -s is needed: without it npm prints two lines of its own first (> …), which a shell takes as redirections into files.`;
 
-/** `npm run -s stack -- up|down|status|env`: the servers of the local stack. */
+/** `npm run -s stack -- up|down|status|env|mqadmin`: the servers of the local stack. */
 export function stackCommand(): Command {
   const stack = new Command('stack')
+    .enablePositionalOptions() // what stands behind `mqadmin <command>` is for mqadmin
     .usage('<verb> [options]')
     .description('RocketMQ, MariaDB and Redis on this machine, without root');
   const withFlags = (command: Command): Command =>
@@ -48,6 +49,15 @@ export function stackCommand(): Command {
     .option('--force', 'also under a running `npm start`')
     .action(stackDown);
   withFlags(stack.command('status')).description('exit 0 if all servers run, else 1').action(stackStatus);
+  stack
+    .command('mqadmin')
+    .description("RocketMQ's own admin tool on the broker of this folder: docs/inspection.md")
+    .usage('[--dir <folder>] <command> [options of mqadmin]')
+    .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')
+    .argument('[arguments...]', 'as mqadmin takes them; the name server is added')
+    .passThroughOptions()
+    .allowUnknownOption()
+    .action(stackMqadmin);
   withFlags(stack.command('env'))
     .description('settings that point the product at this instance')
     .addHelpText('after', `\n${ENV_HELP}`)
@@ -104,6 +114,15 @@ async function stackStatus(flags: StackFlags): Promise<void> {
       if (exposed.length > 0) console.error(exposureNote(exposed, accessControl));
     }
     if (statuses.some(({ state }) => state !== 'running')) process.exitCode = 1;
+  });
+}
+
+async function stackMqadmin(args: readonly string[], { dir }: StackFlags): Promise<void> {
+  await reportStackError(false, async () => {
+    const { stdout, stderr, exitCode } = await openStack({ dir }).mqadmin(args);
+    process.stdout.write(stdout);
+    process.stderr.write(stderr);
+    process.exitCode = exitCode;
   });
 }
 

@@ -44,7 +44,8 @@ describe('npm start with traffic and faults', function () {
     demo = new DemoRun(dir, ['--traffic', '--faults']);
     up = await demo.up();
     expect(up).to.include({ consoleUrl: `${up.operatorsUrl}/console`, buyerUrl: `${up.url}/s/${String(up.saleId)}` });
-    for (const url of [`${up.operatorsUrl}/metrics`, ...up.metricsUrls]) expect((await ask(url)).status, url).to.equal(200);
+    for (const url of [`${up.operatorsUrl}/metrics`, ...up.metricsUrls])
+      expect((await ask(url)).status, url).to.equal(200);
     expect((await get('/sales')).status, 'the viewer looks').to.equal(200);
     const change = { method: 'POST', body: { sku: 'x' } } as const;
     const asViewer = await ask(`${up.operatorsUrl}/admin/v1/sales`, { ...change, token: up.viewerToken });
@@ -70,14 +71,22 @@ describe('npm start with traffic and faults', function () {
   });
 
   it('a purchase that MySQL refuses is a dead letter, a worker dies and comes back, a half message is left open', async () => {
-    const { key } = await found('a purchase is refused', async () => demo.found('fault', { fault: 'poisoned_batch' }), SEEN_WITHIN_MS);
+    const { key } = await found(
+      'a purchase is refused',
+      async () => demo.found('fault', { fault: 'poisoned_batch' }),
+      SEEN_WITHIN_MS,
+    );
     const parked = async () =>
       ((await get(`/dead-letters?state=parked&key=${String(key)}`)).json.deadLetters as { deadLetterId: string }[])[0];
     const deadLetter = await found('its dead letter', parked, SEEN_WITHIN_MS);
     const say = () => demo.lines.find((line) => line.deadLetterId === deadLetter.deadLetterId);
     await until('the terminal says so', () => say() !== undefined);
 
-    const { pid } = await found('a worker is killed', async () => demo.found('fault', { fault: 'killed_worker' }), SEEN_WITHIN_MS);
+    const { pid } = await found(
+      'a worker is killed',
+      async () => demo.found('fault', { fault: 'killed_worker' }),
+      SEEN_WITHIN_MS,
+    );
     expect(() => process.kill(Number(pid), 0), 'it is gone').to.throw(/ESRCH/);
     await until('another one serves', () => /Restarted: worker consumes/.test(demo.stderr), 60_000);
 

@@ -7,6 +7,7 @@ import { assertDiskSpace, ensureFolder } from './files.js';
 import { ManagedServer, type ServerStatus, type StackServer } from './managed-server.js';
 import { DEFAULT_ARTIFACTS_DIR, DEFAULT_DIR, stackPaths, type StackPaths } from './paths.js';
 import type { StackPorts } from './ports.js';
+import { runMqadmin, type MqadminResult } from './mqadmin.js';
 import { tryLock } from './processes.js';
 import { type OnProgress, runStep } from './progress.js';
 import { mariadbSpec } from './servers/mariadb.js';
@@ -64,6 +65,8 @@ export interface Stack {
   server(name: ServerName): StackServer;
   /** Creates further topics and groups, e.g. of one test. @throws StackError */
   applyTopics(lists: TopicLists): Promise<ApplyOutcome>;
+  /** RocketMQ's own admin tool, on the broker of this folder. @throws StackError before the first `up` */
+  mqadmin(args: readonly string[]): Promise<MqadminResult>;
 }
 
 /** Reads an instance folder; changes nothing until `up`. @throws StackError when its files are damaged */
@@ -126,6 +129,7 @@ export function openStack(options: StackOptions = {}): Stack {
       return server;
     },
     applyTopics: (lists) => apply(lists),
+    mqadmin: async (args) => runMqadmin(await tools(), instance, args),
   };
 }
 

@@ -123,15 +123,31 @@ export interface ClusterStatus {
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 
+/** A name server forgets a broker at once when it dies. Whoever has looked before still names it for this long. */
+const GONE_NAMED_MS = 3_600_000;
+/** Of one look, while brokers come and go. */
+const TRIES_MAX = 3;
+
+/** The brokers of one look. */
+interface Brokers {
+  /** Those that answer. */
+  readonly up: readonly BrokerAddress[];
+  /** A line for each, also for those that are down. */
+  readonly reports: readonly BrokerReport[];
+}
+
 /**
  * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing but by `resume`. Several brokers are
- * one cluster to whoever looks; one that does not answer is named, and the others are shown.
+ * one cluster to whoever looks; one that does not answer is named, and the others are shown. So is one that an earlier look of the
+ * same object has seen and that no name server knows any more.
  */
 export class RocketmqInspection {
   readonly #namesrvAddr: string;
   readonly #credentials: BrokerCredentials | null;
   readonly #cluster: string;
   readonly #onDown: (broker: BrokerReport) => void;
+  /** Every broker that was seen → when it was last known. */
+  readonly #seen = new Map<string, { readonly address: string; readonly knownMs: number }>();
 
   /**
    * @param namesrvAddr one or more `host:port`, with `;` between them
@@ -153,62 +169,47 @@ export class RocketmqInspection {
 
   /** @throws OperationalError rocketmq, when no name server answers */
   async status(groups: readonly NamedGroup[]): Promise<ClusterStatus> {
-    const { up, reports } = await this.#brokers();
-    const halves = await openHalves(up);
-    const topics = await topicsOf(up);
-    const producers: Record<string, number> = {};
-    for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
-    return {
-      brokers: reports,
-      groups: await groupsOf(up, groups),
-      deadLetters: topics.filter(({ topic }) => isOfDeadLetters(topic)).map(({ topic, kept }) => ({ topic, kept })),
-      halves: {
-        open: halves.open.length,
-        oldestMs: halves.open[0]?.ageMs ?? null,
-        checksMost: halves.open.reduce((most, { checks }) => Math.max(most, checks), 0),
-        more: halves.more,
-      },
-      discarded: topics.find(({ topic }) => topic === DISCARDED)?.kept ?? 0,
-      producers,
-    };
+    return this.#look((brokers) => statusOf(brokers, groups));
   }
 
   /** The largest lag first. @param groups null: all that the brokers know @throws OperationalError rocketmq */
   async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
-    const { up } = await this.#brokers();
-    return groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null })));
+    return this.#look(async ({ up }) =>
+      groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
+    );
   }
 
   /** @throws OperationalError rocketmq */
   async topics(): Promise<TopicReport[]> {
-    return topicsOf((await this.#brokers()).up);
+    return this.#look(({ up }) => topicsOf(up));
   }
 
   /** Half messages without an answer, oldest first. @throws OperationalError rocketmq */
   async halves(): Promise<OpenHalves> {
-    return openHalves((await this.#brokers()).up);
+    return this.#look(({ up }) => openHalves(up));
   }
 
   /** Half messages that were given up, newest first. @throws OperationalError rocketmq */
   async discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]> {
-    return discardedHalves((await this.#brokers()).up, which);
+    return this.#look(({ up }) => discardedHalves(up, which));
   }
 
   /** Has the broker ask for the outcome of a half message again. @throws OperationalError rocketmq */
   async resume(half: DiscardedHalf): Promise<void> {
-    const broker = (await this.#brokers()).up.find(({ name }) => name === half.broker);
+    const { up } = await this.#brokers();
+    const broker = up.find(({ name }) => name === half.broker);
     const why = broker === undefined ? `broker ${half.broker} does not answer` : await refusedResume(broker, half);
     if (why !== null) throw new OperationalError('rocketmq', why, { retryable: true });
   }
 
   /** @throws OperationalError rocketmq */
   async producers(): Promise<ProducerClient[]> {
-    return clientsOf((await this.#brokers()).up, readProducers);
+    return this.#look(({ up }) => clientsOf(up, readProducers));
   }
 
   /** @throws OperationalError rocketmq */
   async consumers(group: string): Promise<BrokerClient[]> {
-    return clientsOf((await this.#brokers()).up, (broker) => readConsumers(broker, group));
+    return this.#look(({ up }) => clientsOf(up, (broker) => readConsumers(broker, group)));
   }
 
   /** Oldest first. @throws OperationalError rocketmq */
@@ -231,34 +232,49 @@ export class RocketmqInspection {
    * @throws OperationalError rocketmq
    */
   async browse(topic: string, from: BrowseFrom | null, max: number): Promise<FoundMessage[]> {
-    const { up } = await this.#brokers();
-    const found: FoundMessage[] = [];
-    for (const broker of up) {
-      for (const { queueId, first, end } of await readQueues(broker, topic)) {
-        if (from !== null && 'queueId' in from && from.queueId !== queueId) continue;
-        const offset = await beginOf(broker, { topic, queueId, first, end }, from, max);
-        const range = { from: offset, end: Math.min(end, offset + max) };
-        for await (const message of walkQueue(broker, topic, queueId, range)) {
-          found.push(shown(broker, message));
-        }
-      }
-    }
-    found.sort((one, other) => one.storedAtMs - other.storedAtMs);
-    return from === null ? found.slice(-max) : found.slice(0, max);
+    return this.#look(({ up }) => browse(up, topic, from, max));
   }
 
   async #messages(read: (broker: BrokerAddress) => Promise<StoredMessage[]>): Promise<FoundMessage[]> {
-    const { up } = await this.#brokers();
-    const found = await Promise.all(up.map(async (broker) => (await read(broker)).map((one) => shown(broker, one))));
-    return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
+    return this.#look(async ({ up }) => {
+      const found = await Promise.all(up.map(async (broker) => (await read(broker)).map((one) => shown(broker, one))));
+      return found.flat().sort((one, other) => one.storedAtMs - other.storedAtMs);
+    });
   }
 
-  /** Those that answer, and a line for each. @throws OperationalError when no name server knows a broker of the cluster */
-  async #brokers(): Promise<{ readonly up: readonly BrokerAddress[]; readonly reports: readonly BrokerReport[] }> {
+  /** Does some work with those that answer. One that dies meanwhile is down with the next try, which is without it. */
+  async #look<T>(work: (brokers: Brokers) => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const brokers = await this.#brokers();
+      try {
+        return await work(brokers);
+      } catch (error) {
+        const now = await Promise.all(brokers.up.map(reportOf));
+        if (tries === TRIES_MAX || now.every(({ down }) => down === null)) throw error;
+      }
+    }
+  }
+
+  /** @throws OperationalError when no name server knows a broker of the cluster */
+  async #brokers(): Promise<Brokers> {
     const brokers = await this.#known();
-    const reports = await Promise.all(brokers.map(reportOf));
+    const answers = await Promise.all(brokers.map(reportOf));
+    const reports = [...answers, ...this.#gone(brokers)].sort(inOrderOfNames);
     for (const report of reports) if (report.down !== null) this.#onDown(report);
-    return { up: brokers.filter((_, index) => reports[index]?.down === null), reports };
+    return { up: brokers.filter((_, index) => answers[index]?.down === null), reports };
+  }
+
+  /** Those that were seen before and that no name server knows any more. */
+  #gone(known: readonly BrokerAddress[]): BrokerReport[] {
+    const nowMs = performance.now();
+    for (const broker of known) this.#seen.set(broker.name, { address: addressOf(broker), knownMs: nowMs });
+    const names = new Set(known.map(({ name }) => name));
+    const gone: BrokerReport[] = [];
+    for (const [name, { address, knownMs }] of this.#seen) {
+      if (nowMs - knownMs > GONE_NAMED_MS) this.#seen.delete(name);
+      else if (!names.has(name)) gone.push(downReport(name, address, 'no name server knows it any more'));
+    }
+    return gone;
   }
 
   /** The name servers are asked in turn: each knows all brokers. */
@@ -267,7 +283,7 @@ export class RocketmqInspection {
     for (const address of this.#namesrvAddr.split(';')) {
       try {
         const found = await masterBrokers(parseAddress(address, this.#credentials), this.#cluster);
-        if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
+        if (found.length > 0) return found.sort(inOrderOfNames);
         cause = new Error(`it knows no broker of the cluster ${this.#cluster}`);
       } catch (error) {
         cause = error;
@@ -285,14 +301,17 @@ const refusedResume = (broker: BrokerAddress, half: DiscardedHalf): Promise<stri
     (error: unknown) => `broker ${broker.name}: ${error instanceof Error ? error.message : String(error)}`,
   );
 
+const inOrderOfNames = (one: { readonly name: string }, other: { readonly name: string }): number =>
+  one.name < other.name ? -1 : 1;
+
+const addressOf = ({ host, port }: BrokerAddress): string => `${host}:${port}`;
+
 async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
-  const address = `${broker.host}:${broker.port}`;
-  const unknown = { version: '', putPerSecond: 0, getPerSecond: 0, diskUsed: 0 };
   try {
     const runtime = await readRuntime(broker);
     return {
       name: broker.name,
-      address,
+      address: addressOf(broker),
       down: null,
       version: runtime.brokerVersionDesc ?? '',
       putPerSecond: firstNumber(runtime.putTps),
@@ -300,12 +319,63 @@ async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
       diskUsed: firstNumber(runtime.commitLogDiskRatio),
     };
   } catch (error) {
-    return { name: broker.name, address, down: error instanceof Error ? error.message : String(error), ...unknown };
+    return downReport(broker.name, addressOf(broker), error instanceof Error ? error.message : String(error));
   }
 }
 
+const downReport = (name: string, address: string, down: string): BrokerReport => ({
+  name,
+  address,
+  down,
+  version: '',
+  putPerSecond: 0,
+  getPerSecond: 0,
+  diskUsed: 0,
+});
+
 /** Rates come as three numbers: over ten seconds, a minute, ten minutes. */
 const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
+
+async function statusOf({ up, reports }: Brokers, groups: readonly NamedGroup[]): Promise<ClusterStatus> {
+  const halves = await openHalves(up);
+  const topics = await topicsOf(up);
+  const producers: Record<string, number> = {};
+  for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
+  return {
+    brokers: reports,
+    groups: await groupsOf(up, groups),
+    deadLetters: topics.filter(({ topic }) => isOfDeadLetters(topic)).map(({ topic, kept }) => ({ topic, kept })),
+    halves: {
+      open: halves.open.length,
+      oldestMs: halves.open[0]?.ageMs ?? null,
+      checksMost: halves.open.reduce((most, { checks }) => Math.max(most, checks), 0),
+      more: halves.more,
+    },
+    discarded: topics.find(({ topic }) => topic === DISCARDED)?.kept ?? 0,
+    producers,
+  };
+}
+
+async function browse(
+  brokers: readonly BrokerAddress[],
+  topic: string,
+  from: BrowseFrom | null,
+  max: number,
+): Promise<FoundMessage[]> {
+  const found: FoundMessage[] = [];
+  for (const broker of brokers) {
+    for (const { queueId, first, end } of await readQueues(broker, topic)) {
+      if (from !== null && 'queueId' in from && from.queueId !== queueId) continue;
+      const offset = await beginOf(broker, { topic, queueId, first, end }, from, max);
+      const range = { from: offset, end: Math.min(end, offset + max) };
+      for await (const message of walkQueue(broker, topic, queueId, range)) {
+        found.push(shown(broker, message));
+      }
+    }
+  }
+  found.sort((one, other) => one.storedAtMs - other.storedAtMs);
+  return from === null ? found.slice(-max) : found.slice(0, max);
+}
 
 async function topicsOf(brokers: readonly BrokerAddress[]): Promise<TopicReport[]> {
   const byName = new Map<string, TopicReport>();

@@ -101,6 +101,16 @@ describe('files of the servers', () => {
     expect(value('transactionCheckInterval')).to.be.above(3_000); // transactionOpBatchInterval, else double deliveries
   });
 
+  it("name the user of the broker for RocketMQ's own tools, in a file that nobody else reads", async () => {
+    await proxySpec(instance()).prepare(TOOLS);
+    const { ROCKETMQ_ACCESS_KEY: key, ROCKETMQ_ACCESS_SECRET: secret } = stackEnv(
+      DEFAULT_PORTS,
+      ensureSecrets(stackPaths(folder()).secretsFile),
+    );
+    expect(conf('tools.yml')).to.contain(`\naccessKey: ${key}\nsecretKey: ${secret}\n`);
+    expect(statSync(join(folder(), 'conf', 'tools.yml')).mode & 0o777).to.equal(0o600);
+  });
+
   it('refuse a mariadbd without its files', async () => {
     const mariadbd = join(folder(), 'mariadbd');
     writeFileSync(mariadbd, '');

@@ -79,6 +79,7 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
         storeDir: escapeProperty(paths.data('rocketmq')),
         flushDiskType: durability === 'host' ? 'SYNC_FLUSH' : 'ASYNC_FLUSH',
       });
+      writeConf('tools.yml', paths.conf('tools.yml'), { accessKey, accessSecret });
       writeConf('rmq-proxy.json.tmpl', proxyConf, {
         accessKey,
         accessSecret,

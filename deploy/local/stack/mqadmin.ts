@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { StackPaths } from './paths.js';
+import type { StackPorts } from './ports.js';
+import type { Tools } from './servers/server-spec.js';
+import { StackError } from './stack-error.js';
+
+export interface MqadminResult {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** It ends with 0 whatever happens; this is 1 where it said that something went wrong. */
+  readonly exitCode: number;
+}
+
+/** A JVM takes seconds to start on a busy machine, and the tool waits long for a broker that is away. */
+const TIMEOUT_MS = 120_000;
+/** What it prints when a command failed; it has no other sign. */
+const FAILED = /Exception|^(?:ERROR|The command .* not exist)/m;
+
+/**
+ * Runs RocketMQ's own admin tool on the broker of this folder, as the user of the programs: it finds its name in `conf/tools.yml`.
+ * @param args as the tool takes them; `-n`, the name server, is added where it is missing
+ * @throws StackError before the first start of the folder, or when Java does not run
+ */
+export async function runMqadmin(
+  { java, artifacts }: Tools,
+  { paths, ports }: { readonly paths: StackPaths; readonly ports: StackPorts },
+  args: readonly string[],
+): Promise<MqadminResult> {
+  if (!existsSync(paths.conf('tools.yml'))) {
+    throw new StackError('These servers were never started by this version: npm run stack -- up.');
+  }
+  const where =
+    args.length === 0 || args[0] === 'help' || args.includes('-n') ? [] : ['-n', `127.0.0.1:${ports.namesrv}`];
+  const child = spawn(
+    java,
+    [
+      '-Xmx256m',
+      '-XX:TieredStopAtLevel=1',
+      `-Duser.home=${paths.log(join('rocketmq', 'mqadmin'))}`,
+      `-Drocketmq.home.dir=${paths.dir}`,
+      '-Drmq.logback.configurationFile=rmq.tools.logback.xml',
+      '-cp',
+      `${artifacts.rocketmqLib}/*`,
+      'org.apache.rocketmq.tools.command.MQAdminStartup',
+      ...args,
+      ...where,
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'], timeout: TIMEOUT_MS, killSignal: 'SIGKILL' },
+  );
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk));
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+  const exitCode = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', (cause) => reject(new StackError(`Java does not run (${cause.message}).`, { cause })));
+    child.once('close', resolve);
+  });
+  return { stdout, stderr, exitCode: exitCode !== 0 || FAILED.test(stdout + stderr) ? 1 : 0 };
+}

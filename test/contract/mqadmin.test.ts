@@ -1,0 +1,124 @@
+import { expect } from 'chai';
+import { openStack } from '../../deploy/local/stack/stack.js';
+import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
+import { TOPICS } from '../../src/core/topics.js';
+import { until } from '../chaos/harness/wait.js';
+import { credentialsIn } from '../helpers/broker.js';
+import { stackEnv } from '../helpers/stack-env.js';
+import { freshBatch, REDRIVES_COMPARED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
+
+/** Each call starts a JVM. */
+const TIMEOUT_MS = 240_000;
+/** Other suites use the same broker: what moved while it was read is read again. */
+const TRIES_MAX = 6;
+
+describe("RocketMQ's own admin tool and our inspection", function () {
+  this.timeout(TIMEOUT_MS);
+  let world: BrokerWorld;
+  let inspection: RocketmqInspection;
+  const stack = openStack({ dir: process.env.SECKILL_TEST_STACK });
+
+  before(async () => {
+    const env = stackEnv();
+    world = await rocketmqWorld();
+    inspection = new RocketmqInspection(env.NAMESRV_ADDR, credentialsIn(env));
+  });
+  after(() => world?.close());
+
+  async function mqadmin(...args: string[]): Promise<string> {
+    const { stdout, stderr, exitCode } = await stack.mqadmin(args);
+    expect(exitCode, `mqadmin ${args.join(' ')}: ${stdout}${stderr}`).to.equal(0);
+    return stdout;
+  }
+
+  /** What the tool prints, and what we read before and after it, once those two agree. */
+  async function sideBySide<T>(read: () => Promise<T>, ...args: string[]): Promise<{ ours: T; printed: string }> {
+    for (let tries = 1; ; tries++) {
+      const ours = await read();
+      const printed = await mqadmin(...args);
+      if (JSON.stringify(await read()) === JSON.stringify(ours)) return { ours, printed };
+      if (tries === TRIES_MAX) throw new Error('the figures never stood still');
+    }
+  }
+
+  /** Rows of a table under a heading that begins with `#`: columns are separated by blanks. */
+  const rowsOf = (printed: string, columns: number): string[][] =>
+    printed
+      .split('\n')
+      .filter((line) => line.trim() !== '' && !line.startsWith('#'))
+      .map((line) => line.trim().split(/\s{2,}/))
+      .filter((cells) => cells.length >= columns);
+  const sum = (numbers: readonly (string | undefined)[]): number => numbers.reduce((all, one) => all + Number(one), 0);
+
+  it('consumerProgress: the same lag of a group', async () => {
+    const { topic, group } = REDRIVES_COMPARED;
+    const source = await world.source(topic, group);
+    const channel = await world.redriveChannel();
+    await channel.publish(freshBatch());
+    await until('the group has begun', async () => (await source.receive(32)).length > 0, 60_000);
+    await source.close();
+    for (let nth = 0; nth < 3; nth++) await channel.publish(freshBatch());
+    const lag = async () => (await inspection.groups([REDRIVES_COMPARED])).find((one) => one.topic === topic)?.lag;
+    const { ours, printed } = await sideBySide(lag, 'consumerProgress', '-g', group);
+    expect(ours).to.be.at.least(3);
+    // #Topic #Broker Name #QID #Broker Offset #Consumer Offset (#Client IP) #Diff #Inflight #LastTime
+    const queues = rowsOf(printed, 6).filter(([name]) => name === topic);
+    expect(queues.map(([, broker]) => broker)).to.include('broker-a');
+    expect(sum(queues.map(([, , , end, given]) => String(Number(end) - Number(given)))), printed).to.equal(ours);
+  });
+
+  it('topicStatus: the same queues, and as many messages kept', async () => {
+    const read = async () => (await inspection.topics()).find(({ topic }) => topic === TOPICS.redrive);
+    const { ours, printed } = await sideBySide(read, 'topicStatus', '-t', TOPICS.redrive);
+    // #Broker Name #QID #Min Offset #Max Offset #Last Updated
+    const queues = rowsOf(printed, 4).filter(([broker]) => broker === 'broker-a');
+    expect(queues, printed).to.have.length(ours?.queues as number);
+    expect(sum(queues.map(([, , first, end]) => String(Number(end) - Number(first))))).to.equal(ours?.kept);
+    const newest = queues
+      .map(([, , , , at = '']) => Date.parse(at.replace(',', '.')))
+      .filter((at) => !Number.isNaN(at));
+    expect(Math.max(...newest)).to.equal(ours?.lastStoredAtMs);
+  });
+
+  it('queryMsgByKey, by unique key and by id: the same message at the same place', async () => {
+    const channel = await world.redriveChannel();
+    const batch = freshBatch();
+    await channel.publish(batch);
+    const [found] = await inspection.messagesOfKey(TOPICS.redrive, batch.batchId);
+    const id = String(found?.properties.UNIQ_KEY);
+    const printed = await mqadmin('queryMsgByKey', '-t', TOPICS.redrive, '-k', batch.batchId);
+    // #Message ID #QID #Offset
+    expect(rowsOf(printed, 3), printed).to.deep.equal([[id, String(found?.queueId), String(found?.queueOffset)]]);
+    const byUniqueKey = await mqadmin('queryMsgByUniqueKey', '-t', TOPICS.redrive, '-i', id);
+    const byId = await mqadmin('queryMsgById', '-t', TOPICS.redrive, '-i', String(found?.offsetId));
+    for (const text of [byUniqueKey, byId]) {
+      expect(/^Queue ID: +(\d+)$/m.exec(text)?.[1], text).to.equal(String(found?.queueId));
+      expect(/^Queue Offset: +(\d+)$/m.exec(text)?.[1]).to.equal(String(found?.queueOffset));
+    }
+    expect(byId).to.match(new RegExp(`^Message Key: +\\[?${batch.batchId}`, 'm'));
+  });
+
+  it('clusterList, brokerStatus, consumerConnection and producerConnection: the same broker and clients', async () => {
+    const { brokers } = await inspection.status([]);
+    const [broker] = brokers;
+    const list = await mqadmin('clusterList');
+    expect(list).to.contain('broker-a').and.contain(String(broker?.address)).and.contain(String(broker?.version));
+    const status = await mqadmin('brokerStatus', '-b', String(broker?.address));
+    expect(/^brokerVersionDesc +: (\S+)/m.exec(status)?.[1], status).to.equal(broker?.version);
+
+    const { topic, group } = REDRIVES_COMPARED;
+    await world.source(topic, group);
+    await world.redriveChannel();
+    const consumers = await inspection.consumers(group);
+    expect(consumers).to.have.length(1);
+    expect(await mqadmin('consumerConnection', '-g', group)).to.contain(String(consumers[0]?.clientId));
+    const ours = (await inspection.producers()).find((one) => one.group === TOPICS.redrive);
+    const producers = await mqadmin('producerConnection', '-g', TOPICS.redrive, '-t', TOPICS.redrive);
+    expect(producers).to.contain(String(ours?.clientId));
+  });
+
+  it('a command that fails ends with 1, though the tool itself ends with 0', async () => {
+    const { exitCode } = await stack.mqadmin(['topicStatus', '-t', 'no-such-topic']);
+    expect(exitCode).to.equal(1);
+  });
+});
