@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { signerOf } from '../../../src/cli/setup.js';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
-import { durationText } from '../../../src/core/duration.js';
 import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
 import type { SupervisedProgram } from '../supervisor.js';
 import { checkBooks, type Books } from './books.js';
@@ -114,12 +113,10 @@ export class Demo {
       await this.#traffic.stop();
       await this.#faults?.stop();
       await this.#rooms.close();
-      const ranMs = Math.round((performance.now() - this.#startedMs) / 1000) * 1000;
+      const minutes = (performance.now() - this.#startedMs) / 60_000;
       const counts = this.#tally.all();
       const faults = this.#faults?.counts ?? null;
-      report(
-        `Buyers, in all ${durationText(Math.max(1000, ranMs))} and ${this.#sales.made} sales: ${countsLine(counts)}.`,
-      );
+      report(`Buyers, all ${minutes.toFixed(1)} min and ${this.#sales.made} sales: ${countsLine(counts)}.`);
       if (faults !== null) report(`Faults: ${faultsLine(faults)}.`);
       report('Comparing Redis and MySQL.');
       const books = await checkBooks(env, ACTOR);

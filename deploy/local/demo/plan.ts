@@ -30,7 +30,7 @@ export const SALE_KINDS = {
     priceCents: 4_900,
     stock: 150,
     limitPerBuyer: 1,
-    buckets: 4,
+    buckets: 1,
     announcedMs: 15_000,
     openForMs: 40_000,
     pauseMs: 20_000,
@@ -41,7 +41,7 @@ export const SALE_KINDS = {
     priceCents: 1_500,
     stock: 5_000,
     limitPerBuyer: 3,
-    buckets: 1,
+    buckets: 2,
     announcedMs: 5_000,
     openForMs: 900_000,
     pauseMs: 5_000,
@@ -161,6 +161,7 @@ export const TRAFFIC_ENV = {
 
 /** With faults too. */
 export const FAULTS_ENV = {
+  LOG_LEVEL: 'error', // a line says what is broken; what programs warn of it would hide that line
   WORKER_RETRY_FIRST_MS: '50', // a dead letter in less than a minute
   // What a killed worker had is delivered again after 10 s, the least that the broker takes, and not after 30 s.
   WORKER_INVISIBLE_MS: '10000',
