@@ -361,6 +361,6 @@ function watchedMessages(
 ): PlannedJob[] {
   if (repair.namesrv === '') return [];
   const inspection = new RocketmqInspection(repair.namesrv, credentialsOf(brokerAccess));
-  const ports = { leases: createJobLeases(mysql), inspect: () => inspection.status(OWN_GROUPS), metrics };
+  const ports = { leases: createJobLeases(mysql), inspect: () => inspection.figures(OWN_GROUPS), metrics };
   return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner: randomUUID(), everyMs: MESSAGES_EVERY_MS })]];
 }

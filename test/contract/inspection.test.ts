@@ -119,7 +119,7 @@ describe('inspection of RocketMQ', function () {
       ]),
     );
     const namesrv = createServer((socket) =>
-      socket.once('data', () => socket.write(encodeRequest(0, JSON.stringify({ brokerAddrTable })))),
+      socket.on('data', () => socket.write(encodeRequest(0, JSON.stringify({ brokerAddrTable })))),
     ).listen(0, '127.0.0.1');
     try {
       await once(namesrv, 'listening');

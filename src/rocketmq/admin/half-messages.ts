@@ -65,20 +65,60 @@ export async function openHalves(brokers: readonly BrokerAddress[]): Promise<Ope
         for (const offset of body.toString('utf8').split(',')) if (offset !== '') answered.add(Number(offset));
       }
     }
-    const byMessage = new Map<string, HalfMessage>();
-    const ended = new Set<string>();
     for (const { queueId, given, end } of await readGroupQueues(broker, HALVES_GROUP, HALVES)) {
       more ||= end - given > HALVES_MAX;
       const range = { from: given, end: Math.min(end, given + HALVES_MAX) };
-      for await (const message of walkQueue(broker, HALVES, queueId, range)) {
-        const half = halfOf(broker, message, nowMs);
-        if (answered.has(message.queueOffset)) ended.add(half.messageId);
-        byMessage.set(half.messageId, half); // a later copy has more checks
-      }
+      open.push(...(await openInQueue(broker, queueId, range, answered, nowMs)));
     }
-    for (const half of byMessage.values()) if (!ended.has(half.messageId)) open.push(half);
   }
   return { open: open.sort((one, other) => other.ageMs - one.ageMs), more };
+}
+
+interface Range {
+  readonly from: number;
+  readonly end: number;
+}
+
+/**
+ * In a rush nearly all half messages have their answer, and each has a body of many purchases. So only those without one are
+ * read, unless one of them is a copy: then its earlier copy may be among the answered.
+ */
+async function openInQueue(
+  broker: BrokerAddress,
+  queueId: number,
+  range: Range,
+  answered: ReadonlySet<number>,
+  nowMs: number,
+): Promise<HalfMessage[]> {
+  const open = new Map<string, HalfMessage>();
+  for (const part of unanswered(range, answered)) {
+    for await (const message of walkQueue(broker, HALVES, queueId, part)) {
+      if (answered.has(message.queueOffset)) continue;
+      const half = halfOf(broker, message, nowMs);
+      open.set(half.messageId, half); // a later copy has more checks
+    }
+  }
+  if ([...open.values()].some(({ checks }) => checks > 0)) {
+    for await (const { queueOffset, properties } of walkQueue(broker, HALVES, queueId, range)) {
+      if (answered.has(queueOffset)) open.delete(properties.UNIQ_KEY ?? '');
+    }
+  }
+  return [...open.values()];
+}
+
+/** To read so many answered ones more costs less than another question to the broker. */
+const GAP_MAX = 16;
+
+/** The parts of a range in which some have no answer. */
+export function unanswered({ from, end }: Range, answered: ReadonlySet<number>): Range[] {
+  const parts: { from: number; end: number }[] = [];
+  for (let offset = from; offset < end; offset++) {
+    if (answered.has(offset)) continue;
+    const last = parts.at(-1);
+    if (last !== undefined && offset - last.end <= GAP_MAX) last.end = offset + 1;
+    else parts.push({ from: offset, end: offset + 1 });
+  }
+  return parts;
 }
 
 /** Newest first. @param which the newest `max` that the brokers still keep, or those of a key */

@@ -1,8 +1,10 @@
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { accessRefusal, signFields, type BrokerCredentials } from '../credentials.js';
 
 /** A broker near us answers in milliseconds; one that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
+/** For the next question: an inspection asks dozens, and a connection for each costs both sides more than the answer. */
+const IDLE_MAX_MS = 1_000;
 
 /**
  * The few things we ask RocketMQ over its remoting protocol (RequestCode.java of 5.4.0). The admin tool could do it
@@ -96,7 +98,7 @@ export function decodeFrame(bytes: Buffer): Frame | null {
 }
 
 /**
- * Asks one question over a connection of its own.
+ * Asks one question.
  * @returns the body of the answer
  * @throws Error when no answer comes within 2 s, or the answer is a refusal
  */
@@ -113,38 +115,107 @@ export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame
 }
 
 /**
- * Sends one request over a connection of its own, signed where the address has credentials.
+ * Sends one request, signed where the address has credentials, over a connection that has nothing else under way.
  * @returns the answer, which may be a refusal
  * @throws Error when no answer comes within 2 s
  */
-export function exchange(
-  { host, port, credentials }: RemotingAddress,
+export async function exchange(
+  address: RemotingAddress,
   code: number,
   body = '',
   fields: RequestFields = {},
 ): Promise<Frame> {
+  const { credentials } = address;
   const request = encodeRequest(code, body, credentials ? signFields(fields, Buffer.from(body), credentials) : fields);
-  return new Promise((resolve, reject) => {
-    const socket = connect({ host, port });
-    let received = Buffer.alloc(0);
-    const fail = (error: Error): void => {
-      socket.destroy();
-      reject(error);
-    };
-    socket.setTimeout(ANSWER_TIMEOUT_MS, () => fail(new Error(`${host}:${port} does not answer`)));
-    socket.on('error', fail);
-    socket.on('close', () => fail(new Error(`${host}:${port} closed the connection`)));
-    socket.on('connect', () => socket.write(request));
-    socket.on('data', (chunk) => {
-      received = Buffer.concat([received, chunk]);
-      try {
-        const frame = decodeFrame(received);
-        if (frame === null) return;
-        resolve(frame);
-        socket.destroy();
-      } catch (error) {
-        fail(error as Error);
-      }
+  const kept = idle.get(placeOf(address))?.pop();
+  if (kept === undefined) return new Connection(address).ask(request);
+  try {
+    return await kept.ask(request);
+  } catch (error) {
+    if (!(error instanceof ClosedError)) throw error;
+    return new Connection(address).ask(request); // the server had closed it meanwhile
+  }
+}
+
+const placeOf = ({ host, port }: RemotingAddress): string => `${host}:${port}`;
+
+/** Connections that wait for the next question, by place. */
+const idle = new Map<string, Connection[]>();
+
+/** The server has closed the connection. */
+class ClosedError extends Error {}
+
+interface Question {
+  resolve(answer: Frame): void;
+  reject(error: Error): void;
+}
+
+/** Has one question under way at most; after its answer it waits for the next one for a second, in `idle`. */
+class Connection {
+  readonly #place: string;
+  readonly #socket: Socket;
+  #question: Question | null = null;
+  #chunks: Buffer[] = [];
+  #received = 0;
+
+  constructor(address: RemotingAddress) {
+    this.#place = placeOf(address);
+    const { host, port } = address;
+    this.#socket = connect({ host, port, noDelay: true })
+      .on('data', (chunk) => this.#read(chunk))
+      .on('timeout', () => this.#end(new Error(`${this.#place} does not answer`)))
+      .on('close', () => this.#end(new ClosedError(`${this.#place} closed the connection`)))
+      .on('error', (error: NodeJS.ErrnoException) =>
+        this.#end(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? new ClosedError(error.message) : error),
+      );
+  }
+
+  /** @throws Error; ClosedError when the server has closed the connection */
+  ask(request: Buffer): Promise<Frame> {
+    return new Promise((resolve, reject) => {
+      this.#question = { resolve, reject };
+      this.#socket.ref().setTimeout(ANSWER_TIMEOUT_MS);
+      this.#socket.write(request);
     });
-  });
+  }
+
+  #read(chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#received += chunk.length;
+    try {
+      if (this.#received < lengthOf(this.#chunks)) return;
+      const frame = decodeFrame(this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks));
+      if (frame === null) return;
+      const question = this.#question;
+      if (question === null) return this.#end(new Error(`${this.#place} answers what nobody has asked`));
+      this.#wait();
+      question.resolve(frame);
+    } catch (error) {
+      this.#end(error as Error);
+    }
+  }
+
+  #wait(): void {
+    this.#question = null;
+    this.#chunks = [];
+    this.#received = 0;
+    this.#socket.unref().setTimeout(IDLE_MAX_MS);
+    const waiting = idle.get(this.#place);
+    if (waiting === undefined) idle.set(this.#place, [this]);
+    else waiting.push(this);
+  }
+
+  #end(error: Error): void {
+    this.#socket.destroy();
+    this.#question?.reject(error);
+    this.#question = null;
+    const waiting = idle.get(this.#place)?.filter((other) => other !== this) ?? [];
+    if (waiting.length > 0) idle.set(this.#place, waiting);
+    else idle.delete(this.#place);
+  }
+}
+
+/** Of the frame that these bytes begin, as far as it is known: a large one is put together once, not with each chunk. */
+function lengthOf([first]: readonly Buffer[]): number {
+  return first !== undefined && first.length >= 4 ? 4 + Math.min(first.readInt32BE(0), FRAME_BYTES_MAX) : 0;
 }

@@ -5,7 +5,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { isBrokerActive, parseAddress, parseMasters } from '../../../../src/rocketmq/admin/broker-state.js';
 import { probePort, probeRedis } from '../../../../deploy/local/stack/probes.js';
 import { signFields } from '../../../../src/rocketmq/credentials.js';
-import { decodeFrame, encodeRequest, refusal, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
+import { askRemoting, decodeFrame, encodeRequest, refusal, REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
 
 /** Runs `use` against a server that treats every connection with `serve`. */
 async function withServer<T>(serve: (socket: Socket) => void, use: (port: number) => Promise<T>): Promise<T> {
@@ -78,6 +78,59 @@ describe('remoting protocol of RocketMQ', () => {
       const result = await withServer(serve, (port) => isBrokerActive({ host: '127.0.0.1', port }));
       expect(result).to.equal(active === 'true');
     }
+  });
+
+  describe('a connection', () => {
+    /** A server that answers every question with the number of its connection, until it closes it. */
+    async function withCounting(
+      use: (address: { host: string; port: number }) => Promise<void>,
+      onAnswered: (socket: Socket) => void = () => undefined,
+    ): Promise<void> {
+      let connections = 0;
+      const serve = (socket: Socket): void => {
+        const number = ++connections;
+        socket.on('data', () => socket.write(answer({ code: 0 }, String(number)), () => onAnswered(socket)));
+      };
+      await withServer(serve, (port) => use({ host: '127.0.0.1', port }));
+    }
+
+    it('is used for one question after the other, never for two at once', async () => {
+      await withCounting(async (address) => {
+        expect(await askRemoting(address, 1)).to.equal('1');
+        expect(await askRemoting(address, 1)).to.equal('1');
+        const both = await Promise.all([askRemoting(address, 1), askRemoting(address, 1)]);
+        expect(both.sort()).to.deep.equal(['1', '2']);
+      });
+    });
+
+    it('that the server has closed meanwhile is replaced', async () => {
+      const close = (socket: Socket): void => void socket.destroy();
+      await withCounting(async (address) => {
+        for (const number of ['1', '2', '3']) expect(await askRemoting(address, 1)).to.equal(number);
+      }, close);
+    });
+
+    it('is not asked again where the server answers nothing', async () => {
+      let questions = 0;
+      const serve = (socket: Socket): void =>
+        void socket.on('data', () => {
+          questions++;
+          socket.destroy();
+        });
+      await withServer(serve, async (port) => {
+        const error = await askRemoting({ host: '127.0.0.1', port }, 1).catch((reason: Error) => reason);
+        expect(error).to.be.an('error');
+        expect(questions).to.equal(1);
+      });
+    });
+
+    it('an answer in many parts, larger than they, is put together', async () => {
+      const body = 'x'.repeat(3_000_000);
+      const serve = (socket: Socket): void => void socket.on('data', () => socket.write(answer({ code: 0 }, body)));
+      await withServer(serve, async (port) => {
+        expect((await askRemoting({ host: '127.0.0.1', port }, 1)).length).to.equal(body.length);
+      });
+    });
   });
 
   it('throws the remark of a refusal', async () => {
