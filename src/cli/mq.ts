@@ -1,19 +1,20 @@
 import { Command } from 'commander';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig } from '../core/config/load.js';
-import { TOPICS } from '../core/topics.js';
-import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
-import type { DiscardedHalf } from '../rocketmq/admin/half-messages.js';
 import {
   OWN_GROUPS,
-  RocketmqInspection,
   type BrowseFrom,
   type ClusterStatus,
+  type DiscardedHalf,
   type FoundMessage,
-} from '../rocketmq/admin/inspection.js';
+} from '../core/ports/message-inspection.js';
+import { TOPICS } from '../core/topics.js';
+import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
+import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
+import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
 import { UsageError } from './cli-error.js';
 import { operatorName, parseTime, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
@@ -180,9 +181,6 @@ const watched =
   };
 
 const EXIT_USAGE = 2;
-/** A broker gives up at once what is older than it keeps messages, by default. */
-const RESUMED_MAX_AGE_MS = 72 * 3_600_000;
-const SUBJECT_MAX = 128;
 
 interface ResumeFlags extends MqFlags {
   readonly key?: string;
@@ -196,9 +194,7 @@ async function resume(flags: ResumeFlags): Promise<void> {
   if ((key === undefined) === !all) throw new UsageError('give --key, or --all.');
   const inspection = inspect(flags);
   const found = await inspection.discarded(key === undefined ? { max: DISCARDED_MAX } : { key });
-  const ours = found.filter(({ topic, resumedAtMs }) => topic === TOPICS.purchase && resumedAtMs === null);
-  const halves = ours.filter(({ ageMs }) => ageMs < RESUMED_MAX_AGE_MS);
-  const tooOld = ours.length - halves.length;
+  const { halves, tooOld } = resumableOf(found);
   if (tooOld > 0) printError(`${tooOld} are older than three days: the broker would give them up again at once.`);
   if (halves.length === 0) {
     printError(`The brokers keep no half message ${all ? '' : `of key ${key} `}that can be resumed.`);
@@ -216,8 +212,7 @@ async function resume(flags: ResumeFlags): Promise<void> {
     await withOperator(loadConfig(['mysql'], process.env), createLog('mq', 'error'), async (operator) => {
       const audit = operator.audit();
       for (const half of halves) {
-        await audit.append({ actor: operatorName(), action: 'half_message.resumed', ...changeOf(half) });
-        await inspection.resume(half);
+        await resumeHalf(half, operatorName(), { inspection, audit });
         done++;
       }
     });
@@ -225,12 +220,6 @@ async function resume(flags: ResumeFlags): Promise<void> {
     if (!json) print(`${done} of ${halves.length} resumed. The broker asks about them within seconds.`);
   }
 }
-
-const changeOf = ({ key, topic, messageId, discardedAtMs }: DiscardedHalf) => ({
-  subject: `half_message:${key || messageId}`.slice(0, SUBJECT_MAX),
-  before: { topic, messageId, discardedAt: isoTime(discardedAtMs) },
-  after: { open: true },
-});
 
 interface MessagesFlags extends MqFlags {
   readonly topic: string;

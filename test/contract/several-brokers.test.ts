@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { RocketmqInspection, type BrokerReport } from '../../src/rocketmq/admin/inspection.js';
+import type { BrokerReport } from '../../src/core/ports/message-inspection.js';
+import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';

@@ -1,22 +1,9 @@
 import { inflateSync } from 'node:zlib';
+import type { FoundMessage } from '../../core/ports/message-inspection.js';
 
-/** A message as a broker keeps it. */
-export interface StoredMessage {
-  readonly topic: string;
-  readonly queueId: number;
-  readonly queueOffset: number;
-  /** Where it begins in the commit log, bytes. */
-  readonly physicalOffset: number;
-  /** Names this place: address of the broker and `physicalOffset`, in hex. The id that tools of RocketMQ take. */
-  readonly offsetId: string;
-  /** Unix ms on the clock of the sender, and on that of the broker. */
-  readonly bornAtMs: number;
-  readonly storedAtMs: number;
-  /** How often a consumer was given it before. */
-  readonly deliveries: number;
+/** A message as a broker keeps it, its body not read yet. */
+export interface StoredMessage extends Omit<FoundMessage, 'broker' | 'body'> {
   readonly body: Buffer;
-  /** Those of the broker (`KEYS`, `UNIQ_KEY`, `TAGS` …) and those of the sender. */
-  readonly properties: Readonly<Record<string, string>>;
 }
 
 /** Of a record whose topic may be longer than 127 bytes: its length takes two bytes. */

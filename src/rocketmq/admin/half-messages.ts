@@ -1,4 +1,5 @@
 import { decodeBatch } from '../../core/batch.js';
+import type { DiscardedHalf, HalfMessage, OpenHalves } from '../../core/ports/message-inspection.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
 import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
@@ -13,39 +14,6 @@ const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
 export const DISCARDED = 'TRANS_CHECK_MAX_TIME_TOPIC';
 /** Half messages and answers looked at in one inspection of a broker. */
 const HALVES_MAX = 20_000;
-
-/** A half message that has no answer that the broker has written down. */
-interface HalfMessage {
-  readonly broker: string;
-  /** The topic that it is meant for. */
-  readonly topic: string;
-  /** Of one of ours: the id of its batch. */
-  readonly key: string;
-  readonly messageId: string;
-  /** Since its sender made it, ms. */
-  readonly ageMs: number;
-  /** How often a producer was asked about it. */
-  readonly checks: number;
-  readonly saleId: string | null;
-  readonly purchases: number | null;
-}
-
-/** A half message that the broker has given up. */
-export interface DiscardedHalf extends HalfMessage {
-  /** Unix ms. */
-  readonly discardedAtMs: number;
-  /** When it was put back among the open ones, at the latest, Unix ms; null: it was not. */
-  readonly resumedAtMs: number | null;
-  /** Its place in the log of the broker, by which it is put back. */
-  readonly offsetId: string;
-}
-
-/** Oldest first. */
-export interface OpenHalves {
-  readonly open: readonly HalfMessage[];
-  /** Whether there are more than one inspection looks at. */
-  readonly more: boolean;
-}
 
 /**
  * The broker reads its half messages in order. What it has not passed yet is open, unless an answer to it waits among the

@@ -1,3 +1,4 @@
+import type { BrokerClient, ProducerClient } from '../../core/ports/message-inspection.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 import { decodeMessages, type StoredMessage } from './decode-messages.js';
 import { readOffsetTable } from './offset-tables.js';
@@ -31,18 +32,6 @@ export interface GroupQueue {
   readonly end: number;
   /** Behind the last message that was given to somebody. */
   readonly given: number;
-}
-
-/** A client that is connected. */
-export interface BrokerClient {
-  readonly clientId: string;
-  readonly address: string;
-  readonly language: string;
-}
-
-export interface ProducerClient extends BrokerClient {
-  /** By our client that is the topic. */
-  readonly group: string;
 }
 
 /** Empty: the broker does not have the topic. */

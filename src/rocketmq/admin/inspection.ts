@@ -1,5 +1,19 @@
 import { OperationalError } from '../../core/errors.js';
-import { DEAD_LETTERS, GROUP_TOPICS, GROUPS } from '../../core/topics.js';
+import type {
+  BrokerClient,
+  BrokerReport,
+  BrowseFrom,
+  ClusterFigures,
+  ClusterStatus,
+  DiscardedHalf,
+  FoundMessage,
+  GroupReport,
+  MessageInspection,
+  NamedGroup,
+  OpenHalves,
+  ProducerClient,
+  TopicReport,
+} from '../../core/ports/message-inspection.js';
 import type { BrokerCredentials } from '../credentials.js';
 import {
   DEFAULT_CLUSTER,
@@ -11,14 +25,7 @@ import {
   type BrokerAddress,
 } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
-import {
-  DISCARDED,
-  discardedHalves,
-  openHalves,
-  resumeHalf,
-  type DiscardedHalf,
-  type OpenHalves,
-} from './half-messages.js';
+import { DISCARDED, discardedHalves, openHalves, resumeHalf } from './half-messages.js';
 import {
   readConsumers,
   readGroupQueues,
@@ -29,100 +36,9 @@ import {
   readProducers,
   readQueues,
   walkQueue,
-  type BrokerClient,
   type GroupQueue,
-  type ProducerClient,
   type QueueEnds,
 } from './inspect-broker.js';
-
-/** One broker of the cluster. */
-export interface BrokerReport {
-  readonly name: string;
-  /** `host:port` of its admin port. */
-  readonly address: string;
-  /** Null: it answers. Else why it does not, and nothing else is known of it. */
-  readonly down: string | null;
-  readonly version: string;
-  /** Messages stored and read per second, as the broker counts them over the last ten seconds. */
-  readonly putPerSecond: number;
-  readonly getPerSecond: number;
-  /** Share of the disk of its commit log that is full, 0 to 1. */
-  readonly diskUsed: number;
-}
-
-/** A topic over all brokers. */
-export interface TopicReport {
-  readonly topic: string;
-  /** `TRANSACTION`, `NORMAL` …; empty: the broker does not say. */
-  readonly type: string;
-  readonly queues: number;
-  /** Messages that are kept. */
-  readonly kept: number;
-  /** When the newest one was stored, Unix ms; null: none is kept. */
-  readonly lastStoredAtMs: number | null;
-}
-
-/** A group, and the topic that it works on. */
-export interface NamedGroup {
-  readonly group: string;
-  /** Null: not known; then only topics that it has read are found. */
-  readonly topic: string | null;
-}
-
-/** Groups of ours: those that work, and those that collect their dead letters. */
-export const OWN_GROUPS: readonly NamedGroup[] = [
-  ...Object.values(GROUPS).map((group) => ({ group, topic: GROUP_TOPICS[group] })),
-  ...Object.values(DEAD_LETTERS).map(({ collector, topic }) => ({ group: collector, topic })),
-];
-
-/** A consumer group and one topic that it reads, over all brokers. */
-export interface GroupReport {
-  readonly group: string;
-  readonly topic: string;
-  /** Messages that nobody was given yet. Those that were given and not acked are not in it. */
-  readonly lag: number;
-  /** Age of the oldest of them, ms; null: there is none. */
-  readonly oldestMs: number | null;
-  /** Clients that consume by this group now. */
-  readonly clients: number;
-}
-
-/** A dead-letter topic over all brokers. */
-interface DeadLetterReport {
-  readonly topic: string;
-  /** Messages that are kept there: collected into MySQL ones too, until the broker forgets them. */
-  readonly kept: number;
-}
-
-/** A message, its body read where it is one of ours. */
-export interface FoundMessage extends Omit<StoredMessage, 'body'> {
-  readonly broker: string;
-  readonly body: string;
-}
-
-/** Where a look at a topic begins: at one place of a queue, or in every queue with what was stored at this time or later. */
-export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
-
-/** What the keeper publishes of a cluster. */
-export interface ClusterFigures {
-  readonly brokers: readonly BrokerReport[];
-  readonly groups: readonly GroupReport[];
-  readonly halves: {
-    readonly open: number;
-    readonly oldestMs: number | null;
-    readonly checksMost: number;
-    readonly more: boolean;
-  };
-  /** Half messages that were given up. */
-  readonly discarded: number;
-}
-
-/** One screen of a cluster. */
-export interface ClusterStatus extends ClusterFigures {
-  readonly deadLetters: readonly DeadLetterReport[];
-  /** Clients that can be asked about half messages, by topic. */
-  readonly producers: Readonly<Record<string, number>>;
-}
 
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
@@ -145,7 +61,7 @@ interface Brokers {
  * one cluster to whoever looks; one that does not answer is named, and the others are shown. So is one that an earlier look of the
  * same object has seen and that no name server knows any more.
  */
-export class RocketmqInspection {
+export class RocketmqInspection implements MessageInspection {
   readonly #namesrvAddr: string;
   readonly #credentials: BrokerCredentials | null;
   readonly #cluster: string;
@@ -171,39 +87,32 @@ export class RocketmqInspection {
     this.#onDown = onDown;
   }
 
-  /** @throws OperationalError rocketmq, when no name server answers */
   async status(groups: readonly NamedGroup[]): Promise<ClusterStatus> {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
-  /** What is published as metrics: a part of `status`, for less. @throws OperationalError rocketmq */
   async figures(groups: readonly NamedGroup[]): Promise<ClusterFigures> {
     return this.#look((brokers) => figuresOf(brokers, groups));
   }
 
-  /** The largest lag first. @param groups null: all that the brokers know @throws OperationalError rocketmq */
   async groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]> {
     return this.#look(async ({ up }) =>
       groupsOf(up, groups ?? (await groupNames(up)).map((group) => ({ group, topic: null }))),
     );
   }
 
-  /** @throws OperationalError rocketmq */
   async topics(): Promise<TopicReport[]> {
     return this.#look(({ up }) => topicsOf(up));
   }
 
-  /** Half messages without an answer, oldest first. @throws OperationalError rocketmq */
   async halves(): Promise<OpenHalves> {
     return this.#look(({ up }) => openHalves(up));
   }
 
-  /** Half messages that were given up, newest first. @throws OperationalError rocketmq */
   async discarded(which: { readonly max: number } | { readonly key: string }): Promise<DiscardedHalf[]> {
     return this.#look(({ up }) => discardedHalves(up, which));
   }
 
-  /** Has the broker ask for the outcome of a half message again. @throws OperationalError rocketmq */
   async resume(half: DiscardedHalf): Promise<void> {
     const { up } = await this.#brokers();
     const broker = up.find(({ name }) => name === half.broker);
@@ -211,35 +120,22 @@ export class RocketmqInspection {
     if (why !== null) throw new OperationalError('rocketmq', why, { retryable: true });
   }
 
-  /** @throws OperationalError rocketmq */
   async producers(): Promise<ProducerClient[]> {
     return this.#look(({ up }) => clientsOf(up, readProducers));
   }
 
-  /** @throws OperationalError rocketmq */
   async consumers(group: string): Promise<BrokerClient[]> {
     return this.#look(({ up }) => clientsOf(up, (broker) => readConsumers(broker, group)));
   }
 
-  /** Oldest first. @throws OperationalError rocketmq */
   async messagesOfKey(topic: string, key: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfKey(broker, topic, key));
   }
 
-  /**
-   * Oldest first: a message that was delivered again, or a half message that was asked about, has copies of one id.
-   * @param id what its sender named it (`UNIQ_KEY`), or the id of a place in the log of a broker (`offsetId`)
-   * @throws OperationalError rocketmq
-   */
   async messagesOfId(topic: string, id: string): Promise<FoundMessage[]> {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }
 
-  /**
-   * The newest messages of a topic, or the first ones from somewhere on.
-   * @param from null: the newest of every queue
-   * @throws OperationalError rocketmq
-   */
   async browse(topic: string, from: BrowseFrom | null, max: number): Promise<FoundMessage[]> {
     return this.#look(({ up }) => browse(up, topic, from, max));
   }

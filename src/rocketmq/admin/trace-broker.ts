@@ -19,7 +19,7 @@ export function createTraceBroker(
 ): TraceBroker {
   return {
     async messagesOf(batchId): Promise<TracedMessage[]> {
-      const brokers = await masterBrokers(parseAddress(namesrvAddr, credentials), cluster);
+      const brokers = await masterBrokers(parseAddress(namesrvAddr.split(';')[0] ?? '', credentials), cluster);
       if (brokers.length === 0) throw new Error(`${namesrvAddr} knows no broker of the cluster ${cluster}`);
       const found: TracedMessage[] = [];
       for (const broker of brokers) {
