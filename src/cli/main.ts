@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { readFileSync } from 'node:fs';
+import { version } from '../programs/version.js';
 import { nameOperator, parseUserId } from './options.js';
 import { runCommandLine } from './run-command-line.js';
 
@@ -24,11 +24,6 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   revocations: async () => (await import('./revocations.js')).revocationsCommand(),
   profile: async () => (await import('./profile.js')).profileCommand(),
   token: async () => (await import('./setup.js')).tokenCommand(),
-};
-
-/** The same from the sources and from `dist`. */
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  readonly version: string;
 };
 
 const seckill = new Command('seckill')

@@ -25,8 +25,15 @@ export function composeOrderId(atMs: number, slot: number, userId: string, seque
   return id.toString();
 }
 
+/** Bits of an id below its time. */
+export const ORDER_ID_TIME_SHIFT = Number(SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS);
+
+/** When an order id was minted, Unix ms on the clock of its worker: right before its row was written. */
+export const mintedAtMs = (orderId: string): number =>
+  ORDER_ID_EPOCH_MS + Number(BigInt(orderId) >> BigInt(ORDER_ID_TIME_SHIFT));
+
 /** No order that was minted at `atMs` (Unix ms) or later has a smaller id; for windows over the primary key. */
 export function lowestOrderIdAt(atMs: number): string {
   const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
-  return (time << (SLOT_BITS + USER_HASH_BITS + SEQUENCE_BITS)).toString();
+  return (time << BigInt(ORDER_ID_TIME_SHIFT)).toString();
 }

@@ -2,6 +2,9 @@ import { Counter, type Registry } from 'prom-client';
 
 interface Cell {
   count: number;
+  /** Of these, what the counter has, and what `takeNew` has given. */
+  brought: number;
+  taken: number;
   readonly labels: readonly string[];
 }
 
@@ -23,7 +26,7 @@ export class Tally {
   /** @returns adds one; the same function for the same labels counts the same */
   bind(labels: readonly string[]): () => void {
     const key = labels.join(' ');
-    const cell = this.#cells.get(key) ?? { count: 0, labels };
+    const cell = this.#cells.get(key) ?? { count: 0, brought: 0, taken: 0, labels };
     this.#cells.set(key, cell);
     return () => void cell.count++;
   }
@@ -34,10 +37,20 @@ export class Tally {
     this.#counter.remove(...labels);
   }
 
+  /** What was counted since the last call, for labels of which something was. */
+  takeNew(): (readonly [labels: readonly string[], times: number])[] {
+    const found: (readonly [labels: readonly string[], times: number])[] = [];
+    for (const cell of this.#cells.values()) {
+      if (cell.count > cell.taken) found.push([cell.labels, cell.count - cell.taken]);
+      cell.taken = cell.count;
+    }
+    return found;
+  }
+
   #bring(): void {
     for (const cell of this.#cells.values()) {
-      this.#counter.labels(...cell.labels).inc(cell.count);
-      cell.count = 0;
+      this.#counter.labels(...cell.labels).inc(cell.count - cell.brought);
+      cell.brought = cell.count;
     }
   }
 }

@@ -9,11 +9,13 @@ import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { createSaleMetrics } from '../sales/metrics.js';
+import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
+import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
 import {
   createReadiness,
@@ -66,9 +68,10 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     log,
   });
 
+  const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint });
   const probe = await startProbeServer(
     {
-      ready: createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint }),
+      ready,
       metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     },
     config.keeperMetrics,
@@ -76,6 +79,10 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
+  const reports = createProgramReports(redis);
+  const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal).catch(
+    (err: unknown) => log.error({ err }, 'a bug: this keeper reports no more that it runs'), // its jobs must go on
+  );
 
   return {
     ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
@@ -83,7 +90,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     async stop(): Promise<void> {
       stopping.abort();
       const sources = broker.closeSources(); // open receives end by themselves
-      await Promise.all(loops);
+      await Promise.all([...loops, reporting]);
       await sources;
       await operator.close();
       await broker.closeChannels();

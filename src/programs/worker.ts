@@ -14,8 +14,10 @@ import { createOrderIdMinter, type OrderIdMinter } from '../orders/order-id-mint
 import { WorkerLoop } from '../orders/worker-loop.js';
 import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
+import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { workerFailPoints } from './fail-points.js';
+import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -81,10 +83,16 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     }),
   );
   for (const { loop } of consumers) loop.start();
+  // one broker serves both consumers
+  const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
+  const stopReporting = new AbortController();
+  const reports = createProgramReports(redis);
+  const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal).catch(
+    fail,
+  );
   const probe = await startProbeServer(
     {
-      // one broker serves both consumers
-      ready: createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter }),
+      ready,
       metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     },
     config.workerMetrics,
@@ -98,6 +106,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
       stopRenewing();
+      stopReporting.abort();
+      await reporting;
       outage.shutdown();
       await minter.close();
       await probe.close();

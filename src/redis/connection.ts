@@ -124,6 +124,16 @@ export async function asOperationalError<T>(what: string, call: () => Promise<T>
   }
 }
 
+/** Sends commands whose keys share a slot in one go. @returns their replies @throws what the driver throws, for any of them */
+export async function pipelined(redis: RedisClient, commands: (string | number)[][]): Promise<unknown[]> {
+  const replies = (await redis.pipeline(commands).exec()) ?? [];
+  if (replies.length < commands.length) throw new Error('the pipeline was cut off');
+  return replies.map(([error, reply]) => {
+    if (error) throw error;
+    return reply;
+  });
+}
+
 /** Asks for one thing of each of many buckets, in order. They are on several servers, so each fails alone. */
 export async function eachOrFault<R, T>(
   what: string,

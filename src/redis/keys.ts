@@ -85,3 +85,10 @@ export const purchaseTokenKeys = {
   ends: (saleId: string): string => `${ENTRY_TAG}tokens:${saleId}:ends`,
   from: (saleId: string, address: string): string => `${ENTRY_TAG}tokens:${saleId}:from:${address}`,
 };
+
+// What operators watch belongs to no bucket either; its keys share a tag of their own.
+const LIVE_TAG = 'sk:{live}:';
+/** What buyers heard in some seconds; each block of seconds is a key. */
+export const answersKey = (block: number): string => `${LIVE_TAG}answers:${block}`;
+/** Which processes run: the report of each, and those that have one. */
+export const PROGRAMS_KEY = `${LIVE_TAG}programs`;

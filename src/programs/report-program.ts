@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { Registry } from 'prom-client';
+import { AlertWatch, type Series } from '../core/conditions.js';
+import { OperationalError } from '../core/errors.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { ProgramKind, ProgramReports } from '../core/ports/program-reports.js';
+import type { ReadyReport } from '../http/services.js';
+import { version } from './version.js';
+
+const REPORT_EVERY_MS = 2000;
+/** A process that misses so many reports counts no more. */
+const REPORT_LIFE_MS = 5 * REPORT_EVERY_MS;
+/** A server that hangs must not keep the process from saying so. */
+const READY_WITHIN_MS = 1000;
+
+export interface ReportProgramParts {
+  readonly kind: ProgramKind;
+  readonly reports: ProgramReports;
+  /** The metrics of this process: its conditions are read off them, as alerts are. */
+  readonly registry: Registry;
+  readonly ready: () => Promise<ReadyReport>;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'debug'>;
+}
+
+/** Says that this process runs, whether it is ready and what it sees go wrong, until the signal aborts; then it takes it back. */
+export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
+  const { kind, reports, registry, ready, clock, log } = parts;
+  const processId = randomUUID();
+  const id = `${hostname()}:${process.pid}`;
+  const watch = new AlertWatch();
+  const quietly = (call: Promise<void>): Promise<void> =>
+    call.catch((err: unknown) => {
+      if (!(err instanceof OperationalError)) throw err;
+      log.debug({ err }, 'this process was not reported; the next report follows');
+    });
+  while (!signal.aborted) {
+    const series = await seriesIn(registry, watch.metrics);
+    const now = { nowMs: Math.round(clock.nowMs()), monotonicMs: clock.monotonicMs() };
+    const conditions = watch.look((metric) => series.get(metric) ?? [], now);
+    const problems = await problemsOf(ready, clock);
+    const report = { kind, id, version, ready: problems.length === 0, problems, conditions };
+    await quietly(reports.report(processId, report, REPORT_LIFE_MS));
+    await clock.sleep(REPORT_EVERY_MS, signal);
+  }
+  await quietly(reports.withdraw(processId));
+}
+
+async function problemsOf(ready: () => Promise<ReadyReport>, clock: Clock): Promise<string[]> {
+  const timer = new AbortController();
+  const late = clock
+    .sleep(READY_WITHIN_MS, timer.signal)
+    .then(() => [`Not all servers answer within ${READY_WITHIN_MS} ms.`]);
+  const asked = ready().then(
+    ({ dependencies }) => dependencies.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}.`),
+    (error: unknown) => [error instanceof Error ? error.message : String(error)],
+  );
+  const problems = await Promise.race([asked, late]);
+  timer.abort();
+  return problems;
+}
+
+async function seriesIn(registry: Registry, metrics: readonly string[]): Promise<Map<string, readonly Series[]>> {
+  const found = new Map<string, readonly Series[]>();
+  for (const name of metrics) {
+    const metric = await registry.getSingleMetric(name)?.get();
+    if (metric !== undefined) found.set(name, metric.values);
+  }
+  return found;
+}

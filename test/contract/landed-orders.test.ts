@@ -1,0 +1,134 @@
+import { expect } from 'chai';
+import { composeOrderId } from '../../src/core/order-id.js';
+import type { LandedOrders } from '../../src/core/ports/landed-orders.js';
+import { createLandedOrders } from '../../src/mysql/landed-orders.js';
+import { createOrderArchive } from '../../src/mysql/order-archive.js';
+import type { Sale } from '../../src/core/sale.js';
+import { MemoryLandedOrders } from '../helpers/memory/memory-landed-orders.js';
+import { batchOf, purchaseOf } from '../helpers/sales.js';
+import { memoryWorld, newSale, ownMysqlWorld, type MysqlWorld, type RepositoryWorld } from './repository-worlds.js';
+
+const WORLDS = [
+  [
+    'memory',
+    async () => {
+      const world = await memoryWorld();
+      return { world, landed: new MemoryLandedOrders(world.repositories) };
+    },
+  ],
+  [
+    'mysql',
+    async () => {
+      const world = await ownMysqlWorld();
+      return { world, landed: createLandedOrders(world.pool) };
+    },
+  ],
+] as const;
+
+const START_MS = Math.floor(Date.now() / 1000) * 1000 - 600_000;
+/** When each order of a sale was written, ms from the start; each in a transaction of its own. */
+const WRITTEN_MS = [0, 1, 999, 1000, 2500, 2999, 59_000];
+
+let orderCount = 0;
+
+async function write(world: RepositoryWorld, sale: Sale, atMs: number): Promise<void> {
+  const batch = batchOf(sale, [purchaseOf(`buyer${orderCount}`)]);
+  const [purchase] = batch.purchases;
+  if (purchase === undefined) throw new Error('a batch has a purchase');
+  const orderId = composeOrderId(atMs, 9, purchase.userId, orderCount++ % 256);
+  const terms = await world.orders.termsOf([sale.saleId]);
+  const orders = [{ orderId, batch, purchase, failure: null }];
+  const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
+  expect((await world.orders.write(plan)).outcome).to.equal('written');
+}
+
+for (const [name, open] of WORLDS) {
+  describe(`contract LandedOrders on ${name}`, () => {
+    let world: RepositoryWorld;
+    let landed: LandedOrders;
+    const sales: Sale[] = [];
+    before(async () => {
+      ({ world, landed } = await open());
+      for (let index = 0; index < 3; index++) {
+        sales.push(await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS })));
+      }
+      const [one, other] = sales as [Sale, Sale];
+      for (const ms of WRITTEN_MS) await write(world, one, START_MS + ms);
+      await write(world, other, START_MS + 1500);
+    });
+    after(() => world?.close());
+    const idOf = (index: number): string => (sales[index] as Sale).saleId;
+
+    it('counts the orders of each sale in a stretch of time; one without any is missing', async () => {
+      const all = sales.map(({ saleId }) => saleId);
+      const counted = async (fromMs: number, toMs: number, saleIds = all): Promise<unknown> =>
+        Object.fromEntries(await landed.bySale(saleIds, START_MS + fromMs, START_MS + toMs));
+      expect(await counted(0, 1000)).to.deep.equal({ [idOf(0)]: 3 });
+      expect(await counted(1000, 2000)).to.deep.equal({ [idOf(0)]: 1, [idOf(1)]: 1 });
+      expect(await counted(1000, 2000, [idOf(1)])).to.deep.equal({ [idOf(1)]: 1 });
+      expect(await counted(3000, 59_000)).to.deep.equal({});
+      expect(await counted(0, 60_000, [])).to.deep.equal({});
+    });
+
+    it('counts the orders of a sale second by second, in order', async () => {
+      const { seconds, readToMs } = await landed.bySecond(idOf(0), START_MS, START_MS + 60_000);
+      expect([...seconds].map(([atMs, orders]) => [atMs - START_MS, orders])).to.deep.equal([
+        [0, 3],
+        [1000, 1],
+        [2000, 2],
+        [59_000, 1],
+      ]);
+      expect(readToMs).to.equal(START_MS + 60_000);
+      const some = await landed.bySecond(idOf(0), START_MS + 1000, START_MS + 2000);
+      expect([...some.seconds.values()]).to.deep.equal([1]);
+      expect((await landed.bySecond(idOf(2), START_MS, START_MS + 60_000)).seconds.size).to.equal(0);
+    });
+  });
+}
+
+describe('LandedOrders on mysql', () => {
+  let world: MysqlWorld;
+  before(async () => {
+    world = await ownMysqlWorld();
+  });
+  after(() => world?.close());
+
+  async function soldOut(...ms: readonly number[]): Promise<string> {
+    const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
+    for (const one of ms) await write(world, sale, START_MS + one);
+    return sale.saleId;
+  }
+
+  it('where there are more than one look reads, it ends at the last second that it has whole', async () => {
+    const saleId = await soldOut(0, 500, 1000, 1500, 1999, 5000);
+    const few = createLandedOrders(world.pool, { ranges: 4, archived: 4 });
+    const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
+    expect([...seconds]).to.deep.equal([[START_MS, 2]]);
+    expect(readToMs).to.equal(START_MS + 1000);
+    const next = await few.bySecond(saleId, readToMs, START_MS + 60_000);
+    expect([...next.seconds.values(), next.readToMs]).to.deep.equal([3, START_MS + 5000]);
+    const last = await few.bySecond(saleId, next.readToMs, START_MS + 60_000);
+    expect([...last.seconds.values(), last.readToMs]).to.deep.equal([1, START_MS + 60_000]);
+  });
+
+  it('orders that have moved to the archive are counted where they were', async () => {
+    const saleId = await soldOut(0, 1, 3000);
+    const landed = createLandedOrders(world.pool);
+    const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
+    for (const state of ['warm', 'closed'] as const) await world.sales.move(saleId, state);
+    await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE sale_id = ?", [saleId]);
+    await world.retirement.retire({ saleId, epoch: 1 }, 'test');
+    await world.retirement.forgotten(saleId);
+    const archive = createOrderArchive(world.pool, 0);
+    await archive.begin(saleId, 'test');
+    let step = await archive.move(saleId, null, 2);
+    while (step.next !== null) step = await archive.move(saleId, step.next, 2);
+    expect(await archive.finish(saleId)).to.equal(true);
+    const [left] = await world.pool.query<{ n: string }>('SELECT COUNT(*) AS n FROM order_ranges WHERE sale_id = ?', [
+      saleId,
+    ]);
+    expect(Number(left?.n), 'they have left the tables that sell').to.equal(0);
+    expect(await landed.bySecond(saleId, START_MS, START_MS + 60_000)).to.deep.equal(before);
+    expect([...before.seconds.values()]).to.deep.equal([2, 1]);
+  });
+});

@@ -1,0 +1,108 @@
+import { expect } from 'chai';
+import { hostname } from 'node:os';
+import { Gauge, Registry } from 'prom-client';
+import type { LiveProgram } from '../../../src/core/ports/program-reports.js';
+import type { ReadyReport } from '../../../src/http/services.js';
+import { reportProgram } from '../../../src/programs/report-program.js';
+import { version } from '../../../src/programs/version.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
+import { silentLog } from '../../helpers/silent-log.js';
+
+const READY: ReadyReport = { ready: true, dependencies: [{ name: 'redis', ok: true, detail: 'answers' }] };
+
+describe('report of a program', () => {
+  let clock: ManualClock;
+  let reports: MemoryProgramReports;
+  let registry: Registry;
+  /** Called when the program would sleep until its next report. */
+  let onPause: (nth: number) => Promise<void> | void;
+  beforeEach(() => {
+    clock = new ManualClock();
+    reports = new MemoryProgramReports(clock);
+    registry = new Registry();
+  });
+
+  const run = async (ready: () => Promise<ReadyReport> = async () => READY): Promise<void> => {
+    const stop = new AbortController();
+    let pauses = 0;
+    const paused = {
+      nowMs: () => clock.nowMs(),
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: async (ms: number, signal?: AbortSignal) => {
+        if (signal !== stop.signal) return new Promise<void>((resolve) => setTimeout(resolve, ms / 50));
+        await onPause(pauses++);
+        if (pauses === 3) stop.abort();
+        clock.advance(ms);
+      },
+    };
+    await reportProgram({ kind: 'keeper', reports, registry, ready, clock: paused, log: silentLog }, stop.signal);
+  };
+  const only = async (): Promise<LiveProgram> => {
+    const live = await reports.live();
+    expect(live).to.have.length(1);
+    return live[0] as LiveProgram;
+  };
+
+  it('says who it is again and again, and takes it back at its end', async () => {
+    const ages: number[] = [];
+    onPause = async () => {
+      const { seenMsAgo, ...report } = await only();
+      ages.push(seenMsAgo);
+      expect(report).to.deep.equal({
+        kind: 'keeper',
+        id: `${hostname()}:${process.pid}`,
+        version,
+        ready: true,
+        problems: [],
+        conditions: [],
+      });
+    };
+    await run();
+    expect(ages).to.deep.equal([0, 0, 0]);
+    expect(await reports.live()).to.deep.equal([]);
+  });
+
+  it('reads what is wrong off its own metrics, as an alert does', async () => {
+    const overdue = new Gauge({ name: 'seckill_overdue', help: 'h', labelNames: ['state'], registers: [registry] });
+    registry.setDefaultLabels({ program: 'keeper' });
+    const seen: string[][] = [];
+    onPause = async (nth) => {
+      seen.push((await only()).conditions.map(({ name, severity }) => `${name} ${severity}`));
+      overdue.set({ state: 'outbox' }, nth === 1 ? 0 : 7);
+      overdue.set({ state: 'dead_letter' }, 1);
+    };
+    await run();
+    expect(seen).to.deep.equal([
+      [],
+      ['SeckillOutboxStalled info', 'SeckillDeadLetters ticket'],
+      ['SeckillDeadLetters ticket'],
+    ]);
+  });
+
+  it('says why it is not ready, also when a server hangs or the question fails', async () => {
+    const broken = { name: 'mysql', ok: false, detail: 'does not answer' };
+    const answers = [
+      async () => ({ ready: false, dependencies: [...READY.dependencies, broken] }),
+      () => new Promise<ReadyReport>(() => undefined),
+      () => Promise.reject(new Error('no way')),
+    ];
+    const problems: unknown[] = [];
+    onPause = async () => void problems.push((await only()).problems);
+    await run(() => (answers.shift() as () => Promise<ReadyReport>)());
+    expect(problems).to.deep.equal([
+      ['mysql: does not answer.'],
+      ['Not all servers answer within 1000 ms.'],
+      ['no way'],
+    ]);
+  });
+
+  it('goes on while Redis is away', async () => {
+    onPause = (nth) => {
+      reports.down = nth === 0;
+    };
+    reports.down = true;
+    await run();
+    expect(await reports.live()).to.deep.equal([]);
+  });
+});
