@@ -1,7 +1,7 @@
 import type { DeadLetterAdmin, DeadLetterResult, Pace } from '../recovery/dead-letters/dead-letter-admin.js';
+import { readResult } from '../recovery/dead-letters/dead-letter-result.js';
 import type { DiscardAnswer } from '../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../recovery/dead-letters/replay-dead-letter.js';
-import { assertNever } from '../core/errors.js';
 import { inLine, print, printError } from './print.js';
 
 export interface WorkOrder {
@@ -52,34 +52,4 @@ export async function workThroughDeadLetters(admin: DeadLetterAdmin, order: Work
   if (stopping.signal.aborted) printError('Stopped. The same command goes on where this one ended.');
   else if (counts.has('fault')) printError('A part of the system failed. When it is back, run the same command again.');
   return done === total;
-}
-
-interface ReadResult {
-  readonly word: string;
-  readonly note: string | null;
-  readonly isEnd: boolean;
-}
-
-function readResult(result: DeadLetterResult, end: WorkOrder['end']): ReadResult {
-  if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
-  const { answer } = result;
-  switch (answer.outcome) {
-    case 'replayed':
-    case 'already_recorded':
-    case 'discarded':
-      return { word: answer.outcome, note: answer.note, isEnd: true };
-    case 'unfinished':
-    case 'unreadable':
-    case 'not_held':
-    case 'forged':
-      return { word: answer.outcome, note: answer.note, isEnd: false };
-    case 'already_closed':
-      return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
-    case 'contended':
-      return { word: answer.outcome, note: 'others write the same rows; run the same command again', isEnd: false };
-    case 'not_found':
-      return { word: answer.outcome, note: null, isEnd: false };
-    default:
-      return assertNever(answer);
-  }
 }

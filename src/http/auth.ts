@@ -14,6 +14,8 @@ import {
 export interface Principal {
   readonly userId: string;
   readonly roles: readonly string[];
+  /** The end of the token as it says itself, Unix ms. */
+  readonly expiresAtMs: number;
 }
 
 /**
@@ -186,7 +188,7 @@ function verifiedOf(
   const roles = terms.rolesOf(claims);
   if (roles === null) return 'bad_roles';
   const tokenId = typeof jti === 'string' ? jti : null;
-  return { caller: { userId, roles }, goodUntilMs, userId, tokenId, issuedAtMs };
+  return { caller: { userId, roles, expiresAtMs: exp * 1000 }, goodUntilMs, userId, tokenId, issuedAtMs };
 }
 
 const isFor = (aud: unknown, audiences: readonly string[]): boolean =>

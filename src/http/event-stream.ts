@@ -51,13 +51,18 @@ export class EventStream {
     this.#write(`id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 
+  /** The same for an event that was encoded once for many streams. */
+  sendEncoded(event: Buffer): void {
+    this.#write(event);
+  }
+
   end(): void {
     clearInterval(this.#heartbeat);
     clearTimeout(this.#timeUp);
     this.#res.end();
   }
 
-  #write(text: string): void {
+  #write(text: string | Buffer): void {
     if (this.#res.destroyed) return;
     const slow = text === HEARTBEAT ? this.#res.writableLength > 0 : this.#res.writableNeedDrain;
     if (slow) this.#res.destroy();

@@ -3,7 +3,6 @@ import { PROBLEM_TYPE, PROBLEMS, problemOf, type ProblemCode } from './problem.j
 import type { AnswerSpec, Listener, Route } from './route.js';
 import { routesOf } from './routes/index.js';
 import { problemSchema } from './schemas.js';
-import { withoutUndefined } from '../core/without-undefined.js';
 
 /** A piece of the document. */
 type Json = Record<string, unknown>;
@@ -130,16 +129,13 @@ function parametersOf(place: 'path' | 'query', schema: z.ZodType | undefined, sc
 }
 
 function answerOf({ description, schema, type, headers }: AnswerSpec, schemas: Schemas): Json {
-  const content =
-    schema !== undefined
-      ? { 'application/json': { schema: schemas.of(schema, 'output') } }
-      : type !== undefined
-        ? Object.fromEntries([type].flat().map((one) => [one, { schema: { type: 'string' } }]))
-        : undefined;
+  const json = schema === undefined ? {} : { 'application/json': { schema: schemas.of(schema, 'output') } };
+  const texts = [type ?? []].flat(2).map((one) => [one, { schema: { type: 'string' } }] as const);
+  const content = { ...json, ...Object.fromEntries(texts) };
   return {
     description,
     ...(headers === undefined ? {} : { headers: headersOf(headers, { type: 'string' }) }),
-    ...withoutUndefined({ content }),
+    ...(Object.keys(content).length === 0 ? {} : { content }),
   };
 }
 

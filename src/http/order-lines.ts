@@ -1,14 +1,8 @@
 import type { ShownOrder } from '../core/order.js';
 import type { OrderFilter, OrderSearch } from '../core/ports/order-search.js';
+import { exportLine, headingOf, type ExportFormat } from './export-lines.js';
 import { foundOrderBody } from './routes/find-orders.js';
 
-// Orders as text, for the export over HTTP and that of the command line.
-
-export const EXPORT_FORMATS = ['csv', 'jsonl'] as const;
-export type ExportFormat = (typeof EXPORT_FORMATS)[number];
-
-/** Above the size of any table. */
-export const EXPORT_MAX = 1_000_000_000;
 /** Orders that are read at once, and so the most that wait for a slow reader. */
 const PAGE = 1000;
 
@@ -23,7 +17,7 @@ export async function* orderPages(
   { format, limit }: { readonly format: ExportFormat; readonly limit: number },
 ): AsyncGenerator<string> {
   let [after, left] = [null as string | null, limit];
-  let heading = format === 'csv' ? `${COLUMNS.join(',')}\n` : '';
+  let heading = headingOf(COLUMNS, format);
   do {
     const page = await search.page(filter, after, Math.min(PAGE, left));
     const orders = page?.orders ?? [];
@@ -51,22 +45,5 @@ const COLUMNS = [
   'metadata',
 ] as const;
 
-/** One line of an export, with its end. */
-export function lineOf(order: ShownOrder, format: ExportFormat): string {
-  const body = foundOrderBody(order);
-  return format === 'jsonl' ? `${JSON.stringify(body)}\n` : `${COLUMNS.map((name) => cellOf(body[name])).join(',')}\n`;
-}
-
-/** What a spreadsheet takes for a formula. An id may begin with a hyphen. */
-const FORMULA = /^[=+\-@\t\r]/;
-
-/**
- * One cell, harmless in a spreadsheet: text that would be a formula has an apostrophe in front. Metadata is JSON, without
- * the semicolon that divides cells in some countries.
- */
-function cellOf(value: unknown): string {
-  if (value === null || value === undefined) return '';
-  const text = typeof value === 'object' ? JSON.stringify(value).replaceAll(';', String.raw`\u003b`) : String(value);
-  const harmless = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
-}
+export const lineOf = (order: ShownOrder, format: ExportFormat): string =>
+  exportLine(foundOrderBody(order), COLUMNS, format);

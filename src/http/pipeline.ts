@@ -122,6 +122,7 @@ export class Pipeline {
     const { role } = route.asks;
     if (role !== null) {
       if (!includesRole(who.roles, role)) return this.#refuse(call, roleNeededAnswer(role, requestId));
+      call.expiresAtMs = who.expiresAtMs;
       const refused = admission.isOn ? admission.operator(who.userId) : null;
       if (refused !== null) return this.#refuse(call, refusedAnswer(refused, requestId));
     }

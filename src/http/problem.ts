@@ -76,6 +76,7 @@ export const PROBLEMS = {
   ),
   wrong_payment_mode: row(422, 'Wrong mode', 'This server does not accept payments of this mode (live or test).'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
+  broker_not_configured: row(501, 'No way to the broker', 'This server does not know how to reach RocketMQ.'),
   bad_signature: row(401, 'Not signed', 'A valid signature of the request is needed.'),
   ticket_not_found: row(404, 'No such ticket', 'You have no such ticket for this queue, or it has ended. Join again.'),
   degraded: row(

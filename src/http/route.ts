@@ -130,7 +130,7 @@ export type Access = keyof typeof ACCESS;
 /** One success that a route may answer. */
 export interface AnswerSpec {
   readonly description: string;
-  /** Of the JSON body; left out: there is none, or it is text of `type`. */
+  /** Of the JSON body; left out: there is none, or it is text of `type`. With both it is one or the other. */
   readonly schema?: z.ZodType;
   readonly type?: string | readonly string[];
   /** Headers that a client needs, with what they say. */
@@ -239,6 +239,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   /** As the token names them; empty without one. */
   userId = '';
   roles: readonly string[] = [];
+  /** The end of the token, Unix ms; only of a route that asks for a role. */
+  expiresAtMs = 0;
   /** Whom admission judges; null: it is off, or has nothing to do with this route. */
   admitted: Caller | null = null;
   /** Null: no signature is asked for. */

@@ -1,4 +1,8 @@
 import type { Registry } from 'prom-client';
+import { OperationalError } from '../core/errors.js';
+import type { AnswerHistory, AnswersOfSecond } from '../core/ports/answer-history.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
 import { Tally } from './tally.js';
 
 /** Sales that are counted apart; each is a label. */
@@ -46,6 +50,18 @@ export class SaleAnswers {
     add();
   }
 
+  /** What was answered since the last call; for sales without a place of their own it is not known. */
+  takeNew(): AnswersOfSecond {
+    const sales = new Map<string, Record<string, number>>();
+    for (const [[saleId = '', code = ''], times] of this.#tally.takeNew()) {
+      if (saleId === OTHER) continue;
+      const counts = sales.get(saleId) ?? {};
+      sales.set(saleId, counts);
+      counts[code] = times;
+    }
+    return sales;
+  }
+
   #find(saleId: string): SaleTally {
     const nowMs = this.#monotonicMs();
     this.#latest.lastMs = nowMs; // it is not stamped with each of its requests, so its quiet begins now
@@ -71,4 +87,34 @@ export class SaleAnswers {
       for (const code of byCode.keys()) this.#tally.remove([saleId, code]);
     }
   }
+}
+
+const SECOND_MS = 1000;
+
+/**
+ * Adds what this process has answered to the history, each second when it is over, until the signal aborts; nothing while nobody
+ * buys. A second that Redis does not take is lost: it may have been added, and these figures are for people.
+ */
+export async function rememberAnswers(
+  answers: Pick<SaleAnswers, 'takeNew'>,
+  {
+    history,
+    clock,
+    log,
+  }: { readonly history: Pick<AnswerHistory, 'add'>; readonly clock: Clock; readonly log: Pick<Log, 'debug'> },
+  signal: AbortSignal,
+): Promise<void> {
+  let adding = Promise.resolve();
+  while (!signal.aborted) {
+    const nowMs = clock.nowMs();
+    const atMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS;
+    await clock.sleep(atMs + SECOND_MS - nowMs, signal);
+    const taken = answers.takeNew();
+    if (taken.size === 0) continue;
+    adding = history.add(atMs, taken).catch((err: unknown) => {
+      if (!(err instanceof OperationalError)) throw err;
+      log.debug({ err }, 'the answers of a second were not remembered');
+    });
+  }
+  await adding;
 }

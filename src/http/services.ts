@@ -1,11 +1,13 @@
 import type { ShownOrder } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
+import type { Sale } from '../core/sale.js';
 import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
 import type { ReadEndpoint, DegradedReads } from '../admission/degrade/degraded-reads.js';
 import type { Degrade } from '../admission/degrade/degrade.js';
 import type { SwitchAdmin } from '../admission/degrade/switches.js';
 import type { Admission } from '../admission/admission.js';
+import type { SharedBreakers } from '../admission/breaker/shared-breakers.js';
 import type { AddressLimit } from '../admission/limits/address-limit.js';
 import type { LimitedAddress } from '../admission/limits/limited-addresses.js';
 import type { QueuePasses, WaitingRooms } from '../admission/queue/waiting-rooms.js';
@@ -14,8 +16,10 @@ import type { UnpaidPause } from '../admission/orders/unpaid-pause.js';
 import type { PurchaseTokens } from '../admission/sign/purchase-tokens.js';
 import type { RequestSignatures } from '../admission/sign/request-signatures.js';
 import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin.js';
+import type { AnswerHistory } from '../core/ports/answer-history.js';
 import type { AuditLog } from '../core/ports/audit-log.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { LandedOrders } from '../core/ports/landed-orders.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RuleReports } from '../core/ports/rules.js';
@@ -27,16 +31,20 @@ import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
+import type { OrderedRepair } from '../recovery/repair/repair-jobs.js';
 import type { GetSaleAnswer } from '../sales/get-sale.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { SaleEditor } from '../sales/edit-sale.js';
 import type { SaleAdmin } from '../sales/sale-admin.js';
+import type { SaleBucket } from '../sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
 import type { Authenticator } from './auth.js';
+import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { StreamTimes } from './event-stream.js';
+import type { LiveSnapshots } from './live-snapshots.js';
 import type { HttpMetrics } from './metrics.js';
 import type { MetricsPage } from './metrics-page.js';
 import type { Pages } from './pages.js';
@@ -112,7 +120,30 @@ export interface HttpServices {
    * has repaired it
    */
   readonly reshard: (saleId: string, order: { readonly actor: string; readonly buckets: number }) => Promise<Resharded>;
-  readonly deadLetters: Pick<DeadLetterAdmin, 'list' | 'find' | 'replay' | 'discard'>;
+  /** Rebuilds a sale in Redis from MySQL. @throws OperationalError; it stays locked until the keeper has repaired it */
+  readonly repair: (
+    saleId: string,
+    order: { readonly actor: string },
+    options: { readonly force: boolean },
+  ) => Promise<OrderedRepair>;
+  /** @throws OperationalError redis */
+  readonly bucketsOf: (sale: Sale) => Promise<readonly SaleBucket[]>;
+  /** @throws OperationalError mysql, redis */
+  readonly saleSeconds: {
+    readonly landed: Pick<LandedOrders, 'bySecond'>;
+    readonly answers: Pick<AnswerHistory, 'read'>;
+    /** How long answers are remembered, ms. */
+    readonly keptMs: number;
+  };
+  /** What open consoles show. */
+  readonly live: Pick<LiveSnapshots, 'follow'>;
+  readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
+  /** What RocketMQ holds; null: no name server is known. */
+  readonly mq: BrokerViews | null;
+  readonly deadLetters: Pick<
+    DeadLetterAdmin,
+    'list' | 'count' | 'matching' | 'parkedMatching' | 'find' | 'ordersOf' | 'replay' | 'discard' | 'workThrough'
+  >;
   readonly reconcile: Pick<ReconcileAdmin, 'run' | 'runs' | 'jobs' | 'findJob' | 'retry'>;
   /** Lists refunds, and takes one on to be paid by hand. @throws OperationalError mysql */
   readonly refunds: Pick<RefundRepository, 'list' | 'takeOn'>;

@@ -137,9 +137,12 @@ const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE b
   UNION SELECT id FROM dead_letters WHERE state = 'parked' AND INSTR(body, ?) > 0) AS named)`;
 
 function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
-  const { group, saleId, batchId, reason, state, sinceMs, untilMs, replayBegun, key } = filter;
+  const { ids, group, originTopic, saleId, batchId, reason, text, state, sinceMs, untilMs, replayBegun, key } = filter;
+  const names = { consumer_group: group, origin_topic: originTopic, sale_id: saleId, batch_id: batchId, reason, state };
   return (where) => {
-    void where.where(withoutUndefined({ consumer_group: group, sale_id: saleId, batch_id: batchId, reason, state }));
+    void where.where(withoutUndefined(names));
+    if (ids !== undefined) void where.whereIn('id', ids);
+    if (text !== undefined) void where.whereRaw('INSTR(detail, ?) > 0', [text]);
     if (sinceMs !== undefined) void where.where('created_at', '>=', new Date(sinceMs));
     if (untilMs !== undefined) void where.where('created_at', '<', new Date(untilMs));
     if (replayBegun === true) void where.whereNotNull('replay_started_at');

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/ports/clock.js';
 import type { SaleFinding } from '../core/sale-finding.js';
 import type { ReconcileRun, ReconcileRuns, SaleLease } from '../core/ports/reconcile-runs.js';
-import { execute, inMs, knex, msAgo, now, select } from './knex.js';
+import { bigint, execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { retryConflicts } from './retry-conflicts.js';
 import { withoutUndefined } from '../core/without-undefined.js';
@@ -40,12 +40,10 @@ export function createReconcileRuns(pool: MysqlPool, clock: Clock): ReconcileRun
       if (ids.length === 0) return 0;
       return (await execute(pool, knex('reconcile_runs').whereIn('id', ids).delete())).affectedRows;
     },
-    async list({ saleId }, max): Promise<ReconcileRun[]> {
-      const newest = knex('reconcile_runs')
-        .where(withoutUndefined({ sale_id: saleId }))
-        .orderBy('id', 'desc')
-        .limit(max);
-      const rows = await select(pool, newest.select('*'));
+    async list({ saleId, beforeId }, max): Promise<ReconcileRun[]> {
+      const newest = knex('reconcile_runs').where(withoutUndefined({ sale_id: saleId }));
+      if (beforeId !== undefined) void newest.where('id', '<', bigint(beforeId));
+      const rows = await select(pool, newest.select('*').orderBy('id', 'desc').limit(max));
       return rows.map((row) => ({
         runId: row.id,
         saleId: row.sale_id,

@@ -153,6 +153,7 @@ export async function openAdmission(
       rooms,
       clock,
     },
+    breakers,
     rulesReadiness: () => rulesReadiness(current.standing),
     /** How many orders of a sale a buyer may cancel. */
     cancelLimit: new CancelLimit(() => current.rules.orders, metrics),

@@ -4,12 +4,15 @@ import { newLifecycle } from '../http/answer.js';
 import { AccessLog, openLineSink } from '../http/access-log.js';
 import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
+import { BrokerViews } from '../http/broker-views.js';
+import { LiveSnapshots } from '../http/live-snapshots.js';
 import { Pages } from '../http/pages.js';
-import { SaleAnswers } from '../http/sale-answers.js';
+import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createLandedOrders } from '../mysql/landed-orders.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
@@ -18,21 +21,33 @@ import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { TraceBroker } from '../core/ports/trace-sources.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
 import { FollowPurchase } from '../purchase/follow-purchase.js';
 import { GetPurchase } from '../purchase/get-purchase.js';
 import { createStatusMetrics } from '../purchase/metrics.js';
+import { createAnswerHistory } from '../redis/answer-history.js';
+import { createBatchStore } from '../redis/batch-store.js';
+import { createProgramReports } from '../redis/program-reports.js';
 import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
+import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
+import { createStockStore } from '../redis/stock-store.js';
+import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
+import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
+import { credentialsOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
+import { LiveSales } from '../sales/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
+import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
 import { apiFailPoints } from './fail-points.js';
 import { openIdentity } from './identity.js';
 import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
+import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
 import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
@@ -115,6 +130,20 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     rules: admission.rulesReadiness,
     issuers: identity.issuers,
   });
+  const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
+  const stop = new AbortController();
+  const reports = createProgramReports(redis);
+  const history = createAnswerHistory(redis, config.operators.consoleHistoryMs);
+  const loops = [
+    reportProgram({ kind: 'api', reports, registry, ready, clock, log }, stop.signal),
+    rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
+  ].map((loop) => loop.catch(fail));
+  // What operators look at counts for no breaker.
+  const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
+  const landed = createLandedOrders(mysql);
+  const liveSales = new LiveSales({ ...looked, sales: createSaleRepository(mysql), answers: history, landed, clock });
+  const { brokerViews, traceBroker } = openBroker(config);
+
   const services: HttpServices = {
     auth: identity.auth,
     revocations: identity.revocations,
@@ -141,17 +170,26 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     editor: await operator.saleEditor(),
     plan: (withinMs) => operator.plan(withinMs),
     reshard: (saleId, order) => operator.reshard(saleId, order),
+    repair: (saleId, order, options) => operator.repair(saleId, order, options),
+    bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
+    saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
+    live: new LiveSnapshots(
+      { sales: liveSales, programs: reports, clock, onBug: fail },
+      config.operators.consoleStreamsMax,
+    ),
+    breakers: admission.breakers,
+    mq: brokerViews,
     deadLetters: await operator.deadLetters(),
     reconcile: await operator.reconcile(),
     audit: operator.audit(),
     profiler: new Profiler(),
-    trace: await operator.trace(null), // the api has no way to the admin port of the broker
+    trace: await operator.trace(traceBroker),
     ready,
     isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
     pages: await loadPages(log),
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     metrics: httpMetrics,
-    saleAnswers: new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs),
+    saleAnswers,
     accessLog,
     log,
     onBug: fail,
@@ -168,6 +206,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     async stop(): Promise<void> {
       await buyers.drain(config.http.drainMs);
       await operators.drain(Math.min(OPERATORS_DRAIN_MS, config.http.drainMs));
+      stop.abort();
+      await Promise.all(loops);
       await accessLog?.close();
       await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
       await redis.close();
@@ -181,6 +221,19 @@ async function loadPages(log: Log): Promise<HttpServices['pages']> {
   if (!buyers.areBuilt || !operators.areBuilt)
     log.warn({}, 'the pages are not built, so none are served: npm run build:web');
   return { buyers, operators };
+}
+
+/** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
+function openBroker({ repair: { namesrv }, brokerAccess }: ApiConfig): {
+  readonly brokerViews: BrokerViews | null;
+  readonly traceBroker: TraceBroker | null;
+} {
+  if (namesrv === '') return { brokerViews: null, traceBroker: null };
+  const credentials = credentialsOf(brokerAccess);
+  return {
+    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown }), clock),
+    traceBroker: createTraceBroker(namesrv, credentials),
+  };
 }
 
 /** @throws Error when its file cannot be opened */

@@ -9,6 +9,7 @@ const FOLDERS = ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis',
  * with another machine. How long something takes or waits is `monotonicMs()`: the wall clock jumps when somebody sets it.
  */
 const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
+  'admission/breaker/shared-breakers.ts': 'since when a breaker is open, for a person',
   'admission/queue/room.ts': 'when a sale opens, and times in passes and tickets, which other processes read',
   'admission/queue/waiting-rooms.ts': 'times in passes and tickets, which other processes read',
   'admission/revocations.ts':
@@ -28,6 +29,7 @@ const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
   'rocketmq/admin/inspection.ts': 'the age of messages, which brokers have dated',
   'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
   'sales/edit-sale.ts': 'whether a new end of a window is over',
+  'sales/live-sales.ts': 'the second of the figures, which other processes have dated',
   'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
   'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
 };

@@ -22,6 +22,7 @@ import { createClientAddress } from '../../src/http/client-address.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
+import { LiveSnapshots } from '../../src/http/live-snapshots.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
@@ -206,6 +207,24 @@ export class HostileWorld extends ReconcileWorld {
       degrade,
       reads,
       reshard: async () => ({ outcome: 'already_resharded' }),
+      repair: async () => ({ outcome: 'not_needed' }),
+      bucketsOf: async () => [],
+      saleSeconds: this.#seen({
+        landed: { bySecond: async (_saleId, _fromMs, readToMs) => ({ seconds: new Map(), readToMs }) },
+        answers: { read: async () => new Map() },
+        keptMs: 3_600_000,
+      }),
+      live: new LiveSnapshots(
+        {
+          sales: { look: async () => ({ sales: [], moreSales: 0, missing: [] }) },
+          programs: { live: async () => [] },
+          clock,
+          onBug: (error) => void this.#wrong('bug', error),
+        },
+        1000,
+      ),
+      breakers: { mode: 'off', standings: [] },
+      mq: null,
       currency: 'EUR',
       plan: () => Promise.resolve([]),
       editor: this.#seen(

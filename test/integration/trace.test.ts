@@ -25,6 +25,7 @@ interface Trace {
     readonly what: string;
     readonly detail: string;
   }[];
+  readonly timeline: readonly { readonly stage: string; readonly state: string; readonly at: string | null }[];
 }
 
 describe('trace of a purchase', () => {
@@ -98,8 +99,21 @@ describe('trace of a purchase', () => {
       'marker',
       'request',
       'sale',
-      'not_asked',
+      'half_stored',
+      'committed',
     ]);
+    const stations = paid.timeline.map(({ stage, state }) => `${stage} ${state}`);
+    expect(stations, 'the events may be under way').to.include.members([
+      'half done',
+      'deduct done',
+      'commit done',
+      'delivery done',
+      'row done',
+      'payment done',
+    ]);
+    for (const { stage, at } of paid.timeline.filter(({ stage }) => ['half', 'commit', 'row'].includes(stage))) {
+      expect(at, stage).not.to.equal(null);
+    }
     const atMs = paid.steps.map(({ at }) => (at === null ? Infinity : Date.parse(at)));
     expect(atMs).to.deep.equal(atMs.toSorted((a, b) => a - b));
 

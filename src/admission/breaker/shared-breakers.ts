@@ -1,7 +1,8 @@
 import { OperationalError, type Dependency } from '../../core/errors.js';
-import type { BreakerReport, BreakerStore, LiveReport } from '../../core/ports/admission-stores.js';
+import type { BreakerReport, BreakerState, BreakerStore, LiveReport } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
+import type { Mode } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import { AdaptiveBreaker, UNWATCHED } from './adaptive-breaker.js';
 import { DEPENDENCIES, type BreakerRules } from './breaker-rules.js';
@@ -34,6 +35,16 @@ export function hasRecovered(
   return now.some(({ processId, report }) => report[dependency] === 'closed' && wasNotClosed.has(processId));
 }
 
+/** A breaker as this process knows it. */
+export interface BreakerStanding {
+  readonly dependency: Dependency;
+  readonly state: BreakerState;
+  /** Unix ms; null: since before this process looked. */
+  readonly sinceMs: number | null;
+  /** Whose it is; null: what all processes treat it as. */
+  readonly processId: string | null;
+}
+
 interface SharedBreakersParts {
   readonly rules: () => BreakerRules;
   readonly store: BreakerStore;
@@ -62,6 +73,7 @@ export class SharedBreakers {
   readonly #options: SharedBreakersOptions;
   readonly #breakers: Readonly<Record<Dependency, AdaptiveBreaker>>;
   #reports: readonly LiveReport[] = [];
+  #standings: ReadonlyMap<string, BreakerStanding> = new Map();
   #isStoreAway = false;
   #wasOn: boolean;
 
@@ -86,6 +98,28 @@ export class SharedBreakers {
   /** False: no call is watched and no request refused. */
   get isOn(): boolean {
     return this.#parts.rules().mode !== 'off';
+  }
+
+  get mode(): Mode {
+    return this.#parts.rules().mode;
+  }
+
+  /** For each dependency what all treat its breaker as, then those of processes that are not closed. */
+  get standings(): readonly BreakerStanding[] {
+    const shared = DEPENDENCIES.map(
+      (dependency): BreakerStanding =>
+        this.#standings.get(nameOf(dependency, null)) ?? {
+          dependency,
+          state: 'closed',
+          sinceMs: null,
+          processId: null,
+        },
+    );
+    const { processId } = this.#options;
+    const now = this.#report(); // the store may be away
+    const own = DEPENDENCIES.map((dependency) => this.#standing(dependency, processId, now[dependency]));
+    const others = [...this.#standings.values()].filter((one) => one.processId !== null && one.processId !== processId);
+    return [...shared, ...[...own, ...others].filter(({ state }) => state !== 'closed')];
   }
 
   /** Called once for each request that needs the dependency, before anything of it has begun. */
@@ -152,6 +186,7 @@ export class SharedBreakers {
   #startAnew(): void {
     this.#wasOn = this.isOn;
     this.#reports = [];
+    this.#standings = new Map();
     for (const dependency of DEPENDENCIES) {
       this.#breakers[dependency].forget();
       this.#parts.metrics.breakerQuorum(dependency, false);
@@ -165,13 +200,29 @@ export class SharedBreakers {
 
   #follow(reports: readonly LiveReport[], untilMs: number): void {
     const { quorumShare } = this.#parts.rules();
+    const standings = new Map<string, BreakerStanding>();
+    const note = (dependency: Dependency, processId: string | null, state: BreakerState): void =>
+      void standings.set(nameOf(dependency, processId), this.#standing(dependency, processId, state));
     for (const dependency of DEPENDENCIES) {
       const breaker = this.#breakers[dependency];
       const isOpen = isOpenForAll(reports, dependency, quorumShare);
+      note(dependency, null, isOpen ? 'open' : 'closed');
+      for (const { processId, report } of reports) note(dependency, processId, report[dependency]);
       breaker.followQuorum(isOpen, untilMs);
       this.#parts.metrics.breakerQuorum(dependency, isOpen);
       if (hasRecovered(this.#reports, reports, dependency)) breaker.tryNow();
     }
     this.#reports = reports;
+    this.#standings = standings;
+  }
+
+  /** Not known at first sight is since when it has been so. */
+  #standing(dependency: Dependency, processId: string | null, state: BreakerState): BreakerStanding {
+    const before = this.#standings.get(nameOf(dependency, processId));
+    const moved = before !== undefined && before.state !== state;
+    const sinceMs = moved ? this.#parts.clock.nowMs() : (before?.sinceMs ?? null);
+    return { dependency, state, sinceMs, processId };
   }
 }
+
+const nameOf = (dependency: Dependency, processId: string | null): string => `${dependency} ${processId ?? ''}`;

@@ -59,6 +59,10 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     http && notifications && notifications.streamsMax >= http.maxConnections
       ? `EVENTS_STREAMS_MAX must be below HTTP_CONNECTIONS_MAX (a stream is a connection), but is ${notifications.streamsMax}`
       : null,
+  ({ operators }) =>
+    operators && operators.consoleStreamsMax >= operators.maxConnections
+      ? `CONSOLE_STREAMS_MAX must be below OPERATORS_CONNECTIONS_MAX (a stream is a connection), but is ${operators.consoleStreamsMax}`
+      : null,
   ({ batch }) =>
     batch && batch.queueMax < batch.sizeMax
       ? `BATCH_QUEUE_MAX must be at least BATCH_SIZE_MAX, but is ${batch.queueMax}`

@@ -57,12 +57,17 @@ export interface StoredDeadLetter extends DeadLetterSummary {
 
 /** Every condition that is there must hold. */
 export interface DeadLetterFilter {
+  /** One of these, some at most. */
+  readonly ids?: readonly string[];
   readonly group?: string;
+  readonly originTopic?: string;
   readonly saleId?: string;
   readonly batchId?: string;
   /** A batch id; or the request id of one of its purchases, while the dead letter is parked. */
   readonly key?: string;
   readonly reason?: DeadLetterReason;
+  /** Stands in `detail`. */
+  readonly text?: string;
   readonly state?: DeadLetterState;
   /** Parked at this time or later, Unix ms. */
   readonly sinceMs?: number;

@@ -41,6 +41,12 @@ export type SaleLease =
   | { readonly outcome: 'held' }
   | { readonly outcome: 'taken'; readonly owner: string; readonly untilMs: number };
 
+export interface RunFilter {
+  readonly saleId?: string;
+  /** Older than this one. */
+  readonly beforeId?: string;
+}
+
 /** The record of runs, and the right to make one. */
 export interface ReconcileRuns {
   /**
@@ -77,5 +83,5 @@ export interface ReconcileRuns {
    * Newest first.
    * @throws OperationalError mysql
    */
-  list(filter: { readonly saleId?: string }, max: number): Promise<ReconcileRun[]>;
+  list(filter: RunFilter, max: number): Promise<ReconcileRun[]>;
 }

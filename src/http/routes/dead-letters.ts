@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { decodeBatch, sealBatch } from '../../core/batch.js';
 import { assertNever } from '../../core/errors.js';
+import { FAILURE_REASONS, ORDER_STATES, type Order } from '../../core/order.js';
 import {
   DEAD_LETTER_REASONS,
   DEAD_LETTER_STATES,
+  type DeadLetterFilter,
   type DeadLetterState,
   type DeadLetterSummary,
   type StoredDeadLetter,
@@ -16,6 +18,7 @@ import {
   isoTime,
   isoTimeOrNull,
   limit,
+  orderId,
   queryText,
   queryTime,
   queryWord,
@@ -23,11 +26,12 @@ import {
   saleId,
   text,
   time,
+  userId,
 } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** How long a replay is followed before the answer says that it is not finished; many are a task for `seckill dlq`. */
-const REPLAY_WAIT_MS = 10_000;
+export const REPLAY_WAIT_MS = 10_000;
 
 const params = z.object({ deadLetterId: rowId });
 
@@ -47,9 +51,48 @@ const summaryFields = {
   replayStartedAt: time.nullable(),
   note: text.nullable(),
 };
+export const deadLetterSummary = z.object(summaryFields).meta({ id: 'DeadLetter' });
 const deadLetter = z
   .object({ ...summaryFields, batch: z.looseObject({}).nullable(), body: text })
   .meta({ id: 'DeadLetterWithBody' });
+
+/** What dead letters are looked for by. */
+export const deadLetterFilter = {
+  group: queryText(128).optional(),
+  saleId: saleId.optional(),
+  topic: queryText(128).optional().meta({ description: 'that it was first sent to' }),
+  key: id.optional(),
+  reason: queryWord(DEAD_LETTER_REASONS).optional(),
+  text: queryText(200).optional().meta({ description: 'a part of what was wrong (`detail`)' }),
+  since: queryTime.optional(),
+  until: queryTime.optional(),
+};
+type FilterQuery = z.output<z.ZodObject<typeof deadLetterFilter>>;
+
+export const filterOf = ({
+  topic: originTopic,
+  since: sinceMs,
+  until: untilMs,
+  ...names
+}: FilterQuery): DeadLetterFilter => withoutUndefined({ ...names, originTopic, sinceMs, untilMs });
+
+const purchaseOfBatch = z
+  .object({
+    userId,
+    requestId: id,
+    quantity: count,
+    order: z
+      .object({
+        orderId,
+        batchId: text,
+        quantity: count,
+        state: z.enum(ORDER_STATES),
+        reason: z.enum(FAILURE_REASONS).nullable(),
+      })
+      .nullable()
+      .meta({ description: 'its row in MySQL; null: it has none' }),
+  })
+  .meta({ id: 'PurchaseOfBatch' });
 
 export const listDeadLetters = defineRoute({
   method: 'get',
@@ -60,13 +103,8 @@ export const listDeadLetters = defineRoute({
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({
-    group: queryText(128).optional(),
-    saleId: saleId.optional(),
-    key: id.optional(),
-    reason: queryWord(DEAD_LETTER_REASONS).optional(),
+    ...deadLetterFilter,
     state: queryWord(DEAD_LETTER_STATES).optional(),
-    since: queryTime.optional(),
-    until: queryTime.optional(),
     after: rowId.optional(),
     limit,
   }),
@@ -74,18 +112,16 @@ export const listDeadLetters = defineRoute({
     200: {
       description: 'a page',
       schema: z.object({
-        deadLetters: z.array(z.object(summaryFields).meta({ id: 'DeadLetter' })),
+        deadLetters: z.array(deadLetterSummary),
         next: text.nullable(),
       }),
     },
   },
   problems: [],
   async handle({ query }, { deadLetters }) {
-    const { since: sinceMs, until: untilMs, after: afterId, limit: max, ...filter } = query;
-    const found = await deadLetters.list(withoutUndefined({ ...filter, sinceMs, untilMs }), {
-      max,
-      ...withoutUndefined({ afterId }),
-    });
+    const { state, after: afterId, limit: max, ...names } = query;
+    const filter = { ...filterOf(names), ...withoutUndefined({ state }) };
+    const found = await deadLetters.list(filter, { max, ...withoutUndefined({ afterId }) });
     const next = found.length < max ? null : (found.at(-1)?.deadLetterId ?? null);
     return json(200, 'found', { deadLetters: found.map(summaryBody), next });
   },
@@ -96,15 +132,21 @@ export const readDeadLetter = defineRoute({
   path: '/admin/v1/dead-letters/{deadLetterId}',
   label: 'admin',
   operationId: 'readDeadLetter',
-  summary: 'A dead letter with its body.',
+  summary: 'A dead letter with its body, and the order of each of its purchases.',
   access: 'viewer',
   endpoint: null,
   params,
-  answers: { 200: { description: 'the dead letter', schema: deadLetter } },
+  answers: {
+    200: {
+      description: '`orders` is null where the body is no batch, or nobody of ours has signed it',
+      schema: deadLetter.extend({ orders: z.array(purchaseOfBatch).nullable() }).meta({ id: 'DeadLetterWithOrders' }),
+    },
+  },
   problems: ['dead_letter_not_found'],
   async handle({ params: { deadLetterId } }, { deadLetters }) {
     const found = await deadLetters.find(deadLetterId);
-    return found === null ? problem('dead_letter_not_found') : json(200, 'found', deadLetterBody(found));
+    if (found === null) return problem('dead_letter_not_found');
+    return json(200, 'found', { ...deadLetterBody(found), orders: await ordersBody(found, deadLetters) });
   },
 });
 
@@ -204,3 +246,25 @@ export function deadLetterBody({ body, ...summary }: StoredDeadLetter): object {
   const batch = decoded.outcome === 'decoded' ? (JSON.parse(sealBatch(decoded.batch).body) as object) : null;
   return { ...summaryBody(summary), batch, body };
 }
+
+/** What each purchase of its batch has become. */
+async function ordersBody(
+  { body, reason }: StoredDeadLetter,
+  deadLetters: RouteServices['deadLetters'],
+): Promise<object[] | null> {
+  const decoded = reason === 'forged' ? null : decodeBatch(body);
+  if (decoded?.outcome !== 'decoded') return null;
+  const orders = await deadLetters.ordersOf(decoded.batch);
+  return decoded.batch.purchases.map(({ userId, requestId, quantity }, index) => {
+    const order = orders[index] ?? null;
+    return { userId, requestId, quantity, order: order === null ? null : rowBody(order) };
+  });
+}
+
+const rowBody = ({ orderId, batchId, quantity, state, reason }: Order): object => ({
+  orderId,
+  batchId,
+  quantity,
+  state,
+  reason,
+});

@@ -1,9 +1,25 @@
 import type { Listener, Route } from '../route.js';
 import { createSale, listSales, readSale, reshardSale, saleMoves } from './admin-sales.js';
 import { listAudit } from './audit.js';
+import { readBreakers } from './breakers.js';
+import { workOnDeadLetters } from './dead-letter-bulk.js';
 import { discardDeadLetter, listDeadLetters, readDeadLetter, replayDeadLetter } from './dead-letters.js';
+import { exportDeadLetters } from './export-dead-letters.js';
 import { exportOrders } from './export-orders.js';
 import { findOrders, listMyOrders, readAnyOrder } from './find-orders.js';
+import { followLive } from './live.js';
+import { readMe } from './me.js';
+import {
+  listDiscardedHalves,
+  listHalves,
+  listMessages,
+  listMqConsumers,
+  listMqGroups,
+  listMqProducers,
+  listMqTopics,
+  readMqStatus,
+  resumeHalves,
+} from './mq.js';
 import { cancelOrder, payOrder, readOrder } from './orders.js';
 import { paymentWebhook } from './payment-webhook.js';
 import { healthz, metrics, openapiDocuments, readiness, readyz } from './probes.js';
@@ -15,6 +31,7 @@ import { listCompensationJobs, listReconcileRuns, reconcileSale, retryCompensati
 import { listRefunds, takeOnRefund } from './refunds.js';
 import { addRevocation, listRevocations } from './revocations.js';
 import { checkRules, listRules, publishRules, readOldRules, readRules, readRulesStatus } from './rules.js';
+import { readBuckets, readSaleSeconds, repairSale } from './sale-live.js';
 import { readSalePage } from './sale-page.js';
 import { readSwitches, setSwitch } from './switches.js';
 import { cancelSale, deleteSale, editSale } from './edit-sale.js';
@@ -35,6 +52,8 @@ export const ROUTES: readonly Route[] = [
   payOrder,
   cancelOrder,
   paymentWebhook,
+  readMe,
+  followLive,
   createSale,
   listSales,
   readSalePlan,
@@ -44,10 +63,16 @@ export const ROUTES: readonly Route[] = [
   cancelSale,
   ...saleMoves,
   reshardSale,
+  readSaleSeconds,
+  readBuckets,
+  repairSale,
+  readBreakers,
   findOrders,
   exportOrders,
   readAnyOrder,
   listDeadLetters,
+  exportDeadLetters,
+  workOnDeadLetters,
   readDeadLetter,
   replayDeadLetter,
   discardDeadLetter,
@@ -69,6 +94,15 @@ export const ROUTES: readonly Route[] = [
   setSwitch,
   listAudit,
   tracePurchase,
+  readMqStatus,
+  listMqGroups,
+  listMqTopics,
+  listHalves,
+  listDiscardedHalves,
+  resumeHalves,
+  listMqProducers,
+  listMqConsumers,
+  listMessages,
   profileCpu,
   profileHeap,
   healthz,

@@ -92,14 +92,15 @@ export const listReconcileRuns = defineRoute({
   path: '/admin/v1/reconcile/runs',
   label: 'admin',
   operationId: 'listReconcileRuns',
-  summary: 'Runs, newest first.',
+  summary: 'Runs, newest first; `next` goes into `before` for the next page.',
   access: 'viewer',
   endpoint: null,
-  query: z.strictObject({ saleId: saleId.optional(), limit }),
+  query: z.strictObject({ saleId: saleId.optional(), before: rowId.optional(), limit }),
   answers: {
     200: {
-      description: 'the runs',
+      description: 'a page',
       schema: z.object({
+        next: text.nullable(),
         runs: z.array(
           z
             .object({
@@ -119,9 +120,10 @@ export const listReconcileRuns = defineRoute({
     },
   },
   problems: [],
-  async handle({ query: { saleId, limit } }, { reconcile }) {
-    const runs = await reconcile.runs(withoutUndefined({ saleId }), limit);
-    return json(200, 'found', { runs: runs.map(runBody) });
+  async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }) {
+    const runs = await reconcile.runs(withoutUndefined({ saleId, beforeId }), max);
+    const next = runs.length < max ? null : (runs.at(-1)?.runId ?? null);
+    return json(200, 'found', { runs: runs.map(runBody), next });
   },
 });
 

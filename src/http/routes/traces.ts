@@ -1,20 +1,21 @@
 import { z } from 'zod';
 import { STANDINGS } from '../../recovery/trace/standing-of.js';
 import { TRACE_SOURCES } from '../../recovery/trace/steps-of.js';
+import { STAGE_STATES, STAGES } from '../../recovery/trace/timeline-of.js';
 import type { PurchaseTrace } from '../../recovery/trace/trace-purchase.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
 import { id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** The whole life of a purchase, by its request id, batch id or order id. */
+/** The whole life of a purchase, by its request id, batch id, order id or dead letter. */
 export const tracePurchase = defineRoute({
   method: 'get',
   path: '/admin/v1/requests/{id}',
   label: 'admin',
   operationId: 'tracePurchase',
   summary:
-    'The whole life of a purchase, by its request id, batch id or order id. An id that several buyers used gives all' +
+    'The whole life of a purchase, by its request id, batch id, order id or dead letter. An id that several buyers used gives all' +
     ' of them; `more`: not all are shown.',
   access: 'viewer',
   endpoint: null,
@@ -32,6 +33,16 @@ export const tracePurchase = defineRoute({
               requestId: id,
               state: z.enum(STANDINGS),
               sentence: text,
+              nextAt: time.nullable().meta({ description: 'when the first station that waits is due' }),
+              timeline: z.array(
+                z.object({
+                  stage: z.enum(STAGES),
+                  state: z.enum(STAGE_STATES),
+                  at: time.nullable(),
+                  dueAt: time.nullable(),
+                  text,
+                }),
+              ),
               steps: z.array(
                 z.object({ at: time.nullable(), source: z.enum(TRACE_SOURCES), what: text, detail: text }),
               ),
@@ -51,8 +62,14 @@ export const tracePurchase = defineRoute({
 });
 
 /** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export const traceBody = ({ request, standing, steps }: PurchaseTrace): object => ({
+export const traceBody = ({ request, standing, steps, timeline }: PurchaseTrace): object => ({
   ...request,
   ...standing,
+  nextAt: isoTimeOrNull(timeline.find(({ state }) => state === 'waiting')?.dueAtMs ?? null),
+  timeline: timeline.map(({ atMs, dueAtMs, ...stage }) => ({
+    ...stage,
+    at: isoTimeOrNull(atMs),
+    dueAt: isoTimeOrNull(dueAtMs),
+  })),
   steps: steps.map(({ atMs, ...step }) => ({ at: isoTimeOrNull(atMs), ...step })),
 });

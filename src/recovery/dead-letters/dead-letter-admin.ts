@@ -1,4 +1,6 @@
+import type { Batch } from '../../core/batch.js';
 import { OperationalError } from '../../core/errors.js';
+import type { Order } from '../../core/order.js';
 import type {
   DeadLetterRepository,
   DeadLetterFilter,
@@ -6,6 +8,7 @@ import type {
   DeadLetterSummary,
   StoredDeadLetter,
 } from '../../core/ports/dead-letter-repository.js';
+import { lookUpRows, requestName } from '../../orders/draft-rows.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
@@ -53,6 +56,12 @@ export class DeadLetterAdmin {
   /** @throws OperationalError mysql */
   find(deadLetterId: string): Promise<StoredDeadLetter | null> {
     return this.#ports.deadLetters.find(deadLetterId);
+  }
+
+  /** The row of each purchase of a batch, in its order; null: it has none. @throws OperationalError mysql */
+  async ordersOf(batch: Batch): Promise<(Order | null)[]> {
+    const rows = await lookUpRows([batch], this.#ports.repository);
+    return batch.purchases.map((purchase) => rows.get(requestName(batch.saleId, purchase)) ?? null);
   }
 
   /** @throws OperationalError; the dead letter is still `parked` */

@@ -3,7 +3,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { FindingKind, SaleFinding } from '../../core/sale-finding.js';
 import type { Sale } from '../../core/sale.js';
 import type { CompensationJob, JobFilter, JobPage, Retried } from '../../core/ports/compensation-repository.js';
-import type { ReconcileRun, ReconcileRuns, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
+import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { compareSale, type CompareLimits } from './compare-sale.js';
 import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
@@ -170,7 +170,7 @@ export class ReconcileAdmin {
   }
 
   /** @throws OperationalError mysql */
-  runs(filter: { readonly saleId?: string }, max: number): Promise<ReconcileRun[]> {
+  runs(filter: RunFilter, max: number): Promise<ReconcileRun[]> {
     return this.#ports.runs.list(filter, max);
   }
 

@@ -17,7 +17,7 @@ const DEAD_LETTERS_MAX = 5;
 
 /**
  * Every purchase that matches the id, cheapest search first: the indexes of MySQL, the requests in Redis, the batches
- * in Redis, the bodies of dead letters, and at last the whole table of orders.
+ * in Redis, the bodies of dead letters, the number of one, and at last the whole table of orders.
  * @throws OperationalError redis or mysql
  */
 export async function findPurchases(query: TraceQuery, ports: TracePorts, max: number): Promise<FoundPurchase[]> {
@@ -40,6 +40,7 @@ export async function findPurchases(query: TraceQuery, ports: TracePorts, max: n
   if (byRequestId) add(await requestsInStore(query, sales, ports, max));
   if (found.size === 0) add(await batchInStore(id, sales, ports));
   if (found.size === 0) add(await purchasesInDeadLetters(id, ports));
+  if (found.size === 0) add(await purchasesOfDeadLetter(id, ports));
   if (found.size === 0) {
     add((await repository.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
   }
@@ -95,6 +96,12 @@ async function purchasesInDeadLetters(id: string, { deadLetters }: TracePorts): 
       found.push(...purchasesIn(deadLetter.body, (requestId) => batchId === id || requestId === id));
   }
   return found;
+}
+
+/** By its own number; the batch names the purchases. */
+async function purchasesOfDeadLetter(id: string, { deadLetters }: TracePorts): Promise<FoundPurchase[]> {
+  const deadLetter = isSaleId(id) ? await deadLetters.find(id) : null; // both are numbers of rows
+  return deadLetter === null || deadLetter.reason === 'forged' ? [] : purchasesIn(deadLetter.body, () => true);
 }
 
 function purchasesIn(body: string, isMeant: (requestId: string) => boolean): FoundPurchase[] {

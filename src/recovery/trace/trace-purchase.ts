@@ -2,12 +2,14 @@ import { homeBucket } from '../../core/bucket.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
 import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
+import { timelineOf, type TimelineStage } from './timeline-of.js';
 
 /** A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale. */
 async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
@@ -41,6 +43,7 @@ export interface PurchaseTrace {
   readonly request: RequestRef;
   readonly standing: Standing;
   readonly steps: readonly TraceStep[];
+  readonly timeline: readonly TimelineStage[];
 }
 
 /**
@@ -71,15 +74,21 @@ export class TracePurchase {
     const requests = await findPurchases(query, this.#ports, TRACES_MAX + 1);
     if (requests.length === 0) return { outcome: 'not_found', why: await whyNotFound(query, this.#ports) };
     const traces: PurchaseTrace[] = [];
+    const broker = new AskedBroker(this.#ports.broker);
     for (const { request, batchId } of requests.slice(0, TRACES_MAX)) {
-      const evidence = await this.#gather(request, batchId);
-      traces.push({ request, standing: standingOf(evidence, this.#limits), steps: stepsOf(evidence) });
+      const evidence = await this.#gather(request, batchId, broker);
+      traces.push({
+        request,
+        standing: standingOf(evidence, this.#limits),
+        steps: stepsOf(evidence),
+        timeline: timelineOf(evidence, this.#limits),
+      });
     }
     return { outcome: 'found', traces, more: requests.length > TRACES_MAX };
   }
 
   /** Redis is read before MySQL: a purchase that is recorded in between shows as recorded, never as lost. */
-  async #gather(request: RequestRef, knownBatchId: string | null): Promise<PurchaseEvidence> {
+  async #gather(request: RequestRef, knownBatchId: string | null, asked: AskedBroker): Promise<PurchaseEvidence> {
     const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
     const sale = await sales.find(saleId);
@@ -100,7 +109,7 @@ export class TracePurchase {
       repository: trace,
       deadLetters: found,
       jobs: allJobs,
-      broker: await this.#askBroker(batchId),
+      broker: await asked.messagesOf(batchId),
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
         ...found.map(({ deadLetterId }: DeadLetterSummary) => `dead_letter:${deadLetterId}`),
@@ -126,20 +135,36 @@ export class TracePurchase {
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }
 
-  /** Best effort: traces are needed most when a server is down. */
-  async #askBroker(batchId: string | null): Promise<PurchaseEvidence['broker']> {
-    const { broker } = this.#ports;
-    if (broker === null) return 'only `seckill trace` with NAMESRV_ADDR asks the broker';
-    if (batchId === null) return 'no batch is known';
-    return broker
-      .messagesOf(batchId)
-      .catch((error: unknown) => (error instanceof Error ? error.message : String(error)));
-  }
-
   async #readAudit(subjects: readonly string[]): Promise<StoredAuditEntry[]> {
     const found: StoredAuditEntry[] = [];
     for (const subject of subjects) found.push(...(await this.#ports.audit.list({ subject }, { max: AUDIT_MAX })));
     return found.sort((a, b) => a.atMs - b.atMs || Number(BigInt(a.auditId) - BigInt(b.auditId)));
+  }
+}
+
+/** The broker, for one trace: traces are needed most when a server is down, so one that does not answer is asked once. */
+class AskedBroker {
+  readonly #broker: TraceBroker | null;
+  readonly #known = new Map<string, readonly TracedMessage[]>();
+  #failure: string | null = null;
+
+  constructor(broker: TraceBroker | null) {
+    this.#broker = broker;
+  }
+
+  /** @returns a sentence where it is not known. Never rejects */
+  async messagesOf(batchId: string | null): Promise<PurchaseEvidence['broker']> {
+    if (this.#broker === null) return 'without NAMESRV_ADDR the broker is not asked';
+    if (batchId === null) return 'no batch is known';
+    if (this.#failure !== null) return this.#failure;
+    try {
+      const found = this.#known.get(batchId) ?? (await this.#broker.messagesOf(batchId));
+      this.#known.set(batchId, found);
+      return found;
+    } catch (error) {
+      this.#failure = error instanceof Error ? error.message : String(error);
+      return this.#failure;
+    }
   }
 }
 

@@ -129,9 +129,12 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
 }
 
 function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
-  const { group, saleId, batchId, key, reason, state, sinceMs, untilMs, replayBegun } = filter;
+  const { ids, group, originTopic, saleId, batchId, key, reason, text, state, sinceMs, untilMs, replayBegun } = filter;
   const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;
   return (
+    (ids === undefined || ids.includes(deadLetter.deadLetterId)) &&
+    (text === undefined || deadLetter.detail.includes(text)) &&
+    same(originTopic, deadLetter.originTopic) &&
     same(group, deadLetter.group) &&
     same<string | null>(saleId, deadLetter.saleId) &&
     same(reason, deadLetter.reason) &&

@@ -1,5 +1,11 @@
 import type { Clock } from '../../../src/core/ports/clock.js';
-import type { ReconcileRun, ReconcileRuns, RunResult, SaleLease } from '../../../src/core/ports/reconcile-runs.js';
+import type {
+  ReconcileRun,
+  ReconcileRuns,
+  RunFilter,
+  RunResult,
+  SaleLease,
+} from '../../../src/core/ports/reconcile-runs.js';
 import { ManualClock } from './manual-clock.js';
 
 /** Runs and leases in memory, on an injected clock. */
@@ -47,8 +53,12 @@ export class MemoryReconcileRuns implements ReconcileRuns {
     return old.length;
   }
 
-  async list({ saleId }: { saleId?: string }, max: number): Promise<ReconcileRun[]> {
-    const found = this.runs.filter((run) => saleId === undefined || run.saleId === saleId);
+  async list({ saleId, beforeId }: RunFilter, max: number): Promise<ReconcileRun[]> {
+    const found = this.runs.filter(
+      (run) =>
+        (saleId === undefined || run.saleId === saleId) &&
+        (beforeId === undefined || Number(run.runId) < Number(beforeId)),
+    );
     return found.reverse().slice(0, max);
   }
 }

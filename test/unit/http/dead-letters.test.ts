@@ -1,12 +1,13 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
+import type { Order } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { DiscardAnswer } from '../../../src/recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../../../src/recovery/dead-letters/replay-dead-letter.js';
 import type { StoredDeadLetter } from '../../../src/core/ports/dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../helpers/sales.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
 const AT_MS = Date.UTC(2030, 0, 1);
 const BATCH = batchOf({ saleId: '7' }, purchasesOf('u1*2'), 'batch-1');
@@ -40,14 +41,23 @@ describe('admin dead letters', () => {
   let found: StoredDeadLetter[];
   let replayed: ReplayAnswer;
   let discarded: DiscardAnswer;
+  /** Of each purchase. */
+  let rows: Order[];
   const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
     calls = [];
     found = [DEAD_LETTER];
+    rows = [];
     replayed = { outcome: 'replayed', note: 'recorded' };
     discarded = { outcome: 'discarded', note: '1 failed' };
     const deadLetters: HttpServices['deadLetters'] = {
+      ...new FakeServices().services.deadLetters,
+      ordersOf: async ({ purchases }) => purchases.map((_, index) => rows[index] ?? null),
+      async *matching(filter, max) {
+        calls.push(['matching', filter, max]);
+        yield* found;
+      },
       list: async (filter, page) => {
         calls.push(['list', filter, page]);
         return found.map(({ body: _body, ...summary }) => summary);
@@ -87,10 +97,11 @@ describe('admin dead letters', () => {
   it('when filters are given, then each is read', async () => {
     await get(
       '?group=g&saleId=7&key=k-1&reason=undecodable&state=parked&since=2030-01-01T00:00:00Z' +
-        '&until=2030-01-01T02:00:00%2B01:00&after=16&limit=200',
+        '&until=2030-01-01T02:00:00%2B01:00&topic=t&text=a%20b&after=16&limit=200',
     ).expect(200);
     const times = { sinceMs: AT_MS, untilMs: AT_MS + 3_600_000 };
-    const filter = { group: 'g', saleId: '7', key: 'k-1', reason: 'undecodable', state: 'parked', ...times };
+    const names = { group: 'g', saleId: '7', key: 'k-1', reason: 'undecodable', text: 'a b', originTopic: 't' };
+    const filter = { ...names, state: 'parked', ...times };
     expect(calls).to.deep.equal([['list', filter, { afterId: '16', max: 200 }]]);
   });
 
@@ -118,11 +129,39 @@ describe('admin dead letters', () => {
 
   it('when one is asked for, then it comes with its body, decoded where it is a batch', async () => {
     const { body } = await get('/17').expect(200);
-    expect(body).to.deep.equal(WITH_BODY);
+    const orders = [{ userId: 'u1', requestId: 'k1', quantity: 2, order: null }];
+    expect(body).to.deep.equal({ ...WITH_BODY, orders });
     found = [{ ...DEAD_LETTER, body: '{' }];
-    expect((await get('/17').expect(200)).body).to.include({ batch: null, body: '{' });
+    expect((await get('/17').expect(200)).body).to.include({ batch: null, body: '{', orders: null });
     expect((await get('/18').expect(404)).body.code).to.equal('dead_letter_not_found');
     await get('/x').expect(400);
+  });
+
+  it('each of its purchases comes with its order; of a forged one nothing is believed', async () => {
+    rows = [{ ...ORDER, state: 'paid' }];
+    const { body } = await get('/17').expect(200);
+    const order = { orderId: '99', batchId: 'b1', quantity: 2, state: 'paid', reason: null };
+    expect(body.orders).to.deep.equal([{ userId: 'u1', requestId: 'k1', quantity: 2, order }]);
+    found = [{ ...DEAD_LETTER, reason: 'forged' }];
+    expect((await get('/17').expect(200)).body.orders).to.equal(null);
+  });
+
+  it('all that match are exported with their bodies, as CSV or JSON lines', async () => {
+    found = [DEAD_LETTER, { ...DEAD_LETTER, deadLetterId: '18', detail: '=1+1', body: '{' }];
+    const csv = await get('/export?state=parked').expect(200);
+    expect(csv.headers['content-type']).to.match(/^text\/csv/);
+    expect(csv.headers['content-disposition']).to.equal('attachment; filename="dead-letters.csv"');
+    const [heading, one, other, end] = csv.text.split('\n');
+    expect(heading).to.match(/^deadLetterId,parkedAt,state,reason,detail,.*,body$/);
+    expect(one).to.match(/^17,2030-01-01T00:00:00.000Z,parked,retries_exhausted,given up,/);
+    expect(other).to.include(",'=1+1,");
+    expect(end).to.equal('');
+    const lines = await get('/export?format=jsonl').buffer(true).expect(200);
+    expect(JSON.parse(lines.text.split('\n')[0] ?? '')).to.deep.equal(WITH_BODY);
+    expect(calls).to.deep.equal([
+      ['matching', { state: 'parked' }, 1_000_000_000],
+      ['matching', {}, 1_000_000_000],
+    ]);
   });
 
   it('when one is replayed or discarded, then in the name of the admin, and the dead letter is answered', async () => {

@@ -83,7 +83,7 @@ describe('identity providers', () => {
   for (const algorithm of ['RS256', 'ES256', 'EdDSA'] as const) {
     it(`${algorithm}: a token of a known key names its user at once; a bent one does not`, async () => {
       const { auth } = await open();
-      expect(ask(auth, tokenOf(algorithm))).to.deep.equal({ userId: 'auth0|507f', roles: [] });
+      expect(ask(auth, tokenOf(algorithm))).to.deep.include({ userId: 'auth0|507f', roles: [] });
       const token = tokenOf(algorithm);
       const [head, , signature] = token.split('.');
       const other = tokenOf(algorithm, { sub: 'somebody' }).split('.')[1];

@@ -1,7 +1,11 @@
 import { expect } from 'chai';
 import { Registry } from 'prom-client';
 import { createHttpMetrics } from '../../../src/http/metrics.js';
-import { SaleAnswers } from '../../../src/http/sale-answers.js';
+import type { AnswersOfSecond } from '../../../src/core/ports/answer-history.js';
+import { rememberAnswers, SaleAnswers } from '../../../src/http/sale-answers.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryAnswerHistory } from '../../helpers/memory/memory-answer-history.js';
+import { silentLog } from '../../helpers/silent-log.js';
 
 const linesOf = async (registry: Registry, name: string): Promise<string[]> =>
   (await registry.metrics()).split('\n').filter((line) => line.startsWith(`${name}`));
@@ -89,6 +93,20 @@ describe('answers by sale', () => {
     ]);
   });
 
+  it('what is new since the last look is given once, whether it was scraped or not; made-up sales have none', async () => {
+    const taken = (): unknown => Object.fromEntries(answers.takeNew());
+    for (const code of ['accepted', 'sold_out', 'sold_out']) answers.count('7', code);
+    answers.count('made-up-1', 'not_found');
+    expect(taken()).to.deep.equal({ 7: { accepted: 1, sold_out: 2 } });
+    expect(taken()).to.deep.equal({});
+    answers.count('7', 'sold_out');
+    await series();
+    answers.count('7', 'sold_out');
+    answers.count('8', 'accepted');
+    expect(taken()).to.deep.equal({ 7: { sold_out: 2 }, 8: { accepted: 1 } });
+    expect(await series(), 'and the series has all').to.include('{sale="7",code="sold_out"} 4');
+  });
+
   it('twenty sales have a place; a quiet one gives its own to a new one, and its series ends', async () => {
     for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
     expect(await series()).to.have.length(21);
@@ -102,6 +120,55 @@ describe('answers by sale', () => {
       '{sale="1",code="accepted"} 3',
       '{sale="30",code="accepted"} 1',
       '{sale="other",code="accepted"} 5',
+    ]);
+  });
+});
+
+describe('answers are remembered second by second', () => {
+  const answersOf = (...taken: readonly AnswersOfSecond[]): { takeNew: () => AnswersOfSecond } => {
+    const left = [...taken];
+    return { takeNew: () => left.shift() ?? new Map() };
+  };
+  const one = (times: number): AnswersOfSecond => new Map([['7', { accepted: times }]]);
+
+  it('each when it is over, and nothing of a second without buyers', async () => {
+    const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
+    const startMs = Date.UTC(2030, 0, 1);
+    const stop = new AbortController();
+    const added: unknown[] = [];
+    const history = {
+      add: async (atMs: number, answers: AnswersOfSecond) => {
+        added.push([atMs - startMs, clock.nowMs() - startMs, Object.fromEntries(answers)]);
+        if (added.length === 3) stop.abort();
+      },
+    };
+    const answers = answersOf(one(1), new Map(), one(2), one(3));
+    await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
+    expect(added).to.deep.equal([
+      [0, 1000, { 7: { accepted: 1 } }],
+      [2000, 3000, { 7: { accepted: 2 } }],
+      [3000, 4000, { 7: { accepted: 3 } }],
+    ]);
+  });
+
+  it('a second that Redis did not take is lost, and the next is added; the last one is added as it stands', async () => {
+    const clock = new ManualClock(Date.UTC(2030, 0, 1));
+    const stop = new AbortController();
+    const history = new MemoryAnswerHistory(clock);
+    history.down = true;
+    let looks = 0;
+    const taken = answersOf(one(1), one(2));
+    const answers = {
+      takeNew: () => {
+        if (++looks === 2) history.down = false;
+        if (looks === 2) stop.abort();
+        return taken.takeNew();
+      },
+    };
+    await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
+    const seconds = await history.read(Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 1) + 60_000);
+    expect([...seconds].map(([atMs, sales]) => [atMs % 60_000, Object.fromEntries(sales)])).to.deep.equal([
+      [1000, { 7: { accepted: 2 } }],
     ]);
   });
 });

@@ -49,6 +49,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   payment_conflict: [409, false],
   payment_in_progress: [409, true],
   payment_not_configured: [501, false],
+  broker_not_configured: [501, false],
   wrong_payment_mode: [422, false],
   bad_signature: [401, false],
   ticket_not_found: [404, false],

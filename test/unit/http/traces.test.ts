@@ -15,6 +15,10 @@ const FOUND: TraceAnswer = {
         { atMs: Date.UTC(2030, 0, 1), source: 'mysql', what: 'paid', detail: 'order 42' },
         { atMs: null, source: 'redis', what: 'request', detail: 'none' },
       ],
+      timeline: [
+        { stage: 'payment', state: 'done', atMs: Date.UTC(2030, 0, 1), dueAtMs: null, text: 'paid' },
+        { stage: 'notification', state: 'waiting', atMs: null, dueAtMs: Date.UTC(2030, 0, 2), text: 'soon' },
+      ],
     },
   ],
 };
@@ -52,6 +56,11 @@ describe('admin trace', () => {
           requestId: 'k1',
           state: 'paid',
           sentence: 'It is paid.',
+          nextAt: '2030-01-02T00:00:00.000Z',
+          timeline: [
+            { stage: 'payment', state: 'done', at: '2030-01-01T00:00:00.000Z', dueAt: null, text: 'paid' },
+            { stage: 'notification', state: 'waiting', at: null, dueAt: '2030-01-02T00:00:00.000Z', text: 'soon' },
+          ],
           steps: [
             { at: '2030-01-01T00:00:00.000Z', source: 'mysql', what: 'paid', detail: 'order 42' },
             { at: null, source: 'redis', what: 'request', detail: 'none' },

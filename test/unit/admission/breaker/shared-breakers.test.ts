@@ -197,6 +197,40 @@ describe('breakers of several processes', () => {
     ]);
   });
 
+  it('what all treat it as, and those of processes that are not closed, with since when', async () => {
+    const [one, two] = [await world.boot(), await world.boot()];
+    const idle = await world.boot();
+    const redis = (process: SharedBreakers): unknown[] =>
+      process.standings
+        .filter(({ dependency }) => dependency === 'redis')
+        .map(({ processId, state, sinceMs }) => [processId, state, sinceMs !== null]);
+    expect(idle.standings.map(({ dependency, state }) => `${dependency} ${state}`)).to.deep.equal([
+      'redis closed',
+      'rocketmq closed',
+      'mysql closed',
+    ]);
+    await world.fail([one]);
+    expect(redis(one), 'its own at once, before it has told anybody').to.deep.include(['p0', 'open', true]);
+    await world.run(300);
+    expect(redis(idle)).to.deep.equal([
+      [null, 'closed', false],
+      ['p0', 'open', true],
+    ]);
+    await world.fail([two]);
+    const fromMs = world.clock.nowMs();
+    await world.run(300);
+    expect(redis(idle)).to.deep.equal([
+      [null, 'open', true],
+      ['p0', 'open', true],
+      ['p1', 'open', true],
+    ]);
+    expect(idle.standings[0]?.sinceMs).to.be.within(fromMs, world.clock.nowMs());
+    world.rules = { ...world.rules, mode: 'off' };
+    await world.run(300);
+    expect(idle.standings.map(({ state }) => state)).to.deep.equal(['closed', 'closed', 'closed']);
+    expect(idle.mode).to.equal('off');
+  });
+
   it('processes without requests do not keep it open for the others', async () => {
     const [busy, ...others] = [await world.boot(), await world.boot(), await world.boot(), await world.boot()];
     await world.fail([busy, ...others] as SharedBreakers[]);

@@ -1,6 +1,13 @@
 import { expect } from 'chai';
 import { purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
-import type { OrderTrace, TracedBatch, TraceRepository, TraceStore } from '../../../../src/core/ports/trace-sources.js';
+import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
+import type {
+  OrderTrace,
+  TraceBroker,
+  TracedBatch,
+  TraceRepository,
+  TraceStore,
+} from '../../../../src/core/ports/trace-sources.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
 import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
@@ -17,10 +24,11 @@ describe('trace: which purchases an id means', () => {
   let walked: RequestRef[] | null;
   let inRedis: Map<string, string[]>;
   let batches: Map<string, TracedBatch>;
+  let broker: TraceBroker | null;
   beforeEach(() => {
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetterRepository(world.clock);
-    [indexed, walked, inRedis, batches] = [[], null, new Map(), new Map()];
+    [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
   });
 
   const trace = async (query: TraceQuery) => {
@@ -46,7 +54,7 @@ describe('trace: which purchases an id means', () => {
       audit: { list: async () => [] },
     };
     const jobs = { byRequest: async () => [], byBatch: async () => [] };
-    return new TracePurchase({ ...ports, jobs, broker: null }, { redriveAfterMs: 60_000 }).trace(query);
+    return new TracePurchase({ ...ports, jobs, broker }, { redriveAfterMs: 60_000 }).trace(query);
   };
   const found = async (query: TraceQuery): Promise<string[]> => {
     const answer = await trace(query);
@@ -96,6 +104,41 @@ describe('trace: which purchases an id means', () => {
     });
     expect(await found({ id: batch.batchId })).to.deep.equal(['7/u1/k1', '7/u2/k2']);
     expect(await found({ id: 'k2' })).to.deep.equal(['7/u2/k2']);
+    expect(await found({ id: '1' }), 'the number of the dead letter').to.deep.equal(['7/u1/k1', '7/u2/k2']);
+    deadLetters.deadLetters[0] = { ...(deadLetters.deadLetters[0] as StoredDeadLetter), reason: 'forged' };
+    walked = [];
+    expect((await found({ id: '1' }))[0], 'nothing in it is believed').to.match(/^Neither Redis nor MySQL knows 1/);
+  });
+
+  it('the broker is asked for each batch once; one that does not answer is asked once in all', async () => {
+    const sale = await world.openSale();
+    const batch = await world.deducted(sale, ['u1/k1', 'u2/k1']);
+    inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
+    batches.set(`${sale.saleId}/${batch.batchId}`, { marker: 'deducted', body: batch.body, pendingSinceMs: 0 });
+    const asked: string[] = [];
+    const half = { kind: 'half', storedAtMs: 7 } as const;
+    broker = {
+      messagesOf: async (batchId) => {
+        asked.push(batchId);
+        return [half];
+      },
+    };
+    const answer = await trace({ id: 'k1' });
+    expect(asked).to.deep.equal([batch.batchId]);
+    const halves = answer.outcome === 'found' ? answer.traces.map(({ timeline }) => timeline[0]?.atMs) : [];
+    expect(halves).to.deep.equal([7, 7]);
+    let failures = 0;
+    broker = {
+      messagesOf: async () => {
+        failures++;
+        throw new Error('the broker is away');
+      },
+    };
+    const without = await trace({ id: 'k1' });
+    expect(failures).to.equal(1);
+    const details =
+      without.outcome === 'found' ? without.traces.flatMap(({ steps }) => steps.map(({ detail }) => detail)) : [];
+    expect(details.filter((detail) => detail === 'the broker is away')).to.have.length(2);
   });
 
   it('an id that is found nowhere else is searched in the whole table', async () => {

@@ -1,0 +1,139 @@
+import {
+  OWN_GROUPS,
+  type BrokerReport,
+  type BrowseFrom,
+  type BrokerClient,
+  type ClusterStatus,
+  type DiscardedHalf,
+  type FoundMessage,
+  type GroupReport,
+  type HalfMessage,
+  type MessageInspection,
+  type ProducerClient,
+  type TopicReport,
+} from '../core/ports/message-inspection.js';
+import type { Clock } from '../core/ports/clock.js';
+import { recent } from '../core/recent.js';
+import { Places } from '../purchase/places.js';
+
+/** A broker whose part of an answer is missing. */
+export type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
+
+/** A list over all brokers that answer. */
+export interface BrokerList<T> {
+  readonly items: readonly T[];
+  /** Whether there are more than were looked at. */
+  readonly more: boolean;
+  readonly down: readonly DownBroker[];
+}
+
+/** Opens an inspection; `onDown` hears of each broker that does not answer. */
+export type OpenInspection = (onDown: (broker: BrokerReport) => void) => MessageInspection;
+
+/** How old an answer may be that several operators share, ms. */
+const KEPT_MS = 1000;
+/** Other looks at once; each is some questions to every broker. */
+const LOOKS_MAX = 2;
+/** Bodies of one answer together, in characters: a message may have 4 MiB. */
+const BODIES_MAX = 4 * 1024 * 1024;
+
+/**
+ * What operators see of RocketMQ. What has no parameters is asked once for all who look within a second, so that many open
+ * consoles cost the brokers no more than one.
+ */
+export class BrokerViews {
+  /** All of these throw OperationalError rocketmq when no name server answers. */
+  readonly status: () => Promise<ClusterStatus>;
+  readonly ownGroups: () => Promise<BrokerList<GroupReport>>;
+  readonly allGroups: () => Promise<BrokerList<GroupReport>>;
+  readonly topics: () => Promise<BrokerList<TopicReport>>;
+  readonly halves: () => Promise<BrokerList<HalfMessage>>;
+  readonly producers: () => Promise<BrokerList<ProducerClient>>;
+  readonly #open: OpenInspection;
+  readonly #places = new Places({ max: LOOKS_MAX, perBuyerMax: LOOKS_MAX });
+
+  constructor(open: OpenInspection, clock: Clock) {
+    this.#open = open;
+    const shared = <T>(ask: () => Promise<T>): (() => Promise<T>) => recent(ask, KEPT_MS, clock);
+    this.status = shared(() => open(() => undefined).status(OWN_GROUPS)); // it names the brokers that are down itself
+    this.ownGroups = shared(() => this.#list((inspection) => inspection.groups(OWN_GROUPS)));
+    this.allGroups = shared(() => this.#list((inspection) => inspection.groups(null)));
+    this.topics = shared(() => this.#list((inspection) => inspection.topics()));
+    this.producers = shared(() => this.#list((inspection) => inspection.producers()));
+    this.halves = shared(async () => {
+      const down: DownBroker[] = [];
+      const { open: items, more } = await open((broker) => down.push(downOf(broker))).halves();
+      return { items, more, down };
+    });
+  }
+
+  /**
+   * One of the looks below, which are not shared.
+   * @returns null: others are under way
+   */
+  async look<T>(ask: () => Promise<T>): Promise<T | null> {
+    const leave = this.#places.take('');
+    if (leave === null) return null;
+    try {
+      return await ask();
+    } finally {
+      leave();
+    }
+  }
+
+  discarded(which: { readonly max: number } | { readonly key: string }): Promise<BrokerList<DiscardedHalf>> {
+    return this.#list(
+      (inspection) => inspection.discarded('max' in which ? { max: which.max + 1 } : which),
+      'max' in which ? which.max : Infinity,
+    );
+  }
+
+  consumers(group: string): Promise<BrokerList<BrokerClient & { readonly group: string }>> {
+    return this.#list(async (inspection) => (await inspection.consumers(group)).map((one) => ({ group, ...one })));
+  }
+
+  /** @param which of a key, of an id, or from somewhere on; null: the newest */
+  messages(
+    topic: string,
+    which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
+    max: number,
+  ): Promise<BrokerList<FoundMessage>> {
+    return this.#list(async (inspection) => {
+      if (which !== null && 'key' in which) return inspection.messagesOfKey(topic, which.key);
+      if (which !== null && 'id' in which) return inspection.messagesOfId(topic, which.id);
+      const found = await inspection.browse(topic, which, max + 1);
+      return which === null ? found.reverse() : found;
+    }, max).then(({ items, more, down }) => {
+      const some = withinBodies(items);
+      const inOrder = which === null ? [...some].reverse() : some; // oldest first, whichever were left out
+      return { items: inOrder, more: more || some.length < items.length, down };
+    });
+  }
+
+  /** Of a key, as they are now, with what resumes them. @throws OperationalError rocketmq */
+  async toResume(key: string): Promise<{
+    readonly found: readonly DiscardedHalf[];
+    readonly inspection: Pick<MessageInspection, 'resume'>;
+  }> {
+    const inspection = this.#open(() => undefined);
+    return { found: await inspection.discarded({ key }), inspection };
+  }
+
+  async #list<T>(
+    ask: (inspection: MessageInspection) => Promise<readonly T[]>,
+    max = Infinity,
+  ): Promise<BrokerList<T>> {
+    const down: DownBroker[] = [];
+    const found = await ask(this.#open((broker) => down.push(downOf(broker))));
+    return { items: found.slice(0, max), more: found.length > max, down };
+  }
+}
+
+const downOf = ({ name, address, down }: BrokerReport): DownBroker => ({ name, address, down });
+
+/** At least one, and as many more as the answer may hold. */
+function withinBodies(messages: readonly FoundMessage[]): readonly FoundMessage[] {
+  let length = 0;
+  const end = messages.findIndex(({ body }, index) => (length += body.length) > BODIES_MAX && index > 0);
+  return end === -1 ? messages : messages.slice(0, end);
+}

@@ -1,0 +1,145 @@
+import { OperationalError } from '../core/errors.js';
+import { mergedConditions, type Condition } from '../core/conditions.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { LiveProgram, ProgramReports } from '../core/ports/program-reports.js';
+import type { LiveSale, LiveSales } from '../sales/live-sales.js';
+
+/** What an open console shows, made once a second for all of them. */
+export interface LiveSnapshot {
+  /** Unix ms. */
+  readonly atMs: number;
+  readonly everyMs: number;
+  readonly sales: readonly LiveSale[];
+  /** Sales that are alive and not shown; of very many not all are counted. */
+  readonly moreSales: number;
+  readonly programs: readonly Omit<LiveProgram, 'conditions'>[];
+  readonly conditions: readonly Condition[];
+  /** What could not be read, a sentence each. */
+  readonly missing: readonly string[];
+}
+
+export interface LiveSnapshotsParts {
+  readonly sales: Pick<LiveSales, 'look'>;
+  readonly programs: Pick<ProgramReports, 'live'>;
+  readonly clock: Clock;
+  /** Called with errors that are bugs; nobody gets a snapshot then. */
+  readonly onBug: (error: unknown) => void;
+}
+
+/** Gets each snapshot as the text of an event, encoded once for all. */
+export type SendEvent = (event: Buffer) => void;
+
+const EVERY_MS = 1000;
+/** A keeper that is restarted is gone for so long; then nobody works. */
+const KEEPER_GONE_MS = 120_000;
+
+/**
+ * Makes a snapshot a second while somebody listens, and sends it to all who do. One that takes longer delays the next; nothing
+ * is made while nobody listens.
+ */
+export class LiveSnapshots {
+  readonly #parts: LiveSnapshotsParts;
+  readonly #listenersMax: number;
+  readonly #listeners = new Set<SendEvent>();
+  /** Since when each condition holds that only this api sees. */
+  #since = new Map<string, { readonly atMs: number; readonly monotonicMs: number }>();
+  #stop: AbortController | null = null;
+  #last: { readonly event: Buffer; readonly monotonicMs: number } | null = null;
+
+  constructor(parts: LiveSnapshotsParts, listenersMax: number) {
+    this.#parts = parts;
+    this.#listenersMax = listenersMax;
+  }
+
+  /** How many listen. */
+  get listening(): number {
+    return this.#listeners.size;
+  }
+
+  /** @returns ends it, and may be called again; null: too many listen */
+  follow(send: SendEvent): (() => void) | null {
+    if (this.#listeners.size >= this.#listenersMax) return null;
+    this.#listeners.add(send);
+    if (this.#last !== null && this.#parts.clock.monotonicMs() - this.#last.monotonicMs < EVERY_MS) {
+      send(this.#last.event);
+    }
+    if (this.#stop === null) {
+      const stop = new AbortController();
+      this.#stop = stop;
+      this.#run(stop.signal).catch((error: unknown) => {
+        if (this.#stop === stop) this.#stop = null; // whoever comes next begins anew
+        this.#parts.onBug(error);
+      });
+    }
+    return () => {
+      this.#listeners.delete(send);
+      if (this.#listeners.size > 0) return;
+      this.#stop?.abort();
+      this.#stop = null;
+      this.#since.clear(); // what ends meanwhile is not seen
+    };
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#parts;
+    while (!signal.aborted) {
+      const begunMs = clock.monotonicMs();
+      const event = Buffer.from(`event: snapshot\ndata: ${JSON.stringify(await this.#make())}\n\n`);
+      if (signal.aborted) return;
+      this.#last = { event, monotonicMs: clock.monotonicMs() };
+      for (const send of this.#listeners) send(event);
+      await clock.sleep(Math.max(0, begunMs + EVERY_MS - clock.monotonicMs()), signal);
+    }
+  }
+
+  async #make(): Promise<LiveSnapshot> {
+    const missing: string[] = [];
+    const [live, programs] = await Promise.all([
+      this.#parts.sales.look(),
+      this.#parts.programs.live().catch((error: unknown) => {
+        if (!(error instanceof OperationalError)) throw error;
+        missing.push(error.message);
+        return null;
+      }),
+    ]);
+    const conditions = programs === null ? [] : this.#conditionsOf(programs);
+    return {
+      atMs: Math.round(this.#parts.clock.nowMs()),
+      everyMs: EVERY_MS,
+      sales: live.sales,
+      moreSales: live.moreSales,
+      programs: (programs ?? []).map(({ conditions: _conditions, ...program }) => program),
+      conditions,
+      missing: [...new Set([...live.missing, ...missing])],
+    };
+  }
+
+  /** What the programs say, and what can only be seen from outside of them. */
+  #conditionsOf(programs: readonly LiveProgram[]): Condition[] {
+    const { clock } = this.#parts;
+    const before = this.#since;
+    this.#since = new Map();
+    const own = (key: string, parts: Omit<Condition, 'key' | 'sinceMs' | 'severity'>, forMs: number): Condition => {
+      const monotonicMs = clock.monotonicMs();
+      const since = before.get(key) ?? { atMs: Math.round(clock.nowMs()), monotonicMs };
+      this.#since.set(key, since);
+      const severity = monotonicMs - since.monotonicMs >= forMs ? 'page' : 'info';
+      return { key, ...parts, severity, sinceMs: since.atMs };
+    };
+    const notReady = programs
+      .filter(({ ready }) => !ready)
+      .map(({ kind, id, problems }) => {
+        const text = `The ${kind} ${id} is not ready. ${problems.join(' ')}`.trimEnd();
+        return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, 0);
+      });
+    const hasKeeper = programs.some(({ kind }) => kind === 'keeper');
+    const noKeeper = hasKeeper ? [] : [own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS)];
+    return mergedConditions([...programs.flatMap(({ conditions }) => conditions), ...notReady, ...noKeeper]);
+  }
+}
+
+const KEEPER_ABSENT = {
+  name: 'SeckillKeeperAbsent',
+  about: null,
+  text: 'No keeper runs: what waits is neither done nor counted.',
+};

@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import { includesRole } from '../../core/roles.js';
+import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { Places } from '../../purchase/places.js';
+import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
+import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
+import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
+import type { ReplayAnswer } from '../../recovery/dead-letters/replay-dead-letter.js';
+import { roleNeededAnswer } from '../admission-answers.js';
+import { json, problem, startPoll } from '../answer.js';
+import { EventStream } from '../event-stream.js';
+import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
+import { count, rowId } from '../schemas.js';
+import { deadLetterFilter, deadLetterSummary, filterOf, REPLAY_WAIT_MS, summaryBody } from './dead-letters.js';
+
+/** Many dead letters at once: the same as one by one, in one request. */
+
+/** One bulk works on so many; then another one may follow. */
+const BULK_MAX = 1000;
+/** Its ids have up to 18 digits. */
+const BODY_BYTES_MAX = 32 * 1024;
+const FIRST_SHOWN = 20;
+const FAILURES_SHOWN = 100;
+/** One after the other, and not faster than the workers can follow. */
+const PACE = { perSecond: 100, inFlightMax: 1 };
+/** Each replay may be followed for its whole wait. */
+const BULK_MAX_MS = 4 * 3_600_000;
+
+const places = new Places({ max: 1, perBuyerMax: 1 });
+const TOO_MANY = 'This api works on dead letters for somebody else. Wait for it, or use another api.';
+
+const bulk = z
+  .strictObject({
+    action: z.enum(['replay', 'discard']),
+    ids: z.array(rowId).min(1).max(BULK_MAX).optional(),
+    filter: z.strictObject(deadLetterFilter).optional(),
+    dryRun: z.boolean(),
+  })
+  .refine(({ ids, filter }) => (ids === undefined) !== (filter === undefined), 'must have either ids or filter')
+  .meta({ id: 'DeadLetterBulk', description: 'of dead letters that are parked, and match' });
+type Bulk = z.output<typeof bulk>;
+
+export const workOnDeadLetters = defineRoute({
+  method: 'post',
+  path: '/admin/v1/dead-letters/bulk',
+  label: 'admin',
+  operationId: 'workOnDeadLetters',
+  summary:
+    'Replay or discard many parked dead letters, one after the other, each with its entry in the audit log. To discard needs the' +
+    ' role admin. With `dryRun` it says what matches. Who closes the connection stops it after the one under way.',
+  access: 'operator',
+  endpoint: null,
+  body: jsonBody(bulk, BODY_BYTES_MAX),
+  answers: {
+    200: {
+      description:
+        'a dry run: JSON. Else a stream of events: `progress` for each, with `deadLetterId`, `outcome`, `note`, `ok`, `handled`' +
+        ' and `of`; the last one is `end` with `done`, `failed`, `left`, `stopped` (null, `fault`, `drained` or `time_up`) and' +
+        ' the first `failures`.',
+      schema: z.object({
+        matching: count,
+        most: count.meta({ description: 'how many of them one bulk works on, the oldest first' }),
+        first: z.array(deadLetterSummary),
+      }),
+      type: 'text/event-stream',
+    },
+  },
+  problems: ['overloaded'],
+  async handle(call, services) {
+    const { body, roles } = call;
+    if (body.action === 'discard' && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
+    const filter: DeadLetterFilter = {
+      ...(body.ids ? { ids: body.ids } : filterOf(body.filter ?? {})),
+      state: 'parked',
+    };
+    const { deadLetters } = services;
+    if (body.dryRun) {
+      const matching = await deadLetters.count(filter);
+      const first = await deadLetters.list(filter, { max: FIRST_SHOWN });
+      return json(200, 'found', { matching, most: BULK_MAX, first: first.map(summaryBody) });
+    }
+    const leave = places.take(call.userId);
+    if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+    try {
+      const ids: string[] = [];
+      for await (const { deadLetterId } of deadLetters.parkedMatching(filter, BULK_MAX)) ids.push(deadLetterId);
+      await workThrough(ids, call, services);
+    } finally {
+      leave();
+    }
+    return null;
+  },
+});
+
+/** The head is sent with the first event: from then on a fault is an event. */
+async function workThrough(
+  ids: readonly string[],
+  { req, res, body: { action }, userId: actor, counter }: Call<unknown, unknown, Bulk>,
+  { deadLetters, lifecycle, streamTimes, log, onBug }: RouteServices,
+): Promise<void> {
+  counter.count('stream');
+  const poll = startPoll(res, lifecycle);
+  const { signal } = poll;
+  let isTimeUp = false;
+  const stream = new EventStream(req, res, { ...streamTimes, streamMaxMs: BULK_MAX_MS }, () => {
+    isTimeUp = true;
+    poll.abort();
+  });
+  const progress = new Progress(ids.length, action === 'replay' ? 'replayed' : 'discarded');
+  const work = (id: string): Promise<ReplayAnswer | DiscardAnswer> =>
+    action === 'replay'
+      ? deadLetters.replay(id, { actor, waitMs: REPLAY_WAIT_MS, signal })
+      : deadLetters.discard(id, actor);
+  try {
+    const onResult = (result: DeadLetterResult): void => stream.send(progress.next(result));
+    await deadLetters.workThrough(ids, work, PACE, onResult, signal);
+    const stopped = isTimeUp ? 'time_up' : signal.aborted ? 'drained' : progress.hasFault ? 'fault' : null;
+    stream.send(progress.end(stopped));
+  } catch (error) {
+    log.error({ err: error }, 'unexpected error while working on dead letters');
+    onBug(error);
+  } finally {
+    lifecycle.polls.delete(poll);
+    stream.end();
+  }
+}
+
+/** Counts what became of them. */
+class Progress {
+  readonly #of: number;
+  readonly #end: 'replayed' | 'discarded';
+  readonly #failures: { readonly id: string; readonly why: string }[] = [];
+  #done = 0;
+  #failed = 0;
+  hasFault = false;
+
+  constructor(of: number, end: 'replayed' | 'discarded') {
+    this.#of = of;
+    this.#end = end;
+  }
+
+  next(result: DeadLetterResult) {
+    const { deadLetterId } = result;
+    const { word, note, isEnd } = readResult(result, this.#end);
+    if (isEnd) this.#done++;
+    else this.#failed++;
+    if (!isEnd && this.#failures.length < FAILURES_SHOWN) {
+      this.#failures.push({ id: deadLetterId, why: note === null ? word : `${word}: ${note}` });
+    }
+    this.hasFault ||= 'fault' in result;
+    const handled = this.#done + this.#failed;
+    return {
+      id: deadLetterId,
+      event: 'progress',
+      data: { deadLetterId, outcome: word, note, ok: isEnd, handled, of: this.#of },
+    };
+  }
+
+  end(stopped: 'fault' | 'drained' | 'time_up' | null) {
+    const left = this.#of - this.#done - this.#failed;
+    const data = { done: this.#done, failed: this.#failed, left, stopped, failures: this.#failures };
+    return { id: 'end', event: 'end', data };
+  }
+}

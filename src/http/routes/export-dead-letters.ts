@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { DEAD_LETTER_STATES, type DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
+import { withoutUndefined } from '../../core/without-undefined.js';
+import { EXPORT_FORMATS, EXPORT_MAX, exportLine, headingOf, type ExportFormat } from '../export-lines.js';
+import { defineRoute, type RouteServices } from '../route.js';
+import { queryWhole, queryWord } from '../schemas.js';
+import { EXPORT_ANSWER, sendExport } from '../send-export.js';
+import { deadLetterBody, deadLetterFilter, filterOf } from './dead-letters.js';
+
+const COLUMNS = [
+  'deadLetterId',
+  'parkedAt',
+  'state',
+  'reason',
+  'detail',
+  'group',
+  'originTopic',
+  'saleId',
+  'batchId',
+  'messageId',
+  'attempts',
+  'replays',
+  'replayStartedAt',
+  'note',
+  'body',
+] as const;
+
+/** Bodies may be long, so that few are read before they are sent. */
+const PAGE = 20;
+
+/** With their bodies, oldest first; nothing is read ahead. @throws OperationalError mysql */
+async function* deadLetterPages(
+  deadLetters: RouteServices['deadLetters'],
+  filter: DeadLetterFilter,
+  { format, limit }: { readonly format: ExportFormat; readonly limit: number },
+): AsyncGenerator<string> {
+  let text = headingOf(COLUMNS, format);
+  let lines = 0;
+  for await (const { deadLetterId } of deadLetters.matching(filter, limit)) {
+    const deadLetter = await deadLetters.find(deadLetterId);
+    if (deadLetter !== null) text += exportLine({ ...deadLetterBody(deadLetter) }, COLUMNS, format);
+    if (++lines % PAGE > 0) continue;
+    yield text;
+    text = '';
+  }
+  yield text;
+}
+
+/** The same as `seckill dlq export`, which prints JSON lines. */
+export const exportDeadLetters = defineRoute({
+  method: 'get',
+  path: '/admin/v1/dead-letters/export',
+  label: 'admin',
+  operationId: 'exportDeadLetters',
+  summary: 'Dead letters with their bodies as one text, oldest first. An answer that breaks off is not whole.',
+  access: 'viewer',
+  endpoint: null,
+  query: z.strictObject({
+    ...deadLetterFilter,
+    state: queryWord(DEAD_LETTER_STATES).optional(),
+    limit: queryWhole(1, EXPORT_MAX).default(EXPORT_MAX),
+    format: queryWord(EXPORT_FORMATS).default('csv'),
+  }),
+  answers: { 200: EXPORT_ANSWER },
+  problems: ['overloaded'],
+  async handle(call, services) {
+    const { state, limit, format, ...names } = call.query;
+    const filter = { ...filterOf(names), ...withoutUndefined({ state }) };
+    return sendExport(call, 'dead-letters', deadLetterPages(services.deadLetters, filter, { format, limit }), services);
+  },
+});

@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { problem, startPoll } from '../answer.js';
+import { EventStream } from '../event-stream.js';
+import { defineRoute } from '../route.js';
+
+const TOO_MANY = 'Too many consoles are open at this api: CONSOLE_STREAMS_MAX. Close some, or use another api.';
+
+export const followLive = defineRoute({
+  method: 'get',
+  path: '/admin/v1/live',
+  label: 'admin',
+  operationId: 'followLive',
+  summary: 'Sales that are on, programs that run and what is wrong, as a stream of events, one a second.',
+  access: 'viewer',
+  endpoint: null,
+  answers: {
+    200: {
+      description:
+        'event `snapshot`; data: JSON with `atMs`, `sales` (at most 20, the busiest first), `moreSales`, `programs`,' +
+        ' `conditions` (what alerts say) and `missing` (what could not be read). Figures are those of all apis. The stream ends' +
+        ' after a time, with `retry`.',
+      type: 'text/event-stream',
+    },
+  },
+  problems: ['overloaded'],
+  async handle({ req, res, counter }, { live, lifecycle, streamTimes }) {
+    if (req.method === 'HEAD') {
+      counter.count('stream');
+      res.setHeader('Content-Type', 'text/event-stream');
+      res.end();
+      return null;
+    }
+    let stream: EventStream | null = null;
+    const leave = live.follow((event) => stream?.sendEncoded(event));
+    if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+    counter.count('stream');
+    const poll = startPoll(res, lifecycle);
+    stream = new EventStream(req, res, streamTimes, () => poll.abort());
+    if (!poll.signal.aborted) await once(poll.signal, 'abort');
+    leave();
+    lifecycle.polls.delete(poll);
+    stream.end();
+    return null;
+  },
+});

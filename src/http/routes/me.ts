@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { includesRole, ROLES, type Role } from '../../core/roles.js';
+import { json } from '../answer.js';
+import { defineRoute } from '../route.js';
+import { count, text, userId } from '../schemas.js';
+
+/** Who the token of an operator names, and what it is good for. */
+export const readMe = defineRoute({
+  method: 'get',
+  path: '/admin/v1/me',
+  label: 'admin',
+  operationId: 'readMe',
+  summary: 'Who the token names, the highest role that it carries, and when it ends.',
+  access: 'viewer',
+  endpoint: null,
+  answers: {
+    200: {
+      description: 'the caller',
+      schema: z.object({ userId, roles: z.array(text), role: z.enum(ROLES), expiresAtMs: count }).meta({ id: 'Me' }),
+    },
+  },
+  problems: [],
+  handle: ({ userId, roles, expiresAtMs }) =>
+    json(200, 'found', { userId, roles, role: highestOf(roles), expiresAtMs: Math.round(expiresAtMs) }),
+});
+
+const highestOf = (roles: readonly string[]): Role => ROLES.findLast((role) => includesRole(roles, role)) ?? 'viewer';

@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import { assertNever, OperationalError } from '../../core/errors.js';
+import type { AnswerCounts } from '../../core/ports/answer-history.js';
+import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
+import { acceptedOf, refusalsOf } from '../../sales/live-sales.js';
+import { json, problem, type Answer } from '../answer.js';
+import { BODY_BYTES_MAX } from '../body.js';
+import { defineRoute, jsonBody } from '../route.js';
+import { count, queryTime, saleId, saleParams, text } from '../schemas.js';
+
+/** A sale as operators watch it: its rush second by second, its buckets, and its repair. */
+
+const SECOND_MS = 1000;
+/** Seconds of one answer. */
+const SECONDS_MAX = 3600;
+
+const counts = z.record(text, count);
+
+export const readSaleSeconds = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales/{saleId}/seconds',
+  label: 'admin',
+  operationId: 'readSaleSeconds',
+  summary:
+    'A sale second by second, an hour at most: purchases that were accepted and refused, over all apis, and orders that were' +
+    ' written.',
+  access: 'viewer',
+  endpoint: null,
+  params: saleParams,
+  query: z.strictObject({ from: queryTime.optional(), to: queryTime.optional() }),
+  answers: {
+    200: {
+      description:
+        'seconds in which something happened, in order. `won` and `refused` are null where answers are not remembered any more' +
+        ' (CONSOLE_HISTORY_MS). `toMs` is where reading ended, before the end that was asked for if there is very much.' +
+        ' Without `from` and `to`: the last hour of the sale.',
+      schema: z
+        .object({
+          saleId,
+          fromMs: count,
+          toMs: count,
+          seconds: z.array(z.object({ atMs: count, won: count.nullable(), landed: count, refused: counts.nullable() })),
+        })
+        .meta({ id: 'SaleSeconds' }),
+    },
+  },
+  problems: ['not_found'],
+  async handle({ params: { saleId }, query }, { sales, saleSeconds, clock }) {
+    const sale = await sales.show(saleId);
+    if (sale === null) return problem('not_found');
+    const nowMs = clock.nowMs();
+    const endMs = query.to ?? Math.min(nowMs, sale.closesAtMs + AFTER_END_MS);
+    const fromMs = wholeSecond(query.from ?? endMs - SECONDS_MAX * SECOND_MS);
+    const toMs = Math.min(wholeSecond(endMs + SECOND_MS - 1), fromMs + SECONDS_MAX * SECOND_MS);
+    if (toMs <= fromMs) return problem('bad_request', { detail: 'to must be later than from.' });
+    const { seconds: landed, readToMs } = await saleSeconds.landed.bySecond(saleId, fromMs, toMs);
+    const heard = await saleSeconds.answers.read(fromMs, readToMs, saleId).catch((error: unknown) => {
+      if (error instanceof OperationalError) return null; // what MySQL says is worth an answer
+      throw error;
+    });
+    const rememberedFromMs = heard === null ? Infinity : nowMs - saleSeconds.keptMs;
+    const instants = [...new Set([...landed.keys(), ...(heard?.keys() ?? [])])].sort((one, other) => one - other);
+    const seconds = instants.map((atMs) => ({
+      atMs,
+      landed: landed.get(atMs) ?? 0,
+      ...answersAt(heard?.get(atMs)?.get(saleId) ?? (atMs < rememberedFromMs ? null : {})),
+    }));
+    return json(200, 'found', { saleId, fromMs, toMs: readToMs, seconds });
+  },
+});
+
+/** What was accepted in the last second of a sale lands a little later. */
+const AFTER_END_MS = 60_000;
+
+const wholeSecond = (ms: number): number => Math.floor(ms / SECOND_MS) * SECOND_MS;
+
+const answersAt = (
+  heard: AnswerCounts | null,
+): { readonly won: number | null; readonly refused: AnswerCounts | null } =>
+  heard === null ? { won: null, refused: null } : { won: acceptedOf(heard), refused: refusalsOf(heard) };
+
+export const readBuckets = defineRoute({
+  method: 'get',
+  path: '/admin/v1/sales/{saleId}/buckets',
+  label: 'admin',
+  operationId: 'readBuckets',
+  summary: 'The buckets of a sale as Redis has them; one whose server does not answer says so.',
+  access: 'viewer',
+  endpoint: null,
+  params: saleParams,
+  answers: {
+    200: {
+      description: 'all of them; null: not loaded, or not known',
+      schema: z.object({
+        saleId,
+        buckets: z.array(
+          z
+            .object({
+              bucket: count,
+              state: z.enum(['warm', 'open', 'paused', 'closed', 'repair']).nullable(),
+              epoch: count.nullable(),
+              sameServer: z
+                .boolean()
+                .nullable()
+                .meta({ description: 'false: its server was restarted or replaced, and it needs a repair' }),
+              unitsLeft: z.int().nullable(),
+              pending: count.nullable().meta({ description: 'batches that are not marked as recorded' }),
+              pendingOldestMs: z.number().min(0).nullable(),
+              error: text.nullable(),
+            })
+            .meta({ id: 'Bucket' }),
+        ),
+      }),
+    },
+  },
+  problems: ['not_found'],
+  async handle({ params: { saleId } }, { sales, bucketsOf }) {
+    const sale = await sales.show(saleId);
+    return sale === null ? problem('not_found') : json(200, 'found', { saleId, buckets: await bucketsOf(sale) });
+  },
+});
+
+const repairBody = jsonBody(z.strictObject({ force: z.boolean().optional() }), BODY_BYTES_MAX);
+
+export const repairSale = defineRoute({
+  method: 'post',
+  path: '/admin/v1/sales/{saleId}/repair',
+  label: 'admin',
+  operationId: 'repairSale',
+  summary:
+    'Rebuild a sale in Redis from MySQL, as the keeper does by itself where there is need; with `force` also without. Nobody can' +
+    ' buy meanwhile, which takes seconds, or some more with very many orders.',
+  access: 'operator',
+  endpoint: null,
+  params: saleParams,
+  body: {
+    ...repairBody,
+    required: false,
+    read: (text, services) => (text === '' ? { value: {} } : repairBody.read(text, services)),
+  },
+  answers: {
+    200: {
+      description: '`not_needed`: every bucket can be trusted, and nothing was changed',
+      schema: z.object({
+        outcome: z.enum(['repaired', 'not_needed']),
+        epoch: count.optional(),
+        unitsLeft: count.optional(),
+        rows: count.optional().meta({ description: 'purchases with a row in MySQL' }),
+        held: count.optional().meta({ description: 'purchases that wait for theirs' }),
+        ordersLost: count.optional().meta({ description: 'orders that MySQL has lost; they keep their units' }),
+        tookMs: z.number().min(0).optional(),
+      }),
+    },
+  },
+  problems: ['not_found', 'wrong_state', 'repairing'],
+  async handle({ params: { saleId }, body: { force = false }, userId: actor }, { repair }) {
+    return repairAnswer(await repair(saleId, { actor }, { force }));
+  },
+});
+
+function repairAnswer(end: OrderedRepair): Answer<200 | 'not_found' | 'wrong_state' | 'repairing'> {
+  switch (end.outcome) {
+    case 'repaired':
+    case 'not_needed':
+      return json(200, end.outcome, end);
+    case 'not_found':
+      return problem('not_found');
+    case 'busy':
+      return problem('repairing', { detail: 'Another repair works on this sale; it ends within seconds.' });
+    case 'superseded':
+      return problem('wrong_state', {
+        detail: 'Another repair took the sale over, or Redis was restarted. Check again in a minute.',
+      });
+    case 'draft':
+      return problem('wrong_state', { detail: 'The sale is a draft: nothing of it is in Redis yet.' });
+    case 'retired':
+      return problem('wrong_state', { detail: 'The sale is retired: it is in MySQL alone.' });
+    default:
+      return assertNever(end);
+  }
+}

@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { OperationalError } from '../core/errors.js';
+import { Places } from '../purchase/places.js';
+import { problem, startPoll, type Answer } from './answer.js';
+import type { ExportFormat } from './export-lines.js';
+import { NOSNIFF } from './problem.js';
+import type { Call, RouteServices } from './route.js';
+
+/** Exports of one api at the same time: each keeps a connection to MySQL busy. */
+const EXPORTS_MAX = 2;
+const places = new Places({ max: EXPORTS_MAX, perBuyerMax: EXPORTS_MAX });
+const TOO_MANY = 'Other exports are under way. Try again later, or use another api.';
+
+const TYPES: Readonly<Record<ExportFormat, string>> = {
+  csv: 'text/csv; charset=utf-8; header=present',
+  jsonl: 'application/x-ndjson',
+};
+
+/** What an export may answer: its media types, and what a reader has to know. */
+export const EXPORT_ANSWER = {
+  description:
+    'CSV with a heading, or one JSON object per line. In CSV a cell that a spreadsheet would take for a formula has an' +
+    ' apostrophe in front.',
+  type: ['text/csv', TYPES.jsonl],
+};
+
+/**
+ * Sends pages of text as a file, at the pace of its reader.
+ * @param name of the file, without its ending
+ * @param pages read one after the other; what they throw after the first one breaks the answer off
+ */
+export async function sendExport(
+  call: Call<unknown, { readonly format: ExportFormat }>,
+  name: string,
+  pages: AsyncGenerator<string>,
+  { lifecycle, log, onBug }: Pick<RouteServices, 'lifecycle' | 'log' | 'onBug'>,
+): Promise<Answer<'overloaded'> | null> {
+  const { query, userId, res } = call;
+  const leave = places.take(userId);
+  if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+  const poll = startPoll(res, lifecycle);
+  try {
+    const first = await pages.next(); // before the head: a fault is still an answer
+    begin(call, name, query.format);
+    if (call.req.method !== 'HEAD') await sendAll(first.value ?? '', pages, call, poll.signal);
+    if (poll.signal.aborted) res.destroy(); // not ended: the client must not take it for the whole
+    else res.end();
+  } catch (error) {
+    if (!res.headersSent) throw error;
+    res.destroy();
+    if (error instanceof OperationalError) log.warn({ err: error }, 'an export was broken off');
+    else onBug(error);
+  } finally {
+    lifecycle.polls.delete(poll);
+    leave();
+  }
+  return null;
+}
+
+function begin({ res, counter }: Pick<Call, 'res' | 'counter'>, name: string, format: ExportFormat): void {
+  counter.count('export');
+  const attachment = `attachment; filename="${name}.${format}"`;
+  const headers = ['Content-Type', TYPES[format], 'Content-Disposition', attachment, 'Cache-Control', 'no-store'];
+  res.writeHead(200, [...headers, ...NOSNIFF]);
+}
+
+/** Waits while the client is slower than MySQL. A client that reads nothing is cut off by the time-out of its connection. */
+async function sendAll(
+  first: string,
+  pages: AsyncIterable<string>,
+  { req, res }: Pick<Call, 'req' | 'res'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { socket } = req;
+  const send = async (text: string): Promise<void> => {
+    if (text === '') socket.setTimeout(socket.timeout ?? 0); // no byte moves, but the search goes on
+    else if (!res.write(text)) await once(res, 'drain', { signal }).catch(() => undefined);
+  };
+  await send(first);
+  if (signal.aborted) return;
+  for await (const text of pages) {
+    if (!signal.aborted) await send(text);
+    if (signal.aborted) return;
+  }
+}

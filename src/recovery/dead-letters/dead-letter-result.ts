@@ -1,0 +1,36 @@
+import { assertNever } from '../../core/errors.js';
+import type { DeadLetterResult } from './dead-letter-admin.js';
+
+/** What became of one dead letter of many, for a list. */
+export interface ReadResult {
+  readonly word: string;
+  /** For a person; null: the word says it. */
+  readonly note: string | null;
+  /** Whether it came to the end that was asked for. */
+  readonly isEnd: boolean;
+}
+
+/** @param end the state that was asked for */
+export function readResult(result: DeadLetterResult, end: 'replayed' | 'discarded'): ReadResult {
+  if ('fault' in result) return { word: 'fault', note: result.fault.message, isEnd: false };
+  const { answer } = result;
+  switch (answer.outcome) {
+    case 'replayed':
+    case 'already_recorded':
+    case 'discarded':
+      return { word: answer.outcome, note: answer.note, isEnd: true };
+    case 'unfinished':
+    case 'unreadable':
+    case 'not_held':
+    case 'forged':
+      return { word: answer.outcome, note: answer.note, isEnd: false };
+    case 'already_closed':
+      return { word: answer.outcome, note: `it is ${answer.state}`, isEnd: answer.state === end };
+    case 'contended':
+      return { word: answer.outcome, note: 'others write the same rows; do the same again', isEnd: false };
+    case 'not_found':
+      return { word: answer.outcome, note: null, isEnd: false };
+    default:
+      return assertNever(answer);
+  }
+}

@@ -1,0 +1,160 @@
+import { mintedAtMs } from '../../core/order-id.js';
+import type { TracedMessage } from '../../core/ports/trace-sources.js';
+import type { PurchaseEvidence } from './evidence.js';
+import type { StandingLimits } from './standing-of.js';
+
+/** The stations of every purchase, in their order. */
+export const STAGES = ['half', 'deduct', 'commit', 'delivery', 'row', 'payment', 'notification'] as const;
+
+/**
+ * - `waiting`: this comes next, or is under way
+ * - `failed`: it ended otherwise than the purchase was meant to
+ * - `not_reached`: the purchase has ended before, or nothing is known to have led here yet
+ * - `unknown`: the stores do not say
+ */
+export const STAGE_STATES = ['done', 'waiting', 'failed', 'not_reached', 'unknown'] as const;
+
+export interface TimelineStage {
+  readonly stage: (typeof STAGES)[number];
+  readonly state: (typeof STAGE_STATES)[number];
+  /** Unix ms on the clock of its source; null: not stored, or not known. */
+  readonly atMs: number | null;
+  /** When it happens by itself at the latest, or is tried again; null: nobody knows, or nothing will. */
+  readonly dueAtMs: number | null;
+  /** For a person. */
+  readonly text: string;
+}
+
+type Outcome = Omit<TimelineStage, 'stage'>;
+
+const outcome = (state: Outcome['state'], text: string, atMs: number | null = null): Outcome => ({
+  state,
+  text,
+  atMs,
+  dueAtMs: null,
+});
+const waiting = (text: string, dueAtMs: number | null): Outcome => ({ state: 'waiting', text, atMs: null, dueAtMs });
+
+/** A purchase as seven stations, for a picture. What happens next is the first one that waits. */
+export function timelineOf(evidence: PurchaseEvidence, limits: StandingLimits): TimelineStage[] {
+  const facts = factsOf(evidence, limits);
+  const outcomes: Readonly<Record<TimelineStage['stage'], Outcome>> = {
+    half: halfOf(facts),
+    deduct: deductOf(facts),
+    commit: commitOf(facts),
+    delivery: deliveryOf(facts),
+    row: rowOf(facts),
+    payment: paymentOf(facts),
+    notification: notificationOf(facts),
+  };
+  return STAGES.map((stage) => ({ stage, ...outcomes[stage] }));
+}
+
+type Facts = ReturnType<typeof factsOf>;
+
+function factsOf(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits) {
+  const { store, repository, deadLetters, broker } = evidence;
+  const { order, outboxRows } = repository;
+  const { batch, entry } = store;
+  const parked = deadLetters.find(({ state }) => state === 'parked');
+  const pendingSinceMs = batch?.pendingSinceMs ?? null;
+  const messages = typeof broker === 'string' ? null : broker;
+  return {
+    order,
+    outboxRows,
+    parked,
+    messages,
+    isRolledBack: batch?.marker === 'aborted' && order === null,
+    isHeld: entry !== null || order !== null || parked !== undefined,
+    unsure: store.unsure,
+    pendingSinceMs,
+    /** When the keeper publishes the batch again. */
+    redriveAtMs: pendingSinceMs === null ? null : pendingSinceMs + redriveAfterMs,
+  };
+}
+
+const firstOf = (messages: readonly TracedMessage[] | null, kinds: readonly TracedMessage['kind'][]): number | null => {
+  const stored = (messages ?? []).filter(({ kind }) => kinds.includes(kind)).map(({ storedAtMs }) => storedAtMs);
+  return stored.length === 0 ? null : Math.min(...stored);
+};
+
+function halfOf({ messages, isHeld, isRolledBack }: Facts): Outcome {
+  const atMs = firstOf(messages, ['half']);
+  if (atMs !== null) return outcome('done', 'The broker has stored the half message of its batch.', atMs);
+  if (isHeld || isRolledBack) return outcome('done', 'The half message was sent before the units were taken.');
+  return outcome('unknown', 'No store knows of a batch with it.');
+}
+
+function deductOf({ isHeld, isRolledBack, pendingSinceMs, unsure }: Facts): Outcome {
+  if (isHeld) return outcome('done', 'Redis took the units of its batch.', pendingSinceMs);
+  if (isRolledBack) return outcome('failed', 'The batch was rolled back: no unit was held for it.');
+  if (unsure) return outcome('unknown', 'Redis may have lost data of its sale, which waits for a repair.');
+  return outcome('not_reached', 'Redis holds nothing for it.');
+}
+
+function commitOf({ messages, order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
+  if (isRolledBack) return outcome('not_reached', 'A rolled back half message is dropped.');
+  const atMs = firstOf(messages, ['committed', 'redriven']);
+  if (atMs !== null) return outcome('done', 'Workers can see the message of its batch.', atMs);
+  if (order !== null || parked !== undefined) return outcome('done', 'The message came to a worker.');
+  if (!isHeld) return outcome('not_reached', 'Nothing is there to be committed.');
+  if (messages === null) return outcome('unknown', 'The broker was not asked, or does not answer.');
+  return waiting(
+    'The broker asks an api what became of the half message, or the keeper publishes the batch again.',
+    redriveAtMs,
+  );
+}
+
+/** A clock of a worker this far from that of MySQL says nothing about this order. */
+const CLOCKS_APART_MAX_MS = 60_000;
+
+function deliveryOf({ order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
+  if (order !== null) {
+    const mintedMs = mintedAtMs(order.orderId);
+    const isOfThen = Math.abs(order.createdAtMs - mintedMs) < CLOCKS_APART_MAX_MS;
+    return outcome('done', 'A worker has read the batch.', isOfThen ? mintedMs : null);
+  }
+  if (parked !== undefined) {
+    return outcome('failed', `A worker read the batch ${parked.attempts} times and gave up.`, parked.parkedAtMs);
+  }
+  if (isHeld) return waiting('A worker reads the batch, else the keeper publishes it again.', redriveAtMs);
+  return outcome('not_reached', isRolledBack ? 'No worker sees a rolled back batch.' : 'Nothing was committed.');
+}
+
+function rowOf({ order, parked, isHeld, redriveAtMs }: Facts): Outcome {
+  if (order !== null) {
+    const { orderId, state, reason, createdAtMs } = order;
+    if (state === 'failed') return outcome('failed', `Order ${orderId} failed: ${reason ?? 'no reason'}.`, createdAtMs);
+    return outcome('done', `Order ${orderId} is in MySQL.`, createdAtMs);
+  }
+  if (parked !== undefined)
+    return waiting(`Until an operator replays or discards dead letter ${parked.deadLetterId}.`, null);
+  if (isHeld) return waiting('The worker writes the order.', redriveAtMs);
+  return outcome('not_reached', 'There is no order.');
+}
+
+function paymentOf({ order }: Facts): Outcome {
+  if (order === null || order.state === 'failed') return outcome('not_reached', 'There is nothing to pay.');
+  switch (order.state) {
+    case 'paid':
+      return outcome('done', 'The order is paid.', order.paidAtMs);
+    case 'pending_payment':
+      return waiting('The buyer pays, else the order expires and its units go back.', order.expiresAtMs);
+    case 'cancelled':
+    case 'expired':
+      return outcome('failed', `The order is ${order.state}, and its units go back.`, order.updatedAtMs);
+  }
+}
+
+/** Buyers who wait hear of the row at once; services hear of it by events, which the outbox keeps until they are sent. */
+function notificationOf({ order, outboxRows }: Facts): Outcome {
+  if (order === null) return outcome('not_reached', 'There is no order to tell of.');
+  const events = outboxRows.filter(({ kind }) => kind !== 'release');
+  const open = events.find(({ doneAtMs }) => doneAtMs === null);
+  if (open !== undefined) {
+    return waiting(`The keeper sends the event of it, tried ${open.attempts} times so far.`, open.availableAtMs);
+  }
+  const doneMs = events.map(({ doneAtMs }) => doneAtMs ?? 0);
+  if (doneMs.length === 0) return outcome('done', 'Its events were sent; the outbox keeps no row of them any more.');
+  return outcome('done', 'Its events were sent.', Math.max(...doneMs));
+}

@@ -1,0 +1,212 @@
+import { OperationalError } from '../core/errors.js';
+import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { LandedOrders } from '../core/ports/landed-orders.js';
+import type { SaleRepository } from '../core/ports/sale-repository.js';
+import type { StockStore, StoredSale } from '../core/ports/stock-store.js';
+import type { Sale } from '../core/sale.js';
+
+/** How many are shown, the busiest first. */
+export const LIVE_SALES_MAX = 20;
+/** Sales of one list; with more of them alive, those that are neither busy nor new are not counted. */
+const LISTED_MAX = 100;
+/** Buckets read in one look, each with some commands; further sales keep their figures of the look before, in turns. */
+const BUCKETS_PER_LOOK = 64;
+/** How long ago the second of the rates began, ms: by then every api has added what it answered, and its orders have landed. */
+const SECOND_AGO_MS = 2000;
+/** Which sales are busy is judged by so many ms. */
+const BUSY_MS = 10_000;
+
+/** A sale that sells, may sell soon, or is kept from it. Rates and units are read one after the other. */
+export interface LiveSale {
+  readonly saleId: string;
+  readonly title: string;
+  readonly sku: string;
+  /** `repair`: MySQL has it as one that sells, and buyers are refused until Redis is rebuilt. */
+  readonly state: 'warm' | 'open' | 'paused' | 'repair';
+  readonly stock: number;
+  readonly sold: number;
+  /** Left Redis, not in MySQL yet. */
+  readonly held: number | null;
+  readonly left: number | null;
+  readonly buckets: number;
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** The second that the rates are of, Unix ms; null: they are not known. */
+  readonly secondAtMs: number | null;
+  readonly acceptedPerSecond: number | null;
+  readonly landedPerSecond: number | null;
+  readonly refusedPerSecond: AnswerCounts | null;
+  /** Batches that are deducted and not marked as recorded, and the age of the oldest, ms. */
+  readonly pending: number | null;
+  readonly pendingOldestMs: number | null;
+}
+
+/** What Redis says of a sale; null: it could not be read. */
+interface Figures {
+  readonly readMs: number;
+  readonly left: number | null;
+  readonly inRepair: boolean;
+  readonly pending: number | null;
+  readonly pendingOldestMs: number | null;
+}
+
+export interface LiveSalesPorts {
+  readonly sales: Pick<SaleRepository, 'list' | 'find'>;
+  readonly stock: Pick<StockStore, 'readSale'>;
+  readonly batches: Pick<BatchStore, 'pendingSummary'>;
+  readonly answers: Pick<AnswerHistory, 'read'>;
+  readonly landed: Pick<LandedOrders, 'bySale'>;
+  readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
+}
+
+/** Answers that are no refusal. */
+const ACCEPTED = 'accepted';
+const REPEATED = 'replayed';
+
+export const acceptedOf = (counts: AnswerCounts): number => counts[ACCEPTED] ?? 0;
+
+export function refusalsOf({ [ACCEPTED]: _accepted, [REPEATED]: _repeated, ...refused }: AnswerCounts): AnswerCounts {
+  return refused;
+}
+
+/** The sales that are on now, over all apis and workers. */
+export class LiveSales {
+  readonly #ports: LiveSalesPorts;
+  #figures = new Map<string, Figures>();
+
+  constructor(ports: LiveSalesPorts) {
+    this.#ports = ports;
+  }
+
+  /** @returns what could be read; `missing` says what could not, a sentence each. Never throws for a server that is away */
+  async look(): Promise<{
+    readonly sales: readonly LiveSale[];
+    readonly moreSales: number;
+    readonly missing: readonly string[];
+  }> {
+    const missing = new Set<string>();
+    const known = async <T>(reading: Promise<T>): Promise<T | null> => {
+      try {
+        return await reading;
+      } catch (error) {
+        if (!(error instanceof OperationalError)) throw error;
+        missing.add(error.message);
+        return null;
+      }
+    };
+    const { answers, landed, clock } = this.#ports;
+    const secondAtMs = Math.floor(clock.nowMs() / 1000) * 1000 - SECOND_AGO_MS;
+    const heard = await known(answers.read(secondAtMs + 1000 - BUSY_MS, secondAtMs + 1000));
+    const busy = new Map<string, number>();
+    for (const second of heard?.values() ?? []) {
+      for (const [saleId, counts] of second) {
+        const asked = Object.values(counts).reduce((sum, times) => sum + times, 0);
+        busy.set(saleId, (busy.get(saleId) ?? 0) + asked);
+      }
+    }
+    const all = (await known(this.#alive(busy))) ?? [];
+    const shown = all.slice(0, LIVE_SALES_MAX);
+    const ordered = await known(
+      landed.bySale(
+        shown.map(({ saleId }) => saleId),
+        secondAtMs,
+        secondAtMs + 1000,
+      ),
+    );
+    await this.#readFigures(shown, known);
+    const counts = heard?.get(secondAtMs);
+    const sales = shown.map((sale) => ({
+      ...saleOf(sale, this.#figures.get(sale.saleId) ?? UNREAD),
+      secondAtMs: heard === null && ordered === null ? null : secondAtMs,
+      acceptedPerSecond: heard === null ? null : acceptedOf(counts?.get(sale.saleId) ?? {}),
+      landedPerSecond: ordered === null ? null : (ordered.get(sale.saleId) ?? 0),
+      refusedPerSecond: heard === null ? null : refusalsOf(counts?.get(sale.saleId) ?? {}),
+    }));
+    return { sales, moreSales: all.length - shown.length, missing: [...missing] };
+  }
+
+  /** The busiest first; of those that nobody asks for, open ones, then those that open soonest. */
+  async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
+    const { sales } = this.#ports;
+    const listed = await sales.list({ states: ['warm', 'open', 'paused'], max: LISTED_MAX });
+    const names = new Set(listed.map(({ saleId }) => saleId));
+    for (const saleId of busy.keys()) {
+      const sale = names.has(saleId) || listed.length < LISTED_MAX ? null : await sales.find(saleId);
+      if (sale !== null && sale.state !== 'draft' && sale.state !== 'closed') listed.push(sale);
+    }
+    const ranks = { open: 0, paused: 1, warm: 2, draft: 3, closed: 3 } as const;
+    return listed.sort(
+      (one, other) =>
+        (busy.get(other.saleId) ?? 0) - (busy.get(one.saleId) ?? 0) ||
+        ranks[one.state] - ranks[other.state] ||
+        one.opensAtMs - other.opensAtMs,
+    );
+  }
+
+  async #readFigures(shown: readonly Sale[], known: <T>(reading: Promise<T>) => Promise<T | null>): Promise<void> {
+    const before = this.#figures;
+    this.#figures = new Map(shown.flatMap(({ saleId }) => (before.has(saleId) ? [[saleId, before.get(saleId)!]] : [])));
+    const readMs = ({ saleId }: Sale): number => before.get(saleId)?.readMs ?? -Infinity;
+    let buckets = 0;
+    const due: Sale[] = [];
+    for (const sale of [...shown].sort((one, other) => readMs(one) - readMs(other))) {
+      buckets += sale.buckets;
+      if (due.length > 0 && buckets > BUCKETS_PER_LOOK) break;
+      due.push(sale);
+    }
+    await Promise.all(due.map(async (sale) => this.#figures.set(sale.saleId, await this.#figuresOf(sale, known))));
+  }
+
+  async #figuresOf(sale: Sale, known: <T>(reading: Promise<T>) => Promise<T | null>): Promise<Figures> {
+    const { stock, batches, clock } = this.#ports;
+    const { saleId, buckets } = sale;
+    const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+    const [stored, summaries] = await Promise.all([
+      known(Promise.all(refs.map((ref) => stock.readSale(ref)))),
+      known(Promise.all(refs.map((ref) => batches.pendingSummary(ref)))),
+    ]);
+    const pending = summaries?.reduce((sum, summary) => sum + summary.batches, 0) ?? null;
+    return {
+      readMs: clock.monotonicMs(),
+      left: unitsLeftIn(stored),
+      inRepair: stored?.some((bucket) => isInRepair(sale, bucket)) ?? false,
+      pending,
+      pendingOldestMs: pending ? Math.max(...(summaries ?? []).map(({ oldestMs }) => oldestMs)) : null,
+    };
+  }
+}
+
+const UNREAD: Figures = { readMs: 0, left: null, inRepair: false, pending: null, pendingOldestMs: null };
+
+/** While a sale is being warmed its buckets are not all there yet. */
+const isInRepair = ({ state }: Sale, bucket: StoredSale | null): boolean =>
+  bucket === null ? state !== 'warm' : bucket.state === 'repair';
+
+/** Null: one of the buckets cannot be trusted. */
+function unitsLeftIn(stored: readonly (StoredSale | null)[] | null): number | null {
+  if (stored === null || stored.some((bucket) => bucket === null || bucket.state === 'repair')) return null;
+  return stored.reduce((sum, bucket) => sum + (bucket?.unitsLeft ?? 0), 0);
+}
+
+function saleOf(
+  { saleId, title, sku, state, stock, sold, buckets, opensAtMs, closesAtMs }: Sale,
+  { left, inRepair, pending, pendingOldestMs }: Figures,
+): Omit<LiveSale, 'secondAtMs' | 'acceptedPerSecond' | 'landedPerSecond' | 'refusedPerSecond'> {
+  return {
+    saleId,
+    title,
+    sku,
+    state: inRepair ? 'repair' : (state as LiveSale['state']),
+    stock,
+    sold,
+    held: left === null ? null : Math.max(0, stock - left - sold), // the two were not read at one moment
+    left,
+    buckets,
+    opensAtMs,
+    closesAtMs,
+    pending,
+    pendingOldestMs,
+  };
+}

@@ -1,0 +1,66 @@
+import { OperationalError } from '../core/errors.js';
+import type { BatchStore } from '../core/ports/batch-store.js';
+import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
+import type { StockStore } from '../core/ports/stock-store.js';
+import type { Sale, StoredSaleState } from '../core/sale.js';
+
+/** One bucket of a sale as Redis has it; null: not loaded, or its server does not answer, and then `error` says so. */
+export interface SaleBucket {
+  readonly bucket: number;
+  readonly state: StoredSaleState | null;
+  readonly epoch: number | null;
+  /** Whether its server is the one that it was loaded on; another one may have lost its last writes. */
+  readonly sameServer: boolean | null;
+  readonly unitsLeft: number | null;
+  /** Batches that are deducted and not marked as recorded, and the age of the oldest, ms. */
+  readonly pending: number | null;
+  readonly pendingOldestMs: number | null;
+  readonly error: string | null;
+}
+
+export interface SaleBucketsPorts {
+  readonly stock: Pick<StockStore, 'readSale'>;
+  readonly batches: Pick<BatchStore, 'pendingSummary'>;
+  readonly repair: Pick<RepairStore, 'statusOrFault'>;
+}
+
+/** Every bucket of a sale; one whose server does not answer says so, and the others are read all the same. */
+export async function readSaleBuckets(
+  { saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>,
+  ports: SaleBucketsPorts,
+): Promise<SaleBucket[]> {
+  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+  const statuses = await ports.repair.statusOrFault(refs);
+  return Promise.all(refs.map(async (ref, bucket) => readBucket(ref, statuses[bucket] as BucketStatus, ports)));
+}
+
+async function readBucket(
+  ref: { readonly saleId: string; readonly bucket: number },
+  status: BucketStatus | OperationalError,
+  { stock, batches }: SaleBucketsPorts,
+): Promise<SaleBucket> {
+  const { bucket } = ref;
+  try {
+    if (status instanceof OperationalError) throw status;
+    const [sale, { batches: pending, oldestMs }] = await Promise.all([
+      stock.readSale(ref),
+      batches.pendingSummary(ref),
+    ]);
+    const isLoaded = status.state !== null;
+    return {
+      bucket,
+      state: status.state,
+      epoch: isLoaded ? status.epoch : null,
+      sameServer: isLoaded ? status.sameServer : null,
+      unitsLeft: sale?.unitsLeft ?? null,
+      pending,
+      pendingOldestMs: pending === 0 ? null : oldestMs,
+      error: null,
+    };
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    return { bucket, ...UNREAD, error: error.message };
+  }
+}
+
+const UNREAD = { state: null, epoch: null, sameServer: null, unitsLeft: null, pending: null, pendingOldestMs: null };

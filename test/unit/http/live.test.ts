@@ -1,0 +1,272 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import type { Condition } from '../../../src/core/conditions.js';
+import { OperationalError } from '../../../src/core/errors.js';
+import type { ProgramReport } from '../../../src/core/ports/program-reports.js';
+import { LiveSnapshots, type LiveSnapshot } from '../../../src/http/live-snapshots.js';
+import { systemClock } from '../../../src/programs/system-clock.js';
+import type { LiveSales } from '../../../src/sales/live-sales.js';
+import { EventStreamClient } from '../../helpers/event-stream-client.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
+import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
+
+type Look = Awaited<ReturnType<LiveSales['look']>>;
+const NOTHING: Look = { sales: [], moreSales: 0, missing: [] };
+const reportOf = (parts: Partial<ProgramReport> = {}): ProgramReport => ({
+  kind: 'keeper',
+  id: 'shop-1:7',
+  version: '1.0.0',
+  ready: true,
+  problems: [],
+  conditions: [],
+  ...parts,
+});
+
+describe('live snapshots', () => {
+  let clock: ManualClock;
+  let programs: MemoryProgramReports;
+  let looks: number;
+  let look: () => Promise<Look>;
+  let bugs: unknown[];
+  /** What ended the pause of the loop; the test moves its clock. */
+  let wake: () => void;
+  let live: LiveSnapshots;
+  const leaves: (() => void)[] = [];
+  beforeEach(() => {
+    clock = new ManualClock();
+    programs = new MemoryProgramReports(clock);
+    [looks, bugs] = [0, []];
+    look = async () => NOTHING;
+    const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+      new Promise((resolve) => {
+        wake = () => {
+          clock.advance(ms);
+          resolve();
+        };
+        signal?.addEventListener('abort', () => resolve());
+      });
+    const paused = { nowMs: () => clock.nowMs(), monotonicMs: () => clock.monotonicMs(), sleep };
+    const sales = {
+      look: () => {
+        looks++;
+        return look();
+      },
+    };
+    live = new LiveSnapshots({ sales, programs, clock: paused, onBug: (error) => void bugs.push(error) }, 3);
+  });
+  afterEach(() => leaves.splice(0).forEach((leave) => leave()));
+
+  const listen = (): LiveSnapshot[] => {
+    const got: LiveSnapshot[] = [];
+    const leave = live.follow((event) => {
+      const [, data = ''] = /^event: snapshot\ndata: (.*)\n\n$/.exec(event.toString()) ?? [];
+      got.push(JSON.parse(data) as LiveSnapshot);
+    });
+    if (leave === null) throw new Error('there is no place');
+    leaves.push(leave);
+    return got;
+  };
+  const next = async (got: readonly LiveSnapshot[]): Promise<LiveSnapshot> => {
+    const before = got.length;
+    if (before > 0) wake();
+    await until(() => got.length > before);
+    return got.at(-1) as LiveSnapshot;
+  };
+
+  it('are made once for all who listen, and not at all while nobody does', async () => {
+    expect(looks).to.equal(0);
+    const [one, other] = [listen(), listen()];
+    await next(one);
+    await next(other);
+    expect(looks, 'the second one joins what is under way, and then there is a second').to.equal(2);
+    expect(one).to.deep.equal(other);
+    leaves.shift()?.();
+    await next(other);
+    expect([one.length, other.length]).to.deep.equal([2, 3]);
+    leaves.shift()?.();
+    expect(live.listening).to.equal(0);
+    const before = looks;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(looks).to.equal(before);
+  });
+
+  it('who comes between two gets the last one at once, and the next with the others', async () => {
+    const one = listen();
+    await next(one);
+    const late = listen();
+    expect(late).to.deep.equal(one);
+    clock.advance(1000);
+    expect(listen(), 'an old one is not sent').to.deep.equal([]);
+    await next(one);
+    expect(late.length).to.equal(2);
+    expect(looks).to.equal(2);
+  });
+
+  it('a bounded number may listen; who leaves twice frees one place', async () => {
+    for (let count = 0; count < 3; count++) listen();
+    expect(live.follow(() => undefined)).to.equal(null);
+    const leave = leaves[0] as () => void;
+    leave();
+    leave();
+    expect(live.listening).to.equal(2);
+    listen();
+    expect(live.follow(() => undefined)).to.equal(null);
+  });
+
+  it('programs and what they say, and what only can be seen from outside', async () => {
+    const condition: Condition = {
+      key: 'SeckillSaleNotReady 7',
+      name: 'SeckillSaleNotReady',
+      severity: 'info',
+      about: '7',
+      text: 'Sale 7 starts soon.',
+      sinceMs: clock.nowMs() - 10,
+    };
+    await programs.report('a', reportOf({ conditions: [condition] }), 600_000);
+    await programs.report('b', reportOf({ id: 'shop-2:8', conditions: [{ ...condition, severity: 'page' }] }), 600_000);
+    const broken = { kind: 'api' as const, id: 'shop-1:9', ready: false, problems: ['redis: does not answer.'] };
+    await programs.report('c', reportOf(broken), 600_000);
+    const got = listen();
+    const first = await next(got);
+    expect(first.programs.map((program) => Object.keys(program))).to.deep.equal(
+      Array.from({ length: 3 }, () => ['kind', 'id', 'version', 'ready', 'problems', 'seenMsAgo']),
+    );
+    expect(first.programs.map(({ kind, id }) => `${kind} ${id}`)).to.deep.equal([
+      'api shop-1:9',
+      'keeper shop-1:7',
+      'keeper shop-2:8',
+    ]);
+    const sinceMs = first.atMs;
+    const notReady = {
+      key: 'ProgramNotReady shop-1:9',
+      name: 'ProgramNotReady',
+      severity: 'page',
+      about: 'shop-1:9',
+      text: 'The api shop-1:9 is not ready. redis: does not answer.',
+      sinceMs,
+    };
+    expect(first.conditions).to.deep.equal([{ ...condition, severity: 'page' }, notReady]);
+    expect((await next(got)).conditions[1], 'since then').to.deep.equal(notReady);
+  });
+
+  it('no keeper: said at once, and an alert after two minutes', async () => {
+    const got = listen();
+    const first = await next(got);
+    expect(first.conditions.map(({ name, severity }) => [name, severity])).to.deep.equal([
+      ['SeckillKeeperAbsent', 'info'],
+    ]);
+    clock.advance(120_000);
+    const later = await next(got);
+    expect(later.conditions[0]).to.deep.include({ severity: 'page', sinceMs: first.atMs });
+    await programs.report('a', reportOf(), 600_000);
+    expect((await next(got)).conditions).to.deep.equal([]);
+  });
+
+  it('what cannot be read is named, and the rest is sent', async () => {
+    programs.down = true;
+    look = async () => ({ ...NOTHING, missing: ['mysql is away'] });
+    const snapshot = await next(listen());
+    expect(snapshot).to.deep.include({ programs: [], conditions: [], sales: [], everyMs: 1000 });
+    expect(snapshot.missing).to.deep.equal(['mysql is away', 'memory program reports are down']);
+  });
+
+  it('a bug is reported once, and whoever comes next begins anew', async () => {
+    look = () => Promise.reject(new TypeError('a bug'));
+    listen();
+    await until(() => bugs.length === 1);
+    look = async () => NOTHING;
+    await next(listen());
+    expect(bugs).to.have.length(1);
+  });
+});
+
+describe('GET /admin/v1/live', () => {
+  let server: Started;
+  let live: LiveSnapshots;
+  const clients: EventStreamClient[] = [];
+  const serve = async (streamTimes = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 }): Promise<void> => {
+    const programs = new MemoryProgramReports(systemClock);
+    const sales = { look: async () => NOTHING };
+    const onBug = (error: unknown): void => {
+      throw error;
+    };
+    live = new LiveSnapshots({ sales, programs, clock: systemClock, onBug }, 2);
+    server = await startServer(new FakeServices({ live, streamTimes }));
+  };
+  const listen = async (roles = ['viewer']): Promise<EventStreamClient> => {
+    const client = await EventStreamClient.open(`${server.operatorsUrl}/admin/v1/live`, {
+      token: bearer('ann', roles),
+    });
+    clients.push(client);
+    return client;
+  };
+  afterEach(async () => {
+    for (const client of clients.splice(0)) client.close();
+    await server.stop();
+  });
+
+  it('a stream of snapshots for a viewer, and for nobody without a role', async () => {
+    await serve();
+    const client = await listen();
+    expect([client.status, client.headers['content-type']]).to.deep.equal([200, 'text/event-stream']);
+    await client.received('snapshot');
+    expect(client.events[0]?.data).to.include({ everyMs: 1000, moreSales: 0 });
+    expect(client.retryMs).to.equal(2000);
+    const buyer = await listen([]);
+    expect(buyer.status).to.equal(403);
+  });
+
+  it('one more than may listen gets 503; a place is free when its client has gone', async () => {
+    await serve();
+    const first = await listen();
+    await listen();
+    const { body } = await request(server.operatorsUrl)
+      .get('/admin/v1/live')
+      .set('authorization', bearer('ann', ['viewer']))
+      .expect(503);
+    expect(body.code).to.equal('overloaded');
+    expect(body.detail).to.include('CONSOLE_STREAMS_MAX');
+    first.close();
+    await until(() => live.listening === 1);
+    await (await listen()).received('snapshot');
+  });
+
+  it('HEAD has the head of the stream and takes no place', async () => {
+    await serve();
+    const { headers } = await request(server.operatorsUrl)
+      .head('/admin/v1/live')
+      .set('authorization', bearer('ann', ['viewer']))
+      .expect(200);
+    expect(headers['content-type']).to.equal('text/event-stream');
+    expect(live.listening).to.equal(0);
+  });
+
+  it('ends after its time, so that the token is checked again, and when the api drains', async () => {
+    await serve({ heartbeatMs: 15_000, streamMaxMs: 50, retryMs: 10 });
+    await (await listen()).end();
+    await until(() => live.listening === 0);
+    await server.stop();
+    await serve();
+    const client = await listen();
+    await client.received('snapshot');
+    await Promise.all([server.drain(5000), client.end()]);
+    expect(live.listening).to.equal(0);
+  });
+});
+
+describe('what a fault of a program is', () => {
+  it('an error that is none of a server is a bug', async () => {
+    const bugs: unknown[] = [];
+    const parts = {
+      sales: { look: async () => NOTHING },
+      programs: { live: () => Promise.reject(new RangeError('a bug')) },
+      clock: systemClock,
+      onBug: (error: unknown) => void bugs.push(error),
+    };
+    const leave = new LiveSnapshots(parts, 1).follow(() => undefined);
+    await until(() => bugs.length === 1);
+    leave?.();
+    expect(bugs[0]).not.to.be.instanceOf(OperationalError);
+  });
+});
