@@ -9,10 +9,13 @@ export interface LiveSnapshot {
   /** Unix ms. */
   readonly atMs: number;
   readonly everyMs: number;
-  readonly sales: readonly LiveSale[];
+  readonly sales: readonly (LiveSale & {
+    /** Buyers in its waiting rooms; null: it has none. */
+    readonly waiting: number | null;
+  })[];
   /** Sales that are alive and not shown; of very many not all are counted. */
   readonly moreSales: number;
-  readonly programs: readonly Omit<LiveProgram, 'conditions'>[];
+  readonly programs: readonly Omit<LiveProgram, 'conditions' | 'waiting'>[];
   readonly conditions: readonly Condition[];
   /** What could not be read, a sentence each. */
   readonly missing: readonly string[];
@@ -106,9 +109,9 @@ export class LiveSnapshots {
     return {
       atMs: Math.round(this.#parts.clock.nowMs()),
       everyMs: EVERY_MS,
-      sales: live.sales,
+      sales: live.sales.map((sale) => ({ ...sale, waiting: waitingIn(programs ?? [], sale.saleId) })),
       moreSales: live.moreSales,
-      programs: (programs ?? []).map(({ conditions: _conditions, ...program }) => program),
+      programs: (programs ?? []).map(({ conditions: _conditions, waiting: _waiting, ...program }) => program),
       conditions,
       missing: [...new Set([...live.missing, ...missing])],
     };
@@ -136,6 +139,11 @@ export class LiveSnapshots {
     const noKeeper = hasKeeper ? [] : [own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS)];
     return mergedConditions([...programs.flatMap(({ conditions }) => conditions), ...notReady, ...noKeeper]);
   }
+}
+
+function waitingIn(programs: readonly LiveProgram[], saleId: string): number | null {
+  const rooms = programs.flatMap(({ waiting }) => waiting[saleId] ?? []);
+  return rooms.length === 0 ? null : rooms.reduce((sum, buyers) => sum + buyers, 0);
 }
 
 const KEEPER_ABSENT = {

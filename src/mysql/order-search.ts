@@ -1,11 +1,12 @@
 import { isId, isOrderId, isSaleId } from '../core/ids.js';
 import { lowestOrderIdAt } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
-import { byOrderId, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
+import { NO_CURRENCY } from '../core/order.js';
+import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
 import { bigint, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 import { nextOrders } from './order-ranges.js';
-import { shownOrders } from './shown-orders.js';
+import { currenciesOfSales, shownOrders } from './shown-orders.js';
 import { ORDER_COLUMNS, type OrderRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
@@ -23,7 +24,16 @@ export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): 
       if (saleId !== undefined) return pageOfSale(pool, { ...filter, saleId }, after, max, readMax);
       return pageById(pool, filter, after, max, readMax);
     },
+    currenciesOf: (orderIds) => currenciesOf(pool, orderIds),
   };
+}
+
+async function currenciesOf(pool: MysqlPool, orderIds: readonly string[]): Promise<Map<string, string>> {
+  const find = (table: OrderTable, ids: readonly string[]) =>
+    select(pool, fromOrders(table).select('id', 'sale_id').whereIn('id', ids.map(bigint)));
+  const rows = await findInBoth([...new Set(orderIds)].filter(isOrderId), find, ({ id }) => id);
+  const currencies = await currenciesOfSales(pool, rows);
+  return new Map(rows.map(({ id, sale_id: saleId }) => [id, currencies.get(saleId) ?? NO_CURRENCY]));
 }
 
 const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>

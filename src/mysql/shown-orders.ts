@@ -12,9 +12,7 @@ type ShownRow = Pick<OrderRow, (typeof ORDER_COLUMNS)[number]>;
 /** Rows as they are shown, in order; the currencies come from the few sales that they are of. @throws MysqlError */
 export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Promise<ShownOrder[]> {
   if (rows.length === 0) return [];
-  const saleIds = [...new Set(rows.map(({ sale_id: saleId }) => saleId))];
-  const sales = await select(on, knex('sales').select('id', 'currency').whereIn('id', saleIds));
-  const currencies = new Map(sales.map(({ id, currency }) => [id, currency]));
+  const currencies = await currenciesOfSales(on, rows);
   const metadata = await metadataOf(
     on,
     rows.map(({ id }) => id),
@@ -24,6 +22,17 @@ export async function shownOrders(on: Statements, rows: readonly ShownRow[]): Pr
     currency: currencies.get(row.sale_id) ?? NO_CURRENCY,
     metadata: metadata.get(row.id) ?? null,
   }));
+}
+
+/** Of the sales that these rows are of. @throws MysqlError */
+export async function currenciesOfSales(
+  on: Statements,
+  rows: readonly Pick<OrderRow, 'sale_id'>[],
+): Promise<Map<string, string>> {
+  if (rows.length === 0) return new Map();
+  const saleIds = [...new Set(rows.map(({ sale_id: saleId }) => saleId))];
+  const sales = await select(on, knex('sales').select('id', 'currency').whereIn('id', saleIds));
+  return new Map(sales.map(({ id, currency }) => [id, currency]));
 }
 
 /** By order id. @throws MysqlError */

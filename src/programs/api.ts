@@ -135,7 +135,10 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   const reports = createProgramReports(redis);
   const history = createAnswerHistory(redis, config.operators.consoleHistoryMs);
   const loops = [
-    reportProgram({ kind: 'api', reports, registry, ready, clock, log }, stop.signal),
+    reportProgram(
+      { kind: 'api', reports, registry, ready, waiting: () => admission.services.rooms.waitingBySale, clock, log },
+      stop.signal,
+    ),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
   ].map((loop) => loop.catch(fail));
   // What operators look at counts for no breaker.

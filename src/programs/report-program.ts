@@ -21,13 +21,15 @@ export interface ReportProgramParts {
   /** The metrics of this process: its conditions are read off them, as alerts are. */
   readonly registry: Registry;
   readonly ready: () => Promise<ReadyReport>;
+  /** Of an api, as a report has it. */
+  readonly waiting?: () => Readonly<Record<string, number>>;
   readonly clock: Clock;
   readonly log: Pick<Log, 'debug'>;
 }
 
 /** Says that this process runs, whether it is ready and what it sees go wrong, until the signal aborts; then it takes it back. */
 export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
-  const { kind, reports, registry, ready, clock, log } = parts;
+  const { kind, reports, registry, ready, waiting = () => ({}), clock, log } = parts;
   const processId = randomUUID();
   const id = `${hostname()}:${process.pid}`;
   const watch = new AlertWatch();
@@ -41,7 +43,8 @@ export async function reportProgram(parts: ReportProgramParts, signal: AbortSign
     const now = { nowMs: Math.round(clock.nowMs()), monotonicMs: clock.monotonicMs() };
     const conditions = watch.look((metric) => series.get(metric) ?? [], now);
     const problems = await problemsOf(ready, clock);
-    const report = { kind, id, version, ready: problems.length === 0, problems, conditions };
+    const isReady = problems.length === 0;
+    const report = { kind, id, version, ready: isReady, problems, conditions, waiting: waiting() };
     await quietly(reports.report(processId, report, REPORT_LIFE_MS));
     await clock.sleep(REPORT_EVERY_MS, signal);
   }

@@ -25,6 +25,7 @@ const storedReport = z.object({
       sinceMs: z.number(),
     }),
   ),
+  waiting: z.record(z.string(), z.number()),
   lifeMs: z.number(),
 });
 

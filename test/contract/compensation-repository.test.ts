@@ -313,6 +313,8 @@ for (const [name, createWorld] of WORLDS) {
       expect(oldest).to.deep.include({ runId: first, outcome: 'findings', figures: { requests: 3 }, findings });
       expect(oldest?.finishedAtMs).to.be.at.least(oldest?.startedAtMs as number);
       expect(await world.runs.list({ saleId }, 1)).to.have.length(1);
+      expect(await world.runs.list({ saleId, beforeId: second }, 10), 'the next page').to.deep.equal([oldest]);
+      expect(await world.runs.list({ saleId, beforeId: first }, 10)).to.deep.equal([]);
     });
 
     it('forgets old runs, a number at a time', async () => {

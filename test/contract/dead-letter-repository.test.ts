@@ -141,6 +141,20 @@ for (const [name, createWorld] of WORLDS) {
       expect(await world.deadLetters.count({ saleId, state: 'discarded' })).to.equal(1);
     });
 
+    it('finds by the topic, by a part of the error as it stands, and by ids', async () => {
+      const detail = 'ER_BAD_FIELD: 50% of `x_y`';
+      const one = await parked(['u1'], { detail, originTopic: 'elsewhere' });
+      const two = await parked(['u2']);
+      expect(await idsOf({ text: '50% of `x_' })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ text: 'er_bad' }), 'no other case').to.deep.equal([]);
+      expect(await idsOf({ text: '5%f' }), 'no wildcard').to.deep.equal([]);
+      expect(await idsOf({ originTopic: 'elsewhere' })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ originTopic: 'else' })).to.deep.equal([]);
+      expect(await idsOf({ ids: [two.deadLetterId, '999999999'] })).to.deep.equal([two.deadLetterId]);
+      expect(await idsOf({ ids: [] })).to.deep.equal([]);
+      expect(await world.deadLetters.count({ saleId, text: detail, originTopic: 'elsewhere' })).to.equal(1);
+    });
+
     it('since counts the moment itself, until does not', async () => {
       const { deadLetterId, parkedAtMs } = await parked(['u1']);
       expect(await idsOf({ sinceMs: parkedAtMs })).to.deep.equal([deadLetterId]);

@@ -71,6 +71,16 @@ for (const [name, open] of WORLDS) {
     }
     const byId = (a: Order, b: Order): number => (BigInt(a.orderId) < BigInt(b.orderId) ? -1 : 1);
 
+    it('says the currency of orders; one that does not exist, or is no order id, is missing', async () => {
+      const some = all.map(({ orderId }) => orderId);
+      const currencies = await search.currenciesOf([...some, '7', 'x', some[0] ?? '']);
+      const usd = all[0]?.saleId;
+      expect([...currencies].sort()).to.deep.equal(
+        all.map(({ orderId, saleId }) => [orderId, saleId === usd ? 'USD' : 'EUR']).sort(),
+      );
+      expect((await search.currenciesOf([])).size).to.equal(0);
+    });
+
     it('finds every order that matches, once, whatever the size of a page; in the order of time', async () => {
       const saleId = all[7]?.saleId ?? '';
       const half = { fromMs: fromMs + 4000, toMs: fromMs + 9000 };

@@ -50,6 +50,7 @@ const reportOf = (parts: Partial<ProgramReport> = {}): ProgramReport => ({
   ready: true,
   problems: [],
   conditions: [],
+  waiting: {},
   ...parts,
 });
 
@@ -79,7 +80,7 @@ for (const [name, createWorld] of WORLDS) {
         sinceMs: Date.UTC(2030, 0, 1),
       };
       const keeper = reportOf({ kind: 'keeper', conditions: [condition] });
-      const api = reportOf({ ready: false, problems: ['redis: does not answer.'] });
+      const api = reportOf({ ready: false, problems: ['redis: does not answer.'], waiting: { 7: 3 } });
       const [first, second] = [randomUUID(), randomUUID()];
       await Promise.all([world.reports.report(first, keeper, LONG_MS), world.reports.report(second, api, LONG_MS)]);
       expect(withoutAge(await among(keeper, api))).to.deep.equal([keeper, api]);

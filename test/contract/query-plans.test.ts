@@ -4,6 +4,7 @@ import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createLandedOrders } from '../../src/mysql/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
 import { createOrderSearch } from '../../src/mysql/order-search.js';
@@ -145,6 +146,11 @@ describe('statements on large tables', function () {
     await search.page({ saleId: ARCHIVED_SALE }, null, 100);
     await search.page({ saleId: ARCHIVED_SALE, state: 'failed' }, null, 100);
     await search.page({ fromMs: Date.now() - 500 * DAY_MS }, null, 100);
+    const landed = repository('landed', createLandedOrders(pool));
+    await landed.bySale(['7', '8', saleId], Date.now() - 1000, Date.now());
+    await landed.bySale(['7', '8'], Date.now() - 400 * DAY_MS, Date.now());
+    await landed.bySecond('7', Date.now() - 400 * DAY_MS, Date.now());
+    await landed.bySecond(ARCHIVED_SALE, Date.now() - 800 * DAY_MS, Date.now());
 
     const retirement = repository('retirement', createRetirementRepository(pool));
     const [retired] = await retirement.due(7 * DAY_MS, 100);
@@ -187,6 +193,8 @@ describe('statements on large tables', function () {
       purchases.map(({ userId }) => userId),
     );
     const orderIds = planned.map(({ orderId }) => orderId);
+    await search.currenciesOf(orderIds);
+    await search.currenciesOf(['1', '2']);
     await orders.findOrder(orderIds[0] ?? '');
     await orders.findOrder('1');
     await orders.countCancelled('7', 'u1');
@@ -287,6 +295,8 @@ describe('statements on large tables', function () {
     await runs.removeOld(400 * DAY_MS, 100);
     await runs.list({}, 20);
     await runs.list({ saleId }, 20);
+    await runs.list({ beforeId: '1000' }, 20);
+    await runs.list({ saleId: '7', beforeId: '199000' }, 20);
 
     const refunds = repository('refunds', createRefundRepository(pool));
     await refunds.lease(16, 1000);
@@ -327,6 +337,10 @@ describe('statements on large tables', function () {
       await letters.list(filter, { max: 100 });
       await letters.list(filter, { max: 100, afterId: '100' });
     }
+    const narrow = { state: 'parked', text: 'd', originTopic: 't', reason: 'undecodable' } as const;
+    await letters.list(narrow, { max: 100 });
+    await letters.count(narrow);
+    await letters.list({ state: 'parked', ids: ['199990', '199991'] }, { max: 100 });
     await letters.count({ state: 'parked' });
     await letters.list({ key: 'r7' }, { max: 20 });
     await letters.find('7');
@@ -374,7 +388,7 @@ describe('statements on large tables', function () {
   it('are those of every repository, and of every method', () => {
     const files = readdirSync(new URL('../../src/mysql/', import.meta.url));
     const stems = files.filter((name) =>
-      /-repository\.ts$|^(outbox|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
+      /-repository\.ts$|^(outbox|landed-orders|audit-log|reconcile-runs|worker-slots|order-transitions|order-search|order-archive|payment-attempts|sale-edits|sale-schedule)\.ts$/.test(
         name,
       ),
     );

@@ -82,6 +82,11 @@ export class WaitingRooms {
     return [...this.#rooms.values()].reduce((sum, room) => sum + room.waiting, 0);
   }
 
+  /** The same by sale, of those that have a room. */
+  get waitingBySale(): Readonly<Record<string, number>> {
+    return Object.fromEntries([...this.#rooms].map(([saleId, room]) => [saleId, room.waiting]));
+  }
+
   /** A place for a buyer: the one they have, or a new one at the end. */
   join({ saleId, opensAtMs }: QueueSale, { userId, roles }: QueueBuyer): QueueAnswer {
     const closed = this.#closed(saleId);

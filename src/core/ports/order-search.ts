@@ -37,4 +37,11 @@ export interface OrderSearch {
    * @throws OperationalError mysql
    */
   page(filter: OrderFilter, after: string | null, max: number): Promise<OrderPage | null>;
+
+  /**
+   * The currency of each of these orders, by order id; an order that does not exist is missing.
+   * @param orderIds some at most
+   * @throws OperationalError mysql
+   */
+  currenciesOf(orderIds: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }

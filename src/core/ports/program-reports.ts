@@ -15,6 +15,8 @@ export interface ProgramReport {
   readonly problems: readonly string[];
   /** What is wrong, as this process sees it. */
   readonly conditions: readonly Condition[];
+  /** Buyers in the waiting rooms of an api, by sale. */
+  readonly waiting: Readonly<Record<string, number>>;
 }
 
 export interface LiveProgram extends ProgramReport {

@@ -3,7 +3,7 @@ import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, isoTime, limit, paymentId, queryWord, text, time } from '../schemas.js';
+import { count, currency, isoTime, limit, paymentId, queryWord, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What is owed back to buyers, and taking one on to pay it by hand. */
@@ -21,6 +21,11 @@ const refund = z
     updatedAt: time,
   })
   .meta({ id: 'Refund' });
+const listedRefund = refund
+  .extend({
+    currency: currency.nullable().meta({ description: 'null: the money came in another one than that of the order' }),
+  })
+  .meta({ id: 'ListedRefund' });
 
 export const listRefunds = defineRoute({
   method: 'get',
@@ -32,13 +37,14 @@ export const listRefunds = defineRoute({
   endpoint: null,
   query: z.strictObject({ state: queryWord(REFUND_STATES).optional(), after: paymentId.optional(), limit }),
   answers: {
-    200: { description: 'a page', schema: z.object({ refunds: z.array(refund), next: text.nullable() }) },
+    200: { description: 'a page', schema: z.object({ refunds: z.array(listedRefund), next: text.nullable() }) },
   },
   problems: [],
-  async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds }) {
+  async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds, orderSearch }) {
     const found = await refunds.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterPaymentId }) });
     const next = found.length < max ? null : (found.at(-1)?.paymentId ?? null);
-    return json(200, 'found', { refunds: found.map(refundBody), next });
+    const currencies = await orderSearch.currenciesOf(found.map(({ orderId }) => orderId));
+    return json(200, 'found', { refunds: found.map((one) => withCurrency(one, currencies)), next });
   },
 });
 
@@ -78,6 +84,12 @@ export const takeOnRefund = defineRoute({
         return assertNever(answer);
     }
   },
+});
+
+/** A payment in another currency than that of its order is owed back, and its own is not kept. */
+const withCurrency = (refund: StoredRefund, currencies: ReadonlyMap<string, string>): object => ({
+  ...refundBody(refund),
+  currency: refund.reason === 'wrong_currency' ? null : (currencies.get(refund.orderId) ?? null),
 });
 
 /** A refund as a program reads it: times in ISO 8601. */

@@ -26,6 +26,11 @@ export class MemoryOrderSearch implements OrderSearch {
     const page = userId === undefined ? byId(found, after, max) : byRequest(found, after, max);
     return page === null ? null : { ...page, orders: page.orders.map((order) => this.#repositories.shown(order)) };
   }
+
+  async currenciesOf(orderIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const found = this.#repositories.allOrders.filter(({ orderId }) => orderIds.includes(orderId));
+    return new Map(found.map((order) => [order.orderId, this.#repositories.shown(order).currency]));
+  }
 }
 
 type Page = Omit<OrderPage, 'orders'> & { readonly orders: readonly Order[] };

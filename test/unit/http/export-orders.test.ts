@@ -48,6 +48,7 @@ describe('export of orders', () => {
       pages = () => ({ orders: [ORDER], next: null });
       fake = new FakeServices({
         orderSearch: {
+          currenciesOf: async () => new Map(),
           page: async (filter, after, max) => {
             asked.push([filter, after, max]);
             return pages(asked.length);

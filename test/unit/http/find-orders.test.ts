@@ -11,7 +11,10 @@ describe('lists of orders over HTTP', () => {
   beforeEach(async () => {
     asked = [];
     page = { orders: [ORDER], next: '7.k1' };
-    const orderSearch = { page: async (...terms: unknown[]) => (asked.push(terms), page) };
+    const orderSearch = {
+      page: async (...terms: unknown[]) => (asked.push(terms), page),
+      currenciesOf: async () => new Map(),
+    };
     server = await startServer(new FakeServices({ orderSearch }));
   });
   afterEach(() => server.stop());

@@ -107,7 +107,7 @@ export class FakeServices {
       getSale: { get: refuse },
       getOrder: refuse,
       findOrder: refuse,
-      orderSearch: { page: refuse },
+      orderSearch: { page: refuse, currenciesOf: refuse },
       refundsOf: () => Promise.resolve([]),
       payOrder: refuse,
       cancelOrder: refuse,

@@ -5,7 +5,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import type { ProgramReport } from '../../../src/core/ports/program-reports.js';
 import { LiveSnapshots, type LiveSnapshot } from '../../../src/http/live-snapshots.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
-import type { LiveSales } from '../../../src/sales/live-sales.js';
+import type { LiveSale, LiveSales } from '../../../src/sales/live-sales.js';
 import { EventStreamClient } from '../../helpers/event-stream-client.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
@@ -20,6 +20,7 @@ const reportOf = (parts: Partial<ProgramReport> = {}): ProgramReport => ({
   ready: true,
   problems: [],
   conditions: [],
+  waiting: {},
   ...parts,
 });
 
@@ -148,6 +149,19 @@ describe('live snapshots', () => {
     };
     expect(first.conditions).to.deep.equal([{ ...condition, severity: 'page' }, notReady]);
     expect((await next(got)).conditions[1], 'since then').to.deep.equal(notReady);
+  });
+
+  it('buyers in the waiting rooms of all apis; null where no api has one', async () => {
+    const sales = ['7', '8', '9'].map((saleId) => ({ saleId }) as LiveSale);
+    look = async () => ({ ...NOTHING, sales });
+    await programs.report('a', reportOf({ kind: 'api', waiting: { 7: 3, 8: 0 } }), 600_000);
+    await programs.report('b', reportOf({ kind: 'api', id: 'shop-2:8', waiting: { 7: 4 } }), 600_000);
+    const snapshot = await next(listen());
+    expect(snapshot.sales.map(({ saleId, waiting }) => [saleId, waiting])).to.deep.equal([
+      ['7', 7],
+      ['8', 0],
+      ['9', null],
+    ]);
   });
 
   it('no keeper: said at once, and an alert after two minutes', async () => {

@@ -25,22 +25,27 @@ describe('admin refunds', () => {
   let listed: [RefundFilter, RefundPage][];
   let takenOn: string[];
   let answer: TakeOnOutcome;
+  let reason: string;
   const admin = bearer('boss', ['admin']);
 
   beforeEach(async () => {
-    [listed, takenOn] = [[], []];
+    [listed, takenOn, reason] = [[], [], REFUND.reason];
     answer = { outcome: 'done', refund: { ...REFUND, state: 'refunded' } };
     const refunds = {
       list: async (filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]> => {
         listed.push([filter, page]);
-        return Array<StoredRefund>(Math.min(page.max, 2)).fill(REFUND);
+        return Array<StoredRefund>(Math.min(page.max, 2)).fill({ ...REFUND, reason });
       },
       takeOn: async (paymentId: string, actor: string): Promise<TakeOnOutcome> => {
         takenOn.push(`${paymentId} ${actor}`);
         return answer;
       },
     };
-    server = await startServer(new FakeServices({ refunds }));
+    const orderSearch = {
+      ...new FakeServices().services.orderSearch,
+      currenciesOf: async (orderIds: readonly string[]) => new Map(orderIds.map((orderId) => [orderId, 'USD'])),
+    };
+    server = await startServer(new FakeServices({ refunds, orderSearch }));
   });
   afterEach(() => server.stop());
 
@@ -50,7 +55,13 @@ describe('admin refunds', () => {
     request(server.operatorsUrl).post(`/admin/v1/refunds/${paymentId}/done`).set('authorization', admin);
 
   it('lists them; a full page says where the next one begins', async () => {
-    expect((await get('').expect(200)).body).to.deep.equal({ refunds: [SHOWN, SHOWN], next: null });
+    const listedRefund = { ...SHOWN, currency: 'USD' };
+    expect((await get('').expect(200)).body).to.deep.equal({ refunds: [listedRefund, listedRefund], next: null });
+    reason = 'wrong_currency';
+    expect((await get('?limit=1').expect(200)).body.refunds[0].currency, 'that of the payment is not kept').to.equal(
+      null,
+    );
+    listed.pop();
     expect((await get('?state=due&after=pi_3.Mt:1&limit=2').expect(200)).body.next).to.equal('pi_3.Mt:1');
     expect(listed).to.deep.equal([
       [{}, { max: 50 }],

@@ -56,6 +56,7 @@ describe('report of a program', () => {
         ready: true,
         problems: [],
         conditions: [],
+        waiting: {},
       });
     };
     await run();
