@@ -17,7 +17,7 @@ import { recent } from '../core/recent.js';
 import { Places } from '../purchase/places.js';
 
 /** A broker whose part of an answer is missing. */
-export type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
+type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
 
 /** A list over all brokers that answer. */
 export interface BrokerList<T> {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { includesRole } from '../../core/roles.js';
 import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
-import { withoutUndefined } from '../../core/without-undefined.js';
 import { Places } from '../../purchase/places.js';
 import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
 import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
