@@ -157,9 +157,6 @@ export interface ClusterStatus extends ClusterFigures {
 export interface MessageInspection {
   status(groups: readonly NamedGroup[]): Promise<ClusterStatus>;
 
-  /** A part of `status`, for less. */
-  figures(groups: readonly NamedGroup[]): Promise<ClusterFigures>;
-
   /** The largest lag first. @param groups null: all that the brokers know */
   groups(groups: readonly NamedGroup[] | null): Promise<GroupReport[]>;
 

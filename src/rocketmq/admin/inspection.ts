@@ -91,6 +91,7 @@ export class RocketmqInspection implements MessageInspection {
     return this.#look((brokers) => statusOf(brokers, groups));
   }
 
+  /** A part of `status`, for less: what the keeper publishes. @throws OperationalError rocketmq */
   async figures(groups: readonly NamedGroup[]): Promise<ClusterFigures> {
     return this.#look((brokers) => figuresOf(brokers, groups));
   }
