@@ -267,8 +267,9 @@ const paymentProviderIn = ({ PAYMENT_PROVIDER }: Environment): string => PAYMENT
 /** Lines of JSON for programs, where they are asked for. */
 const printerOf =
   ({ json }: UpFlags) =>
-  (line: object): void =>
-    void (json ? console.log(JSON.stringify(line)) : undefined);
+  (line: object): void => {
+    if (json) console.log(JSON.stringify(line));
+  };
 
 function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): void {
   const { auth } = loadConfig(['auth'], env);

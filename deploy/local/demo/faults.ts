@@ -7,7 +7,7 @@ import { FAULT_TIMES, type Fault } from './plan.js';
 import { makeSale, type DemoSale, type Operators } from './sales.js';
 
 /** Something that was broken on purpose, or came of it. */
-export interface FaultNews {
+interface FaultNews {
   readonly fault: Fault;
   /** What happened, and where to look, in one line. */
   readonly sentence: string;
