@@ -216,7 +216,7 @@ function freshBatch(saleId: string, place: number, size: number): Batch {
     bucket: 0,
     epoch: 1,
     createdAtMs: Date.now(),
-    trace: '',
+    traceparent: '',
     purchases: Array.from({ length: size }, (_, index) => ({
       userId: userIdOf(place * size + index),
       requestId: randomUUID(),

@@ -27,16 +27,18 @@ Examples:
   seckill trace order-1 --sale 7 --user alice
   seckill trace 431234567890123456            an order
   seckill trace x9QmT0yq4cM2nUo1bWv8kA        a batch: purchases that were stored together
+  seckill trace 4bf92f3577b34da6a3ce929d0e0e4736   a trace id: what a caller named in traceparent, or an answer in Trace-Id
   seckill trace -- -of-a-client               a request id that begins with -
 
 An Idempotency-Key is unique per buyer and sale only: without --user all purchases with it are shown. An id that no store
-holds any more is searched in the whole table of orders, which takes a while.
+holds any more is searched in the whole table of orders, which takes a while. The Trace-Id of a purchase whose caller named no trace
+stands for its batch: --user picks the purchase. A refusal leaves nothing; its Trace-Id is in the access log, where there is one.
 Exit codes: 0 found, 1 not found or a server is away, 2 used wrongly.`;
 
 export function traceCommand(): Command {
   return new Command('trace')
     .description('everything that happened to one purchase, and what comes next')
-    .argument('<id>', 'request id (Idempotency-Key), batch id or order id', parseId)
+    .argument('<id>', 'request id (Idempotency-Key), batch id, order id or trace id', parseId)
     .option('--sale <saleId>', 'only of this sale', parseSaleId)
     .option('--user <userId>', 'only of this buyer', parseUserId)
     .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
@@ -63,8 +65,10 @@ async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Pro
 
 const stepLine = tableLine(24, 6, 16);
 
-function printTrace({ request: { userId, saleId, requestId }, standing, steps }: PurchaseTrace): void {
-  print(inLine(`Request ${requestId} of buyer ${userId} in sale ${saleId}`));
+function printTrace({ request: { userId, saleId, requestId }, traceId, standing, steps }: PurchaseTrace): void {
+  print(
+    inLine(`Request ${requestId} of buyer ${userId} in sale ${saleId}${traceId === null ? '' : `, trace ${traceId}`}`),
+  );
   for (const { atMs, source, what, detail } of steps) {
     print(`  ${stepLine(atMs === null ? 'now' : isoTime(atMs), source, what, detail)}`);
   }

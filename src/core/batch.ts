@@ -4,6 +4,7 @@ import { isMetadata, type Metadata } from './metadata.js';
 import { isCount, openBody, undecodable as bad, type Undecodable } from './message-body.js';
 import { isQuantity, type Purchase, purchaseKey } from './purchase.js';
 import { homesEver } from './bucket.js';
+import { isTraceId, readTraceparent, traceIdsOf } from './trace-context.js';
 
 /** Version of the message body. A worker parks messages of another version instead of guessing. */
 const BATCH_VERSION = 1;
@@ -30,8 +31,8 @@ export interface BatchRef {
 export interface Batch extends BatchRef {
   /** Unix time in ms at the api process; for people and metrics only, no rule rests on it. */
   readonly createdAtMs: number;
-  /** Trace id of the first purchase, or an empty string. */
-  readonly trace: string;
+  /** Of the span that places it, for the spans of those who go on with it; an empty string: it has none. */
+  readonly traceparent: string;
   /** 1 to BATCH_SIZE_CEILING purchases, no key twice. */
   readonly purchases: readonly Purchase[];
   /** The message body: JSON, encoded once, carried by the broker and by the marker. */
@@ -67,9 +68,32 @@ function encodeBody(batch: Omit<Batch, 'body'>): string {
     bucket: batch.bucket,
     epoch: batch.epoch,
     createdAt: batch.createdAtMs,
-    trace: batch.trace,
+    trace: batch.traceparent,
     purchases,
+    traces: tracesOf(batch.purchases),
   });
+}
+
+/**
+ * The trace ids of purchases that have one, with their places; undefined leaves the field out. It needs no version of its own:
+ * a program that does not know it records the same orders, and only no trace id finds them.
+ */
+function tracesOf(purchases: readonly Purchase[]): readonly (readonly [place: number, traceId: string])[] | undefined {
+  let traces: [number, string][] | undefined;
+  for (let place = 0; place < purchases.length; place++) {
+    const traceId = purchases[place]?.traceId;
+    if (traceId !== undefined) (traces ??= []).push([place, traceId]);
+  }
+  return traces;
+}
+
+/** What a line of log says of a batch: its id, and the trace ids that its purchases brought. */
+export function logFieldsOf({
+  batchId,
+  purchases = [],
+}: Pick<BatchRef, 'batchId'> & Partial<Pick<Batch, 'purchases'>>) {
+  const traceIds = traceIdsOf(purchases);
+  return traceIds.length === 0 ? { batchId } : { batchId, traceIds };
 }
 
 /**
@@ -97,10 +121,22 @@ export function decodeBatch(body: string): DecodedBatch {
   if (typeof trace !== 'string' || trace.length > 128) return bad('trace is not a short string');
   const purchases = decodePurchases(fields.purchases, fields.v === WITH_METADATA_VERSION ? 4 : 3);
   if (typeof purchases === 'string') return bad(purchases);
+  if (fields.traces !== undefined) addTraceIds(purchases, fields.traces);
+  const traceparent = trace !== '' && readTraceparent(trace) !== null ? trace : '';
   return {
     outcome: 'decoded',
-    batch: { batchId, saleId, bucket, epoch, createdAtMs: createdAt, trace, purchases, body },
+    batch: { batchId, saleId, bucket, epoch, createdAtMs: createdAt, traceparent, purchases, body },
   };
+}
+
+/** What is not well-formed is left out: a trace id never costs a purchase. */
+function addTraceIds(purchases: Purchase[], traces: unknown): void {
+  if (!Array.isArray(traces)) return;
+  for (const pair of traces as unknown[]) {
+    const [place, traceId] = Array.isArray(pair) ? (pair as unknown[]) : [];
+    const purchase = typeof place === 'number' ? purchases[place] : undefined;
+    if (purchase !== undefined && isTraceId(traceId)) purchases[place as number] = { ...purchase, traceId };
+  }
 }
 
 /** @param valuesMax of one purchase */

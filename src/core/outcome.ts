@@ -44,15 +44,15 @@ export type StoreAnswer =
 
 /**
  * The answer to a purchase.
- * - `accepted`: units are held for this buyer and will become an order
+ * - `accepted`: units are held for this buyer and will become an order; by this batch
  * - `replayed`: the same key was accepted before; with its present state
- * - `outcome_unknown`: units may be held or not; the same key asked again gives the answer
+ * - `outcome_unknown`: units may be held or not; the same key asked again gives the answer. With the batch, if it came so far
  * - a refusal: no order will come of this try
  */
 export type PurchaseOutcome =
-  | { readonly outcome: 'accepted' }
+  | { readonly outcome: 'accepted'; readonly batchId?: string }
   | { readonly outcome: 'replayed'; readonly entry: RequestEntry }
-  | { readonly outcome: 'outcome_unknown' }
+  | { readonly outcome: 'outcome_unknown'; readonly batchId?: string }
   | { readonly outcome: Refusal };
 
 /** The answer to a buyer who polls (`status` is polled, `outcome` answers a call). */

@@ -13,6 +13,8 @@ export interface Purchase {
   readonly quantity: number;
   /** Not part of its identity: of a key that comes again the first one counts. Absent where the caller noted nothing. */
   readonly metadata?: Metadata;
+  /** By which it is found; not part of its identity either. Absent where none is to be stored. */
+  readonly traceId?: string;
 }
 
 /** The name of a purchase inside its sale: the field of the `requests` hash, by which duplicates are found. */

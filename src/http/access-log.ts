@@ -19,6 +19,8 @@ export interface LoggedRequest {
   readonly userId: string;
   /** From its path. */
   readonly params: unknown;
+  /** That of its answer. */
+  traceId: string;
 }
 
 interface Entry extends LoggedRequest {
@@ -45,8 +47,8 @@ export interface LineSink {
 
 /**
  * One line of JSON per answer, for the question why somebody was refused. A request costs one object; lines are made and written
- * together, five times a second. Of the request a line has the buyer, the key of the purchase and the ids in the path: no token,
- * other header, body, address or query.
+ * together, five times a second. Of the request a line has the buyer, the key of the purchase, the ids in the path and the trace
+ * id: no token, other header, body, address or query.
  */
 export class AccessLog {
   readonly #options: AccessLogOptions;
@@ -70,7 +72,7 @@ export class AccessLog {
     this.#timer = setInterval(() => void this.#flush(), FLUSH_EVERY_MS).unref();
   }
 
-  note({ counter, requestId, userId, params }: LoggedRequest, answer: Answer, tookMs: number): void {
+  note({ counter, requestId, userId, params, traceId }: LoggedRequest, answer: Answer, tookMs: number): void {
     const { kind, sampleEvery, perSecondMax } = this.#options;
     if (kind === 'refusals' && answer.status < REFUSED_FROM) return;
     if (kind === 'sampled' && this.#seen++ % sampleEvery !== 0) return;
@@ -81,7 +83,9 @@ export class AccessLog {
     }
     const isFull = this.#entries.length >= WAITING_SECONDS * perSecondMax;
     if (this.#inSecond++ >= perSecondMax || isFull) this.#skip(1);
-    else this.#entries.push({ counter, requestId, userId, params, answer, tookMs, atMs: this.#clock.nowMs() });
+    else {
+      this.#entries.push({ counter, requestId, userId, params, traceId, answer, tookMs, atMs: this.#clock.nowMs() });
+    }
   }
 
   /** Writes what waits. Never rejects. */
@@ -133,7 +137,7 @@ export async function openLineSink(path: string): Promise<LineSink> {
   };
 }
 
-function lineOf({ atMs, counter, requestId, userId, params, answer, tookMs }: Entry): string {
+function lineOf({ atMs, counter, requestId, userId, params, traceId, answer, tookMs }: Entry): string {
   const { saleId, orderId } = (params ?? {}) as { readonly saleId?: string; readonly orderId?: string };
   const { status, word } = answer;
   return JSON.stringify({
@@ -146,6 +150,7 @@ function lineOf({ atMs, counter, requestId, userId, params, answer, tookMs }: En
     user: userId === '' ? undefined : userId,
     sale: saleId?.slice(0, ID_SHOWN),
     order: orderId?.slice(0, ID_SHOWN),
+    trace: traceId,
     ms: Math.round(tookMs * 100) / 100,
   });
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { newTraceId, readTraceparent, type TraceParent } from '../core/trace-context.js';
 import { hasLongBody } from './body.js';
 import type { AnswerClass, HttpMetrics, HttpRoute } from './metrics.js';
 import { NOSNIFF, problemHeaders, problemOf, PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
@@ -125,12 +126,38 @@ export function startPoll(res: ServerResponse, lifecycle: Lifecycle): AbortContr
 
 export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set() });
 
+/** Names the trace of a request to whoever made it. */
+const TRACE_ID_HEADER = 'Trace-Id';
+
+/** Where a request says that it belongs. Given twice the header arrives joined by a comma, and is not well-formed. */
+export function parentOf({ headers }: Pick<IncomingMessage, 'headers'>): TraceParent | null {
+  const { traceparent } = headers;
+  return typeof traceparent === 'string' ? readTraceparent(traceparent) : null;
+}
+
+/** The trace id for an answer, made where neither the caller nor a batch has given one. */
+export function traceIdFor(exchange: { traceId: string }): string {
+  if (exchange.traceId === '') exchange.traceId = newTraceId();
+  return exchange.traceId;
+}
+
+/** For an answer whose head is not written by `send`: called before it is. */
+export function nameTrace(call: { readonly res: ServerResponse; traceId: string }): void {
+  call.res.setHeader(TRACE_ID_HEADER, traceIdFor(call));
+}
+
 /** Writes one answer. A client that has gone is no error: the answer is dropped. */
-export function send(req: IncomingMessage, res: ServerResponse, answer: Answer, lifecycle: Lifecycle): void {
+export function send(
+  req: IncomingMessage,
+  res: ServerResponse,
+  answer: Answer,
+  traceId: string,
+  lifecycle: Lifecycle,
+): void {
   if (res.destroyed || res.headersSent) return;
   const leavesBody = !req.complete && hasLongBody(req); // not worth skipping for the next request on the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
-  res.writeHead(answer.status, answer.headers as string[]);
+  res.writeHead(answer.status, [...answer.headers, TRACE_ID_HEADER, traceId]);
   if (leavesBody) endAfterBody(req, res, answer);
   else res.end(answer.body, answer.encoding);
 }
@@ -155,20 +182,20 @@ function endAfterBody(req: IncomingMessage, res: ServerResponse, answer: Answer)
  */
 export class AnswersTogether {
   readonly #lifecycle: Lifecycle;
-  #ready: [req: IncomingMessage, res: ServerResponse, answer: Answer][] = [];
+  #ready: [req: IncomingMessage, res: ServerResponse, answer: Answer, traceId: string][] = [];
 
   constructor(lifecycle: Lifecycle) {
     this.#lifecycle = lifecycle;
   }
 
-  send(req: IncomingMessage, res: ServerResponse, answer: Answer): void {
-    if (this.#ready.push([req, res, answer]) === 1) setImmediate(() => this.#flush());
+  send(req: IncomingMessage, res: ServerResponse, answer: Answer, traceId: string): void {
+    if (this.#ready.push([req, res, answer, traceId]) === 1) setImmediate(() => this.#flush());
   }
 
   #flush(): void {
     const ready = this.#ready;
     this.#ready = [];
-    for (const [req, res, answer] of ready) send(req, res, answer, this.#lifecycle);
+    for (const [req, res, answer, traceId] of ready) send(req, res, answer, traceId, this.#lifecycle);
   }
 }
 

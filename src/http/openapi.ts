@@ -41,7 +41,8 @@ export function openapiOf(listener: Listener): {
       title,
       version: '1',
       description:
-        'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable.',
+        'A flash sale: sells exactly its stock. Every error is a problem of RFC 9457, and its `code` is stable. Every answer' +
+        ' has a header `Trace-Id`: the trace id of the `traceparent` of its request, or a new one.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers,

@@ -3,6 +3,7 @@ import type { Refused, Verdict } from '../admission/layer.js';
 import { OperationalError } from '../core/errors.js';
 import type { LoggedRequest } from './access-log.js';
 import { includesRole } from '../core/roles.js';
+import type { Span, SpanStart } from '../core/ports/tracing.js';
 import {
   NO_PASS,
   NO_TOKEN,
@@ -13,7 +14,7 @@ import {
   unauthorizedAnswer,
   unpaidPauseAnswer,
 } from './admission-answers.js';
-import { AnswersTogether, problem, send, type Answer, type AnswerCounter } from './answer.js';
+import { AnswersTogether, parentOf, problem, send, traceIdFor, type Answer, type AnswerCounter } from './answer.js';
 import type { Denial, Principal } from './auth.js';
 import { collectBody } from './body.js';
 import { unavailableDetail } from './problem.js';
@@ -63,6 +64,7 @@ export class Pipeline {
   /** Never throws. */
   run(call: Call): void {
     try {
+      if (call.route.access === 'purchase') this.#startSpan(call);
       const refused = this.#refuseUnproven(call);
       if (refused !== null) return this.#refuse(call, refused);
       if (call.route.endpoint === null || !this.#services.admission.isOn) this.#identify(call);
@@ -70,6 +72,11 @@ export class Pipeline {
     } catch (error) {
       this.#fail(call, error);
     }
+  }
+
+  #startSpan(call: Call): void {
+    call.span = this.#services.tracing.startRequest(call.parent, PURCHASE_SPAN);
+    if (call.span !== null) call.traceId = call.span.traceId;
   }
 
   /** Steps 1 and 2. */
@@ -218,17 +225,19 @@ export class Pipeline {
   /** Counts and sends an answer. */
   answer(exchange: Exchange, answer: Answer): void {
     this.#note(exchange, answer);
-    send(exchange.req, exchange.res, answer, this.#services.lifecycle);
+    send(exchange.req, exchange.res, answer, exchange.traceId, this.#services.lifecycle);
   }
 
   /** The same for refusals, which come in floods. */
   #refuse(call: Call, answer: Answer): void {
     this.#note(call, answer);
-    this.#refusals.send(call.req, call.res, answer);
+    this.#refusals.send(call.req, call.res, answer, call.traceId);
   }
 
   #note(exchange: Exchange, answer: Answer): void {
     const tookMs = performance.now() - exchange.startedMs;
+    traceIdFor(exchange);
+    if (exchange.span !== null) endSpan(exchange, exchange.span, answer);
     exchange.counter.answered(answer, tookMs);
     if (exchange.counter.route === 'purchase') {
       this.#services.saleAnswers.count((exchange.params as { readonly saleId: string }).saleId, answer.word);
@@ -251,12 +260,31 @@ export class Pipeline {
       return this.answer(exchange, problem('unavailable', { requestId, detail: detailOf(error.dependency) }));
     }
     this.answer(exchange, problem('internal', { requestId }));
-    this.#services.log.error({ err: error }, 'unexpected error while answering a request');
+    const { traceId } = exchange;
+    this.#services.log.error({ err: error, traceId }, 'unexpected error while answering a request');
     this.#services.onBug(error);
   }
 }
 
 const PURCHASE_TOKEN = 'seckill-purchase-token';
+const PURCHASE_SPAN: SpanStart = {
+  name: 'POST /v1/sales/{saleId}/purchases',
+  kind: 'server',
+  fields: { 'http.request.method': 'POST', 'http.route': '/v1/sales/{saleId}/purchases' },
+};
+
+/** Neither buyer nor address: spans go to servers that others run. */
+function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: Answer): void {
+  span.set({
+    'http.response.status_code': status,
+    'seckill.code': word,
+    'seckill.sale': String((params as { readonly saleId?: unknown }).saleId).slice(0, SPAN_TEXT_MAX),
+    ...(requestId === null ? {} : { 'seckill.request': requestId }),
+  });
+  span.end(status >= 500 ? word : undefined);
+}
+/** What a path names may be anything while it was not checked. */
+const SPAN_TEXT_MAX = 64;
 const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
 
 /** A request with the counter of its answers. */
@@ -266,6 +294,7 @@ interface Exchange extends LoggedRequest {
   readonly counter: AnswerCounter;
   /** On the monotonic clock, ms. */
   readonly startedMs: number;
+  readonly span: Span | null;
 }
 
 /** One that no route takes. */
@@ -277,4 +306,6 @@ export const unrouted = (req: IncomingMessage, res: ServerResponse, counter: Ans
   requestId: null,
   userId: '',
   params: null,
+  traceId: parentOf(req)?.traceId ?? '',
+  span: null,
 });

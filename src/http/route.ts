@@ -3,10 +3,12 @@ import type { z } from 'zod';
 import { fieldErrors, fieldSentences, plainError, type FieldError } from '../core/field-errors.js';
 import { isId } from '../core/ids.js';
 import { parseJson } from '../core/parse-json.js';
+import type { Span } from '../core/ports/tracing.js';
 import type { Role } from '../core/roles.js';
+import type { TraceParent } from '../core/trace-context.js';
 import type { Caller, Endpoint } from '../admission/layer.js';
 import type { SignatureHead } from '../admission/sign/request-signatures.js';
-import { problem, type Answer, type AnswerCounter, type Lifecycle } from './answer.js';
+import { parentOf, problem, type Answer, type AnswerCounter, type Lifecycle } from './answer.js';
 import { BODY_BYTES_MAX, promisesJson } from './body.js';
 import type { HttpRoute } from './metrics.js';
 import { PROBLEMS, type ProblemCode, type ProblemParts } from './problem.js';
@@ -231,6 +233,12 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   readonly res: ServerResponse;
   readonly counter: AnswerCounter;
   readonly startedMs = performance.now();
+  /** Where its caller says that it belongs; null: nowhere, or not well-formed. */
+  readonly parent: TraceParent | null;
+  /** What its answer says; '' until it is known. */
+  traceId: string;
+  /** Null: it is not recorded. */
+  span: Span | null = null;
   /** The Idempotency-Key, or the request id in the address; null: none, or not a well-formed one. */
   readonly requestId: string | null;
   params: P;
@@ -261,6 +269,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
     this.counter = counter;
     this.req = req;
     this.res = res;
+    this.parent = parentOf(req);
+    this.traceId = this.parent === null ? '' : this.parent.traceId;
     const key = req.headers['idempotency-key']; // given twice it arrives joined by a comma, which no id holds
     this.requestId = isId(key) ? key : null;
     this.params = params;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { OperationalError } from '../core/errors.js';
 import { Places } from '../purchase/places.js';
-import { problem, startPoll, type Answer } from './answer.js';
+import { nameTrace, problem, startPoll, type Answer } from './answer.js';
 import type { ExportFormat } from './export-lines.js';
 import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
@@ -57,11 +57,12 @@ export async function sendExport(
   return null;
 }
 
-function begin({ res, counter }: Pick<Call, 'res' | 'counter'>, name: string, format: ExportFormat): void {
-  counter.count('export');
+function begin(call: Pick<Call, 'res' | 'counter' | 'traceId'>, name: string, format: ExportFormat): void {
+  call.counter.count('export');
+  nameTrace(call);
   const attachment = `attachment; filename="${name}.${format}"`;
   const headers = ['Content-Type', TYPES[format], 'Content-Disposition', attachment, 'Cache-Control', 'no-store'];
-  res.writeHead(200, [...headers, ...NOSNIFF]);
+  call.res.writeHead(200, [...headers, ...NOSNIFF]);
 }
 
 /** Waits while the client is slower than MySQL. A client that reads nothing is cut off by the time-out of its connection. */

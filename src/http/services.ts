@@ -27,6 +27,7 @@ import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
+import type { Tracing } from '../core/ports/tracing.js';
 import type { PurchaseGate } from '../purchase/gate.js';
 import type { FollowPurchase } from '../purchase/follow-purchase.js';
 import type { PurchaseQuery } from '../purchase/get-purchase.js';
@@ -169,6 +170,9 @@ export interface HttpServices {
   readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;
   readonly metrics: HttpMetrics;
   readonly saleAnswers: Pick<SaleAnswers, 'count'>;
+  readonly tracing: Pick<Tracing, 'startRequest'>;
+  /** Which trace ids are stored with purchases: all that callers bring, those of recorded traces, or none. */
+  readonly traceIdsStored: 'all' | 'sampled' | 'none';
   /** Null: it is off. */
   readonly accessLog: Pick<AccessLog, 'note'> | null;
   readonly log: Log;

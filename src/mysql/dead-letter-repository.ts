@@ -138,6 +138,7 @@ const NAMED_BY_KEY = `id IN (SELECT id FROM (SELECT id FROM dead_letters WHERE b
 
 function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void {
   const { ids, group, originTopic, saleId, batchId, reason, text, state, sinceMs, untilMs, replayBegun, key } = filter;
+  const { traceId } = filter;
   const names = { consumer_group: group, origin_topic: originTopic, sale_id: saleId, batch_id: batchId, reason, state };
   return (where) => {
     void where.where(withoutUndefined(names));
@@ -149,6 +150,8 @@ function matching(filter: DeadLetterFilter): (where: Knex.QueryBuilder) => void 
     if (replayBegun === false) void where.whereNull('replay_started_at');
     // The middle of a triple as a batch encodes it: between two commas stands nothing but the id of a request.
     if (key !== undefined) void where.whereRaw(NAMED_BY_KEY, [key, `,"${key}",`]);
+    // The end of a pair as a batch encodes it: no purchase ends so, and in a text the quotes are escaped.
+    if (traceId !== undefined) void where.where({ state: 'parked' }).whereRaw('INSTR(body, ?) > 0', [`,"${traceId}"]`]);
   };
 }
 

@@ -394,6 +394,17 @@ const ARCHIVE_AFTER = `ALTER TABLE sales
 
 const RUN_INDEXES = 'ALTER TABLE reconcile_runs ADD KEY started (started_at)';
 
+/**
+ * By which trace an order was bought, a row only where its caller named one. A table of its own for the reason of
+ * `order_metadata`. The bytes of a trace id are random: its index costs more than the primary key, which grows with time.
+ */
+const ORDER_TRACES = `CREATE TABLE IF NOT EXISTS order_traces (
+  order_id BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+  trace_id BINARY(16) NOT NULL,
+  KEY trace (trace_id)
+) ${TABLE}`;
+const ORDER_TRACES_ARCHIVE = 'CREATE TABLE IF NOT EXISTS order_traces_archive LIKE order_traces';
+
 async function listIndexes(knex: Knex): Promise<void> {
   await changeIndexes(knex, 'audit_log', 'created', AUDIT_INDEXES);
   await changeIndexes(knex, 'dead_letters', 'sale', DEAD_LETTER_INDEXES);
@@ -507,4 +518,5 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0019-revocations', up: (knex) => create(knex, REVOCATIONS) },
   { name: '0020-archive-after', up: archiveAfter },
   { name: '0021-job-leases', up: (knex) => create(knex, JOB_LEASES) },
+  { name: '0022-order-traces', up: (knex) => create(knex, ORDER_TRACES, ORDER_TRACES_ARCHIVE) },
 ];

@@ -18,6 +18,7 @@ export const ARCHIVED = [
   { table: 'orders', orderId: 'id', columns: [...ORDER_COLUMNS, 'one_per_buyer', 'updated_at'] },
   { table: 'payments', orderId: 'order_id', columns: ['payment_id', 'order_id', 'amount_cents', 'created_at'] },
   { table: 'order_metadata', orderId: 'order_id', columns: ['order_id', 'metadata'] },
+  { table: 'order_traces', orderId: 'order_id', columns: ['order_id', 'trace_id'] },
   { table: 'coupons', orderId: 'order_id', columns: ['order_id', 'sale_id', 'user_id', 'created_at'] },
 ] as const;
 

@@ -26,6 +26,8 @@ declare module 'knex/types/tables.js' {
     order_metadata: OrderMetadataRow;
     order_metadata_archive: OrderMetadataRow;
     order_ranges: OrderRangeRow;
+    order_traces: OrderTraceRow;
+    order_traces_archive: OrderTraceRow;
     orders: OrderRow;
     orders_archive: OrderRow;
     outbox: OutboxTableRow;
@@ -173,6 +175,12 @@ interface OrderMetadataRow {
   readonly order_id: string;
   /** JSON. */
   readonly metadata: string;
+}
+
+/** Of an order whose purchase had a trace id that is stored; other orders have no such row. */
+interface OrderTraceRow {
+  readonly order_id: string;
+  readonly trace_id: Buffer;
 }
 
 /** Orders of one sale that one transaction wrote: their first and last id, and how many they are. */

@@ -5,6 +5,7 @@ import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '
 import { fromOrders, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
+import { traceIdLiteral, traceOfOrder } from './order-traces.js';
 import type { MysqlPool } from './pool.js';
 import { metadataOf } from './shown-orders.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
@@ -31,6 +32,7 @@ type ListedRow = RequestRow & Pick<OrderRow, 'id'>;
 export function createTraceRepository(pool: MysqlPool, windowRows: number = WINDOW_ROWS): TraceRepository {
   return {
     findRequests: (id, search, max) => findRequests(pool, id, search, max),
+    findByTrace: (traceId, search, max) => findByTrace(pool, traceId, search, max),
     walkForRequest: (requestId, search, max) => walkForRequest(pool, requestId, search, max, windowRows),
     read: (request) => read(pool, request),
   };
@@ -61,9 +63,34 @@ async function findRequests(
     // The unique key begins with the buyer.
     if (userId !== undefined) found.push(...(await select(pool, narrowed().where({ request_id: id }))));
   }
-  const distinct = new Map(found.map((row) => [`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row)]));
-  return [...distinct.values()].slice(0, max);
+  return distinct(found).slice(0, max);
 }
+
+/** An order and its row of `order_traces` move to the archive in one transaction. */
+async function findByTrace(
+  pool: MysqlPool,
+  traceId: string,
+  { saleId, userId }: TraceSearch,
+  max: number,
+): Promise<RequestRef[]> {
+  const found: RequestRow[] = [];
+  for (const [orders, traces] of [
+    ['orders', 'order_traces'],
+    ['orders_archive', 'order_traces_archive'],
+  ] as const) {
+    const ofTrace = knex(`${orders} AS bought` as 'orders')
+      .select<RequestRow[]>(...REQUEST_COLUMNS.map((column) => `bought.${column}`))
+      .join(traces, `${traces}.order_id`, 'bought.id')
+      .whereRaw(`${traces}.trace_id = ${traceIdLiteral(traceId)}`)
+      .where(withoutUndefined({ 'bought.sale_id': saleId, 'bought.user_id': userId }));
+    found.push(...(await select(pool, ofTrace.limit(max))));
+  }
+  return distinct(found).slice(0, max);
+}
+
+const distinct = (rows: readonly RequestRow[]): RequestRef[] => [
+  ...new Map(rows.map((row) => [`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row)])).values(),
+];
 
 /** Newest first; all orders of the sale are read, and none of others. */
 async function walkSale(
@@ -138,8 +165,9 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   const row = (await ofRequest('orders'))[0] ?? (await ofRequest('orders_archive'))[0];
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
   const metadata = (await metadataOf(pool, [row.id])).get(row.id) ?? null;
+  const traceId = await traceOfOrder(pool, row.id);
   return {
-    order: { ...orderOf(row), metadata, updatedAtMs: row.updated_at.getTime() },
+    order: { ...orderOf(row), metadata, traceId, updatedAtMs: row.updated_at.getTime() },
     ...(await moneyOf(pool, row.id)),
     outboxRows: await outboxRowsOf(pool, row),
     nowMs,

@@ -6,6 +6,7 @@ import type { Release } from '../core/ports/batch-store.js';
 import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import { insertRanges } from './order-ranges.js';
+import { insertTraces } from './order-traces.js';
 import { insertMetadata } from './shown-orders.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
@@ -47,6 +48,7 @@ function outcomeOf(error: unknown, { singleOut = false }: WritePlan): WriteOutco
 async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
   await insertMetadata(tx, plan);
+  await insertTraces(tx, plan);
   await insertOutbox(tx, plan, NONE);
   const refused: SaleTerms[] = [];
   for (const [terms, units] of unitsBySale(plan, NONE)) {
@@ -65,6 +67,7 @@ async function finish(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
 async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOutcome> {
   await insertRanges(tx, plan);
   await insertMetadata(tx, plan);
+  await insertTraces(tx, plan);
   const surplus = new Set<string>();
   for (const saleId of [...plan.oneByOne].sort(bySaleId)) {
     const terms = termsFor(plan, saleId);
@@ -160,6 +163,7 @@ interface RecordedDraft extends BatchRecorded {
   readonly orders: string[];
   readonly failed: string[];
   metadata?: Record<string, string>;
+  traceparent?: string;
 }
 
 function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplus): Iterable<BatchRecorded> {
@@ -169,6 +173,7 @@ function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplu
     if (recorded?.batchId !== batch.batchId) recorded = batches.get(batch.batchId); // rows of a batch stand together
     if (recorded === undefined) {
       recorded = { batchId: batch.batchId, saleId: batch.saleId, orders: [], failed: [], paymentWindowMs };
+      if (batch.traceparent !== '') recorded.traceparent = batch.traceparent;
       batches.set(batch.batchId, recorded);
     }
     (failure !== null || surplus.has(orderId) ? recorded.failed : recorded.orders).push(orderId);

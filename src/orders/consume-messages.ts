@@ -6,6 +6,9 @@ import type { Clock } from '../core/ports/clock.js';
 import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import type { Delivery, DeliverySource } from '../core/ports/channels.js';
 import type { Log } from '../core/ports/log.js';
+import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
+import { inSpan, messageFields } from '../core/spans.js';
+import { TRACEPARENT } from '../core/trace-context.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 /** What became of one message. `later`: its time has not come, or what it names is not there yet. */
@@ -21,6 +24,8 @@ export interface ConsumerPorts {
   /** Handles one body. Every message comes at least once: safe to repeat. */
   readonly handle: (body: string) => Promise<MessageResult>;
   readonly deadLetters: DeadLetterRepository;
+  /** Absent: nothing is recorded. */
+  readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: OrderJobMetrics;
@@ -102,10 +107,29 @@ async function handleOrGiveBack(
 }
 
 async function handle(delivery: Delivery, ports: ConsumerPorts, options: ConsumerOptions): Promise<void> {
-  const { group } = options;
+  const { group, topic } = options;
+  const { messageId, attempt, properties } = delivery;
+  const span = (ports.tracing ?? NO_TRACING).startWork(properties.get(TRACEPARENT), {
+    name: `process ${topic}`,
+    kind: 'consumer',
+    fields: messageFields({ topic, group, messageId, attempt }),
+  });
+  await inSpan(span, async () => {
+    const result = await ports.handle(delivery.body);
+    ports.metrics.consumed(group, result.outcome);
+    span?.set({ 'seckill.outcome': result.outcome });
+    await end(delivery, result, ports, options);
+  });
+}
+
+async function end(
+  delivery: Delivery,
+  result: MessageResult,
+  ports: ConsumerPorts,
+  options: ConsumerOptions,
+): Promise<void> {
   const { messageId, attempt } = delivery;
-  const result = await ports.handle(delivery.body);
-  ports.metrics.consumed(group, result.outcome);
+  const { group } = options;
   switch (result.outcome) {
     case 'done':
       await delivery.ack();

@@ -1,19 +1,23 @@
-import { decodeBatch, type Batch } from '../core/batch.js';
+import { decodeBatch, logFieldsOf, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
 import { WRITER_RETRIES_MAX } from '../core/topics.js';
 import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
 import type { Delivery } from '../core/ports/channels.js';
+import { NO_TRACING, type Span, type SpanStart, type Tracing } from '../core/ports/tracing.js';
+import { asStep, messageFields } from '../core/spans.js';
 import type { Log } from '../core/ports/log.js';
 import type { LiveOrder, BatchStore } from '../core/ports/batch-store.js';
 import { RETRY_FIRST_MS, redeliveryDelayMs } from '../core/back-off.js';
 import type { RetryReason, WorkerMetrics } from './metrics.js';
-import { recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
+import { type BatchResult, recordBatches, type RecordOptions, type RecordPorts } from './record-batches.js';
 
 export interface HandlePorts extends RecordPorts {
   readonly store: Pick<BatchStore, 'markRecorded' | 'park' | 'reacquire' | 'leaveAlone'>;
   readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   readonly metrics: WorkerMetrics;
   readonly log: Log;
+  /** Absent: nothing is recorded. */
+  readonly tracing?: Tracing;
   /** Takes over marks that Redis does not answer, with their acks. Absent: they are waited for. */
   readonly inBackground?: (work: Promise<void>) => void;
 }
@@ -33,6 +37,8 @@ const AGAIN_WITHIN = 60;
 export interface BatchDelivery {
   readonly delivery: Delivery;
   readonly batch: Batch;
+  /** From here to the end of the delivery; absent: the batch is in no recorded trace. */
+  readonly span?: Span;
 }
 
 /** Deliveries that could not be recorded for a reason that is not theirs. */
@@ -70,11 +76,52 @@ export async function readBatches(
     if (delivery.checkedBack) ports.metrics.checkedBack();
     const decoded = decodeBatch(delivery.body);
     if (decoded.outcome === 'decoded') {
-      if (isDated(decoded.batch)) ports.metrics.batchReceived(ports.clock.nowMs() - decoded.batch.createdAtMs);
-      batches.push({ delivery, batch: decoded.batch });
+      const { batch } = decoded;
+      if (isDated(batch)) ports.metrics.batchReceived(ports.clock.nowMs() - batch.createdAtMs);
+      const span = startSpan(delivery, batch, ports, options);
+      batches.push(span === null ? { delivery, batch } : { delivery: endingSpan(delivery, span), batch, span });
     } else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
   }
   return batches;
+}
+
+/** The body names the span that it comes from, and is signed. */
+function startSpan(
+  { messageId, attempt }: Delivery,
+  { batchId, saleId, traceparent, purchases }: Batch,
+  { tracing = NO_TRACING }: HandlePorts,
+  { topic, group }: HandleOptions,
+): Span | null {
+  if (traceparent === '') return null;
+  const ids = { 'seckill.batch': batchId, 'seckill.sale': saleId, 'seckill.purchases': purchases.length };
+  const fields = { ...messageFields({ topic, group, messageId, attempt }), ...ids };
+  return tracing.startWork(traceparent, { name: `process ${topic}`, kind: 'consumer', fields });
+}
+
+/** The same delivery; its end is that of the span. */
+const endingSpan = (delivery: Delivery, span: Span): Delivery => ({
+  messageId: delivery.messageId,
+  body: delivery.body,
+  attempt: delivery.attempt,
+  checkedBack: delivery.checkedBack,
+  properties: delivery.properties,
+  hold: (ms) => delivery.hold(ms),
+  async ack() {
+    const accepted = await delivery.ack();
+    span.end(accepted ? undefined : 'the broker did not accept the ack');
+    return accepted;
+  },
+  async retryAfter(delayMs) {
+    await delivery.retryAfter(delayMs);
+    span.end('given back, it comes again');
+  },
+});
+
+/** Of the deliveries that are in recorded traces. */
+function spansOf(deliveries: readonly BatchDelivery[]): readonly Span[] {
+  const spans: Span[] = [];
+  for (const { span } of deliveries) if (span !== undefined) spans.push(span);
+  return spans;
 }
 
 /**
@@ -86,10 +133,11 @@ export async function handleDeliveries(
   ports: HandlePorts,
   options: HandleOptions,
 ): Promise<Postponed> {
-  const { metrics, clock, log } = ports;
+  const { metrics, clock, log, tracing = NO_TRACING } = ports;
   const startedMs = clock.monotonicMs();
   const batches = deliveries.map(({ batch }) => batch);
-  const results = await recordBatches(batches, ports, options);
+  const record = (): Promise<BatchResult[]> => recordBatches(batches, ports, options);
+  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);
   const purchases = batches.reduce((sum, batch) => sum + batch.purchases.length, 0);
   metrics.batchesWritten(purchases, clock.monotonicMs() - startedMs);
 
@@ -98,7 +146,9 @@ export async function handleDeliveries(
   const inRepair: BatchDelivery[] = [];
   let outage: OperationalError | null = null;
   for (const [index, result] of results.entries()) {
-    const { delivery, batch } = deliveries[index] as BatchDelivery;
+    const one = deliveries[index] as BatchDelivery;
+    const { delivery, batch, span } = one;
+    span?.set({ 'seckill.outcome': result.outcome });
     switch (result.outcome) {
       case 'recorded':
       case 'refused':
@@ -107,7 +157,7 @@ export async function handleDeliveries(
         if (result.outcome === 'recorded' && isDated(batch)) {
           metrics.recorded(batch.purchases.length, clock.nowMs() - batch.createdAtMs);
         }
-        recorded.push({ delivery, batch, orders: result.orders });
+        recorded.push({ ...one, orders: result.orders });
         break;
       case 'unknown_sale':
         await park(delivery, batch, 'unknown_sale', `there is no sale ${batch.saleId}`, ports, options);
@@ -115,12 +165,12 @@ export async function handleDeliveries(
       case 'retry': {
         metrics.retried(result.reason);
         if (isPassing(result.reason)) {
-          (result.reason === 'repairing' ? inRepair : postponed).push({ delivery, batch });
+          (result.reason === 'repairing' ? inRepair : postponed).push(one);
           outage ??= result.error;
           break;
         }
         const { reason, error } = result;
-        log.warn({ batchId: batch.batchId, attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
+        log.warn({ ...logFieldsOf(batch), attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
         const why = error === null ? reason : `${reason}: ${error.serverMessage}`;
         await retryOrPark(delivery, batch, why, ports, options);
         break;
@@ -164,6 +214,9 @@ async function retryOrPark(
   }
   await delivery.retryAfter(delayMs);
 }
+
+const WRITE_ORDERS: SpanStart = { name: 'write orders', kind: 'client' };
+const MARK_RECORDED: SpanStart = { name: 'mark recorded', kind: 'client' };
 
 /** A mark takes some ms. So long a loop waits for it, then it goes on with other sales. */
 const MARK_WAIT_MS = 250;
@@ -212,7 +265,8 @@ class Marking {
   async #run(recorded: readonly Recorded[], ports: HandlePorts): Promise<void> {
     const startedMs = ports.clock.monotonicMs();
     try {
-      await ports.store.markRecorded(recorded).finally(() => (this.waitsForRedis = false));
+      const mark = (): Promise<void> => ports.store.markRecorded(recorded).finally(() => (this.waitsForRedis = false));
+      await asStep(spansOf(recorded), ports.tracing ?? NO_TRACING, MARK_RECORDED, mark);
       ports.metrics.markedRecorded(ports.clock.monotonicMs() - startedMs);
       await Promise.all(recorded.map(({ delivery }) => delivery.ack()));
     } catch (error) {
@@ -231,10 +285,9 @@ async function notMarked(
   error: OperationalError,
   ports: HandlePorts,
 ): Promise<void> {
-  const { batchId } = batch;
   ports.metrics.delivered('not_marked', batch.purchases.length);
   ports.log.warn(
-    { batchId, attempt: delivery.attempt, error: error.message },
+    { ...logFieldsOf(batch), attempt: delivery.attempt, error: error.message },
     'recorded in MySQL, but not marked in Redis',
   );
   if (delivery.attempt > WRITER_RETRIES_MAX) await delivery.ack();
@@ -253,6 +306,7 @@ async function park(
   { group, topic, retryFirstMs }: HandleOptions,
 ): Promise<void> {
   const { messageId, body, attempt, properties } = delivery;
+  const named = batch === null ? {} : logFieldsOf(batch);
   metrics.delivered(reason, batch?.purchases.length ?? 0);
   try {
     await deadLetters.park({
@@ -269,10 +323,10 @@ async function park(
     });
     if (batch !== null) await store.park(batch);
     await delivery.ack();
-    log.error({ messageId, batchId: batch?.batchId, reason }, 'message parked as a dead letter');
+    log.error({ messageId, ...named, reason }, 'message parked as a dead letter');
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ messageId, reason, error: error.message }, 'could not park the message, it comes again');
+    log.warn({ messageId, ...named, reason, error: error.message }, 'could not park the message, it comes again');
     await delivery.retryAfter(redeliveryDelayMs(attempt, retryFirstMs));
   }
 }

@@ -9,6 +9,8 @@ import { ORDERS_PER_MESSAGE_MAX } from '../core/payment-deadline.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { DeadlineChannel, OrderEventChannel } from '../core/ports/channels.js';
 import type { MetadataTexts, OutboxKind } from '../core/ports/outbox.js';
+import { NO_TRACING, type Span, type Tracing } from '../core/ports/tracing.js';
+import { inSpan } from '../core/spans.js';
 import type { OrderJobMetrics } from './metrics.js';
 import type { ReadableRow } from './relay-outbox.js';
 
@@ -29,26 +31,43 @@ const ROWS_PER_MESSAGE_MAX = EVENTS_PER_MESSAGE_MAX / 2;
 export function publishRecorded({
   deadlines,
   events,
+  tracing = NO_TRACING,
 }: {
   readonly deadlines: DeadlineChannel;
   readonly events: OrderEventChannel;
+  /** Absent: nothing is recorded. */
+  readonly tracing?: Tracing;
 }) {
-  return async (rows: readonly RecordedRow[]): Promise<void> => {
+  const publish = async (rows: readonly RecordedRow[], traceparent: string | undefined): Promise<void> => {
     const published = rows.flatMap((row) => [
       ...eventsOf(row, 'order.created', row.payload.orders),
       ...eventsOf(row, 'order.failed', row.payload.failed),
     ]);
-    const sends = published.length > 0 ? [events.publish(published)] : [];
+    const sends = published.length > 0 ? [events.publish(published, traceparent)] : [];
     const live = rows.filter(({ payload }) => payload.orders.length > 0);
     const [first] = live;
     if (first !== undefined) {
       const orders = live.flatMap(({ payload }) => payload.orders);
       const { batchId, saleId } = first.payload;
       const deadlineAtMs = Math.max(...live.map(deadlineOf));
-      sends.push(deadlines.publish({ batchId, saleId, orders, deadlineAtMs }));
+      sends.push(deadlines.publish({ batchId, saleId, orders, deadlineAtMs }, traceparent));
     }
     await Promise.all(sends);
   };
+  return async (rows: readonly RecordedRow[]): Promise<void> => {
+    const span = startSpan(rows, tracing);
+    await inSpan(span, () => publish(rows, span?.traceparent));
+  };
+}
+
+/** One for the message of all rows: a step of the first batch that is recorded, and linked to each. */
+function startSpan(rows: readonly RecordedRow[], tracing: Tracing): Span | null {
+  const links = rows.flatMap(({ payload }) => payload.traceparent ?? []);
+  const [first] = links;
+  if (first === undefined) return null;
+  const orders = rows.reduce((sum, { payload }) => sum + payload.orders.length + payload.failed.length, 0);
+  const fields = { 'seckill.batches': rows.length, 'seckill.orders': orders };
+  return tracing.startWork(first, { name: 'publish order events', kind: 'producer', fields, links });
 }
 
 /** Rows of one message: batches of one sale that were recorded within a second. */

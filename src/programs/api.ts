@@ -52,6 +52,7 @@ import type { Running } from './run-program.js';
 import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
+import { openTracing } from './tracing.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -71,6 +72,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
+  const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
@@ -95,6 +97,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     withBreakers,
     failPoints,
     notifications,
+    tracing,
   });
   const { store, snapshots, units } = path;
   const provider = paymentProviderOf(config.payment, log);
@@ -193,6 +196,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     metrics: httpMetrics,
     saleAnswers,
+    tracing,
+    traceIdsStored: config.traceIds.stored,
     accessLog,
     log,
     onBug: fail,
@@ -215,6 +220,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
       await redis.close();
       await mysql.close();
+      await tracing.close();
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import { OWN_GROUPS } from '../core/ports/message-inspection.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
+import type { Tracing } from '../core/ports/tracing.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -122,6 +123,7 @@ export function planJobs(
     failPoints,
     provider,
     reconcile,
+    tracing,
     metrics,
     log,
   }: {
@@ -132,6 +134,7 @@ export function planJobs(
     /** Null: refunds wait for a person, and become overdue. */
     readonly provider: PaymentProvider | null;
     readonly reconcile: ReconcileAdmin;
+    readonly tracing: Tracing;
     readonly metrics: OrderJobMetrics & RecoveryMetrics & SaleMetrics & ScheduleMetrics;
     readonly log: Log;
   },
@@ -148,7 +151,7 @@ export function planJobs(
   const published = { outbox: failPoints.published(outbox), clock, log, metrics };
   const released = { outbox: failPoints.released(outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
-  const consumer = { ready: () => mysql.probe(), deadLetters, clock, log, metrics };
+  const consumer = { ready: () => mysql.probe(), deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql, failPoints);
@@ -169,7 +172,7 @@ export function planJobs(
     [
       everyMs,
       redrive(
-        { sales, store, channel: broker.redrives, clock, log, metrics },
+        { sales, store, channel: broker.redrives, tracing, clock, log, metrics },
         { afterMs: config.keeper.redriveAfterMs, max: config.keeper.redriveMax },
       ),
     ],
@@ -208,7 +211,7 @@ export function planJobs(
     // The outbox: events, payment deadlines, and units that go back.
     ...[
       ...relayOutbox(
-        { ...published, handle: publishRecorded(broker), group: groupRecorded },
+        { ...published, handle: publishRecorded({ ...broker, tracing }), group: groupRecorded },
         { kind: 'batch_recorded', ...rows },
       ),
       ...relayOutbox(

@@ -27,6 +27,7 @@ import {
 } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
+import { openTracing } from './tracing.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
@@ -38,6 +39,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
+  const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
@@ -64,6 +66,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     failPoints,
     provider: paymentProviderOf(config.payment, log),
     reconcile: await operator.reconcile(),
+    tracing,
     metrics,
     log,
   });
@@ -97,6 +100,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
       await probe.close();
       await redis.close();
       await mysql.close();
+      await tracing.close();
     },
   };
 }

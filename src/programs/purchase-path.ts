@@ -9,11 +9,13 @@ import type { PurchaseNotifications } from '../core/ports/purchase-notifications
 import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import type { SaleRepository, SaleSnapshotCache } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
+import type { Tracing } from '../core/ports/tracing.js';
 import { Batcher } from '../purchase/batcher.js';
 import { createCheckBack } from '../purchase/check-back.js';
 import { isSaleSoldOut } from '../purchase/gate.js';
 import { createPurchaseMetrics } from '../purchase/metrics.js';
 import { placeBatch, type PlaceBatchPorts } from '../purchase/place-batch.js';
+import { placeInSpan } from '../purchase/step-spans.js';
 import { withStepTimes } from '../purchase/step-times.js';
 import { SoldOutFlags } from '../purchase/sold-out-flags.js';
 import type { RedisConnection } from '../redis/connection.js';
@@ -43,6 +45,7 @@ export interface PathParts {
   readonly withBreakers: BreakerWrappers;
   readonly failPoints: ApiFailPoints;
   readonly notifications: PurchaseNotifications;
+  readonly tracing: Tracing;
   readonly registry: Registry;
   readonly log: Log;
   /** Called with errors that are bugs. */
@@ -69,7 +72,19 @@ export interface PurchasePath {
 /** @throws OperationalError when a dependency does not answer at the start */
 export async function openPurchasePath(
   config: Config<'redis' | 'rocketmq' | 'brokerAccess' | 'messages' | 'gate' | 'batch'>,
-  { redis, sales, deadLetters, cache, withBreakers, failPoints, notifications, registry, log, fail }: PathParts,
+  {
+    redis,
+    sales,
+    deadLetters,
+    cache,
+    withBreakers,
+    failPoints,
+    notifications,
+    tracing,
+    registry,
+    log,
+    fail,
+  }: PathParts,
 ): Promise<PurchasePath> {
   const store = withBreakers.store(failPoints.store(createStockStore(redis, log)));
   const messages = openSignedMessages(config.messages, { deadLetters, registry, log });
@@ -77,7 +92,7 @@ export async function openPurchasePath(
     ...config.rocketmq,
     ...brokerConnection(config, log),
     signatures: messageSignatures(config.messages),
-    checkBack: createCheckBack(failPoints.checked(store), messages, log),
+    checkBack: createCheckBack(failPoints.checked(store), messages, log, tracing),
     metrics: createChannelMetrics(registry),
   });
   const snapshots = new SaleSnapshots(
@@ -103,7 +118,10 @@ export async function openPurchasePath(
     clock,
   };
   const batcher: Batcher = new Batcher(config.batch, {
-    place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
+    place: (bucket, purchases, spans, deliver) =>
+      spans === null
+        ? placeBatch(bucket, purchases, '', deliver, placePorts)
+        : placeInSpan(bucket, purchases, spans, deliver, placePorts, tracing),
     clock,
     metrics,
     onError: (error) => {

@@ -22,6 +22,7 @@ import type { Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
+import { openTracing } from './tracing.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
@@ -41,6 +42,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const registry = createRegistry('worker');
   const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
+  const tracing = await openTracing(config.tracing, 'worker', { registry, clock, log });
   const redis = await openRedis(config.redis, log);
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   await mysql.probe();
@@ -67,6 +69,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
     store: failPoints.store(createBatchStore(redis)),
     minter,
     outage,
+    tracing,
     clock,
     metrics,
     log,
@@ -113,6 +116,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await probe.close();
       await redis.close();
       await mysql.close();
+      await tracing.close();
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { PurchaseOutcome } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { Span } from '../core/ports/tracing.js';
 import { bucketName, type HomeBucket } from '../core/bucket.js';
 import type { BatchVerdict, PurchaseMetrics } from './metrics.js';
 import type { Deliver } from './place-batch.js';
@@ -24,7 +25,8 @@ export interface BatcherOptions {
 type Place = (
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  trace: string,
+  /** Of those purchases that are recorded; null: none is. */
+  spans: readonly Span[] | null,
   deliver: Deliver,
 ) => Promise<BatchVerdict>;
 
@@ -40,7 +42,8 @@ export interface BatcherPorts {
 interface PendingPurchase {
   readonly purchase: Purchase;
   readonly key: string;
-  readonly trace: string;
+  /** Null: it is not recorded. */
+  readonly span: Span | null;
   readonly enteredMs: number;
   /** More than one when the buyer sent the same request again: equal requests, equal answers. */
   readonly waiters: Waiter[];
@@ -137,8 +140,8 @@ export class Batcher {
     return sum;
   }
 
-  /** One purchase to its answer. Never rejects. */
-  submit(bucket: HomeBucket, purchase: Purchase, trace: string): Promise<PurchaseOutcome> {
+  /** One purchase to its answer. Never rejects. @param span null: it is not recorded */
+  submit(bucket: HomeBucket, purchase: Purchase, span: Span | null = null): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
     const equal = this.#lanes.get(bucketName(bucket))?.byKey.get(key);
     if (equal) {
@@ -147,7 +150,7 @@ export class Batcher {
     }
     if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
     const lane = this.#lane(bucket);
-    return new Promise((resolve) => this.#enqueue(lane, purchase, key, trace, [resolve]));
+    return new Promise((resolve) => this.#enqueue(lane, purchase, key, span, [resolve]));
   }
 
   #lane(bucket: HomeBucket): Lane {
@@ -168,12 +171,12 @@ export class Batcher {
     return lane;
   }
 
-  #enqueue(lane: Lane, purchase: Purchase, key: string, trace: string, waiters: Waiter[]): void {
+  #enqueue(lane: Lane, purchase: Purchase, key: string, span: Span | null, waiters: Waiter[]): void {
     const enteredMs = this.#ports.clock.monotonicMs();
     const pending: PendingPurchase = {
       purchase,
       key,
-      trace,
+      span,
       enteredMs,
       waiters,
       isUnderWay: false,
@@ -280,7 +283,7 @@ export class Batcher {
       else this.#answer(lane, batch[index] as PendingPurchase, result);
     };
     try {
-      const verdict = await place(lane.bucket, purchases, batch[0]?.trace ?? '', deliver);
+      const verdict = await place(lane.bucket, purchases, spansOf(batch), deliver);
       metrics.batchPlaced(verdict, batch.length, clock.monotonicMs() - startedMs);
       if (again.length > 0) this.#goAgain(lane, batch, again);
     } catch (error) {
@@ -314,9 +317,15 @@ export class Batcher {
     if (lane.byKey.get(pending.key) !== pending) return; // it was answered before
     lane.byKey.delete(pending.key);
     for (const waiter of pending.waiters) waiter(outcome);
-    const { purchase, key, trace, later } = pending;
+    const { purchase, key, span, later } = pending;
     if (later === null) return;
-    if (HOLDS_FOR_A_MOMENT.has(outcome.outcome)) this.#enqueue(lane, purchase, key, trace, later);
+    if (HOLDS_FOR_A_MOMENT.has(outcome.outcome)) this.#enqueue(lane, purchase, key, span, later);
     else for (const waiter of later) waiter(outcome);
   }
+}
+
+function spansOf(batch: readonly PendingPurchase[]): readonly Span[] | null {
+  let spans: Span[] | null = null;
+  for (const { span } of batch) if (span !== null) (spans ??= []).push(span);
+  return spans;
 }

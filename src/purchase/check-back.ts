@@ -2,6 +2,7 @@ import { decodeBatch } from '../core/batch.js';
 import { assertNever } from '../core/errors.js';
 import type { SignedMessages } from '../core/message-signatures.js';
 import type { Log } from '../core/ports/log.js';
+import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 import type { CheckBack } from '../core/ports/channels.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
@@ -18,6 +19,7 @@ export function createCheckBack(
   store: Pick<StockStore, 'resolve'>,
   messages: Pick<SignedMessages, 'admits'>,
   log: Log,
+  tracing: Tracing = NO_TRACING,
 ): CheckBack {
   return async (half) => {
     if (!(await messages.admits(half, ORIGIN))) return 'rollback';
@@ -30,7 +32,15 @@ export function createCheckBack(
       );
       return 'no_answer';
     }
+    const { batchId, traceparent } = decoded.batch;
+    const span = tracing.startWork(traceparent, {
+      name: 'check back',
+      kind: 'server',
+      fields: { 'seckill.batch': batchId },
+    });
     const verdict = await store.resolve(decoded.batch);
+    span?.set({ 'seckill.verdict': verdict });
+    span?.end();
     switch (verdict) {
       case 'deducted':
       case 'claimed':

@@ -1,6 +1,7 @@
 import type { Metadata } from '../core/metadata.js';
 import type { PurchaseOutcome } from '../core/outcome.js';
 import type { Purchase } from '../core/purchase.js';
+import type { Span } from '../core/ports/tracing.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { HotSales } from '../sales/hot-sales.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
@@ -25,8 +26,10 @@ export interface PurchaseRequest {
   readonly requestId: string;
   readonly quantity: number;
   readonly metadata?: Metadata | undefined;
-  /** Trace id of the caller, or an empty string. */
-  readonly trace: string;
+  /** To be stored with the purchase. Absent: none is. */
+  readonly traceId?: string | undefined;
+  /** Absent or null: it is not recorded. */
+  readonly span?: Span | null;
 }
 
 /** Whether this process knows that nothing of a sale is left. */
@@ -71,16 +74,23 @@ export class PurchaseGate {
     const found = snapshots.get(request.saleId);
     const snapshot = found instanceof Promise ? await found : found;
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
-    const { userId, requestId, quantity, metadata } = request;
+    const { userId, span = null } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    const purchase: Purchase =
-      metadata === undefined ? { userId, requestId, quantity } : { userId, requestId, quantity, metadata };
+    const purchase = purchaseOf(request);
     if (flags.refuses(bucket, userId)) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;
-    if (snapshot.sale.state !== 'closed') return batcher.submit(bucket, purchase, request.trace);
-    const ask = (): Promise<PurchaseOutcome> => batcher.submit(bucket, purchase, request.trace);
+    if (snapshot.sale.state !== 'closed') return batcher.submit(bucket, purchase, span);
+    const ask = (): Promise<PurchaseOutcome> => batcher.submit(bucket, purchase, span);
     return answerClosed(snapshot.sale, purchase, ask, this.#parts);
   }
+}
+
+/** What is absent is no field of it. */
+function purchaseOf({ userId, requestId, quantity, metadata, traceId }: PurchaseRequest): Purchase {
+  const purchase: { -readonly [K in keyof Purchase]: Purchase[K] } = { userId, requestId, quantity };
+  if (metadata !== undefined) purchase.metadata = metadata;
+  if (traceId !== undefined) purchase.traceId = traceId;
+  return purchase;
 }

@@ -28,8 +28,6 @@ type PlaceResult = PurchaseOutcome | typeof AGAIN;
 /** Takes the result of the purchase at `index`: one per purchase, each as soon as it is known. */
 export type Deliver = (index: number, result: PlaceResult) => void;
 
-const ACCEPTED: PlaceResult = { outcome: 'accepted' };
-const UNKNOWN: PlaceResult = { outcome: 'outcome_unknown' };
 const SOLD_OUT: PlaceResult = { outcome: 'sold_out' };
 const NOT_ENOUGH_LEFT: PlaceResult = { outcome: 'not_enough_left' };
 
@@ -44,6 +42,7 @@ const RESOLVE_PAUSES_MS = [0, 100, 400];
  * 3. a purchase whose bucket has too few units fetches some from the other buckets of the sale
  * 4. what was learned of the sale goes to the sold-out flags and the snapshots
  *
+ * @param traceparent of the span that places the batch; an empty string: none
  * @returns how the batch ended, for the metrics, once it is committed or rolled back; every result was delivered before
  * @throws OperationalError when precheck does not reach Redis; nothing was delivered and nothing was taken
  * Source: protocol rules 1 to 4
@@ -51,7 +50,7 @@ const RESOLVE_PAUSES_MS = [0, 100, 400];
 export async function placeBatch(
   bucket: HomeBucket,
   purchases: readonly Purchase[],
-  trace: string,
+  traceparent: string,
   deliver: Deliver,
   ports: PlaceBatchPorts,
 ): Promise<BatchVerdict> {
@@ -74,7 +73,7 @@ export async function placeBatch(
 
   let verdict: BatchVerdict = 'all_answered_by_precheck';
   if (survivors.length > 0) {
-    const batch = formBatch(bucket, precheck.epoch, trace, ports.clock.nowMs(), purchases, survivors);
+    const batch = formBatch(bucket, precheck.epoch, traceparent, ports.clock.nowMs(), purchases, survivors);
     verdict = await holdUnits(batch, (place, result) => answer(survivors[place] as number, result), ports);
   } else if (isResharded(bucket, precheck.buckets)) {
     // A sale that was split meanwhile answers `loading` to all, so none survives.
@@ -95,42 +94,44 @@ export async function placeBatch(
 /** Half message, deduct, commit or rollback: the transaction of one batch. */
 async function holdUnits(batch: Batch, deliver: Deliver, ports: PlaceBatchPorts): Promise<BatchVerdict> {
   const deliverAll = (result: PlaceResult): void => batch.purchases.forEach((_, place) => deliver(place, result));
+  const { batchId } = batch;
+  const unknown: PlaceResult = { outcome: 'outcome_unknown', batchId };
 
   const half = await ports.channel.sendHalf(batch);
   if (half === 'unavailable' || half === 'outcome_unknown') {
-    deliverAll({ outcome: half });
+    deliverAll(half === 'unavailable' ? { outcome: half } : unknown);
     return half;
   }
   const verdict = await deduct(batch, ports);
   switch (verdict.outcome) {
     case 'deducted':
     case 'already_deducted':
-      deliverAll(ACCEPTED); // the units are held, whatever becomes of the commit
+      deliverAll({ outcome: 'accepted', batchId }); // the units are held, whatever becomes of the commit
       await half.commit();
       return 'accepted';
     case 'refused': {
       const isSure = await rollBack(half, batch, ports);
-      batch.purchases.forEach((_, place) => deliver(place, isSure ? (verdict.answers[place] ?? AGAIN) : UNKNOWN));
+      batch.purchases.forEach((_, place) => deliver(place, isSure ? (verdict.answers[place] ?? AGAIN) : unknown));
       return isSure ? 'refused' : 'outcome_unknown';
     }
     case 'aborted': {
       const isSure = await rollBack(half, batch, ports);
-      deliverAll(isSure ? AGAIN : UNKNOWN); // the next precheck knows why each buyer gets nothing
+      deliverAll(isSure ? AGAIN : unknown); // the next precheck knows why each buyer gets nothing
       return isSure ? 'aborted' : 'outcome_unknown';
     }
     case 'stale_epoch':
     case 'not_warmed':
       // There is no marker: a check-back that came first may have had the batch committed.
-      deliverAll(UNKNOWN);
+      deliverAll(unknown);
       await half.rollback();
       return 'outcome_unknown';
     case 'claimed': // orders will come, but one of them may have lost its unit: no 202
     case 'unreplicated': // the broker will remember the batch, but until then a fail-over could forget it: no 202
-      deliverAll(UNKNOWN);
+      deliverAll(unknown);
       await half.commit();
       return 'outcome_unknown';
     case 'outcome_unknown': // neither commit nor rollback: the broker asks later, and the marker answers
-      deliverAll(UNKNOWN);
+      deliverAll(unknown);
       return 'outcome_unknown';
     default:
       return assertNever(verdict);
@@ -140,7 +141,7 @@ async function holdUnits(batch: Batch, deliver: Deliver, ports: PlaceBatchPorts)
 function formBatch(
   { saleId, bucket }: HomeBucket,
   epoch: number,
-  trace: string,
+  traceparent: string,
   createdAtMs: number,
   purchases: readonly Purchase[],
   survivors: readonly number[],
@@ -151,7 +152,7 @@ function formBatch(
     bucket,
     epoch,
     createdAtMs,
-    trace,
+    traceparent,
     purchases:
       survivors.length === purchases.length ? purchases : survivors.map((index) => purchases[index] as Purchase),
   });

@@ -1,4 +1,4 @@
-import { decodeBatch } from '../core/batch.js';
+import { decodeBatch, logFieldsOf } from '../core/batch.js';
 import type { BucketRef } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
@@ -7,12 +7,16 @@ import type { BatchStore, PendingBatch } from '../core/ports/batch-store.js';
 import type { RedriveChannel } from '../core/ports/channels.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
+import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
+import { inSpan } from '../core/spans.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
 export interface RedrivePorts extends PendingBucketsPorts {
   readonly store: Pick<BatchStore, 'withPending' | 'takeDue' | 'leaveAlone'>;
   readonly channel: RedriveChannel;
+  /** Absent: nothing is recorded. */
+  readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: RecoveryMetrics;
@@ -92,7 +96,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
 async function publish(
   ref: BucketRef,
   batches: readonly PendingBatch[],
-  { channel, store, log, metrics }: RedrivePorts,
+  { channel, store, tracing = NO_TRACING, log, metrics }: RedrivePorts,
   { pauseMaxMs, refused }: { readonly pauseMaxMs: number; readonly refused: RefusedBatches },
 ): Promise<void> {
   const { saleId } = ref;
@@ -103,15 +107,18 @@ async function publish(
         log.error({ batchId, saleId, ageMs }, 'a pending batch has no body: it cannot be re-driven');
         return;
       }
+      const { batch } = decoded;
+      const fields = { 'seckill.batch': batchId, 'seckill.sale': saleId };
+      const span = tracing.startWork(batch.traceparent, { name: 'publish batch again', kind: 'producer', fields });
       try {
-        await channel.publish(decoded.batch);
+        await inSpan(span, () => channel.publish(batch));
       } catch (error) {
         refused.add(error);
         throw error;
       }
       refused.published();
       metrics.redriven(1);
-      log.info({ batchId, saleId, ageMs }, 'batch published again');
+      log.info({ ...logFieldsOf(batch), saleId, ageMs }, 'batch published again');
     }),
   );
   const done = batches.filter((_, index) => tried[index]?.status === 'fulfilled');

@@ -1,4 +1,4 @@
-import type { Batch } from '../core/batch.js';
+import { logFieldsOf, type Batch } from '../core/batch.js';
 import { Bug } from '../core/errors.js';
 import { parseRequestEntry } from '../core/outcome.js';
 import { type Purchase, purchaseKey } from '../core/purchase.js';
@@ -59,7 +59,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         if (err instanceof Bug) throw err;
         // No reply, or Redis is full (OOM) or read-only. Then nothing was written, but it is treated like a lost reply:
         // `resolve` finds no marker and can't write one either, so the batch stays undecided until Redis takes writes.
-        log.warn({ err, batchId: batch.batchId }, 'deduct gave no usable answer');
+        log.warn({ err, ...logFieldsOf(batch) }, 'deduct gave no usable answer');
         return { outcome: 'outcome_unknown' };
       }
     },
@@ -73,7 +73,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
         return verdict;
       } catch (err) {
         if (err instanceof Bug) throw err;
-        log.warn({ err, batchId: ref.batchId }, 'no reply to resolve');
+        log.warn({ err, ...logFieldsOf(ref) }, 'no reply to resolve');
         return 'outcome_unknown';
       }
     },

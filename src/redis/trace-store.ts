@@ -7,6 +7,11 @@ import { bucketKeys } from './keys.js';
 import { markerBody } from './replies.js';
 import { scanHash } from './scan-hash.js';
 
+/** Far more than wait while workers run. */
+const PENDING_SEARCHED = 2_000;
+/** One may have some 20 kB, and buyers wait behind what Redis sends. */
+const MARKERS_PER_READ = 50;
+
 /** Reads one purchase or batch. */
 export function createTraceStore({ redis }: RedisConnection): TraceStore {
   return {
@@ -30,6 +35,21 @@ export function createTraceStore({ redis }: RedisConnection): TraceStore {
       return Number(
         await asOperationalError('read the units of a buyer', () => redis.hget(bucketKeys(ref).buyers, userId)),
       );
+    },
+
+    async pendingWith(ref, traceId) {
+      const { pending, tx } = bucketKeys(ref);
+      const what = 'search pending batches';
+      const batchIds = await asOperationalError(what, () => redis.zrevrange(pending, 0, PENDING_SEARCHED - 1));
+      const bodies: string[] = [];
+      for (let from = 0; from < batchIds.length; from += MARKERS_PER_READ) {
+        const keys = batchIds.slice(from, from + MARKERS_PER_READ).map((batchId) => tx + batchId);
+        for (const marker of await asOperationalError(what, () => redis.mget(keys))) {
+          const body = marker?.includes(`"${traceId}"`) ? markerBody(marker) : null;
+          if (body !== null) bodies.push(body);
+        }
+      }
+      return bodies;
     },
 
     async readBatch(ref, batchId) {

@@ -38,7 +38,9 @@ export function createChecker(options: CheckerOptions): TransactionChecker {
       const result = await limiter.run(messageId, () => checkBack(half));
       answer = result === 'skipped' ? 'no_answer' : result;
     } catch (error) {
-      log.warn({ batchId: view.keys[0], err: error }, 'check-back failed, the broker will ask again');
+      const [batchId, ...traceIds] = view.keys;
+      const named = traceIds.length === 0 ? { batchId } : { batchId, traceIds };
+      log.warn({ ...named, err: error }, 'check-back failed, the broker will ask again');
       answer = 'no_answer';
     }
     metrics.checkedBack(answer);

@@ -1,6 +1,7 @@
 import { encodeOrderEvents } from '../core/order-event.js';
 import { encodePaymentDeadline } from '../core/payment-deadline.js';
 import { TOPICS } from '../core/topics.js';
+import { traceProperty } from '../core/trace-context.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../core/ports/channels.js';
 import { ChannelHealth } from './probe.js';
 import { type ConnectionOptions, baseClientOptions } from './client-options.js';
@@ -96,11 +97,12 @@ export async function createDeadlineChannel(options: ProducerOptions): Promise<O
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
-    publish: (deadline) => {
+    publish: (deadline, traceparent) => {
       const { batchId, saleId, deadlineAtMs } = deadline;
       const body = encodePaymentDeadline(deadline);
       const deliveryTimestamp = new Date(deadlineAtMs + TIMER_PRECISION_MS);
-      const message = signedMessage(topic, body, { saleId, batchId }, options.signatures);
+      const properties = { saleId, batchId, ...traceProperty(traceparent) };
+      const message = signedMessage(topic, body, properties, options.signatures);
       return send({ ...message, keys: [batchId], deliveryTimestamp }, `deadline of batch ${batchId}`);
     },
     close,
@@ -116,9 +118,10 @@ export async function createOrderEventChannel(options: ProducerOptions): Promise
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
-    publish: (events) => {
+    publish: (events, traceparent) => {
       const saleId = events[0]?.saleId ?? '';
-      const message = signedMessage(topic, encodeOrderEvents(events), { saleId }, options.signatures);
+      const properties = { saleId, ...traceProperty(traceparent) };
+      const message = signedMessage(topic, encodeOrderEvents(events), properties, options.signatures);
       return send({ ...message, keys: events.map(({ eventId }) => eventId) }, `event ${events[0]?.eventId}`);
     },
     close,

@@ -1,5 +1,6 @@
 import { type MessageOptions, Message, type SendReceipt } from 'rocketmq-client-nodejs';
-import type { Batch } from '../core/batch.js';
+import { logFieldsOf, type Batch } from '../core/batch.js';
+import { traceIdsOf, traceProperty } from '../core/trace-context.js';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import { TOPICS } from '../core/topics.js';
 import type { ChannelMetrics } from './metrics.js';
@@ -71,11 +72,11 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       if (!receipt?.transactionId) throw new Error('the broker answered without a transaction id');
       this.health.succeeded();
       this.#metrics.halfSent('stored', performance.now() - startedAt);
-      return this.#halfMessage(receipt, batch.batchId);
+      return this.#halfMessage(receipt, batch);
     } catch (error) {
       const outcome = isCertainlyNotStored(error) ? 'unavailable' : 'outcome_unknown';
       this.#metrics.halfSent(outcome, performance.now() - startedAt);
-      this.#logFailure({ batchId: batch.batchId, outcome, error: String(error) }, 'half message not sent');
+      this.#logFailure({ ...logFieldsOf(batch), outcome, error: String(error) }, 'half message not sent');
       this.health.failed(error);
       return outcome;
     }
@@ -85,17 +86,17 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
     return stopClient(this.#producer, this.#log);
   }
 
-  #halfMessage(receipt: SendReceipt, batchId: string): HalfMessage {
+  #halfMessage(receipt: SendReceipt, batch: Batch): HalfMessage {
     return {
       commit: async () => {
-        await this.#end('commit', receipt, batchId);
+        await this.#end('commit', receipt, batch);
       },
-      rollback: () => this.#end('rollback', receipt, batchId),
+      rollback: () => this.#end('rollback', receipt, batch),
     };
   }
 
   /** True when the broker said OK. */
-  async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batchId: string): Promise<boolean> {
+  async #end(verb: 'commit' | 'rollback', receipt: SendReceipt, batch: Batch): Promise<boolean> {
     const resolution = verb === 'commit' ? TransactionResolution.COMMIT : TransactionResolution.ROLLBACK;
     const { endpoints, messageId, transactionId } = receipt;
     try {
@@ -103,7 +104,7 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
       return true;
     } catch (error) {
       this.#metrics.endFailed(verb);
-      const fields = { batchId, verb, error: String(error) };
+      const fields = { ...logFieldsOf(batch), verb, error: String(error) };
       if (isForgottenTransaction(error)) this.#log.debug(fields, 'the proxy no longer knows the half message');
       else this.#logFailure(fields, 'half message not ended, the check-back will');
       return false;
@@ -117,12 +118,16 @@ class RocketmqPurchaseChannel implements OpenPurchaseChannel {
   }
 }
 
-/** A batch as a message: key = batchId, so that a person finds it with `queryMsgByKey`. */
+/** Trace ids that a message is found by; each is an entry in an index of the broker, which holds twenty million. */
+const TRACE_KEYS_MAX = 16;
+
+/**
+ * A batch as a message. Its keys are the batch id and the trace ids of its purchases, the first ones, so that a person finds it
+ * with `queryMsgByKey`, also while it is a half message or was rolled back.
+ */
 export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
-  const { batchId, saleId, epoch, body } = batch;
-  return {
-    topic,
-    keys: [batchId],
-    ...signedMessage(topic, body, { saleId, batchId, epoch: String(epoch) }, signatures),
-  };
+  const { batchId, saleId, epoch, body, traceparent, purchases } = batch;
+  const properties = { saleId, batchId, epoch: String(epoch), ...traceProperty(traceparent) };
+  const traceIds = traceIdsOf(purchases).slice(0, TRACE_KEYS_MAX);
+  return { topic, keys: [batchId, ...traceIds], ...signedMessage(topic, body, properties, signatures) };
 }

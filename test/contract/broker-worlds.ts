@@ -124,7 +124,7 @@ export function freshBatch(): Batch {
     bucket: 0,
     epoch: 1,
     createdAtMs: Date.now(),
-    trace: '',
+    traceparent: '',
     purchases: [{ userId: 'buyer-1', requestId: randomBytes(8).toString('hex'), quantity: 1 }],
   });
 }

@@ -116,6 +116,19 @@ for (const [name, createWorld] of WORLDS) {
       expect(await idsOf({ key: 'k1' })).to.include(deadLetterId);
     });
 
+    it('a trace id finds the parked dead letters with such a purchase, and not what another one notes', async () => {
+      const traceId = randomBytes(16).toString('hex');
+      const other = randomBytes(16).toString('hex');
+      const metadata = { noted: `,"${other}"]`, also: `[[0,"${other}"]]` };
+      const { body } = batchOf({ saleId }, [purchaseOf('u1/k1'), { ...purchaseOf('u2/k2'), metadata, traceId }]);
+      const one = await parked(['u1/k1'], { body });
+      const closed = await parked(['u1/k1'], { body });
+      await world.deadLetters.close(closed.deadLetterId, 'ann', 'discarded', 'given up');
+      expect(await idsOf({ traceId })).to.deep.equal([one.deadLetterId]);
+      expect(await idsOf({ traceId, reason: 'undecodable' })).to.deep.equal([]);
+      for (const text of [other, 'k2', '0'.repeat(32)]) expect(await idsOf({ traceId: text }), text).to.deep.equal([]);
+    });
+
     it('each filter finds what it names and nothing else', async () => {
       const one = await parked(['u1/key-one', 'u2/key-two']);
       const two = await parked(['key-one/other'], { group: 'seckill-order-writer-redrive' });

@@ -247,10 +247,11 @@ describe('the archive of orders, in MySQL', function () {
   });
   after(() => world?.close());
 
+  const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
   const TEXTS = Array.from({ length: 12 }, (_, index) => `u${index % 4}/k${index}`);
   /** A sale that may move: its even orders are paid and have coupons, the odd ones are cancelled. */
   async function begunSale(texts: readonly string[] = TEXTS) {
-    const made = await ordersIn(world, texts, { metadata: { cart: '42' } });
+    const made = await ordersIn(world, texts, { metadata: { cart: '42' }, traceId: TRACE_ID });
     const { saleId } = made.sale;
     for (const [index, order] of made.orders.entries()) {
       if (index % 2 === 1) await world.transitions.cancel(order.orderId);
@@ -267,7 +268,7 @@ describe('the archive of orders, in MySQL', function () {
   const count = async (sql: string, orderIds: readonly string[]): Promise<number> =>
     Number((await pool.query<{ n: string }>(sql, [orderIds]))[0]?.n);
   /** Rows of these orders in both tables together, and how many are in the archive. */
-  async function rowsOf(table: 'orders' | 'payments' | 'coupons' | 'order_metadata', orderIds: readonly string[]) {
+  async function rowsOf(table: (typeof ARCHIVED)[number]['table'], orderIds: readonly string[]) {
     const column = table === 'orders' ? 'id' : 'order_id';
     const live = await count(`SELECT COUNT(*) AS n FROM ${table} WHERE ${column} IN (?)`, orderIds);
     const archived = await count(`SELECT COUNT(*) AS n FROM ${table}_archive WHERE ${column} IN (?)`, orderIds);
@@ -332,6 +333,9 @@ describe('the archive of orders, in MySQL', function () {
     expect(await rowsOf('payments', orderIds)).to.deep.equal({ all: 6, archived: 6 });
     expect(await rowsOf('coupons', orderIds)).to.deep.equal({ all: 6, archived: 6 });
     expect(await rowsOf('order_metadata', orderIds)).to.deep.equal({ all: 1, archived: 1 });
+    expect(await rowsOf('order_traces', orderIds)).to.deep.equal({ all: 1, archived: 1 });
+    const byTrace = await createTraceRepository(pool).findByTrace(TRACE_ID, { saleId: sale.saleId }, 10);
+    expect(byTrace).to.deep.equal([{ userId: 'u0', saleId: sale.saleId, requestId: 'k0' }]);
     expect((await world.search.page({ saleId: sale.saleId }, null, 1))?.orders[0]?.metadata).to.deep.equal({
       cart: '42',
     });

@@ -69,6 +69,20 @@ for (const [name, createWorld] of [
       expect(verdictOf(TOPICS.paymentDeadline, delivery)).to.equal('signed');
     });
 
+    it('both name the span that publishes them, where there is one', async () => {
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const deadline = deadlineIn(-3_600_000);
+      await deadlines.publish(deadline, traceparent);
+      const due = await next(dueSource, deadline.batchId, COMES_WITHIN_MS);
+      const eventId = fresh();
+      await events.publish([{ eventId, type: 'order.paid', saleId: '4242', orders: ['1'], atMs: 1 }], traceparent);
+      const event = await next(eventSource, eventId, COMES_WITHIN_MS);
+      expect([due, event].map(({ properties }) => properties.get('traceparent'))).to.deep.equal([
+        traceparent,
+        traceparent,
+      ]);
+    });
+
     it('a deadline that is over comes at once', async () => {
       const deadline = deadlineIn(-3_600_000);
       await deadlines.publish(deadline);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { Batch } from '../../src/core/batch.js';
+import { sealBatch, type Batch } from '../../src/core/batch.js';
 import { composeOrderId } from '../../src/core/order-id.js';
 import type { FailureReason } from '../../src/core/order.js';
 import type { Sale } from '../../src/core/sale.js';
@@ -109,6 +109,16 @@ for (const [name, createWorld] of WORLDS) {
       const text = JSON.stringify(metadata);
       expect((await world.outboxOf(batch.batchId)).recorded[0]?.metadata).to.deep.equal({ [bob.orderId]: text });
       expect((await world.outboxOf(again.batchId)).recorded[0]?.metadata).to.deep.equal({ [failed[0].orderId]: text });
+    });
+
+    it('a batch of a recorded trace names it in the outbox, for those who publish what follows', async () => {
+      const sale = await world.sales.create(newSale({ limitPerBuyer: 3 }));
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const traced = sealBatch({ ...batchOf(sale, purchasesOf('ann', 'bob')), traceparent });
+      const other = batchOf(sale, purchasesOf('cid'));
+      expect((await write([...rowsOf(traced), ...rowsOf(other)])).outcome).to.equal('written');
+      expect((await world.outboxOf(traced.batchId)).recorded[0]?.traceparent).to.equal(traceparent);
+      expect((await world.outboxOf(other.batchId)).recorded[0]).not.to.have.property('traceparent');
     });
 
     it('the longest metadata fits into the row', async () => {

@@ -141,19 +141,22 @@ export interface OrdersParts {
   readonly paymentWindowMs?: number;
   /** Of the first order. */
   readonly metadata?: Metadata;
+  readonly traceId?: string;
 }
 
 /** A sale of its own with one unpaid order for each purchase, as `purchasesOf` writes them. */
 export async function ordersIn(
   world: MovesWorld,
   texts: readonly string[],
-  { sale: parts = {}, paymentWindowMs = LATER_MS, metadata }: OrdersParts = {},
+  { sale: parts = {}, paymentWindowMs = LATER_MS, ...noted }: OrdersParts = {},
 ): Promise<{ readonly sale: Sale; readonly orders: Order[] }> {
   const sale = await world.sales.create(newSale({ stock: 1000, limitPerBuyer: 10, ...parts }));
   const { saleId } = sale;
   const purchases = purchasesOf(...texts);
-  const noted = purchases.map((one, index) => (index === 0 && metadata !== undefined ? { ...one, metadata } : one));
-  const batch = batchOf({ saleId }, noted);
+  const batch = batchOf(
+    { saleId },
+    purchases.map((one, index) => (index === 0 ? { ...one, ...noted } : one)),
+  );
   const fromMs = Date.now() - Math.floor(Math.random() * 1e9);
   const rows = batch.purchases.map((purchase, index) => {
     const orderId = composeOrderId(fromMs + index, 9, purchase.userId, Math.floor(Math.random() * 256));

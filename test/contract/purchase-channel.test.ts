@@ -6,7 +6,7 @@ import type {
   OpenHalf,
   PurchaseChannel,
 } from '../../src/core/ports/channels.js';
-import type { Batch } from '../../src/core/batch.js';
+import { sealBatch, type Batch } from '../../src/core/batch.js';
 import { SIGNATURE_PROPERTY, type SignatureVerdict } from '../../src/core/message-signatures.js';
 import { TOPICS } from '../../src/core/topics.js';
 import {
@@ -78,6 +78,18 @@ for (const [name, createWorld] of [
       const properties = Object.fromEntries(delivery?.properties ?? []);
       expect(properties).to.include({ topic: PURCHASES.topic, saleId: batch.saleId, batchId: batch.batchId });
       expect(await delivery?.ack()).to.equal(true);
+    });
+
+    it('a batch of a recorded trace carries its traceparent as a property, others carry none', async () => {
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const [traced, other] = [sealBatch({ ...freshBatch(), traceparent }), freshBatch()];
+      for (const batch of [traced, other]) {
+        await (await sendHalf(batch)).commit();
+        const delivery = await nextDelivery(world, source, batch, VISIBLE_WITHIN_MS);
+        expect(delivery?.properties.get('traceparent')).to.equal(batch === traced ? traceparent : undefined);
+        expect(delivery && verdictOf(delivery)).to.equal('signed');
+        await delivery?.ack();
+      }
     });
 
     it('a second commit does no harm, and a rollback after it is not confirmed [T4]', async () => {

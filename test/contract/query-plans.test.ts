@@ -41,6 +41,7 @@ const OTHERS = 200_000;
 const ARCHIVED = 500_000;
 const ARCHIVED_SALE = String(SALES + 7);
 const DAY_MS = 86_400_000;
+const PLANNED_TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 /** Bounded by what they are: a statement may read all of them. */
 const SMALL_TABLES = new Set(['worker_slots', 'entry_rules', 'reconcile_leases']);
@@ -172,9 +173,10 @@ describe('statements on large tables', function () {
     const terms = await orders.termsOf([saleId, '1', '2']);
     const metadata = { cart: '42' };
     const purchases = Array.from({ length: 64 }, (_, n) => {
-      return { userId: `plan${n}`, requestId: `p${n}`, quantity: 1, ...(n % 2 === 0 ? { metadata } : {}) };
+      const noted = n % 2 === 0 ? { metadata, traceId: PLANNED_TRACE } : {};
+      return { userId: `plan${n}`, requestId: `p${n}`, quantity: 1, ...noted };
     });
-    const batch = { batchId: 'planned', saleId, bucket: 0, epoch: 1, purchases };
+    const batch = { batchId: 'planned', saleId, bucket: 0, epoch: 1, traceparent: '', purchases };
     const idAt = BigInt(lowestOrderIdAt(Date.now()));
     const planned = purchases.map((purchase, n) => ({
       orderId: String(idAt + BigInt(n)),
@@ -371,6 +373,9 @@ describe('statements on large tables', function () {
     await trace.findRequests(orderIds[0] ?? '', {}, 20);
     await trace.findRequests('p0', { userId: 'plan0' }, 20);
     await trace.findRequests('b7', { saleId: '7' }, 20);
+    expect(await trace.findByTrace(PLANNED_TRACE, {}, 20)).to.have.length(20);
+    await trace.findByTrace(PLANNED_TRACE, { saleId, userId: 'plan2' }, 20);
+    await trace.findByTrace('f'.repeat(32), {}, 20);
     await trace.walkForRequest('unknown', { saleId: '7' }, 20);
     await trace.walkForRequest('unknown', {}, 20);
     await trace.read({ userId: 'plan0', saleId, requestId: 'p0' });
@@ -451,6 +456,7 @@ async function fill(pool: MysqlPool): Promise<void> {
     `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
      SELECT ${saleId}, ${orderId}, ${orderId} + ${PER_BATCH - 1} * ${idStep}, ${PER_BATCH} FROM seq_1_to_${ORDERS}_step_${PER_BATCH}`,
     `INSERT INTO order_metadata (order_id, metadata) SELECT ${orderId}, '{"cart":"42"}' FROM ${others}`,
+    `INSERT INTO order_traces (order_id, trace_id) SELECT ${orderId}, UNHEX(MD5(seq)) FROM ${others}`,
     `INSERT INTO outbox (id, kind, \`key\`, payload, available_at, attempts, created_at, done_at)
      SELECT seq, ELT(1 + seq MOD 3, 'batch_recorded', 'orders_moved', 'release'), CONCAT('b', seq), '[]', ${at}, 1,
        ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM seq_1_to_${OUTBOX}`,
@@ -477,6 +483,8 @@ async function fill(pool: MysqlPool): Promise<void> {
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, 1, CONCAT('u', seq) FROM ${others}`,
     `INSERT INTO order_metadata_archive (order_id, metadata)
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, '{"cart":"42"}' FROM ${others}`,
+    `INSERT INTO order_traces_archive (order_id, trace_id)
+     SELECT ${firstId} - ${ARCHIVED + 1} + seq, UNHEX(MD5(-seq)) FROM ${others}`,
     `INSERT INTO audit_log (actor, action, subject, created_at)
      SELECT CONCAT('a', seq MOD 50), 'sale.opened', CONCAT('sale:', ${saleId}), ${at} FROM ${others}`,
     `INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, detail, state, available_at)
@@ -486,6 +494,6 @@ async function fill(pool: MysqlPool): Promise<void> {
   ];
   for (const sql of statements) await pool.execute(sql);
   await pool.query(
-    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
+    'ANALYZE TABLE sales, orders, orders_archive, payments_archive, coupons_archive, payment_attempts, order_metadata, order_metadata_archive, order_traces, order_traces_archive, order_ranges, outbox, payments, refunds, coupons, dead_letters, audit_log, compensation_jobs, reconcile_runs',
   );
 }

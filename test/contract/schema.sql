@@ -160,6 +160,20 @@ CREATE TABLE order_ranges (
   PRIMARY KEY (sale_id,first_id)
 );
 
+CREATE TABLE order_traces (
+  order_id bigint unsigned NOT NULL
+  trace_id binary(16) NOT NULL
+  PRIMARY KEY (order_id)
+  KEY trace (trace_id)
+);
+
+CREATE TABLE order_traces_archive (
+  order_id bigint unsigned NOT NULL
+  trace_id binary(16) NOT NULL
+  PRIMARY KEY (order_id)
+  KEY trace (trace_id)
+);
+
 CREATE TABLE outbox (
   id bigint unsigned NOT NULL AUTO_INCREMENT
   kind varchar(32) COLLATE ascii_bin NOT NULL

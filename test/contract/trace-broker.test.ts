@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
+import { sealBatch } from '../../src/core/batch.js';
+import { purchaseOf } from '../helpers/sales.js';
 import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
 import { credentialsIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -32,6 +35,26 @@ describe('trace broker', () => {
     await redrives.publish(batch);
     expect(await kinds(3)).to.deep.equal(['half', 'committed', 'redriven']);
     expect(await broker.messagesOf(other.batchId)).to.deep.equal([]);
+  });
+
+  it('finds a half message by the trace ids of its purchases, also when it was rolled back', async () => {
+    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()));
+    const channel = await world.purchaseChannel(async () => 'no_answer');
+    const traceIds = Array.from({ length: 20 }, () => randomBytes(16).toString('hex'));
+    const purchases = traceIds.map((traceId, index) => ({ ...purchaseOf(`u${index}`), traceId }));
+    const batch = sealBatch({ ...freshBatch(), purchases });
+    const half = await channel.sendHalf(batch);
+    if (typeof half === 'string') throw new Error(`the half message: ${half}`);
+    expect(await half.rollback()).to.equal(true);
+    // The broker indexes behind its log.
+    const bodies = await found('the half message', async () => {
+      const halves = await broker.halvesOf(traceIds[15] as string);
+      return halves.length > 0 ? halves : null;
+    });
+    expect(bodies).to.deep.equal([batch.body]);
+    expect(await broker.halvesOf(traceIds[0] as string)).to.deep.equal([batch.body]);
+    expect(await broker.halvesOf(traceIds[16] as string), 'sixteen are keys').to.deep.equal([]);
+    expect((await broker.messagesOf(batch.batchId)).map(({ kind }) => kind)).to.deep.equal(['half']);
   });
 
   it('fails when no server answers, or the cluster has another name', async () => {

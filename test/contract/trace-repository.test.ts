@@ -2,7 +2,9 @@ import { expect } from 'chai';
 import { randomBytes } from 'node:crypto';
 import { createTraceRepository } from '../../src/mysql/trace-repository.js';
 import type { MysqlPool } from '../../src/mysql/pool.js';
+import { createOrderRepository } from '../../src/mysql/order-repository.js';
 import { draftSale } from '../chaos/harness/sales.js';
+import { batchOf, purchaseOf } from '../helpers/sales.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
 /** In a database of its own: a search without index reads the whole table. */
@@ -51,6 +53,53 @@ describe('TraceRepository on mysql', () => {
     expect(await users('f1'), 'without the buyer it would take a walk of the table').to.deep.equal([]);
     await insert(orderId, orderId, orderId);
     expect(await users(orderId, { userId: orderId }), 'one id that means a purchase twice').to.deep.equal([orderId]);
+  });
+
+  it('finds purchases by their trace id, live and archived, and says it of an order', async () => {
+    const repository = createTraceRepository(pool);
+    const traceId = randomBytes(16).toString('hex');
+    const [ann, bob, cid] = [await insert('ann', 't1'), await insert('bob', 't2'), await insert('cid', 't3')];
+    for (const { orderId } of [ann, bob]) {
+      await pool.execute(`INSERT INTO order_traces (order_id, trace_id) VALUES (${orderId}, 0x${traceId})`);
+    }
+    await pool.execute(`INSERT INTO order_traces_archive (order_id, trace_id) VALUES (${cid.orderId}, 0x${traceId})`);
+    await pool.execute(
+      `INSERT INTO orders_archive (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
+       SELECT id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer FROM orders WHERE id = ?`,
+      [cid.orderId],
+    );
+    await pool.execute('DELETE FROM orders WHERE id = ?', [cid.orderId]);
+    const users = async (search = {}, max = 10): Promise<string[]> =>
+      (await repository.findByTrace(traceId, search, max)).map(({ userId }) => userId).sort();
+    expect(await users()).to.deep.equal(['ann', 'bob', 'cid']);
+    expect(await users({ userId: 'bob', saleId })).to.deep.equal(['bob']);
+    expect(await users({ userId: 'bob', saleId: '999' })).to.deep.equal([]);
+    expect(await users({}, 1)).to.have.length(1);
+    expect(await repository.findByTrace(randomBytes(16).toString('hex'), {}, 10)).to.deep.equal([]);
+    const traceOf = async (userId: string, requestId: string): Promise<string | null | undefined> =>
+      (await repository.read({ userId, saleId, requestId })).order?.traceId;
+    expect([await traceOf('ann', 't1'), await traceOf('cid', 't3')]).to.deep.equal([traceId, traceId]);
+    await insert('dan', 't4');
+    expect(await traceOf('dan', 't4')).to.equal(null);
+  });
+
+  it('what a worker writes is found by its trace id; purchases without one write no row', async () => {
+    const traceId = randomBytes(16).toString('hex');
+    const orders = createOrderRepository(pool);
+    const batch = batchOf({ saleId }, [{ ...purchaseOf('eve/x1'), traceId }, purchaseOf('fay/x2')]);
+    const rows = batch.purchases.map((purchase, index) => {
+      return { orderId: String(++lastId), batch, purchase, failure: index === 0 ? ('units_lost' as const) : null };
+    });
+    const terms = await orders.termsOf([saleId]);
+    const plan = { terms, orders: rows, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 60_000 };
+    expect(await orders.write(plan)).to.include({ outcome: 'written' });
+    expect(await createTraceRepository(pool).findByTrace(traceId, {}, 10)).to.deep.equal([
+      { userId: 'eve', saleId, requestId: 'x1' },
+    ]);
+    const [stored] = await pool.query<{ n: string }>('SELECT COUNT(*) AS n FROM order_traces WHERE order_id IN (?)', [
+      rows.map(({ orderId }) => orderId),
+    ]);
+    expect(Number(stored?.n), 'also of a purchase that failed').to.equal(1);
   });
 
   it('walks the whole table for a request id, newest first, whatever the window', async () => {

@@ -7,7 +7,8 @@ import { createSaleStore } from '../../src/redis/sale-store.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
 import { createStockStore } from '../../src/redis/stock-store.js';
 import { createTraceStore } from '../../src/redis/trace-store.js';
-import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { randomBytes } from 'node:crypto';
+import { batchOf, liveOrderOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 describe('TraceStore on redis', () => {
@@ -58,6 +59,27 @@ describe('TraceStore on redis', () => {
     await redis.redis.hset(bucketKeys(ref).sale, 'run_id', 'another');
     const ordered = { state: 'ordered', orderId: '42', quantity: 2 };
     expect(await trace.entryOf(ref, 'u1', 'k1'), 'also after a restart').to.deep.equal(ordered);
+  });
+
+  it('waiting batches that name a trace id, with their bodies, until they are recorded or parked', async () => {
+    const { sale, ref } = await openSale(1000);
+    const [stock, batches, trace] = [
+      createStockStore(redis, silentLog),
+      createBatchStore(redis),
+      createTraceStore(redis),
+    ];
+    const traceId = randomBytes(16).toString('hex');
+    const traced = (text: string) => ({ ...purchaseOf(text), traceId });
+    const [one, two] = [batchOf(sale, [traced('ann'), purchaseOf('bob')]), batchOf(sale, [traced('cid')])];
+    for (const batch of [one, two]) expect((await stock.deduct(batch)).outcome).to.equal('deducted');
+    for (let i = 0; i < 120; i++) await stock.deduct(batchOf(sale, [purchaseOf(`u${i}`)]));
+    expect(await trace.pendingWith(ref, traceId)).to.have.members([one.body, two.body]);
+    expect(await trace.pendingWith(ref, randomBytes(16).toString('hex'))).to.deep.equal([]);
+    await batches.markRecorded([{ batch: one, orders: [liveOrderOf('ann', '42'), liveOrderOf('bob', '43')] }]);
+    expect(await trace.pendingWith(ref, traceId)).to.deep.equal([two.body]);
+    await batches.park(two);
+    expect(await trace.pendingWith(ref, traceId)).to.deep.equal([]);
+    expect(await trace.pendingWith({ saleId: '1', bucket: 7 }, traceId)).to.deep.equal([]);
   });
 
   it('the buyers of a request id, whole words only, however many other requests there are', async () => {

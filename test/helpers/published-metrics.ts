@@ -4,6 +4,7 @@ import { createHttpMetrics, createIdentityMetrics } from '../../src/http/metrics
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createOrderJobMetrics, createWorkerMetrics } from '../../src/orders/metrics.js';
 import { createJobMetrics, createPoolWaits } from '../../src/programs/telemetry.js';
+import { createTracingMetrics } from '../../src/programs/tracing.js';
 import { createPurchaseMetrics, createStatusMetrics } from '../../src/purchase/metrics.js';
 import { createRecoveryMetrics } from '../../src/recovery/metrics.js';
 import { createChannelMetrics, createSignatureMetrics } from '../../src/rocketmq/metrics.js';
@@ -43,6 +44,7 @@ export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string
   createAdmissionMetrics(registry);
   createSignatureMetrics(registry);
   createWaitingRoomMetrics(registry, () => 0);
+  createTracingMetrics(registry);
   const published = new Map<string, ReadonlySet<string>>();
   for (const metric of registry.getMetricsAsArray()) {
     const { name, type } = await (metric as unknown as Made).get();

@@ -56,7 +56,7 @@ export function batchOf(
   batchId: string = newBatchId(),
 ): Batch {
   const { saleId, epoch = 1, bucket = 0 } = sale;
-  return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), trace: '', purchases });
+  return sealBatch({ batchId, saleId, bucket, epoch, createdAtMs: Date.now(), traceparent: '', purchases });
 }
 
 /** The live order of a purchase. */

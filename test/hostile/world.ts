@@ -35,6 +35,7 @@ import { FollowPurchase } from '../../src/purchase/follow-purchase.js';
 import { ClosedRows } from '../../src/purchase/closed-rows.js';
 import { PurchaseGate } from '../../src/purchase/gate.js';
 import { GetPurchase } from '../../src/purchase/get-purchase.js';
+import { placeInSpan } from '../../src/purchase/step-spans.js';
 import { placeBatch } from '../../src/purchase/place-batch.js';
 import { SoldOutFlags } from '../../src/purchase/sold-out-flags.js';
 import { bucketKeys, snapshotKey, notificationsChannel } from '../../src/redis/keys.js';
@@ -55,6 +56,7 @@ import { MemoryOrderSearch } from '../helpers/memory/memory-order-search.js';
 import { hmacAuth } from '../helpers/authenticator.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
 import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-cache.js';
+import { MemoryTracing } from '../helpers/memory/memory-tracing.js';
 import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { signedMessages } from '../helpers/signatures.js';
 import { ReconcileWorld } from '../unit/recovery/reconcile/reconcile-world.js';
@@ -107,6 +109,8 @@ export class HostileWorld extends ReconcileWorld {
   readonly wrongs: string[] = [];
   readonly logged: string[] = [];
   readonly registry = createRegistry('api');
+  /** Whatever a caller sends, spans are made of it. */
+  readonly #tracing = new MemoryTracing();
   readonly cache = new MemorySaleSnapshotCache(this.clock, { ttlMs: 20 });
 
   override readonly log: Log = {
@@ -180,7 +184,10 @@ export class HostileWorld extends ReconcileWorld {
     const batcher = new Batcher(
       { sizeMax: 16, inFlightMax: 8, gatherMs: 0, queueMax: 1000, waitMaxMs: 2000, roundsMax: 5 },
       {
-        place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
+        place: (bucket, purchases, spans, deliver) =>
+          spans === null
+            ? placeBatch(bucket, purchases, '', deliver, placePorts)
+            : placeInSpan(bucket, purchases, spans, deliver, placePorts, this.#tracing),
         clock,
         metrics: { batchPlaced: () => undefined, queueWaited: () => undefined },
         onError: (error) => this.#wrong('batcher', error),
@@ -295,6 +302,8 @@ export class HostileWorld extends ReconcileWorld {
         (saleId) => snapshots.peek(saleId) !== undefined,
         () => clock.monotonicMs(),
       ),
+      tracing: this.#tracing,
+      traceIdsStored: 'all',
       accessLog: null,
       log: this.log,
       onBug: (error) => void this.#wrong('bug', error),

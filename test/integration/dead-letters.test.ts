@@ -56,7 +56,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
         bucket: 0,
         epoch: 1,
         createdAtMs: Date.now(),
-        trace: '',
+        traceparent: '',
         purchases: [{ userId, requestId: 'k1', quantity: 1 }],
       }),
     );

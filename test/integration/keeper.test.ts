@@ -37,7 +37,7 @@ describe('the keeper mends what a death left behind', () => {
       bucket: 0,
       epoch: 1,
       createdAtMs: Date.now(),
-      trace: '',
+      traceparent: '',
       purchases,
     });
     expect(await store().deduct(batch)).to.deep.equal({ outcome: 'deducted' });

@@ -270,10 +270,10 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/orders/handle-deliveries.ts',
-        find: '  const results = await recordBatches(batches, ports, options);',
+        find: '  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);',
         replace:
           '  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n' +
-          '  const results = await recordBatches(batches, ports, options);',
+          '  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);',
       },
     ],
     chaos: {
@@ -411,7 +411,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/purchase/place-batch.ts',
-        find: 'the marker answers\n      deliverAll(UNKNOWN);',
+        find: 'the marker answers\n      deliverAll(unknown);',
         replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
       },
     ],
@@ -467,9 +467,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/orders/handle-deliveries.ts',
-        find: '  const results = await recordBatches(batches, ports, options);\n',
+        find: '  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);\n',
         replace:
-          '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await recordBatches(batches, ports, options);\n',
+          '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);\n',
       },
     ],
     simulation: { fromSeed: 49 },
@@ -480,8 +480,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'src/recovery/redrive.ts',
-        find: '      await channel.publish(decoded.batch);\n',
-        replace: '',
+        find: 'await inSpan(span, () => channel.publish(batch));',
+        replace: 'await inSpan(span, () => Promise.resolve());',
       },
     ],
     simulation: { fromSeed: 14 },

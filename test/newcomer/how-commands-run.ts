@@ -79,6 +79,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   ],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
+  'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7'],
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
@@ -102,6 +103,10 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   ],
   'downloads a program from PyPI': ['npm run test:schemathesis'],
   'is a command of npm with its options': ['npm run sbom'],
+  'names a collector; test/integration/traces.test.ts starts the programs with one': [
+    'OTEL_EXPORTER_OTLP_ENDPOINT=http:…',
+  ],
+  'downloads Zipkin, and runs until Ctrl-C': ['npm run stack -- traces'],
   'goes on until somebody stops it': ['npm run test:watch'],
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',

@@ -39,9 +39,9 @@ describe('a clock that is set back by an hour lengthens no wait [T12]', () => {
       },
     );
     const home = { saleId: '7', bucket: 0, buckets: 1 };
-    void batcher.submit(home, purchaseOf('under-way'), '');
+    void batcher.submit(home, purchaseOf('under-way'));
     await turns();
-    const answer = batcher.submit(home, purchaseOf('waits'), '');
+    const answer = batcher.submit(home, purchaseOf('waits'));
     clock.step(-HOUR_MS);
     clock.advance(2001);
     await turns();

@@ -18,10 +18,13 @@ export interface Artifacts {
 
 /** The unpacked servers (420 MB) and a first fill of the local Maven repository (250 MB), with room to spare. */
 const SPACE_NEEDED_BYTES = 1024 ** 3;
+/** The jar twice: in the local Maven repository, and here. */
+const ZIPKIN_SPACE_BYTES = 400 * 1024 ** 2;
 /** The longest that another process may keep us waiting while it downloads. */
 const LOCK_WAIT_MS = 20 * 60_000;
 
 const POM = join(TEMPLATES_DIR, 'pom.xml');
+const ZIPKIN_POM = join(TEMPLATES_DIR, 'zipkin.xml');
 const DRAFT = '.part-';
 
 /**
@@ -35,7 +38,7 @@ export async function ensureArtifacts(
   env: NodeJS.ProcessEnv,
   options: { onText: (text: string) => void; signal?: AbortSignal | undefined },
 ): Promise<Artifacts> {
-  const home = join(cacheDir, pomHash());
+  const home = join(cacheDir, pomHash(POM));
   if (!isComplete(home) || draftsIn(cacheDir).length > 0) await fill(cacheDir, home, options);
   return {
     rocketmqLib: join(home, BUNDLED.rocketmq),
@@ -44,9 +47,34 @@ export async function ensureArtifacts(
   };
 }
 
-/** One folder per state of the pom: a new version never mixes with an old one. */
-function pomHash(): string {
-  return createHash('sha256').update(readFileSync(POM)).digest('hex').slice(0, 12);
+/** One folder per state of a pom: a new version never mixes with an old one. */
+const pomHash = (pom: string): string => createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 12);
+
+/**
+ * Makes sure that Zipkin is there. Its folder gets its name when the jar is whole.
+ * @returns the path of its jar
+ * @throws StackError
+ */
+export async function ensureZipkin(
+  cacheDir: string,
+  options: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+): Promise<string> {
+  const home = join(cacheDir, `zipkin-${pomHash(ZIPKIN_POM)}`);
+  const jar = join(home, 'zipkin.jar');
+  if (existsSync(jar)) return jar;
+  const release = await lockCache(join(cacheDir, 'download.lock'), options.onText, options.signal);
+  const draft = `${home}${DRAFT}${process.pid}`;
+  try {
+    if (existsSync(jar)) return jar; // the process we waited for did it
+    assertDiskSpace(cacheDir, ZIPKIN_SPACE_BYTES);
+    await downloadArtifacts(ZIPKIN_POM, draft, { ...options, what: 'Zipkin' });
+    rmSync(home, { recursive: true, force: true });
+    renameSync(draft, home);
+    return jar;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+    release();
+  }
 }
 
 /** The binary named by an environment variable, else the bundled one. */
@@ -75,7 +103,7 @@ async function fill(
     for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
     if (isComplete(home)) return; // the process we waited for did it
     assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
-    await downloadArtifacts(POM, draft, { onText, signal });
+    await downloadArtifacts(POM, draft, { onText, signal, what: 'RocketMQ, MariaDB and Redis' });
     onText('arranging the files');
     arrangeArtifacts(draft);
     rmSync(home, { recursive: true, force: true });
@@ -167,10 +195,10 @@ const REPORT_EVERY_MS = 1_000;
 async function downloadArtifacts(
   pom: string,
   outDir: string,
-  { onText, signal }: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+  { onText, signal, what }: { onText: (text: string) => void; signal?: AbortSignal | undefined; what: string },
 ): Promise<void> {
   const maven = await findMaven();
-  onText('asking Maven for RocketMQ, MariaDB and Redis');
+  onText(`asking Maven for ${what}`);
   const counter = new DownloadCounter();
   const ticker = setInterval(() => onText(counter.text(countJars(outDir))), REPORT_EVERY_MS);
   try {

@@ -48,6 +48,22 @@ export function integer(options: Common<number> & { unit: string; min: number; m
   };
 }
 
+/** A part of a whole, 0 to 1. */
+export function share(options: Common<number>): Key<number> {
+  return {
+    ...common(options),
+    unit: '',
+    range: '0 to 1',
+    parse: (text) => {
+      const value = Number(text);
+      if (!/^[0-9.]+$/.test(text) || !(value >= 0 && value <= 1)) {
+        throw new Error(`must be a number from 0 to 1, but is ${quote(text)}`);
+      }
+      return value;
+    },
+  };
+}
+
 export function word<const W extends string>(options: Common<W> & { words: readonly W[] }): Key<W> {
   const { words } = options;
   return {

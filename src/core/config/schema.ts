@@ -1,8 +1,8 @@
 import type { Key } from './key.js';
-import { http, operators, accessLog, auth, admission, gate, sale, batch } from './sections/api.js';
+import { http, operators, accessLog, traceIds, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
-import { workerMetrics, keeperMetrics, metrics, failPoint, log } from './sections/process.js';
+import { workerMetrics, keeperMetrics, metrics, tracing, failPoint, log } from './sections/process.js';
 import { repair } from './sections/repair.js';
 import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/servers.js';
 
@@ -14,6 +14,7 @@ export const SCHEMA = {
   http,
   operators,
   accessLog,
+  traceIds,
   auth,
   admission,
   gate,
@@ -35,6 +36,7 @@ export const SCHEMA = {
   workerMetrics,
   keeperMetrics,
   metrics,
+  tracing,
   failPoint,
   log,
 } as const;
@@ -52,6 +54,7 @@ export const PROGRAM_SECTIONS = {
     'http',
     'operators',
     'accessLog',
+    'traceIds',
     'auth',
     'admission',
     'gate',
@@ -68,6 +71,7 @@ export const PROGRAM_SECTIONS = {
     'repair',
     'reconcile',
     'metrics',
+    'tracing',
     'failPoint',
     'log',
   ],
@@ -81,6 +85,7 @@ export const PROGRAM_SECTIONS = {
     'order',
     'workerMetrics',
     'metrics',
+    'tracing',
     'failPoint',
     'log',
   ],
@@ -98,6 +103,7 @@ export const PROGRAM_SECTIONS = {
     'payment',
     'keeperMetrics',
     'metrics',
+    'tracing',
     'failPoint',
     'log',
   ],

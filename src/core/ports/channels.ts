@@ -42,9 +42,10 @@ export interface RedriveChannel {
 export interface DeadlineChannel {
   /**
    * Stores a message that shows itself when the deadline is over; at once when it is over already.
+   * @param traceparent of the span that publishes it, if there is one
    * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
    */
-  publish(deadline: PaymentDeadline): Promise<void>;
+  publish(deadline: PaymentDeadline, traceparent?: string): Promise<void>;
 }
 
 /** The producer side of the topic of order events. */
@@ -52,9 +53,10 @@ export interface OrderEventChannel {
   /**
    * Publishes events as one message.
    * @param events 1 to EVENTS_PER_MESSAGE_MAX, all of one sale
+   * @param traceparent of the span that publishes them, if there is one
    * @throws OperationalError rocketmq; the message may have been stored (a duplicate does no harm)
    */
-  publish(events: readonly OrderEvent[]): Promise<void>;
+  publish(events: readonly OrderEvent[], traceparent?: string): Promise<void>;
 }
 
 /** One copy of a message; the broker delivers no other copy until `invisibleMs` is over. */
@@ -65,7 +67,7 @@ export interface Delivery {
   readonly attempt: number;
   /** True when the half message was ended by a check-back. */
   readonly checkedBack: boolean;
-  /** Our own properties: topic, saleId, batchId, signature. */
+  /** Our own properties: topic, saleId, batchId, signature, traceparent. */
   readonly properties: ReadonlyMap<string, string>;
   /**
    * Done with it. Resolves false when the broker did not accept the ack: the message comes again, which does no harm.

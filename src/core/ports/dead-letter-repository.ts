@@ -65,6 +65,8 @@ export interface DeadLetterFilter {
   readonly batchId?: string;
   /** A batch id; or the request id of one of its purchases, while the dead letter is parked. */
   readonly key?: string;
+  /** A trace id that one of its purchases brought, while the dead letter is parked. */
+  readonly traceId?: string;
   readonly reason?: DeadLetterReason;
   /** Stands in `detail`. */
   readonly text?: string;

@@ -14,6 +14,8 @@ export interface BatchRecorded {
   /** From the time of the transaction, ms. */
   readonly paymentWindowMs: number;
   readonly metadata?: MetadataTexts;
+  /** Of the span that placed the batch. Absent: it has none. */
+  readonly traceparent?: string;
 }
 
 /**

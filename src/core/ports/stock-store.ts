@@ -86,9 +86,10 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
   /**
    * Says what became of a batch and makes it final: a batch without a marker is `aborted` from now on. `no_answer` asks
    * for the repair of the sale. Never throws.
+   * @param ref with its purchases, where they are known: lines of log name their traces
    * Source: lua/resolve-2.lua; protocol rules 1 and 2
    */
-  resolve(ref: BatchRef): Promise<ResolveVerdict>;
+  resolve(ref: BatchRef & Partial<Pick<Batch, 'purchases'>>): Promise<ResolveVerdict>;
 
   /**
    * The entry of one request. `unsure` when the bucket is missing, in repair or in need of it, or its sale was

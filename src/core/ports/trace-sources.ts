@@ -33,7 +33,9 @@ export interface TracedOutboxRow {
 /** Everything MySQL has of one purchase, except dead letters and the audit log. Times in Unix ms on its clock. */
 export interface OrderTrace {
   /** Null while it is not recorded. */
-  readonly order: (Order & { readonly updatedAtMs: number; readonly metadata: Metadata | null }) | null;
+  readonly order:
+    | (Order & { readonly updatedAtMs: number; readonly metadata: Metadata | null; readonly traceId: string | null })
+    | null;
   readonly payments: readonly TracedPayment[];
   readonly refunds: readonly TracedRefund[];
   readonly couponAtMs: number | null;
@@ -54,6 +56,12 @@ export interface TraceRepository {
    * @throws OperationalError mysql
    */
   findRequests(id: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
+
+  /**
+   * Purchases that were recorded with this trace id; by index.
+   * @throws OperationalError mysql
+   */
+  findByTrace(traceId: string, search: TraceSearch, max: number): Promise<RequestRef[]>;
 
   /**
    * Purchases with this request id, of any buyer: reads the orders of the sale in `search`, or else the newest
@@ -96,6 +104,12 @@ export interface TraceStore {
    */
   unitsOf(ref: BucketRef, userId: string): Promise<number>;
 
+  /**
+   * Bodies of batches in `pending` that name this trace id, among the newest 2,000.
+   * @throws OperationalError redis
+   */
+  pendingWith(ref: BucketRef, traceId: string): Promise<string[]>;
+
   /** @throws OperationalError redis */
   readBatch(ref: BucketRef, batchId: string): Promise<TracedBatch>;
 }
@@ -111,4 +125,9 @@ export interface TracedMessage {
 export interface TraceBroker {
   /** @throws Error with a sentence, when no broker answers */
   messagesOf(batchId: string): Promise<TracedMessage[]>;
+  /**
+   * Bodies of half messages that have this trace id as a key, whatever became of them. Nobody has checked who wrote them.
+   * @throws Error with a sentence, when no broker answers
+   */
+  halvesOf(traceId: string): Promise<string[]>;
 }

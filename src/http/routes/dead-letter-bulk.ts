@@ -7,7 +7,7 @@ import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
 import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
 import type { ReplayAnswer } from '../../recovery/dead-letters/replay-dead-letter.js';
 import { roleNeededAnswer } from '../admission-answers.js';
-import { json, problem, startPoll } from '../answer.js';
+import { json, nameTrace, problem, startPoll } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute, jsonBody, type Call, type RouteServices } from '../route.js';
 import { count, rowId } from '../schemas.js';
@@ -95,9 +95,12 @@ export const workOnDeadLetters = defineRoute({
 /** The head is sent with the first event: from then on a fault is an event. */
 async function workThrough(
   ids: readonly string[],
-  { req, res, body: { action }, userId: actor, counter }: Call<unknown, unknown, Bulk>,
+  call: Call<unknown, unknown, Bulk>,
   { deadLetters, lifecycle, streamTimes, log, onBug }: RouteServices,
 ): Promise<void> {
+  const { req, res, body, userId: actor, counter } = call;
+  const { action } = body;
+  nameTrace(call);
   counter.count('stream');
   const poll = startPoll(res, lifecycle);
   const { signal } = poll;

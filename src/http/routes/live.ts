@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { problem, startPoll } from '../answer.js';
+import { nameTrace, problem, startPoll } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute } from '../route.js';
 
@@ -23,7 +23,9 @@ export const followLive = defineRoute({
     },
   },
   problems: ['overloaded'],
-  async handle({ req, res, counter }, { live, lifecycle, streamTimes }) {
+  async handle(call, { live, lifecycle, streamTimes }) {
+    const { req, res, counter } = call;
+    nameTrace(call);
     if (req.method === 'HEAD') {
       counter.count('stream');
       res.setHeader('Content-Type', 'text/event-stream');

@@ -4,7 +4,7 @@ import { must } from '../../core/field-errors.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
-import { noContent, problem, startPoll } from '../answer.js';
+import { nameTrace, noContent, problem, startPoll } from '../answer.js';
 import { EventStream } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
@@ -133,11 +133,13 @@ const TOO_MANY = 'Too many streams are open. Ask again, or ask for the purchase 
 
 async function stream(
   following: Following,
-  { req, res, counter, params }: Call<PurchaseParams>,
+  call: Call<PurchaseParams>,
   poll: AbortController,
   { streamTimes, log, onBug }: RouteServices,
 ): Promise<void> {
+  const { req, res, counter, params } = call;
   counter.count('stream');
+  nameTrace(call);
   if (req.method === 'HEAD') {
     following.close();
     res.setHeader('Content-Type', 'text/event-stream');
@@ -147,7 +149,7 @@ async function stream(
   try {
     for await (const step of following.steps()) events.send(eventOf(step, params));
   } catch (error) {
-    log.error({ err: error }, 'unexpected error in a stream of events');
+    log.error({ err: error, traceId: call.traceId }, 'unexpected error in a stream of events');
     onBug(error); // the head is sent: all that is left is to end
   } finally {
     following.close();

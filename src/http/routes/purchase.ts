@@ -1,15 +1,15 @@
-import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { METADATA_BYTES_MAX, metadataFault, type Metadata } from '../../core/metadata.js';
 import { parseJson } from '../../core/parse-json.js';
-import { REFUSALS, type Refusal, type RequestEntry } from '../../core/outcome.js';
+import { batchOfEntry, REFUSALS, type PurchaseOutcome, type Refusal, type RequestEntry } from '../../core/outcome.js';
 import { isQuantity, QUANTITY_MAX, type RequestRef } from '../../core/purchase.js';
+import { traceIdOfBatch } from '../../core/trace-context.js';
 import { json, PreparedProblem, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX, hasLongBody, promisesJson } from '../body.js';
 import { NOSNIFF } from '../problem.js';
-import { defineRoute, type BodyRead, type RouteServices } from '../route.js';
+import { defineRoute, type BodyRead, type Call, type RouteServices } from '../route.js';
 import { id, metadataSchema, purchaseSchema, saleParams, text } from '../schemas.js';
 import { PURCHASE_TOKEN, QUEUE_PASS, SIGNATURE } from './sale-headers.js';
 
@@ -36,7 +36,7 @@ export const purchase = defineRoute({
     {
       name: 'traceparent',
       required: false,
-      description: 'W3C trace context; its trace id goes along with the purchase',
+      description: 'W3C trace context; its trace id comes back in `Trace-Id`, and finds the purchase',
       schema: text,
     },
     ...SIGNATURE,
@@ -80,12 +80,14 @@ export const purchase = defineRoute({
     return refusal === null ? null : PREPARED[refusal].answer(requestId);
   },
   async handle(call, services) {
-    const { params, userId, body, req } = call;
+    const { params, userId, body, span } = call;
     const requestId = call.requestId as string; // checkHead
-    const trace = traceOf(req.headers.traceparent);
+    const traceId = storedTraceId(call, services.traceIdsStored);
     const { saleId } = params;
     const { quantity, metadata } = body;
-    const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, trace });
+    const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, traceId, span });
+    const batchId = call.traceId === '' ? batchIn(entered) : null; // without a trace of its own it is found by its batch
+    if (batchId !== null) call.traceId = traceIdOfBatch(batchId) ?? '';
     if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
     if (entered.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, entered.entry, services);
     if (entered.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
@@ -111,11 +113,16 @@ export function saleIdOf(target: string): string | null {
   return saleId.includes('/') ? null : saleId;
 }
 
-/** The trace id of a well-formed W3C `traceparent`, else an empty string: a bad trace never costs a purchase. */
-function traceOf(traceparent: IncomingMessage['headers'][string]): string {
-  if (typeof traceparent !== 'string') return '';
-  const match = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/.exec(traceparent);
-  return match?.[1] ?? '';
+/** What is stored with a purchase, so that it is found by it; undefined: nothing. */
+function storedTraceId({ parent, span }: Call, stored: RouteServices['traceIdsStored']): string | undefined {
+  if (stored === 'none') return undefined;
+  return parent !== null && (stored === 'all' || parent.isSampled) ? parent.traceId : span?.traceId;
+}
+
+/** The batch that a purchase is in, as far as its answer knows. */
+function batchIn(entered: PurchaseOutcome): string | null {
+  if (entered.outcome === 'replayed') return batchOfEntry(entered.entry);
+  return entered.outcome === 'accepted' || entered.outcome === 'outcome_unknown' ? (entered.batchId ?? null) : null;
 }
 
 /** What a body asks for. */

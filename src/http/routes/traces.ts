@@ -8,15 +8,15 @@ import { defineRoute } from '../route.js';
 import { id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
-/** The whole life of a purchase, by its request id, batch id, order id or dead letter. */
+/** The whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. */
 export const tracePurchase = defineRoute({
   method: 'get',
   path: '/admin/v1/requests/{id}',
   label: 'admin',
   operationId: 'tracePurchase',
   summary:
-    'The whole life of a purchase, by its request id, batch id, order id or dead letter. An id that several buyers used gives all' +
-    ' of them; `more`: not all are shown.',
+    'The whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. An id that several buyers used' +
+    ' gives all of them; `more`: not all are shown.',
   access: 'viewer',
   endpoint: null,
   params: z.object({ id }),
@@ -31,6 +31,7 @@ export const tracePurchase = defineRoute({
               userId,
               saleId: text,
               requestId: id,
+              traceId: text.nullable(),
               state: z.enum(STANDINGS),
               sentence: text,
               nextAt: time.nullable().meta({ description: 'when the first station that waits is due' }),
@@ -62,8 +63,9 @@ export const tracePurchase = defineRoute({
 });
 
 /** A trace as programs read it, over HTTP and from the command line: times in ISO 8601. */
-export const traceBody = ({ request, standing, steps, timeline }: PurchaseTrace): object => ({
+export const traceBody = ({ request, traceId, standing, steps, timeline }: PurchaseTrace): object => ({
   ...request,
+  traceId,
   ...standing,
   nextAt: isoTimeOrNull(timeline.find(({ state }) => state === 'waiting')?.dueAtMs ?? null),
   timeline: timeline.map(({ atMs, dueAtMs, ...stage }) => ({

@@ -1,4 +1,4 @@
-import { type Batch, decodeBatch } from '../../core/batch.js';
+import { type Batch, decodeBatch, logFieldsOf } from '../../core/batch.js';
 import type { Job } from '../../core/job.js';
 import type { Undecodable } from '../../core/message-body.js';
 import { decodeOrderEvents } from '../../core/order-event.js';
@@ -109,7 +109,8 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
     await delivery.ack();
     if (parked === 'already_parked') return;
     metrics.parked(1);
-    log.warn({ messageId: delivery.messageId, batchId: read?.batchId, group: options.group }, 'dead letter parked');
+    const named = read?.batch ? logFieldsOf(read.batch) : { batchId: read?.batchId };
+    log.warn({ messageId: delivery.messageId, ...named, group: options.group }, 'dead letter parked');
   };
 
   return {

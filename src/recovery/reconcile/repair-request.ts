@@ -198,5 +198,5 @@ function bodyWith({ body }: StoredBatch, request: RequestName): Batch | null {
 function batchOfOne(sale: Sale, ref: BucketRef, entry: HeldEntry, request: RequestName): Batch {
   const purchase: Purchase = { userId: request.userId, requestId: request.requestId, quantity: entry.quantity };
   const { batchId } = entry;
-  return sealBatch({ ...ref, batchId, epoch: sale.epoch, createdAtMs: 0, trace: '', purchases: [purchase] });
+  return sealBatch({ ...ref, batchId, epoch: sale.epoch, createdAtMs: 0, traceparent: '', purchases: [purchase] });
 }

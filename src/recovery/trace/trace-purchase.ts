@@ -1,3 +1,4 @@
+import { decodeBatch } from '../../core/batch.js';
 import { homeBucket } from '../../core/bucket.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
@@ -5,6 +6,7 @@ import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.
 import type { TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
+import { batchIdOfTrace, traceIdOfBatch, typedTraceId } from '../../core/trace-context.js';
 import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
 import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
@@ -22,10 +24,14 @@ async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string
   const none = `Neither Redis nor MySQL knows ${id}${who}: it never arrived, or was refused, which leaves no trace.${searched}`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
-  for (const sale of sales) {
-    for (const bucket of bucketsOf(sale)) {
-      const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, id);
-      if (marker === 'aborted') return `Batch ${id} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
+  const ofTrace = batchIdOfTrace(typedTraceId(id) ?? '');
+  for (const batchId of ofTrace === null ? [id] : [ofTrace, id]) {
+    for (const sale of sales) {
+      for (const bucket of bucketsOf(sale)) {
+        const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, batchId);
+        if (marker !== 'aborted') continue;
+        return `Batch ${batchId} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
+      }
     }
   }
   const [sale] = sales;
@@ -41,6 +47,8 @@ async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string
 
 export interface PurchaseTrace {
   readonly request: RequestRef;
+  /** The one that its caller brought, where it is stored; else the one that stands for its batch; null: no batch is known. */
+  readonly traceId: string | null;
   readonly standing: Standing;
   readonly steps: readonly TraceStep[];
   readonly timeline: readonly TimelineStage[];
@@ -79,6 +87,7 @@ export class TracePurchase {
       const evidence = await this.#gather(request, batchId, broker);
       traces.push({
         request,
+        traceId: traceIdIn(evidence),
         standing: standingOf(evidence, this.#limits),
         steps: stepsOf(evidence),
         timeline: timelineOf(evidence, this.#limits),
@@ -166,6 +175,14 @@ class AskedBroker {
       return this.#failure;
     }
   }
+}
+
+function traceIdIn({ request, store: { batch }, repository: { order } }: PurchaseEvidence): string | null {
+  const decoded = batch?.body ? decodeBatch(batch.body) : null;
+  const purchases = decoded?.outcome === 'decoded' ? decoded.batch.purchases : [];
+  const own = purchases.find((purchase) => purchaseKey(purchase) === purchaseKey(request));
+  const batchId = order?.batchId ?? batch?.batchId;
+  return order?.traceId ?? own?.traceId ?? (batchId === undefined ? null : traceIdOfBatch(batchId));
 }
 
 const keyOf = ({ userId, requestId }: { readonly userId: string | null; readonly requestId: string | null }): string =>

@@ -137,7 +137,7 @@ function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredM
   return {
     broker: name,
     topic: properties.REAL_TOPIC ?? '',
-    key: properties.KEYS ?? '',
+    key: batch?.batchId ?? properties.KEYS ?? '', // a batch has trace ids among its keys
     messageId: properties.UNIQ_KEY ?? '',
     ageMs: Math.max(0, nowMs - bornAtMs),
     checks: Number(properties.TRANSACTION_CHECK_TIMES ?? 0),

@@ -26,7 +26,7 @@ export const batchOf = (saleId: string, users: readonly string[], batchId = newB
     bucket: 0,
     epoch: 1,
     createdAtMs: Date.now(),
-    trace: '',
+    traceparent: '',
     purchases: users.map((userId) => ({ userId, requestId: 'k1', quantity: 1 })),
   });
 

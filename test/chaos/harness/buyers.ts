@@ -17,6 +17,7 @@ export interface PurchaseParts {
   readonly tries?: number;
   /** Address of the api for this purchase; default: each in turn. */
   readonly url?: string;
+  readonly traceparent?: string;
 }
 
 const HOUR_MS = 3_600_000;
@@ -81,7 +82,8 @@ export class Buyers {
     for (let attempt = 1; attempt <= tries; attempt++) {
       if (attempt > 1) await sleep(RETRY_MS);
       const url = `${parts.url ?? this.#nextUrl()}/v1/sales/${this.saleId}/purchases`;
-      const headers = { 'Idempotency-Key': requestId };
+      const { traceparent } = parts;
+      const headers = { 'Idempotency-Key': requestId, ...(traceparent === undefined ? {} : { traceparent }) };
       const body = { quantity };
       const key = purchaseKey({ userId, requestId });
       this.opLog.invoke('purchase', key);

@@ -15,6 +15,7 @@ const ROWS_MAX = {
   orders: ({ orders }) => orders,
   order_ranges: ({ orders }) => orders, // at worst each order was written alone
   order_metadata: ({ orders }) => orders,
+  order_traces: ({ orders }) => orders,
   payments: ({ orders }) => orders,
   coupons: ({ orders }) => orders,
   payment_attempts: ({ orders }) => orders,

@@ -4,6 +4,7 @@ import { encodeOrderEvents } from '../../../src/core/order-event.js';
 import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
 import { encodePaymentDeadline } from '../../../src/core/payment-deadline.js';
 import { TOPICS, WRITER_RETRIES_MAX } from '../../../src/core/topics.js';
+import { traceProperty } from '../../../src/core/trace-context.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 import type {
   WorkerProgress,
@@ -127,18 +128,22 @@ export class MemoryBroker {
   orderChannels(): { readonly deadlines: DeadlineChannel; readonly events: OrderEventChannel } {
     return {
       deadlines: {
-        publish: async (deadline) => {
+        publish: async (deadline, traceparent) => {
           const { saleId, batchId, deadlineAtMs } = deadline;
           const topic = TOPICS.paymentDeadline;
           const body = encodePaymentDeadline(deadline);
-          this.send(topic, body, signed(topic, body, { saleId, batchId }), deadlineAtMs);
+          this.send(topic, body, signed(topic, body, { saleId, batchId, ...traceProperty(traceparent) }), deadlineAtMs);
         },
       },
       events: {
-        publish: async (events) => {
+        publish: async (events, traceparent) => {
           const topic = TOPICS.orderEvent;
           const body = encodeOrderEvents(events);
-          this.send(topic, body, signed(topic, body, { saleId: events[0]?.saleId ?? '' }));
+          this.send(
+            topic,
+            body,
+            signed(topic, body, { saleId: events[0]?.saleId ?? '', ...traceProperty(traceparent) }),
+          );
         },
       },
     };
@@ -305,7 +310,7 @@ const signed = (topic: string, body: string, properties: Record<string, string>)
   [SIGNATURE_PROPERTY]: TEST_SIGNATURES.sign(topic, body),
 });
 
-const propertiesOf = (topic: string, { saleId, batchId, epoch, body }: Batch): Record<string, string> =>
-  signed(topic, body, { saleId, batchId, epoch: String(epoch) });
+const propertiesOf = (topic: string, { saleId, batchId, epoch, body, traceparent }: Batch): Record<string, string> =>
+  signed(topic, body, { saleId, batchId, epoch: String(epoch), ...traceProperty(traceparent) });
 
 const fault = (kind: MemoryFault): OperationalError => new OperationalError('rocketmq', kind, { retryable: true });

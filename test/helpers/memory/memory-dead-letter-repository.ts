@@ -1,4 +1,5 @@
 import { decodeBatch } from '../../../src/core/batch.js';
+import type { Purchase } from '../../../src/core/purchase.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { AuditEntry } from '../../../src/core/ports/audit-log.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
@@ -130,6 +131,7 @@ export class MemoryDeadLetterRepository implements DeadLetterRepository {
 
 function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolean {
   const { ids, group, originTopic, saleId, batchId, key, reason, text, state, sinceMs, untilMs, replayBegun } = filter;
+  const { traceId } = filter;
   const same = <T>(wanted: T | undefined, has: T): boolean => wanted === undefined || wanted === has;
   return (
     (ids === undefined || ids.includes(deadLetter.deadLetterId)) &&
@@ -145,11 +147,13 @@ function matches(deadLetter: StoredDeadLetter, filter: DeadLetterFilter): boolea
     (untilMs === undefined || deadLetter.parkedAtMs < untilMs) &&
     (key === undefined ||
       deadLetter.batchId === key ||
-      (deadLetter.state === 'parked' && requestIds(deadLetter.body).includes(key)))
+      (deadLetter.state === 'parked' && purchasesIn(deadLetter).some(({ requestId }) => requestId === key))) &&
+    (traceId === undefined ||
+      (deadLetter.state === 'parked' && purchasesIn(deadLetter).some((purchase) => purchase.traceId === traceId)))
   );
 }
 
-function requestIds(body: string): string[] {
+function purchasesIn({ body }: StoredDeadLetter): readonly Purchase[] {
   const decoded = decodeBatch(body);
-  return decoded.outcome === 'decoded' ? decoded.batch.purchases.map(({ requestId }) => requestId) : [];
+  return decoded.outcome === 'decoded' ? decoded.batch.purchases : [];
 }

@@ -410,13 +410,14 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
 
   #addOutboxRows(plan: WritePlan, surplus: ReadonlySet<string>, isFailed: (order: NewOrder) => boolean): void {
     const { paymentWindowMs } = plan;
-    for (const { batchId, saleId } of new Set(plan.orders.map(({ batch }) => batch))) {
+    for (const { batchId, saleId, traceparent } of new Set(plan.orders.map(({ batch }) => batch))) {
       const ofBatch = plan.orders.filter(({ batch }) => batch.batchId === batchId);
       const idsOf = (failed: boolean): string[] =>
         ofBatch.filter((order) => isFailed(order) === failed).map(({ orderId }) => orderId);
       const metadata = this.metadataOf(ofBatch.map(({ orderId }) => orderId));
       const payload = { batchId, saleId, orders: idsOf(false), failed: idsOf(true), paymentWindowMs, ...metadata };
-      this.outbox.add('batch_recorded', batchId, payload);
+      const named = traceparent === '' ? payload : { ...payload, traceparent };
+      this.outbox.add('batch_recorded', batchId, named);
     }
     const releases: Release[] = [...plan.releases];
     for (const { orderId, batch, purchase } of plan.orders.filter(isFailed)) {

@@ -131,7 +131,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     clock,
   };
   const batcher = new Batcher(shape.batch, {
-    place: (bucket, purchases, trace, deliver) => placeBatch(bucket, purchases, trace, deliver, placePorts),
+    place: (bucket, purchases, _spans, deliver) => placeBatch(bucket, purchases, '', deliver, placePorts),
     clock,
     metrics: { batchPlaced: (verdict) => system.count(`batch: ${verdict}`), queueWaited: () => undefined },
     onError: (error) => {
@@ -158,7 +158,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     purchase: async (userId, requestId, quantity) => {
       if (gate.refuseEarly(SALE_ID, userId) !== null) return { outcome: 'sold_out' };
       const metadata = metadataOf({ userId, requestId }) ?? undefined;
-      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, metadata, trace: '' });
+      return gate.enter({ saleId: SALE_ID, userId, requestId, quantity, metadata });
     },
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>

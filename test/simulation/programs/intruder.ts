@@ -79,7 +79,7 @@ export class Intruder {
           return JSON.stringify({ ...batch, purchases: [...batch.purchases, [BUYER, `k${nth}`, 1]] });
         }
         const bucket = rng.range(0, shape.sale.buckets - 1);
-        const parts = { saleId: SALE_ID, bucket, epoch: 1, createdAtMs: scheduler.nowMs, trace: '' };
+        const parts = { saleId: SALE_ID, bucket, epoch: 1, createdAtMs: scheduler.nowMs, traceparent: '' };
         return sealBatch({ ...parts, batchId, purchases: [purchase] }).body;
       }
     }

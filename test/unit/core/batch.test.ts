@@ -1,8 +1,18 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { BATCH_SIZE_CEILING, decodeBatch, newBatchId, sealBatch, type Batch } from '../../../src/core/batch.js';
+import {
+  BATCH_SIZE_CEILING,
+  decodeBatch,
+  logFieldsOf,
+  newBatchId,
+  sealBatch,
+  type Batch,
+} from '../../../src/core/batch.js';
 import { purchaseKey, type Purchase } from '../../../src/core/purchase.js';
 import { purchaseOf, purchasesOf } from '../../helpers/sales.js';
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+const TRACEPARENT = `00-${TRACE_ID}-b7ad6b7169203331-01`;
 
 const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
   sealBatch({
@@ -11,7 +21,7 @@ const sealed = (parts: Partial<Omit<Batch, 'body'>> = {}): Batch =>
     bucket: 0,
     epoch: 1,
     createdAtMs: 1_700_000_000_000,
-    trace: '',
+    traceparent: '',
     purchases: purchasesOf('u1', 'u2*3'),
     ...parts,
   });
@@ -28,14 +38,14 @@ describe('batch', () => {
   });
 
   it('is written as consumers expect it: short names, purchases as triples', () => {
-    expect(JSON.parse(sealed({ trace: 'abc' }).body)).to.deep.equal({
+    expect(JSON.parse(sealed({ traceparent: TRACEPARENT }).body)).to.deep.equal({
       v: 1,
       batchId: 'batch-1',
       saleId: '7',
       bucket: 0,
       epoch: 1,
       createdAt: 1_700_000_000_000,
-      trace: 'abc',
+      trace: TRACEPARENT,
       purchases: [
         ['u1', 'k1', 1],
         ['u2', 'k1', 3],
@@ -43,9 +53,9 @@ describe('batch', () => {
     });
   });
 
-  it('without metadata it is byte for byte what it was before there was any', () => {
-    expect(sealed({ trace: 'abc' }).body).to.equal(
-      '{"v":1,"batchId":"batch-1","saleId":"7","bucket":0,"epoch":1,"createdAt":1700000000000,"trace":"abc",' +
+  it('without metadata and trace ids it is byte for byte what it was before there were any', () => {
+    expect(sealed().body).to.equal(
+      '{"v":1,"batchId":"batch-1","saleId":"7","bucket":0,"epoch":1,"createdAt":1700000000000,"trace":"",' +
         '"purchases":[["u1","k1",1],["u2","k1",3]]}',
     );
   });
@@ -63,6 +73,38 @@ describe('batch', () => {
     expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
   });
 
+  it('trace ids stand beside the purchases, in the same version: a program that knows none records the same orders', () => {
+    const [u1, u2] = purchasesOf('u1', 'u2*3');
+    const batch = sealed({ purchases: [u1 as Purchase, { ...(u2 as Purchase), traceId: TRACE_ID }] });
+    const { traces, ...rest } = JSON.parse(batch.body) as Record<string, unknown>;
+    expect(traces).to.deep.equal([[1, TRACE_ID]]);
+    expect(JSON.stringify(rest)).to.equal(sealed().body);
+    expect(decodeBatch(batch.body)).to.deep.equal({ outcome: 'decoded', batch });
+  });
+
+  it('trace ids and a traceparent that are none are left out: they never cost a purchase [M7]', () => {
+    const { purchases } = sealed();
+    const none = ['x', 7, null, {}, [7], [['x', TRACE_ID]], [[2, TRACE_ID]], [[-1, TRACE_ID]], [[0.5, TRACE_ID]]];
+    for (const traces of [...none, [[0, TRACE_ID.toUpperCase()]], [[0, '0'.repeat(32)]], [[0]], [[0, 7]], [null]]) {
+      const decoded = decodeBatch(bodyWith('traces', traces));
+      expect(decoded.outcome === 'decoded' && decoded.batch.purchases, JSON.stringify(traces)).to.deep.equal(purchases);
+    }
+    for (const trace of [TRACE_ID, 'abc', TRACEPARENT.toUpperCase()]) {
+      const decoded = decodeBatch(bodyWith('trace', trace));
+      expect(decoded.outcome === 'decoded' && decoded.batch.traceparent, trace).to.equal('');
+    }
+  });
+
+  it('a line of log names the batch and the traces of its purchases, each once', () => {
+    const traced = { ...purchaseOf('u1'), traceId: TRACE_ID };
+    expect(logFieldsOf(sealed())).to.deep.equal({ batchId: 'batch-1' });
+    expect(logFieldsOf(sealed({ purchases: [traced, { ...traced, userId: 'u2' }] }))).to.deep.equal({
+      batchId: 'batch-1',
+      traceIds: [TRACE_ID],
+    });
+    expect(logFieldsOf({ batchId: 'batch-1' })).to.deep.equal({ batchId: 'batch-1' });
+  });
+
   for (const metadata of [null, {}, [], 'x', { a: 1 }, { '': 'x' }, { a: 'x'.repeat(512) }]) {
     it(`${JSON.stringify(metadata).slice(0, 20)} is no metadata: undecodable [M7, S6]`, () => {
       const body = bodyWith('purchases', [['u1', 'k1', 1, metadata]]).replace('"v":1', '"v":2');
@@ -78,7 +120,13 @@ describe('batch', () => {
       noNullPrototype: true,
     });
     const parts = { userId: id, requestId: id, quantity: fc.integer({ min: 1, max: 1000 }) };
-    const purchase = fc.oneof(fc.record(parts), fc.record({ ...parts, metadata }));
+    const traceId = fc.stringMatching(/^[0-9a-f]{31}[1-9a-f]$/);
+    const purchase = fc.oneof(
+      fc.record(parts),
+      fc.record({ ...parts, metadata }),
+      fc.record({ ...parts, traceId }),
+      fc.record({ ...parts, metadata, traceId }),
+    );
     fc.assert(
       fc.property(
         fc.record({
@@ -87,7 +135,7 @@ describe('batch', () => {
           bucket: fc.nat(),
           epoch: fc.integer({ min: 1 }),
           createdAtMs: fc.nat({ max: 4e12 }),
-          trace: fc.stringMatching(/^[0-9a-f]{0,128}$/),
+          traceparent: fc.constantFrom('', TRACEPARENT),
           purchases: fc.uniqueArray(purchase, { minLength: 1, maxLength: 30, selector: purchaseKey }),
         }),
         (parts) => {

@@ -11,11 +11,14 @@ const OPTIONS: AccessLogOptions = { kind: 'all', sampleEvery: 3, perSecondMax: 1
 const REFUSED = problem('limit_reached', { detail: 'You have as many units as one buyer may have.' });
 const DONE = json(200, 'found', { orderId: '42' });
 
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
+
 const requestOf = (parts: Partial<LoggedRequest> = {}): LoggedRequest => ({
   counter: { route: 'purchase' },
   requestId: 'k-1',
   userId: 'alice',
   params: { saleId: '7' },
+  traceId: TRACE_ID,
   ...parts,
 });
 
@@ -55,9 +58,10 @@ describe('access log', () => {
         code: 'limit_reached',
         reason: 'You have as many units as one buyer may have.',
         sale: '7',
+        trace: TRACE_ID,
         ms: 1.23,
       },
-      { ...common, status: 200, code: 'found', sale: '7', ms: 1.23 },
+      { ...common, status: 200, code: 'found', sale: '7', trace: TRACE_ID, ms: 1.23 },
     ]);
   });
 
@@ -66,7 +70,16 @@ describe('access log', () => {
     log.note(requestOf({ requestId: null, userId: '', params: { saleId: 'x'.repeat(8000) } }), REFUSED, 0);
     log.note(requestOf({ params: null }), DONE, 0);
     await log.close();
-    expect(Object.keys(lines()[0] ?? {})).to.deep.equal(['time', 'route', 'status', 'code', 'reason', 'sale', 'ms']);
+    expect(Object.keys(lines()[0] ?? {})).to.deep.equal([
+      'time',
+      'route',
+      'status',
+      'code',
+      'reason',
+      'sale',
+      'trace',
+      'ms',
+    ]);
     expect(lines()[0]?.sale).to.equal('x'.repeat(64));
     expect(lines()[1]).not.to.have.property('sale');
   });

@@ -9,8 +9,8 @@ describe('respond', () => {
     const thrown: unknown[] = [];
     const server = createServer((req, res) => {
       try {
-        send(req, res, problem('sold_out'), lifecycle);
-        send(req, res, problem('internal'), lifecycle);
+        send(req, res, problem('sold_out'), 'trace-1', lifecycle);
+        send(req, res, problem('internal'), 'trace-1', lifecycle);
       } catch (error) {
         thrown.push(error);
       }

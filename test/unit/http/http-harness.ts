@@ -5,6 +5,7 @@ import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { newLifecycle } from '../../../src/http/answer.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer, type OperatorsServerOptions } from '../../../src/http/server.js';
+import { NO_TRACING } from '../../../src/core/ports/tracing.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
@@ -154,6 +155,8 @@ export class FakeServices {
         notLogged: () => undefined,
       },
       saleAnswers: { count: (saleId, code) => void this.bySale.push(`${saleId} ${code}`) },
+      tracing: NO_TRACING,
+      traceIdsStored: 'all',
       accessLog: null,
       log: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
       onBug: (error) => void this.bugs.push(error),

@@ -10,6 +10,7 @@ const FOUND: TraceAnswer = {
   traces: [
     {
       request: { userId: 'u1', saleId: '7', requestId: 'k1' },
+      traceId: '0af7651916cd43dd8448eb211c80319c',
       standing: { state: 'paid', sentence: 'It is paid.' },
       steps: [
         { atMs: Date.UTC(2030, 0, 1), source: 'mysql', what: 'paid', detail: 'order 42' },
@@ -54,6 +55,7 @@ describe('admin trace', () => {
           userId: 'u1',
           saleId: '7',
           requestId: 'k1',
+          traceId: '0af7651916cd43dd8448eb211c80319c',
           state: 'paid',
           sentence: 'It is paid.',
           nextAt: '2030-01-02T00:00:00.000Z',

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { OperationalError } from '../../../src/core/errors.js';
 import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { consumeMessages, type ConsumerPorts, type MessageResult } from '../../../src/orders/consume-messages.js';
+import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const TOPIC = TOPICS.orderEvent;
@@ -50,6 +51,28 @@ describe('keeper: the messages of a consumer group', () => {
       [GROUP, 'done'],
       [GROUP, 'done'],
     ]);
+  });
+
+  it('a message of a recorded trace has a span below it, which ends with the message', async () => {
+    const tracing = new MemoryTracing();
+    const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+    world.broker.publishRaw(TOPIC, 'a', { traceparent });
+    world.broker.publishRaw(TOPIC, 'b');
+    world.broker.publishRaw(TOPIC, 'c', { traceparent: 'x'.repeat(10_000) });
+    world.broker.publishRaw(TOPIC, 'fails', { traceparent });
+    answers.set('fails', away(false));
+    await run({ tracing });
+    const ends = tracing.spans.map(({ name, kind, parentId, ended, error }) => [name, kind, parentId, ended, error]);
+    const common = ['process seckill-order-event', 'consumer', 'b'.repeat(16), true];
+    expect(ends).to.deep.equal([
+      [...common, null],
+      [...common, 'OperationalError: away'],
+    ]);
+    expect(tracing.spans[0]?.fields).to.deep.include({
+      'messaging.consumer.group.name': GROUP,
+      'seckill.outcome': 'done',
+    });
+    expect(handled).to.deep.equal(['a', 'b', 'c', 'fails']);
   });
 
   it('a message that came too early is retried, later each time, and does not delay the others [M6]', async () => {

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { decodePaymentDeadline, type PaymentDeadline } from '../../../src/core/payment-deadline.js';
-import { TOPICS } from '../../../src/core/topics.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
 import { groupMoved, groupRecorded, publishMoved, publishRecorded } from '../../../src/orders/outbox-handlers.js';
 import type { ReadableRow } from '../../../src/orders/relay-outbox.js';
 import type { BatchRecorded, OrdersMoved } from '../../../src/core/ports/outbox.js';
+import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { KeeperWorld } from './keeper-world.js';
 
 const AT_MS = 1_700_000_000_000;
@@ -45,6 +46,38 @@ describe('keeper: events and deadlines of the outbox', () => {
     expect(deadlines()).to.deep.equal([
       { batchId: 'b1', saleId: '7', orders: ['11', '12'], deadlineAtMs: AT_MS + 900_000 },
     ]);
+  });
+
+  it('rows of recorded batches share a span: a step of the first, linked to all; both messages carry it', async () => {
+    const tracing = new MemoryTracing();
+    const [one, other] = ['a', 'b'].map((digit) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`) as [string, string];
+    const rows = [
+      recordedRow(),
+      recordedRow({ traceparent: one }),
+      recordedRow({ traceparent: other, failed: ['13'] }),
+    ];
+    await publishRecorded({ ...world.broker.orderChannels(), tracing })(rows);
+    const [span] = tracing.spans;
+    expect(tracing.spans).to.have.length(1);
+    expect(span).to.deep.include({
+      name: 'publish order events',
+      kind: 'producer',
+      traceId: 'a'.repeat(32),
+      parentId: 'a'.repeat(16),
+      links: ['a'.repeat(16), 'b'.repeat(16)],
+      ended: true,
+      error: null,
+    });
+    expect(span?.fields).to.deep.equal({ 'seckill.batches': 3, 'seckill.orders': 7 });
+    for (const topic of [TOPICS.orderEvent, TOPICS.paymentDeadline]) {
+      const [delivery] = await world.broker.source(topic, GROUPS.expirer, 30_000).receive(1);
+      expect(delivery?.properties.get('traceparent'), topic).to.equal(`00-${span?.traceId}-${span?.spanId}-01`);
+    }
+    await publishRecorded({ ...world.broker.orderChannels(), tracing })([recordedRow()]);
+    expect(tracing.spans, 'of a row that is in no trace').to.have.length(1);
+    const away = { publish: () => Promise.reject(new Error('no broker')) };
+    await publishRecorded({ deadlines: away, events: away, tracing })(rows).catch(() => undefined);
+    expect(tracing.spans[1]).to.include({ ended: true, error: 'Error: no broker' });
   });
 
   it('metadata goes with the event of its order', async () => {

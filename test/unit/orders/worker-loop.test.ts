@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import sinon, { type SinonFakeTimers } from 'sinon';
-import { sealBatch } from '../../../src/core/batch.js';
+import { sealBatch, type Batch } from '../../../src/core/batch.js';
 import { Bug, OperationalError } from '../../../src/core/errors.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { TOPICS } from '../../../src/core/topics.js';
@@ -52,6 +52,76 @@ describe('worker-loop', () => {
     expect([...bucket.requests.values()].map(({ state }) => state)).to.deep.equal(['ordered', 'ordered', 'ordered']);
     expect(bucket.pending.size).to.equal(0);
     expect(world.writes, 'one transaction').to.have.length(1);
+  });
+
+  describe('a batch of a recorded trace', () => {
+    const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const BATCH_SPAN = '00f067aa0ba902b7';
+    const traced = (batch: Batch): Batch =>
+      sealBatch({
+        ...batch,
+        traceparent: `00-${TRACE_ID}-${BATCH_SPAN}-01`,
+        purchases: batch.purchases.map((purchase) => ({ ...purchase, traceId: TRACE_ID })),
+      });
+
+    it('has a span below that of its message, with the write and the mark; others of the same receive have none', async () => {
+      const sale = await world.openSale();
+      const batch = traced(batchOf(sale, purchasesOf('ann', 'bob')));
+      for (const one of [batch, batchOf(sale, purchasesOf('cid'))]) await world.place(one);
+      await world.worker().runOnce();
+      const { spans } = world.tracing;
+      expect(world.tracing.tree()).to.deep.equal([
+        'process seckill-purchase',
+        'process seckill-purchase > write orders',
+        'process seckill-purchase > mark recorded',
+      ]);
+      expect(spans.map(({ traceId, ended, error }) => [traceId, ended, error])).to.deep.equal(
+        spans.map(() => [TRACE_ID, true, null]),
+      );
+      expect(spans[0]).to.deep.include({ kind: 'consumer', parentId: BATCH_SPAN });
+      expect(spans[0]?.fields).to.deep.include({
+        'messaging.system': 'rocketmq',
+        'messaging.destination.name': TOPICS.purchase,
+        'seckill.batch': batch.batchId,
+        'seckill.purchases': 2,
+        'seckill.attempt': 1,
+        'seckill.outcome': 'recorded',
+      });
+      expect(world.verdicts).to.deep.equal(['recorded', 'recorded']);
+    });
+
+    it('what keepers publish of it is told whose trace it is', async () => {
+      const sale = await world.openSale();
+      const [batch, other] = [traced(batchOf(sale, purchasesOf('ann'))), batchOf(sale, purchasesOf('bob'))];
+      for (const one of [batch, other]) await world.place(one);
+      await world.worker().runOnce();
+      const payloads = world.mysql.outbox.rows.map(
+        ({ payload }) => payload as { batchId: string; traceparent?: string },
+      );
+      expect(payloads.map(({ batchId, traceparent }) => [batchId, traceparent])).to.have.deep.members([
+        [batch.batchId, batch.traceparent],
+        [other.batchId, undefined],
+      ]);
+    });
+
+    it('that comes again has a span for each delivery, and its lines of log name the traces', async () => {
+      const sale = await world.openSale();
+      const batch = traced(batchOf(sale, purchasesOf('ann')));
+      await world.place(batch);
+      world.writeFails = mysqlDown('write', false);
+      const worker = world.worker();
+      await worker.runOnce();
+      world.writeFails = null;
+      await timers.tickAsync(10_000);
+      await worker.runOnce();
+      const deliveries = world.tracing.named('process seckill-purchase');
+      expect(deliveries.map(({ ended, error }) => [ended, error])).to.deep.equal([
+        [true, 'given back, it comes again'],
+        [true, null],
+      ]);
+      expect(world.warnings).to.have.length(1);
+      expect(world.warnings[0]).to.deep.include({ batchId: batch.batchId, traceIds: [TRACE_ID] });
+    });
   });
 
   it('says how old a batch was, once, and nothing of one without a time, which a repair has made', async () => {
@@ -290,7 +360,15 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const { saleId, epoch } = sale;
     const purchases = [{ userId: 'ann', requestId: 'k', quantity: 1 }];
-    const poison = sealBatch({ batchId: 'poison', saleId, bucket: 0, epoch, createdAtMs: 0, trace: '', purchases });
+    const poison = sealBatch({
+      batchId: 'poison',
+      saleId,
+      bucket: 0,
+      epoch,
+      createdAtMs: 0,
+      traceparent: '',
+      purchases,
+    });
     const write = world.repository.write.bind(world.repository);
     sinon.stub(world.repository, 'write').callsFake(async (plan) => {
       if (plan.orders.some(({ batch }) => batch.batchId === 'poison')) {

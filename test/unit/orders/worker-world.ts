@@ -7,6 +7,7 @@ import type { DeliveryVerdict, WorkerMetrics } from '../../../src/orders/metrics
 import { MysqlOutage } from '../../../src/orders/mysql-outage.js';
 import { WorkerLoop, type WorkerLoopOptions } from '../../../src/orders/worker-loop.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
+import type { Log } from '../../../src/core/ports/log.js';
 import type { DeliverySource } from '../../../src/core/ports/channels.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { OrderRepository, WritePlan } from '../../../src/core/ports/order-repository.js';
@@ -14,6 +15,7 @@ import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js'
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryDeadLetterRepository } from '../../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
+import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { MemoryWorkerSlots } from '../../helpers/memory/memory-worker-slots.js';
 import { saleOf } from '../../helpers/sales.js';
 
@@ -48,6 +50,7 @@ export class WorkerWorld {
     { slots: this.slots, clock: timerClock, log: silentLog },
     { owner: 'worker', leaseMs: LEASE_MS },
   );
+  readonly tracing = new MemoryTracing();
   readonly verdicts: DeliveryVerdict[] = [];
   readonly bugs: unknown[] = [];
   /** Purchases of every write that was tried, and when it was tried. */
@@ -62,6 +65,9 @@ export class WorkerWorld {
   /** How old batches were when they came, and with their purchases when they were written. */
   readonly agesMs = { received: [] as number[], recorded: [] as [size: number, ageMs: number][] };
   checkedBack = 0;
+  /** What was warned of. */
+  readonly warnings: object[] = [];
+  readonly log: Log = { ...silentLog, warn: (fields) => void this.warnings.push(fields) };
   aside = 0;
   readonly outage: MysqlOutage;
   readonly repository: OrderRepository;
@@ -124,10 +130,22 @@ export class WorkerWorld {
         return deliveries;
       },
     };
-    const { repository, store, deadLetters, minter, outage, metrics } = this;
+    const { repository, store, deadLetters, minter, outage, tracing, metrics } = this;
     const onBug = (error: unknown): void => void this.bugs.push(error);
     return new WorkerLoop(
-      { source, repository, store, deadLetters, minter, outage, metrics, clock: timerClock, log: silentLog, onBug },
+      {
+        source,
+        repository,
+        store,
+        deadLetters,
+        minter,
+        outage,
+        tracing,
+        metrics,
+        clock: timerClock,
+        log: this.log,
+        onBug,
+      },
       {
         loops: 2,
         receiveMax: 16,

@@ -7,6 +7,8 @@ import { Batcher, type BatcherOptions } from '../../../src/purchase/batcher.js';
 import type { BatchVerdict } from '../../../src/purchase/metrics.js';
 import { AGAIN, type Deliver } from '../../../src/purchase/place-batch.js';
 import type { HomeBucket } from '../../../src/core/bucket.js';
+import type { Span } from '../../../src/core/ports/tracing.js';
+import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { SteppedClock } from '../../helpers/memory/stepped-clock.js';
 import { purchaseOf } from '../../helpers/sales.js';
 
@@ -14,7 +16,7 @@ import { purchaseOf } from '../../helpers/sales.js';
 interface Placing {
   readonly ref: HomeBucket;
   readonly purchases: readonly Purchase[];
-  readonly trace: string;
+  readonly spans: readonly Span[] | null;
   readonly deliver: Deliver;
   readonly end: (verdict: BatchVerdict) => void;
   readonly fail: (error: unknown) => void;
@@ -57,8 +59,8 @@ describe('batcher', () => {
     batcher = new Batcher(
       { ...OPTIONS, ...options },
       {
-        place: (ref, purchases, trace, deliver) =>
-          new Promise((end, fail) => own.push({ ref, purchases, trace, deliver, end, fail })),
+        place: (ref, purchases, spans, deliver) =>
+          new Promise((end, fail) => own.push({ ref, purchases, spans, deliver, end, fail })),
         clock,
         metrics: {
           batchPlaced: (...args) => placedMetrics.push(args),
@@ -74,9 +76,9 @@ describe('batcher', () => {
   beforeEach(() => create());
 
   /** Submits purchases and notes their answers under their text. */
-  const submit = (texts: readonly string[], ref: HomeBucket = SALE, trace = ''): void => {
+  const submit = (texts: readonly string[], ref: HomeBucket = SALE, span: Span | null = null): void => {
     for (const text of texts) {
-      void batcher.submit(ref, purchaseOf(text), trace).then(({ outcome }) => {
+      void batcher.submit(ref, purchaseOf(text), span).then(({ outcome }) => {
         answers.set(text, [...(answers.get(text) ?? []), outcome]);
       });
     }
@@ -142,11 +144,18 @@ describe('batcher', () => {
       ]);
     });
 
-    it('a batch carries the trace id of its first purchase', async () => {
-      submit(['u1'], SALE, 'first');
-      submit(['u2'], SALE, 'second');
+    it('a batch has the spans of its purchases that are recorded, also of those that go again', async () => {
+      const spanOf = (): Span | null => new MemoryTracing().startRequest(null, { name: 'buy', kind: 'server' });
+      const [first, second] = [spanOf(), spanOf()];
+      submit(['u1'], SALE, first);
+      submit(['u2']);
+      submit(['u3'], SALE, second);
       await turn();
-      expect(placing[0]?.trace).to.equal('first');
+      expect(placing[0]?.spans).to.deep.equal([first, second]);
+      await accept(0, [1, 2]);
+      expect(placing[1]?.spans).to.deep.equal([second]);
+      await accept(1, [0]);
+      expect(placing[2]?.spans, 'none of them is recorded').to.equal(null);
     });
 
     it('measures how long the oldest waited, and how each batch ended', async () => {
@@ -597,7 +606,7 @@ describe('batcher', () => {
           for (const number of step.submit) {
             asked++;
             const ref = number % 3 === 0 ? OTHER : SALE;
-            void batcher.submit(ref, purchaseOf(`u${number}*${1 + (asked % 11 === 0 ? 1 : 0)}`), '').then(answer);
+            void batcher.submit(ref, purchaseOf(`u${number}*${1 + (asked % 11 === 0 ? 1 : 0)}`)).then(answer);
           }
         } else if ('end' in step) {
           const batch = pick(step.end);

@@ -30,7 +30,7 @@ describe('gate', () => {
   let answer: 'accepted' | 'loading' | 'closed';
   /** Purchases of each query of rows. */
   let queries: number[];
-  let placed: { ref: HomeBucket; purchases: readonly Purchase[]; trace: string }[];
+  let placed: { ref: HomeBucket; purchases: readonly Purchase[] }[];
 
   beforeEach(() => {
     clock = new ManualClock();
@@ -47,8 +47,8 @@ describe('gate', () => {
     const batcher = new Batcher(
       { sizeMax: 8, inFlightMax: 2, gatherMs: 0, queueMax: 100, waitMaxMs: 1000, roundsMax: 2 },
       {
-        place: async (ref, purchases, trace, deliver) => {
-          placed.push({ ref, purchases, trace });
+        place: async (ref, purchases, _spans, deliver) => {
+          placed.push({ ref, purchases });
           purchases.forEach((_, index) => deliver(index, { outcome: answer }));
           return 'accepted';
         },
@@ -80,7 +80,7 @@ describe('gate', () => {
     return sale;
   };
   const enter = (saleId: string, userId = 'u1', requestId = 'k1') =>
-    gate.enter({ saleId, userId, requestId, quantity: 2, trace: 'trace-1' });
+    gate.enter({ saleId, userId, requestId, quantity: 2 });
   const sellOut = async (sale: Sale): Promise<void> => {
     await store.deduct(batchOf(sale, purchasesOf('winner')));
     flags.observe({ saleId: sale.saleId, bucket: 0, buckets: 1 }, 0);
@@ -91,7 +91,14 @@ describe('gate', () => {
     const { saleId } = await openSale();
     expect(await enter(saleId)).to.deep.equal({ outcome: 'accepted' });
     const purchases = [{ userId: 'u1', requestId: 'k1', quantity: 2 }];
-    expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases, trace: 'trace-1' }]);
+    expect(placed).to.deep.equal([{ ref: { saleId, bucket: 0, buckets: 1 }, purchases }]);
+  });
+
+  it('what a purchase notes, and the trace id by which it is found, go along', async () => {
+    const { saleId } = await openSale();
+    const request = { userId: 'u1', requestId: 'k1', quantity: 1, metadata: { cart: '42' }, traceId: 'a'.repeat(32) };
+    await gate.enter({ saleId, ...request, span: null });
+    expect(placed[0]?.purchases).to.deep.equal([request]);
   });
 
   it('a sale that does not exist, or is a draft, is `not_found`; Redis is not asked', async () => {
@@ -131,7 +138,7 @@ describe('gate', () => {
       entry: { state: 'released', orderId: '102', quantity: 2 },
     });
     expect(await enter(saleId, 'u2')).to.deep.equal({ outcome: 'closed' });
-    const other = { saleId, userId: 'u1', requestId: 'k1', quantity: 1, trace: '' };
+    const other = { saleId, userId: 'u1', requestId: 'k1', quantity: 1 };
     expect(await gate.enter(other)).to.deep.equal({ outcome: 'request_conflict' });
     expect(placed).to.deep.equal([]);
   });

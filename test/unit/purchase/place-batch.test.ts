@@ -16,6 +16,8 @@ import type { MemoryBucket } from '../../helpers/memory/memory-bucket.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+
 interface Placed {
   readonly verdict: string;
   /** The answer of each purchase; undefined where it goes again. */
@@ -110,7 +112,7 @@ describe('place-batch', () => {
       events.push(`${outcome}@${index}`);
     };
     observed = [];
-    const verdict = await placeBatch(home(), purchasesOf(...texts), 'trace-1', deliver, ports());
+    const verdict = await placeBatch(home(), purchasesOf(...texts), TRACEPARENT, deliver, ports());
     expect(Object.keys(results), 'every purchase gets a result').to.have.length(texts.length);
     expect(observed, 'the flags see each batch once').to.have.length(1);
     return {
@@ -210,7 +212,7 @@ describe('place-batch', () => {
       await place('u1*2', 'u2/b');
       const decoded = decodeBatch(committed()[0] ?? '');
       expect(decoded).to.deep.equal({ outcome: 'decoded', batch: sent[0] });
-      expect(sent[0]).to.deep.include({ saleId: sale.saleId, bucket: 0, epoch: 3, trace: 'trace-1' });
+      expect(sent[0]).to.deep.include({ saleId: sale.saleId, bucket: 0, epoch: 3, traceparent: TRACEPARENT });
       expect(sent[0]?.purchases).to.deep.equal(purchasesOf('u1*2', 'u2/b'));
       const [pending] = await store.stalePending({ saleId: sale.saleId, bucket: 0 }, 0, 1);
       expect(pending?.body).to.equal(sent[0]?.body);

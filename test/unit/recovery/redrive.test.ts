@@ -5,6 +5,9 @@ import { TOPICS } from '../../../src/core/topics.js';
 import type { Job } from '../../../src/core/job.js';
 import type { RedriveChannel } from '../../../src/core/ports/channels.js';
 import { redrive } from '../../../src/recovery/redrive.js';
+import { sealBatch } from '../../../src/core/batch.js';
+import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
+import { batchOf, purchaseOf } from '../../helpers/sales.js';
 import { KeeperWorld } from '../orders/keeper-world.js';
 
 const AFTER_MS = 60_000;
@@ -36,6 +39,31 @@ describe('keeper: redrive', () => {
     await job.runOnce();
     expect(published()).to.deep.equal([batch.body]);
     expect(world.counts.redriven).to.equal(1);
+  });
+
+  it('a batch of a recorded trace has a span below its own, and its line of log names the traces', async () => {
+    const tracing = new MemoryTracing();
+    const lines: object[] = [];
+    const { mysql, store, clock, metrics } = world;
+    const log = { ...world.log, info: (fields: object) => void lines.push(fields) };
+    const channel = world.broker.redriveChannel();
+    const traceId = 'a'.repeat(32);
+    const batch = sealBatch({
+      ...batchOf(sale, [{ ...purchaseOf('u1'), traceId }]),
+      traceparent: `00-${traceId}-${'b'.repeat(16)}-01`,
+    });
+    await store.deduct(batch);
+    await world.deducted(sale, ['u2']);
+    clock.advance(AFTER_MS);
+    const ports = { sales: mysql, store, channel, tracing, clock, log, metrics };
+    await redrive(ports, { afterMs: AFTER_MS, max: MAX }).runOnce();
+    expect(published()).to.have.length(2);
+    expect(tracing.spans).to.have.length(1);
+    expect(tracing.spans[0]).to.deep.include({ name: 'publish batch again', parentId: 'b'.repeat(16), ended: true });
+    expect(tracing.spans[0]?.fields['seckill.batch']).to.equal(batch.batchId);
+    expect(lines).to.have.length(2);
+    expect(lines[0]).to.deep.include({ batchId: batch.batchId, traceIds: [traceId] });
+    expect(lines[1]).not.to.have.property('traceIds');
   });
 
   it('leaves young, recorded and parked batches alone', async () => {

@@ -17,7 +17,7 @@ const batch = sealBatch({
   bucket: 0,
   epoch: 3,
   createdAtMs: 1,
-  trace: '',
+  traceparent: '',
   purchases: [{ userId: 'u1', requestId: 'r1', quantity: 2 }],
 });
 

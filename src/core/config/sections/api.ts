@@ -170,6 +170,15 @@ export const accessLog = {
   }),
 } as const satisfies Keys;
 
+export const traceIds = {
+  stored: word({
+    env: 'TRACE_IDS_STORED',
+    doc: 'Which trace ids are stored with purchases, so that `seckill trace` finds them by it: all that callers send, those of traces that are recorded, or none.',
+    words: ['all', 'sampled', 'none'],
+    fallback: 'all',
+  }),
+} as const satisfies Keys;
+
 export const auth = {
   algorithm: word({
     env: 'JWT_ALGORITHM',

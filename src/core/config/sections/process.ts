@@ -1,4 +1,4 @@
-import { integer, text, word, type Keys } from '../key.js';
+import { integer, share, text, url, word, type Keys } from '../key.js';
 
 // What every program has.
 
@@ -41,6 +41,45 @@ export const metrics = {
     fallback: 1000,
     min: 0,
     max: 60000,
+  }),
+} as const satisfies Keys;
+
+/** The names that begin with OTEL are those of the standard; the exporter reads others of them itself (docs/tracing.md). */
+export const tracing = {
+  endpoint: url({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    doc: 'The collector that spans are sent to, as OTLP over HTTP in JSON, at /v1/traces below this address. Not set: none are recorded.',
+    protocols: ['http:', 'https:'],
+    optional: true,
+  }),
+  sampledShare: share({
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    doc: 'The share of purchases that an api records whose caller sends no `traceparent`; where there is one, the caller has decided.',
+    fallback: 0.01,
+  }),
+  perSecondMax: integer({
+    env: 'TRACES_PER_SECOND_MAX',
+    doc: 'Purchases of one second that an api records, whatever callers decide: anybody can send a `traceparent`.',
+    unit: 'purchases',
+    fallback: 100,
+    min: 1,
+    max: 100000,
+  }),
+  sendEveryMs: integer({
+    env: 'OTEL_BSP_SCHEDULE_DELAY',
+    doc: 'Spans wait up to so long, and are sent together.',
+    unit: 'ms',
+    fallback: 1000,
+    min: 10,
+    max: 60000,
+  }),
+  queueMax: integer({
+    env: 'OTEL_BSP_MAX_QUEUE_SIZE',
+    doc: 'Spans that wait for the collector; one more is dropped and counted. A span takes about 2 kB.',
+    unit: 'spans',
+    fallback: 2048,
+    min: 16,
+    max: 100000,
   }),
 } as const satisfies Keys;
 

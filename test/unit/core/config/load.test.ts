@@ -58,6 +58,17 @@ describe('config', () => {
     for (const problem of problems) expect(message).to.include(`\n  ${problem}`);
   });
 
+  it('a share is a number from 0 to 1', () => {
+    const shareOf = (text: string): number =>
+      loadConfig(['tracing'], { OTEL_TRACES_SAMPLER_ARG: text }).tracing.sampledShare;
+    expect(['', '0', '1', '0.25', '.5'].map(shareOf)).to.deep.equal([0.01, 0, 1, 0.25, 0.5]);
+    for (const text of ['1.1', '-0.1', '1e-3', '0x1', 'all', '1 ', 'NaN', 'Infinity', '.', '0.1.2']) {
+      expect(problemsOf(['tracing'], { OTEL_TRACES_SAMPLER_ARG: text }), text).to.deep.equal([
+        `OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, but is "${text}"`,
+      ]);
+    }
+  });
+
   it('a rule between keys counts in the same error as a bad key of another section', () => {
     const env = { ...GOOD, BATCH_SIZE_MAX: '100', BATCH_QUEUE_MAX: '50', LOG_LEVEL: 'loud' };
     expect(problemsOf(PROGRAM_SECTIONS.api, env)).to.have.members([

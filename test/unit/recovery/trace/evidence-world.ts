@@ -15,7 +15,7 @@ export const BATCH = sealBatch({
   bucket: 0,
   epoch: 1,
   createdAtMs: START_MS - 50,
-  trace: '',
+  traceparent: '',
   purchases: purchasesOf('u1', 'u2'),
 });
 
@@ -80,6 +80,7 @@ export function recordedEvidence(
     expiresAtMs: START_MS + 900_100,
     paidAtMs: null,
     metadata: null,
+    traceId: null,
     updatedAtMs: START_MS + 5000,
     ...parts.order,
   };

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
-import { purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
+import type { Batch } from '../../../../src/core/batch.js';
+import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import type {
   OrderTrace,
@@ -8,6 +9,7 @@ import type {
   TraceRepository,
   TraceStore,
 } from '../../../../src/core/ports/trace-sources.js';
+import { traceIdOfBatch } from '../../../../src/core/trace-context.js';
 import type { TraceQuery } from '../../../../src/recovery/trace/evidence.js';
 import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-purchase.js';
 import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
@@ -24,17 +26,23 @@ describe('trace: which purchases an id means', () => {
   let walked: RequestRef[] | null;
   let inRedis: Map<string, string[]>;
   let batches: Map<string, TracedBatch>;
+  /** What MySQL has by trace id, and by the batch of a trace id; in Redis, bodies by sale and trace id. */
+  let ofTrace: Map<string, RequestRef[]>;
+  let ofBatch: Map<string, RequestRef[]>;
+  let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
   beforeEach(() => {
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetterRepository(world.clock);
     [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
+    [ofTrace, ofBatch, pending] = [new Map(), new Map(), new Map()];
   });
 
   const trace = async (query: TraceQuery) => {
     const empty = { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [] };
     const repository: TraceRepository = {
-      findRequests: async () => indexed,
+      findRequests: async (id) => (id === query.id ? indexed : (ofBatch.get(id) ?? [])),
+      findByTrace: async (traceId) => ofTrace.get(traceId) ?? [],
       walkForRequest: async () => walked ?? expect.fail('the whole table was read'),
       read: async (): Promise<OrderTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
     };
@@ -44,6 +52,7 @@ describe('trace: which purchases an id means', () => {
         world.store.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
       unitsOf: async () => 0,
       readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
+      pendingWith: async ({ saleId }, traceId) => pending.get(`${saleId}/${traceId}`) ?? [],
     };
     const ports = {
       sales: world.mysql,
@@ -122,6 +131,7 @@ describe('trace: which purchases an id means', () => {
         asked.push(batchId);
         return [half];
       },
+      halvesOf: async () => [],
     };
     const answer = await trace({ id: 'k1' });
     expect(asked).to.deep.equal([batch.batchId]);
@@ -133,12 +143,95 @@ describe('trace: which purchases an id means', () => {
         failures++;
         throw new Error('the broker is away');
       },
+      halvesOf: async () => [],
     };
     const without = await trace({ id: 'k1' });
     expect(failures).to.equal(1);
     const details =
       without.outcome === 'found' ? without.traces.flatMap(({ steps }) => steps.map(({ detail }) => detail)) : [];
     expect(details.filter((detail) => detail === 'the broker is away')).to.have.length(2);
+  });
+
+  describe('a trace id', () => {
+    const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const traced = (...texts: string[]): Purchase[] =>
+      purchasesOf(...texts).map((one) => ({ ...one, traceId: TRACE_ID }));
+    const park = (batch: Batch, parts: { readonly reason?: 'forged' } = {}) =>
+      deadLetters.park({
+        messageId: batch.batchId,
+        group: 'g',
+        originTopic: 't',
+        saleId: batch.saleId,
+        batchId: batch.batchId,
+        body: batch.body,
+        reason: parts.reason ?? 'retries_exhausted',
+        detail: '',
+        attempts: 1,
+      });
+
+    it('all that were bought with it: recorded, waiting in Redis and parked; typed in capitals or as traceparent too', async () => {
+      const { saleId } = await world.openSale();
+      ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
+      const waiting = batchOf({ saleId }, [...traced('u2/k2'), ...purchasesOf('other')]);
+      pending.set(`${saleId}/${TRACE_ID}`, [waiting.body]);
+      await park(batchOf({ saleId }, [...purchasesOf('another'), ...traced('u3/k3')]));
+      await park(batchOf({ saleId }, traced('forger')), { reason: 'forged' });
+      const all = [`${saleId}/u1/k1`, `${saleId}/u2/k2`, `${saleId}/u3/k3`];
+      for (const id of [TRACE_ID, TRACE_ID.toUpperCase(), `00-${TRACE_ID}-00f067aa0ba902b7-01`]) {
+        expect(await found({ id }), id).to.deep.equal(all);
+      }
+      expect(await found({ id: TRACE_ID, userId: 'u2' })).to.deep.equal([`${saleId}/u2/k2`]);
+    });
+
+    it('of a purchase that brought none it stands for the batch: recorded, in Redis, parked', async () => {
+      const { saleId } = await world.openSale();
+      const [recorded, waiting, parked] = [
+        batchOf({ saleId }, purchasesOf('u1')),
+        batchOf({ saleId }, purchasesOf('u2')),
+        batchOf({ saleId }, purchasesOf('u3', 'u4')),
+      ];
+      ofBatch.set(recorded.batchId, [{ userId: 'u1', saleId, requestId: 'k1' }]);
+      batches.set(`${saleId}/${waiting.batchId}`, { marker: 'deducted', body: waiting.body, pendingSinceMs: 0 });
+      await park(parked);
+      const foundBy = ({ batchId }: Batch) => found({ id: traceIdOfBatch(batchId) ?? '' });
+      expect(await foundBy(recorded)).to.deep.equal([`${saleId}/u1/k1`]);
+      expect(await foundBy(waiting)).to.deep.equal([`${saleId}/u2/k1`]);
+      expect(await foundBy(parked)).to.deep.equal([`${saleId}/u3/k1`, `${saleId}/u4/k1`]);
+      const answer = await trace({ id: traceIdOfBatch(waiting.batchId) ?? '' });
+      expect(answer.outcome === 'found' && answer.traces[0]?.traceId).to.equal(traceIdOfBatch(waiting.batchId));
+    });
+
+    it('of a refusal behind a half message: the broker has it; one that is away is no fault', async () => {
+      const { saleId } = await world.openSale();
+      const { body } = batchOf({ saleId }, [...purchasesOf('u1'), ...traced('u2')]);
+      const messagesOf = async () => [];
+      broker = { messagesOf, halvesOf: async (traceId) => (traceId === TRACE_ID ? [body, 'no batch'] : []) };
+      expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u2/k1`]);
+      broker = { messagesOf, halvesOf: () => Promise.reject(new Error('ECONNREFUSED')) };
+      walked = [];
+      expect((await found({ id: TRACE_ID }))[0]).to.match(/^Neither Redis nor MySQL knows/);
+      const { batchId } = batchOf({ saleId }, purchasesOf('u3'));
+      batches.set(`${saleId}/${batchId}`, { marker: 'aborted', body: null, pendingSinceMs: null });
+      expect(await found({ id: traceIdOfBatch(batchId) ?? '' })).to.deep.equal([
+        `Batch ${batchId} of sale ${saleId} was rolled back: no unit was held for it.`,
+      ]);
+    });
+
+    it('may be an idempotency key as well: then it is found as that', async () => {
+      const { saleId } = await world.openSale();
+      inRedis.set(`${saleId}/${TRACE_ID}`, ['u1']);
+      expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
+    });
+
+    it('is said of each purchase: its own, or that of its batch', async () => {
+      const sale = await world.openSale();
+      const batch = batchOf(sale, [...traced('u1'), ...purchasesOf('u2')]);
+      expect(await world.store.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
+      batches.set(`${sale.saleId}/${batch.batchId}`, { marker: 'deducted', body: batch.body, pendingSinceMs: 0 });
+      const answer = await trace({ id: batch.batchId });
+      const traceIds = answer.outcome === 'found' ? answer.traces.map(({ traceId }) => traceId) : [];
+      expect(traceIds).to.deep.equal([TRACE_ID, traceIdOfBatch(batch.batchId)]);
+    });
   });
 
   it('an id that is found nowhere else is searched in the whole table', async () => {

@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+
+/**
+ * The header of a request and the property of a message that name the span behind it. No property is signed: nothing but a
+ * recorded trace rests on it.
+ */
+export const TRACEPARENT = 'traceparent';
+
+/** @param traceparent '' or undefined: the message belongs to no recorded trace */
+export const traceProperty = (traceparent: string | undefined): Readonly<Record<string, string>> =>
+  traceparent === undefined || traceparent === '' ? {} : { [TRACEPARENT]: traceparent };
+
+/** What a `traceparent` says (W3C Trace Context). */
+export interface TraceParent {
+  /** 32 hexadecimal digits, not all zero. */
+  readonly traceId: string;
+  /** Of the span that the work belongs to: 16 hexadecimal digits, not all zero. */
+  readonly spanId: string;
+  /** Whether its sender records the trace. */
+  readonly isSampled: boolean;
+}
+
+const [TRACE_ID_AT, TRACE_ID_END] = [3, 35];
+const [SPAN_ID_AT, SPAN_ID_END] = [36, 52];
+const [FLAGS_AT, FLAGS_END] = [53, 55];
+const [DASH, DIGIT_0, DIGIT_9, LETTER_A, LETTER_F] = [0x2d, 0x30, 0x39, 0x61, 0x66];
+
+/**
+ * Reads a `traceparent`; null for one that is not well-formed. Anybody may have written it, and every request may bring one:
+ * no pattern is matched. Of a version after 00 what is known is read, as the standard asks for.
+ */
+export function readTraceparent(text: string): TraceParent | null {
+  if (text.length < FLAGS_END || !areHexDigits(text, 0, 2) || text.startsWith('ff')) return null;
+  if (text.length > FLAGS_END && (text.startsWith('00') || text.charCodeAt(FLAGS_END) !== DASH)) return null;
+  for (const at of [2, TRACE_ID_END, SPAN_ID_END]) if (text.charCodeAt(at) !== DASH) return null;
+  if (!isFilled(text, TRACE_ID_AT, TRACE_ID_END) || !isFilled(text, SPAN_ID_AT, SPAN_ID_END)) return null;
+  if (!areHexDigits(text, FLAGS_AT, FLAGS_END)) return null;
+  return {
+    traceId: text.slice(TRACE_ID_AT, TRACE_ID_END),
+    spanId: text.slice(SPAN_ID_AT, SPAN_ID_END),
+    isSampled: (Number.parseInt(text.slice(FLAGS_AT, FLAGS_END), 16) & 1) === 1,
+  };
+}
+
+/** That of a span that is recorded. */
+export const traceparentOf = ({ traceId, spanId }: Omit<TraceParent, 'isSampled'>): string =>
+  `00-${traceId}-${spanId}-01`;
+
+function areHexDigits(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const code = text.charCodeAt(at);
+    const isDigit = code >= DIGIT_0 && code <= DIGIT_9;
+    if (!isDigit && !(code >= LETTER_A && code <= LETTER_F)) return false;
+  }
+  return true;
+}
+
+/** An id of zeros is none. */
+function isFilled(text: string, from: number, to: number): boolean {
+  if (!areHexDigits(text, from, to)) return false;
+  for (let at = from; at < to; at++) if (text.charCodeAt(at) !== DIGIT_0) return true;
+  return false;
+}
+
+const TRACE_ID_LENGTH = TRACE_ID_END - TRACE_ID_AT;
+
+export const isTraceId = (value: unknown): value is string =>
+  typeof value === 'string' && value.length === TRACE_ID_LENGTH && isFilled(value, 0, TRACE_ID_LENGTH);
+
+/** The trace id in what a person types: one, also in capitals, or a whole `traceparent`; null: neither. */
+export function typedTraceId(text: string): string | null {
+  const lower = text.toLowerCase();
+  return isTraceId(lower) ? lower : (readTraceparent(lower)?.traceId ?? null);
+}
+
+/** Ids made at once: one draw of random bytes for all of them, of which each is a piece. */
+const IDS_PER_DRAW = 256;
+let drawn = '';
+let drawnAt = 0;
+
+/** A new trace id. Every answer needs one: it costs some ten ns. */
+export function newTraceId(): string {
+  if (drawnAt === drawn.length) {
+    drawn = randomBytes((IDS_PER_DRAW * TRACE_ID_LENGTH) / 2).toString('hex');
+    drawnAt = 0;
+  }
+  const from = drawnAt;
+  drawnAt += TRACE_ID_LENGTH;
+  return drawn.slice(from, drawnAt);
+}
+
+/** The purchases of a batch ask one after the other. */
+let latestBatchId = '';
+let latestTraceId: string | null = null;
+
+/**
+ * The trace id by which a batch is found: the 16 random bytes of its id. So a purchase that brought no trace id has one that
+ * leads to it, and nothing has to be stored. Null for a batch whose id was not made by `newBatchId`.
+ */
+export function traceIdOfBatch(batchId: string): string | null {
+  if (batchId === latestBatchId) return latestTraceId;
+  const traceId = Buffer.from(batchId, 'base64url').toString('hex');
+  latestTraceId = batchIdOfTrace(traceId) === batchId ? traceId : null;
+  latestBatchId = batchId;
+  return latestTraceId;
+}
+
+/** The way back; null for what is no trace id. */
+export const batchIdOfTrace = (traceId: string): string | null =>
+  isTraceId(traceId) ? Buffer.from(traceId, 'hex').toString('base64url') : null;
+
+/** The trace ids of these purchases, each once. */
+export function traceIdsOf(purchases: readonly { readonly traceId?: string }[]): readonly string[] {
+  const ids = new Set<string>();
+  for (const { traceId } of purchases) if (traceId !== undefined) ids.add(traceId);
+  return [...ids];
+}

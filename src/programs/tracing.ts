@@ -1,0 +1,47 @@
+import { Counter, type Registry } from 'prom-client';
+import type { Section } from '../core/config/schema.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
+
+export interface OpenTracing extends Tracing {
+  /** Sends what waits, for a bounded time. Never rejects. */
+  close(): Promise<void>;
+}
+
+/**
+ * Records spans and sends them to `OTEL_EXPORTER_OTLP_ENDPOINT`. Without one nothing is recorded, and OpenTelemetry is not even
+ * loaded.
+ */
+export async function openTracing(
+  config: Section<'tracing'>,
+  program: 'api' | 'worker' | 'keeper',
+  { registry, clock, log }: { readonly registry: Registry; readonly clock: Clock; readonly log: Log },
+): Promise<OpenTracing> {
+  if (config.endpoint === '') return { ...NO_TRACING, close: () => Promise.resolve() };
+  const { OtelTracing } = await import('./otel-tracing.js');
+  const { origin } = new URL(config.endpoint); // the rest may hold a key
+  log.info({ endpoint: origin, sampledShare: config.sampledShare }, 'spans are recorded');
+  return new OtelTracing(config, program, { metrics: createTracingMetrics(registry), clock, log });
+}
+
+export type TracingMetrics = ReturnType<typeof createTracingMetrics>;
+
+export function createTracingMetrics(registry: Registry) {
+  const spans = new Counter({
+    name: 'seckill_trace_spans_total',
+    help: 'Spans by what became of them: sent, failed (the collector did not take them), dropped (too many waited).',
+    labelNames: ['result'],
+    registers: [registry],
+  });
+  const limited = new Counter({
+    name: 'seckill_trace_requests_limited_total',
+    help: 'Requests that are not recorded although their caller or chance wanted it: more than TRACES_PER_SECOND_MAX.',
+    registers: [registry],
+  });
+  for (const result of ['sent', 'failed', 'dropped'] as const) spans.labels(result).inc(0);
+  return {
+    spans: (result: 'sent' | 'failed' | 'dropped', count: number): void => spans.labels(result).inc(count),
+    limited: (): void => limited.inc(),
+  };
+}
