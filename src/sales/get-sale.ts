@@ -21,7 +21,7 @@ export interface SaleView {
   readonly stock: 'plenty' | 'few' | 'none' | 'unknown';
   readonly opensAtMs: number;
   readonly closesAtMs: number;
-  /** Redis time, the clock that opens and closes the sale; of one that Redis does not have any more, ours. */
+  /** Redis time, the clock that opens and closes the sale, at the moment of the answer; of one that Redis does not have any more, ours. */
   readonly nowMs: number;
 }
 
@@ -37,51 +37,71 @@ export interface GetSalePorts {
   readonly clock: Clock;
 }
 
-/** Reads a sale for its page, at most once a second per sale and process. */
+/** A sale as it was read. */
+interface Reading {
+  /** When that was, on our monotonic clock. */
+  readonly readMs: number;
+  /** What it is a given time later. */
+  readonly answer: (ageMs: number) => GetSaleAnswer;
+}
+
+/**
+ * Reads a sale for its page, at most once a second per sale and process. The time in an answer goes on meanwhile, and so does
+ * what follows from it: the page counts down to the opening by it.
+ */
 export class GetSale {
   readonly #ports: GetSalePorts;
-  readonly #views: LRUCache<string, Promise<GetSaleAnswer>>;
+  readonly #readings: LRUCache<string, Promise<Reading>>;
 
   constructor(ports: GetSalePorts, options: { readonly ttlMs: number; readonly max: number }) {
     this.#ports = ports;
-    this.#views = new LRUCache({ max: options.max, ttl: options.ttlMs });
+    this.#readings = new LRUCache({ max: options.max, ttl: options.ttlMs });
   }
 
   /** @throws OperationalError redis or mysql */
-  get(saleId: string): Promise<GetSaleAnswer> {
-    const known = this.#views.get(saleId);
-    if (known) return known;
-    const view = this.#read(saleId);
-    this.#views.set(saleId, view);
-    view.catch(() => this.#views.delete(saleId));
-    return view;
+  async get(saleId: string): Promise<GetSaleAnswer> {
+    const { readMs, answer } = await this.#reading(saleId);
+    return answer(this.#ports.clock.monotonicMs() - readMs);
   }
 
-  async #read(saleId: string): Promise<GetSaleAnswer> {
+  #reading(saleId: string): Promise<Reading> {
+    const known = this.#readings.get(saleId);
+    if (known) return known;
+    const reading = this.#read(saleId).then((answer) => ({ readMs: this.#ports.clock.monotonicMs(), answer }));
+    this.#readings.set(saleId, reading);
+    reading.catch(() => this.#readings.delete(saleId));
+    return reading;
+  }
+
+  async #read(saleId: string): Promise<Reading['answer']> {
     const { snapshots, store } = this.#ports;
     const snapshot = await snapshots.get(saleId);
-    if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
+    if (snapshot.snapshot !== 'ready') return always({ outcome: snapshot.snapshot });
     const { sale } = snapshot;
-    if (sale.retiredAtMs !== null) return { outcome: 'found', view: this.#viewOfClosed(sale) };
+    if (sale.retiredAtMs !== null) return this.#closed(sale);
     const buckets = await Promise.all(
       Array.from({ length: sale.buckets }, (_, bucket) => store.readSale({ saleId, bucket, buckets: sale.buckets })),
     );
     const loaded = buckets.filter((bucket): bucket is StoredSale => bucket !== null);
     const [first] = loaded;
     const isWhole = loaded.length === buckets.length && loaded.every(({ state }) => state !== 'repair');
-    if (sale.state === 'closed' && !isWhole) return { outcome: 'found', view: this.#viewOfClosed(sale) };
-    if (!first || loaded.length < buckets.length) return { outcome: 'loading' };
-    const left = await this.#unitsLeft(sale, loaded);
-    const { opensAtMs, closesAtMs, nowMs } = first;
-    const shown = { state: shownState(first), stock: coarse(left, sale.stock), opensAtMs, closesAtMs, nowMs };
-    return { outcome: 'found', view: { ...itemOf(sale), ...shown } };
+    if (sale.state === 'closed' && !isWhole) return this.#closed(sale);
+    if (!first || loaded.length < buckets.length) return always({ outcome: 'loading' });
+    const stock = coarse(await this.#unitsLeft(sale, loaded), sale.stock);
+    const { opensAtMs, closesAtMs } = first;
+    return (ageMs) => {
+      const nowMs = Math.floor(first.nowMs + ageMs);
+      const state = shownState({ ...first, nowMs });
+      return { outcome: 'found', view: { ...itemOf(sale), state, stock, opensAtMs, closesAtMs, nowMs } };
+    };
   }
 
   /** As MySQL has it: Redis need not have a closed sale any more. */
-  #viewOfClosed(sale: Sale): SaleView {
+  #closed(sale: Sale): Reading['answer'] {
     const { stock, sold, opensAtMs, closesAtMs } = sale;
-    const nowMs = this.#ports.clock.nowMs();
-    return { ...itemOf(sale), state: 'closed', stock: coarse(stock - sold, stock), opensAtMs, closesAtMs, nowMs };
+    const item = { ...itemOf(sale), state: 'closed' as const, stock: coarse(stock - sold, stock) };
+    const times = { opensAtMs, closesAtMs };
+    return () => ({ outcome: 'found', view: { ...item, ...times, nowMs: this.#ports.clock.nowMs() } });
   }
 
   /** Counts units in transit where no bucket shows a unit; null: not known. */
@@ -90,6 +110,8 @@ export class GetSale {
     return left > 0 || buckets.length === 1 ? left : this.#ports.units.count(sale);
   }
 }
+
+const always = (answer: GetSaleAnswer) => (): GetSaleAnswer => answer;
 
 const itemOf = ({ saleId, sku, title, priceCents, currency, limitPerBuyer }: Sale) => ({
   saleId,

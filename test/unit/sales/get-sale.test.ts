@@ -138,6 +138,22 @@ describe('get-sale', () => {
     expect((await viewOf(late)).state).to.equal('closed');
   });
 
+  it('its time goes on while a reading is given again, and the sale opens and closes by it', async () => {
+    const readAtMs = clock.nowMs();
+    const sale = await loaded({ opensAtMs: readAtMs + 400, closesAtMs: readAtMs + 900 });
+    const get = create();
+    const shownAfter = async (ms: number): Promise<string> => {
+      clock.advance(readAtMs + ms - clock.nowMs());
+      const answer = await get.get(sale.saleId);
+      return answer.outcome === 'found' ? `${answer.view.state} at ${answer.view.nowMs - readAtMs}` : answer.outcome;
+    };
+    expect(await shownAfter(0)).to.equal('not_open at 0');
+    expect(await shownAfter(399)).to.equal('not_open at 399');
+    expect(await shownAfter(400)).to.equal('open at 400');
+    expect(await shownAfter(900)).to.equal('closed at 900');
+    expect(reads).to.equal(1);
+  });
+
   it('not_found and loading are different answers', async () => {
     expect(await create().get('404')).to.deep.equal({ outcome: 'not_found' });
     const sale = saleOf();
