@@ -33,9 +33,16 @@ function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecy
 export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
   const { pipeline, counterOf, app } = openParts('buyers', services, lifecycle);
   const counter = counterOf(purchase.label);
+  const preflights = counterOf('preflight');
+  const { cors } = services;
   const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle);
   return (req, res) => {
     noteExchange(req, res);
+    if (cors !== null) {
+      const answer = cors.preflight(req);
+      if (answer !== null) return pipeline.answer(unrouted(req, res, preflights), answer);
+      cors.mark(req, res);
+    }
     const saleId = saleIdOf(req.url ?? '');
     if (saleId === null) return servePage(req, res) || app(req, res);
     const call = new Call(purchase, counter, req, res, { saleId }, null, null);

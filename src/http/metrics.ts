@@ -14,6 +14,7 @@ export type HttpRoute =
   | 'payment'
   | 'admin'
   | 'page'
+  | 'preflight'
   | 'probe'
   | 'other';
 

@@ -28,16 +28,40 @@ const IMMUTABLE = 'public, max-age=31536000, immutable';
 /** A page may be kept, also by caches on the way, and shown while a newer one is fetched. */
 const SHELL = 'public, max-age=60, stale-while-revalidate=86400';
 
-/** Names and values, as `writeHead` takes them. Nothing from elsewhere is loaded, run, asked or framed. */
+/** What the page of buyers knows of the shop around it. */
+export interface Shop {
+  /** Empty: the page shows its host. */
+  readonly name: string;
+  /** Of what is sold; empty: there is none. */
+  readonly pictureUrl: string;
+  /** Where buyers sign in; empty: not known. */
+  readonly signInUrl: string;
+  /** Whose pages may show ours in a frame. */
+  readonly origins: readonly string[];
+}
+const NO_SHOP: Shop = { name: '', pictureUrl: '', signInUrl: '', origins: [] };
+
+/** Names and values, as `writeHead` takes them. Nothing from elsewhere is run or asked, and no more shown than a picture. */
 // oxfmt-ignore
-const SECURITY = [
+const securityOf = ({ origins, pictureUrl }: Shop): string[] => [
   'X-Content-Type-Options', 'nosniff',
   'Referrer-Policy', 'no-referrer',
   'Cross-Origin-Opener-Policy', 'same-origin',
   'Content-Security-Policy',
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
-    "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; " +
+    `img-src 'self' data:${pictureUrl === '' ? '' : ` ${new URL(pictureUrl).origin}`}; ` +
+    "manifest-src 'self'; base-uri 'none'; form-action 'none'; " +
+    `frame-ancestors ${origins.length > 0 ? origins.join(' ') : "'none'"}`,
 ];
+
+/** The shell has an empty element for each; the script of the page reads them. */
+function withShop(html: string, { name, pictureUrl, signInUrl }: Shop): string {
+  const filled = Object.entries({ shop: name, picture: pictureUrl, 'sign-in': signInUrl });
+  return filled.reduce((page, [meta, value]) => {
+    const escaped = value.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;');
+    return page.replace(`<meta name="${meta}" content=""`, () => `<meta name="${meta}" content="${escaped}"`);
+  }, html);
+}
 
 interface PageFile {
   /** Of its content, so that all apis of one release say the same, whenever and wherever they were installed. */
@@ -59,9 +83,9 @@ export class Pages {
   }
 
   /** Reads them into memory: some 200 kB. Without a build there are none, and nothing is served. */
-  static async load(listener: Listener, folder = FOLDER): Promise<Pages> {
-    if (listener === 'buyers') return new Pages(await readFiles(join(folder, 'buyer')), buyerFile);
-    return new Pages(await readFiles(join(folder, 'console')), consoleFile);
+  static async load(listener: Listener, shop = NO_SHOP, folder = FOLDER): Promise<Pages> {
+    if (listener === 'buyers') return new Pages(await readFiles(join(folder, 'buyer'), shop), buyerFile);
+    return new Pages(await readFiles(join(folder, 'console'), NO_SHOP), consoleFile);
   }
 
   /** Whether there are any. */
@@ -105,17 +129,18 @@ function consoleFile(path: string): string | null {
   return rest.startsWith('assets/') ? rest : 'index.html';
 }
 
-async function readFiles(folder: string): Promise<Map<string, PageFile>> {
+async function readFiles(folder: string, shop: Shop): Promise<Map<string, PageFile>> {
   const names = await readdir(folder, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;
   });
   const files = names.filter((name) => extname(name) in TYPES);
-  return new Map(await Promise.all(files.map(async (name) => [name, await readPage(folder, name)] as const)));
+  return new Map(await Promise.all(files.map(async (name) => [name, await readPage(folder, name, shop)] as const)));
 }
 
-async function readPage(folder: string, name: string): Promise<PageFile> {
-  const plain = await readFile(join(folder, name));
+async function readPage(folder: string, name: string, shop: Shop): Promise<PageFile> {
+  const read = await readFile(join(folder, name));
+  const plain = extname(name) === '.html' ? Buffer.from(withShop(read.toString(), shop)) : read;
   const zipped = await compress(plain, { level: 9 });
   const etag = `W/"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
   return {
@@ -126,7 +151,7 @@ async function readPage(folder: string, name: string): Promise<PageFile> {
       'ETag', etag,
       'Cache-Control', name.startsWith('assets/') ? IMMUTABLE : SHELL,
       'Vary', 'Accept-Encoding',
-      ...SECURITY,
+      ...securityOf(shop),
     ],
     plain,
     gzipped: zipped.length < plain.length ? zipped : null,

@@ -93,12 +93,19 @@ const saleFields = {
   closesAt: time,
 };
 
+/** What a sale may ask of a purchase, beside a token. */
+const PROOFS = ['signature', 'purchase_token', 'queue_pass'] as const;
+export type Proof = (typeof PROOFS)[number];
+
 export const salePage = z
   .object({
     ...saleFields,
     state: z.enum(['not_open', 'open', 'paused', 'closed', 'loading']),
     stock: z.enum(['plenty', 'few', 'none', 'unknown']),
-    serverTime: time,
+    asksFor: z
+      .array(z.enum(PROOFS))
+      .meta({ description: 'what a purchase must show: a signature, a purchase token, a pass of the waiting room' }),
+    serverTime: time.meta({ description: 'when this was answered; caches may have kept it since' }),
   })
   .meta({ id: 'SalePage' });
 

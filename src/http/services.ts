@@ -44,6 +44,7 @@ import type { AccessLog } from './access-log.js';
 import type { Authenticator } from './auth.js';
 import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
+import type { Cors } from './cors.js';
 import type { StreamTimes } from './event-stream.js';
 import type { LiveSnapshots } from './live-snapshots.js';
 import type { HttpMetrics } from './metrics.js';
@@ -69,11 +70,11 @@ export interface HttpServices {
   /** What an address counts as where buyers at one address share places; null: it is not counted. */
   readonly limitedAddress: LimitedAddress;
   /** Signatures of requests that buyers send about a sale. */
-  readonly signatures: Pick<RequestSignatures, 'begin' | 'finish'>;
+  readonly signatures: Pick<RequestSignatures, 'areNeeded' | 'begin' | 'finish'>;
   readonly passes: Pick<QueuePasses, 'check'>;
-  readonly tokens: Pick<PurchaseTokens, 'begin' | 'open' | 'redeem' | 'issue'>;
+  readonly tokens: Pick<PurchaseTokens, 'areIssued' | 'begin' | 'open' | 'redeem' | 'issue'>;
   readonly unpaidPause: Pick<UnpaidPause, 'check'>;
-  readonly rooms: Pick<WaitingRooms, 'join' | 'read' | 'end'>;
+  readonly rooms: Pick<WaitingRooms, 'isFor' | 'join' | 'read' | 'end'>;
   readonly snapshots: Pick<SaleSnapshots, 'get' | 'peek'>;
   readonly clock: Clock;
   /** Decides how much of an answer a request gets; asked for reads and for changes of orders. */
@@ -165,6 +166,8 @@ export interface HttpServices {
   readonly ready: () => Promise<ReadyReport>;
   /** The same in one word, for whoever asks; the answer may be a moment old, so that asking often costs nothing. */
   readonly isReady: () => Promise<boolean>;
+  /** For pages of other origins; null: there are none. */
+  readonly cors: Pick<Cors, 'preflight' | 'mark'> | null;
   /** What each listener serves as files. */
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
   readonly metricsPage: Pick<MetricsPage, 'isFor' | 'read'>;

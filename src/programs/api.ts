@@ -2,11 +2,12 @@ import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { recent } from '../core/recent.js';
 import { newLifecycle } from '../http/answer.js';
 import { AccessLog, openLineSink } from '../http/access-log.js';
+import { Cors } from '../http/cors.js';
 import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { BrokerViews } from '../http/broker-views.js';
 import { LiveSnapshots } from '../http/live-snapshots.js';
-import { Pages } from '../http/pages.js';
+import { Pages, type Shop } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
@@ -123,6 +124,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   const refunds = operator.refunds();
+  const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const ready = createReadiness({
@@ -192,7 +194,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     trace: await operator.trace(traceBroker),
     ready,
     isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
-    pages: await loadPages(log),
+    cors: shop.origins.length > 0 ? new Cors(shop.origins) : null,
+    pages: await loadPages(shop, log),
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
     metrics: httpMetrics,
     saleAnswers,
@@ -225,8 +228,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
   };
 }
 
-async function loadPages(log: Log): Promise<HttpServices['pages']> {
-  const [buyers, operators] = await Promise.all([Pages.load('buyers'), Pages.load('operators')]);
+async function loadPages(shop: Shop, log: Log): Promise<HttpServices['pages']> {
+  const [buyers, operators] = await Promise.all([Pages.load('buyers', shop), Pages.load('operators')]);
   if (!buyers.areBuilt || !operators.areBuilt)
     log.warn({}, 'the pages are not built, so none are served: npm run build:web');
   return { buyers, operators };

@@ -4,7 +4,7 @@ import { createTokenSigner } from '../../src/http/token.js';
 import { exchange, type Answer, type Sent } from './exchange.js';
 import { fuzz } from './fuzz.js';
 import { GOOD_TOKEN_HERE, hostileRequests, ORDER_HERE } from './requests.js';
-import { HostileWorld, QUIET_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
+import { ALLOWED_ORIGIN, HostileWorld, QUIET_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
 
 /** Connections at a time. */
 const AT_ONCE = 48;
@@ -124,6 +124,8 @@ function whatIsWrong(answers: readonly Answer[], rest: string, end: string): str
     if (status >= 500 && !PASSING.includes(code)) wrong.push(`answered ${status} ${body.slice(0, 300)}`);
     if (status >= 400 && code === '' && !BARE_BODIES.includes(body))
       wrong.push(`${status} without a code: ${body.slice(0, 200)}`);
+    const reader = headers.get('access-control-allow-origin') ?? ALLOWED_ORIGIN;
+    if (reader !== ALLOWED_ORIGIN) wrong.push(`pages of ${reader} may read it`);
     if (headers.has('x-injected') || headers.has('set-cookie')) wrong.push('a header came in through an id');
   }
   return wrong;

@@ -5,7 +5,7 @@ import { createTokenSigner } from '../../src/http/token.js';
 import type { Sent } from './exchange.js';
 import { asBytes, bytes, MAGIC_NAMES, nested, poison } from './fuzz.js';
 import { authorizations, SMUGGLED } from './tokens.js';
-import { BUSY_SALE, MOVED_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
+import { ALLOWED_ORIGIN, BUSY_SALE, MOVED_SALE, SECRET, WEBHOOK_SECRET } from './world.js';
 
 /** Stands for the newest order, which is not known yet when the cases are made. */
 export const ORDER_HERE = '@order@';
@@ -211,6 +211,15 @@ const oddHeader: fc.Arbitrary<Header> = fc.oneof(
   header('traceparent', fc.oneof(fc.constant(`00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`), oddText)),
   header('Payment-Signature', fc.oneof(fc.constantFrom('t=1,v1=00', `t=1,v1=${'0'.repeat(64)}`), oddText)),
   header('X-Forwarded-For', fc.oneof(fc.constantFrom('127.0.0.1', '::1', '1.1.1.1, '.repeat(100)), oddText)),
+  header(
+    'Origin',
+    fc.oneof(
+      fc.constantFrom(ALLOWED_ORIGIN, `${ALLOWED_ORIGIN}.evil`, `${ALLOWED_ORIGIN}, https://evil`, 'null', '*'),
+      oddText,
+    ),
+  ),
+  header('Access-Control-Request-Method', fc.oneof(fc.constantFrom('POST', 'GET'), oddText)),
+  header('Access-Control-Request-Headers', oddText),
   header('X-HTTP-Method-Override', fc.constantFrom('DELETE', 'POST')),
   header('Host', fc.oneof(fc.constantFrom('', 'evil', 'a, b', 'a:b:c'), oddText)),
   header('Authorization', oddText),

@@ -19,6 +19,7 @@ import { RuleAdmin } from '../../src/admission/rules/rule-admin.js';
 import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
+import { Cors } from '../../src/http/cors.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
@@ -71,6 +72,9 @@ export const QUIET_SALE = '900000000000000001';
 export const BUSY_SALE = '7';
 /** What admins among them open, pause and close. */
 export const MOVED_SALE = '8';
+
+/** Whose pages may read answers. */
+export const ALLOWED_ORIGIN = 'https://shop.example';
 
 /** More than all cases together buy. */
 const UNITS = 1_000_000_000;
@@ -294,6 +298,7 @@ export class HostileWorld extends ReconcileWorld {
       trace: this.#seen({ trace: () => Promise.resolve({ outcome: 'not_found' as const, why: 'Nobody knows it.' }) }),
       ready: () => Promise.resolve({ ready: true, dependencies: [] }),
       isReady: () => Promise.resolve(true),
+      cors: new Cors([ALLOWED_ORIGIN]),
       pages: NO_PAGES,
       metricsPage: { isFor: () => true, read: () => this.registry.metrics() },
       metrics: createHttpMetrics(this.registry),

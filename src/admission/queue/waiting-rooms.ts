@@ -87,6 +87,12 @@ export class WaitingRooms {
     return Object.fromEntries([...this.#rooms].map(([saleId, room]) => [saleId, room.waiting]));
   }
 
+  /** Whether buyers of this sale should join first: in a dry run too, so that it can be tried. */
+  isFor(saleId: string): boolean {
+    const { mode, sales } = this.#rules();
+    return mode !== 'off' && covers(sales, saleId);
+  }
+
   /** A place for a buyer: the one they have, or a new one at the end. */
   join({ saleId, opensAtMs }: QueueSale, { userId, roles }: QueueBuyer): QueueAnswer {
     const closed = this.#closed(saleId);

@@ -81,6 +81,12 @@ export class PurchaseTokens {
     this.#metrics = metrics;
   }
 
+  /** Whether buyers of this sale should fetch one: in a dry run too, so that it can be tried. */
+  areIssued(saleId: string): boolean {
+    const { mode, sales } = this.#rules();
+    return mode !== 'off' && covers(sales, saleId);
+  }
+
   /**
    * @param address of the client; empty: not known
    * @throws OperationalError redis

@@ -167,6 +167,12 @@ export class RequestSignatures {
     this.#metrics = metrics;
   }
 
+  /** Whether requests about this sale are refused without a signature. */
+  areNeeded(saleId: string): boolean {
+    const { mode, sales } = this.#rules();
+    return mode === 'on' && covers(sales, saleId);
+  }
+
   /** @returns what to pass to `finish`; a refusal; or null: this request needs no signature */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
     const rules = this.#rules();

@@ -150,6 +150,33 @@ export function networks(options: Common<string>): Key<string> {
   };
 }
 
+/** Origins of pages, separated by commas; kept without blanks. Only a page of this machine may come without TLS. */
+export function origins(options: Common<string>): Key<string> {
+  return {
+    ...common(options),
+    unit: '',
+    range: 'origins such as https://shop.example, separated by commas',
+    parse: (value) => {
+      const parts = value.split(',').map((part) => part.trim());
+      const wrong = parts.find((part) => !isOrigin(part));
+      if (wrong !== undefined) {
+        throw new Error(
+          `must be origins such as https://shop.example, separated by commas, but ${quote(wrong)} is none`,
+        );
+      }
+      return parts.join(',');
+    },
+  };
+}
+
+/** As a browser writes it: no path, no slash at the end, no default port, small letters. */
+function isOrigin(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { origin, protocol, hostname } = new URL(text);
+  if (origin !== text || hostname.includes('*')) return false;
+  return protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname));
+}
+
 /** Secrets by the id of their key, `id:secret,id:secret`; an error never shows one of them. */
 export function keyList(options: Omit<Common<string>, 'secret' | 'fallback'>): Key<string> {
   return {

@@ -1,5 +1,5 @@
 import type { Key } from './key.js';
-import { http, operators, accessLog, traceIds, auth, admission, gate, sale, batch } from './sections/api.js';
+import { http, shop, operators, accessLog, traceIds, auth, admission, gate, sale, batch } from './sections/api.js';
 import { keeper, overdue, reconcile } from './sections/keeper.js';
 import { worker, order, payment, notifications } from './sections/orders.js';
 import { workerMetrics, keeperMetrics, metrics, tracing, failPoint, log } from './sections/process.js';
@@ -12,6 +12,7 @@ import { brokerAccess, messages, mysql, redis, rocketmq } from './sections/serve
  */
 export const SCHEMA = {
   http,
+  shop,
   operators,
   accessLog,
   traceIds,
@@ -52,6 +53,7 @@ export const PROGRAM_SECTIONS = {
   // The api reads what the keeper does, so that a trace can say what comes next.
   api: [
     'http',
+    'shop',
     'operators',
     'accessLog',
     'traceIds',

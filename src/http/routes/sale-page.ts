@@ -1,7 +1,7 @@
 import type { GetSaleAnswer, SaleView } from '../../sales/get-sale.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
-import { defineRoute } from '../route.js';
-import { isoTime, salePage, saleParams } from '../schemas.js';
+import { defineRoute, type RouteServices } from '../route.js';
+import { isoTime, salePage, saleParams, type Proof } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
 /** The page of a sale, for everybody. A second in shared caches keeps a crowd of reloads away from us. */
@@ -34,7 +34,7 @@ export const readSalePage = defineRoute({
         async source() {
           const answer = await services.getSale.get(saleId);
           outcome = answer.outcome;
-          return answer.outcome === 'found' ? pageOf(answer.view) : null;
+          return answer.outcome === 'found' ? pageOf(answer.view, proofsOf(saleId, services)) : null;
         },
       },
       services,
@@ -42,6 +42,16 @@ export const readSalePage = defineRoute({
   },
 });
 
-function pageOf({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView): Body {
-  return { ...view, opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), serverTime: isoTime(nowMs) };
+function pageOf({ opensAtMs, closesAtMs, nowMs, ...view }: SaleView, asksFor: readonly Proof[]): Body {
+  const times = { opensAt: isoTime(opensAtMs), closesAt: isoTime(closesAtMs), serverTime: isoTime(nowMs) };
+  return { ...view, asksFor, ...times };
+}
+
+/** As the rules say now, so that a page need not be refused to know. */
+function proofsOf(saleId: string, { signatures, tokens, rooms }: RouteServices): Proof[] {
+  const proofs: Proof[] = [];
+  if (signatures.areNeeded(saleId)) proofs.push('signature');
+  if (tokens.areIssued(saleId)) proofs.push('purchase_token');
+  if (rooms.isFor(saleId)) proofs.push('queue_pass');
+  return proofs;
 }

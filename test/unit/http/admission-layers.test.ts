@@ -9,6 +9,7 @@ import { RequestSignatures, signRequest } from '../../../src/admission/sign/requ
 import { readKeyring } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
+import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
 import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
@@ -47,6 +48,8 @@ class AdmissionWorld {
   /** The last purchase whose buyer was looked at. */
   paused: PausedPurchase | null = null;
   soldOut = false;
+  /** What the page of the sale is made of. */
+  page: GetSaleAnswer = { outcome: 'not_found' };
   #rules: RuleSet;
 
   constructor() {
@@ -82,7 +85,7 @@ class AdmissionWorld {
       rooms: new WaitingRooms({ rules: queue, seals, isSoldOut: () => this.soldOut, pick: () => 0, clock }),
       snapshots: { get: () => snapshot, peek: () => snapshot },
       clock,
-      getSale: { get: () => Promise.resolve({ outcome: 'not_found' }) },
+      getSale: { get: () => Promise.resolve(this.page) },
     });
   }
 
@@ -334,6 +337,33 @@ describe('what other questions about a sale must show', () => {
   it('the page of a sale needs no token', async () => {
     world.set(SIGN);
     expect((await ask('get', '/v1/sales/7').expect(404)).body).to.include({ code: 'not_found' });
+  });
+
+  it('the page of a sale says what a purchase must show: also what a dry run gives out, and nothing that is not refused', async () => {
+    const { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs } = saleOf({ saleId: '7' });
+    const item = { saleId, sku, title, priceCents, currency, limitPerBuyer, opensAtMs, closesAtMs, nowMs: opensAtMs };
+    world.page = { outcome: 'found', view: { ...item, state: 'open', stock: 'few' } };
+    const sales = ['8'];
+    const cases: [rules: object, asksFor: string[]][] = [
+      [{}, []],
+      [SIGN, ['signature']],
+      [TOKENS, ['purchase_token']],
+      [{ queue: { mode: 'on' } }, ['queue_pass']],
+      [
+        { sign: { ...SIGN.sign, tokens: { mode: 'on' } }, queue: { mode: 'on' } },
+        ['signature', 'purchase_token', 'queue_pass'],
+      ],
+      [
+        { sign: { ...SIGN.sign, mode: 'dry_run', tokens: { mode: 'dry_run' } }, queue: { mode: 'dry_run' } },
+        ['purchase_token', 'queue_pass'],
+      ],
+      [{ sign: { ...SIGN.sign, sales, tokens: { mode: 'on', sales } }, queue: { mode: 'on', sales } }, []],
+    ];
+    for (const [rules, asksFor] of cases) {
+      world.set(rules);
+      const { body } = await ask('get', '/v1/sales/7').expect(200);
+      expect(body.asksFor, JSON.stringify(rules)).to.deep.equal(asksFor);
+    }
   });
 
   it('sold out: the queue ends for those who join and those who wait', async () => {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import request from 'supertest';
-import { Pages } from '../../../src/http/pages.js';
+import { Pages, type Shop } from '../../../src/http/pages.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { FakeServices, startServer, type Started } from './http-harness.js';
 
@@ -23,8 +23,8 @@ describe('pages', () => {
       writeFileSync(join(folder, page, 'assets/index-abc.js.map'), '{}');
     }
     const pages: HttpServices['pages'] = {
-      buyers: await Pages.load('buyers', folder),
-      operators: await Pages.load('operators', folder),
+      buyers: await Pages.load('buyers', undefined, folder),
+      operators: await Pages.load('operators', undefined, folder),
     };
     fake = new FakeServices({ pages });
     server = await startServer(fake);
@@ -50,7 +50,7 @@ describe('pages', () => {
     const again = await request(server.url).get('/s/7').set('if-none-match', String(headers.etag)).expect(304);
     expect(again.text).to.equal('');
     await request(server.url).get('/s/7').set('if-none-match', 'W/"another"').expect(200);
-    const other = await Pages.load('buyers', folder);
+    const other = await Pages.load('buyers', undefined, folder);
     const tags: string[] = [];
     other.serve(
       { method: 'GET', url: '/s/1', headers: {} } as never,
@@ -100,8 +100,44 @@ describe('pages', () => {
     await request(server.url).post('/s/7').expect(404);
   });
 
+  it('may be framed by the origins of the shop only, and knows its name and where it signs buyers in', async () => {
+    const metas = '<meta name="shop" content="" /><meta name="sign-in" content="" />';
+    writeFileSync(join(folder, 'buyer/index.html'), SHELL + metas);
+    const shown = async (shop?: Shop): Promise<{ policy: string; html: string }> => {
+      const written: string[] = [];
+      let html = '';
+      const pages = await Pages.load('buyers', shop, folder);
+      pages.serve(
+        { method: 'GET', url: '/s/1', headers: {} } as never,
+        {
+          writeHead: (_status: number, headers: string[]) => void written.push(...headers),
+          end: (body: Buffer) => void (html = body.toString()),
+        } as never,
+      );
+      return { policy: written[written.indexOf('Content-Security-Policy') + 1] ?? '', html };
+    };
+    try {
+      const alone = await shown();
+      expect(alone.policy).to.match(/; frame-ancestors 'none'$/).and.contain("; img-src 'self' data:;");
+      expect(alone.html).to.equal(SHELL + metas);
+      const origins = ['https://shop.example', 'https://m.shop.example'];
+      const evil = '"><script>$& alert(1)</script>';
+      const signInUrl = 'https://shop.example/in?sale={saleId}&x="y"';
+      const pictureUrl = 'https://img.shop.example:8443/{sku}.avif';
+      const { policy, html } = await shown({ name: evil, pictureUrl, signInUrl, origins });
+      expect(policy).to.contain("; img-src 'self' data: https://img.shop.example:8443;");
+      expect(policy).to.match(/; frame-ancestors https:\/\/shop\.example https:\/\/m\.shop\.example$/);
+      expect(html).to.equal(
+        `${SHELL}<meta name="shop" content="&quot;>&lt;script>$&amp; alert(1)&lt;/script>" />` +
+          '<meta name="sign-in" content="https://shop.example/in?sale={saleId}&amp;x=&quot;y&quot;" />',
+      );
+    } finally {
+      writeFileSync(join(folder, 'buyer/index.html'), SHELL);
+    }
+  });
+
   it('without a build nothing is served', async () => {
-    const none = await Pages.load('buyers', join(folder, 'nothing'));
+    const none = await Pages.load('buyers', undefined, join(folder, 'nothing'));
     expect(none.areBuilt).to.equal(false);
   });
 });

@@ -42,6 +42,7 @@ describe('the queue and its tokens over HTTP', () => {
       return answer;
     };
     const rooms = {
+      isFor: () => true,
       join: ({ saleId }: { saleId: string }, who: { userId: string; roles: readonly string[] }) =>
         note('join', saleId, who.userId, ...who.roles),
       read: ({ saleId }: { saleId: string }, { userId }: { userId: string }, ticket: string) =>
@@ -53,7 +54,7 @@ describe('the queue and its tokens over HTTP', () => {
       if (issued instanceof OperationalError) throw issued;
       return issued;
     };
-    const tokens = { begin: () => null, open: () => null, redeem: async () => null, issue };
+    const tokens = { areIssued: () => true, begin: () => null, open: () => null, redeem: async () => null, issue };
     fake = new FakeServices({ rooms, snapshots, clock, tokens });
     app = createBuyersListener(fake.services, newLifecycle());
   });

@@ -129,6 +129,7 @@ describe('routes', () => {
         stock: 'few',
         opensAt: '2030-01-01T00:00:00.000Z',
         closesAt: '2030-01-01T00:00:01.000Z',
+        asksFor: [],
         serverTime: '2030-01-01T00:00:00.001Z',
       });
     });

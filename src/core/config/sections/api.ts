@@ -1,5 +1,5 @@
 import { PUBLIC_ALGORITHMS } from '../../public-key.js';
-import { integer, issuerList, keyList, networks, text, word, type Keys } from '../key.js';
+import { integer, issuerList, keyList, networks, origins, text, url, word, type Keys } from '../key.js';
 
 // What only the api reads: HTTP, admission, and the purchase itself.
 
@@ -84,6 +84,33 @@ export const http = {
     fallback: 8000,
     min: 0,
     max: 15000,
+  }),
+} as const satisfies Keys;
+
+export const shop = {
+  name: text({
+    env: 'SHOP_NAME',
+    doc: 'What stands at the top of the page of a sale. Not set: its host.',
+    optional: true,
+    minLength: 1,
+    range: 'text',
+  }),
+  pictureUrl: url({
+    env: 'SHOP_PICTURE_URL',
+    doc: 'Where that page finds the picture of what is sold; `{sku}` and `{saleId}` in it stand for those of the sale. Not set: it draws one.',
+    protocols: ['https:', 'http:'],
+    optional: true,
+  }),
+  signInUrl: url({
+    env: 'SHOP_SIGN_IN_URL',
+    doc: 'Where that page sends who is not signed in; `{saleId}` in it stands for the sale. Not set: it says that the shop signs buyers in.',
+    protocols: ['https:', 'http:'],
+    optional: true,
+  }),
+  origins: origins({
+    env: 'SHOP_ORIGINS',
+    doc: 'Origins whose pages may call the API of buyers (CORS), and show the page of a sale in a frame ([buyer page](buyer-page.md)). Not set: none.',
+    optional: true,
   }),
 } as const satisfies Keys;
 

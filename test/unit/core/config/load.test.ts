@@ -112,6 +112,35 @@ describe('config', () => {
     }
   });
 
+  it('pages of other origins are named one by one, as browsers write them, with TLS but for this machine', () => {
+    const allowed = (text: string): string => loadConfig(['shop'], { SHOP_ORIGINS: text }).shop.origins;
+    expect(allowed('')).to.equal('');
+    expect(allowed(' https://shop.example ,https://m.shop.example:8443')).to.equal(
+      'https://shop.example,https://m.shop.example:8443',
+    );
+    expect(allowed('http://localhost:3000,http://127.0.0.1:3000,http://[::1]')).to.have.length.above(0);
+    for (const text of [
+      '*',
+      'null',
+      'https://*',
+      'https://*.shop.example',
+      'https://shop.example/',
+      'https://shop.example/path',
+      'https://shop.example:443',
+      'https://Shop.example',
+      'https://user@shop.example',
+      'http://shop.example',
+      'http://localhost.evil.example',
+      'shop.example',
+      'https://a.example,',
+      "https://a.example; script-src 'unsafe-inline'",
+      'file:///',
+    ]) {
+      const [problem] = problemsOf(['shop'], { SHOP_ORIGINS: text });
+      expect(problem, text).to.match(/^SHOP_ORIGINS must be origins .* is none$/);
+    }
+  });
+
   it('rules hold at their edge', () => {
     const edge = {
       MYSQL_POOL_MAX: '4',
