@@ -1,0 +1,31 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import { EventStreamReader, type StreamedEvent } from '../../../../src/web/shared/event-stream.js';
+
+const STREAM =
+  'retry: 2000\n\nid: pending\nevent: pending\ndata: {"a":1}\n\n:\n\nid: ordered\r\nevent: ordered\r\ndata: {"b":"é"}\r\ndata: 2\r\n\r\n';
+const EVENTS: StreamedEvent[] = [
+  { id: 'pending', event: 'pending', data: '{"a":1}' },
+  { id: 'ordered', event: 'ordered', data: '{"b":"é"}\n2' },
+];
+
+describe('a stream of events, read from a fetch', () => {
+  it('is the same however it is cut into pieces', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 1, max: STREAM.length - 1 })), (cuts) => {
+        const reader = new EventStreamReader();
+        const places = [0, ...cuts.sort((a, b) => a - b), STREAM.length];
+        const events = places.slice(1).flatMap((to, i) => reader.push(STREAM.slice(places[i], to)));
+        expect(events).to.deep.equal(EVENTS);
+        expect(reader.retryMs).to.equal(2000);
+      }),
+    );
+  });
+
+  it('comments, unknown fields and a pause that is no number change nothing; half an event is none', () => {
+    const reader = new EventStreamReader();
+    expect(reader.push(': hello\nnonsense\nretry: soon\nid: 1\n\ndata: x\n')).to.deep.equal([]);
+    expect(reader.retryMs).to.equal(null);
+    expect(reader.push('\n')).to.deep.equal([{ id: null, event: 'message', data: 'x' }]);
+  });
+});

@@ -1,0 +1,93 @@
+import { expect } from 'chai';
+import fc from 'fast-check';
+import {
+  clockErrorMs,
+  clocksParted,
+  learnTime,
+  serverTimeMs,
+  suspectTime,
+  type ServerClock,
+} from '../../../../src/web/shared/server-clock.js';
+
+const SERVER = Date.UTC(2030, 0, 1, 19, 59);
+/** What a server answers that is `aheadMs` ahead of the browser's clock. */
+const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, cachedMs = 0, keptMs = 0) => ({
+  serverMs: Math.floor(sentMs + upMs + aheadMs - cachedMs),
+  sentMs,
+  receivedMs: sentMs + upMs + downMs,
+  keptMs,
+});
+
+describe('the clock of the server, as a page knows it', () => {
+  it('one answer bounds it by its round trip, and the middle is what is shown', () => {
+    const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
+    expect(clockErrorMs(clock)).to.equal(50.5);
+    expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000, 51);
+  });
+
+  it('a quick answer makes it better, a slow one behind it does not make it worse', () => {
+    const slow = learnTime(null, sample(SERVER, 1000, 500, 100));
+    const quick = learnTime(slow, sample(SERVER, 3000, 5, 5));
+    expect(clockErrorMs(quick)).to.be.at.most(6);
+    expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(7);
+  });
+
+  it('the truth lies within the error, whatever way an answer took, caches included', () => {
+    const trip = fc.record({
+      upMs: fc.integer({ min: 0, max: 3000 }),
+      downMs: fc.integer({ min: 0, max: 3000 }),
+      cachedMs: fc.integer({ min: 0, max: 1000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(trip, { minLength: 1, maxLength: 8 }), (trips) => {
+        let clock: ServerClock | null = null;
+        let atMs = 0;
+        for (const { upMs, downMs, cachedMs } of trips) {
+          clock = learnTime(clock, sample(SERVER, atMs, upMs, downMs, cachedMs, cachedMs > 0 ? 1000 : 0));
+          atMs += upMs + downMs + 1000;
+        }
+        const known = clock as ServerClock;
+        const wrongMs = Math.abs(serverTimeMs(known, atMs) - (SERVER + atMs));
+        expect(wrongMs).to.be.at.most(clockErrorMs(known) + 1 + atMs * 200e-6);
+      }),
+    );
+  });
+
+  it('several answers out of a cache come closer than one', () => {
+    let clock: ServerClock | null = null;
+    const errors: number[] = [];
+    for (const [i, cachedMs] of [900, 100, 550, 20, 980].entries()) {
+      clock = learnTime(clock, sample(SERVER, i * 1100, 10, 10, cachedMs, 1000));
+      errors.push(clockErrorMs(clock));
+    }
+    expect(errors[0]).to.equal(510.5);
+    expect(errors.at(-1)).to.be.below(60);
+  });
+
+  it('a clock that drifts is followed', () => {
+    let clock = learnTime(null, sample(SERVER, 0, 2, 2));
+    for (let atMs = 60_000; atMs <= 3_600_000; atMs += 60_000) {
+      clock = learnTime(clock, sample(SERVER + atMs * 80e-6, atMs, 20, 20));
+    }
+    expect(Math.abs(serverTimeMs(clock, 3_600_000) - (SERVER + 3_600_000 * (1 + 80e-6)))).to.be.at.most(21);
+  });
+
+  it('a clock that was set, or of a tab that slept, counts anew from the next answer', () => {
+    const before = learnTime(null, sample(SERVER, 0, 5, 5));
+    const set = learnTime(before, sample(SERVER + 90_000, 1000, 50, 50));
+    expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(51);
+    // The monotonic clock stood still for 40 ms only: both answers agree, and the first is not to be believed all the same.
+    const slept = learnTime(suspectTime(before), sample(SERVER + 40, 1000, 50, 50));
+    expect(slept.aheadMinMs).to.equal(sample(SERVER + 40, 1000, 50, 50).serverMs - 1100);
+    expect(slept.isSuspect).to.equal(false);
+    expect(suspectTime(null)).to.equal(null);
+  });
+
+  it('clocks that part show a sleep, or a hand at the wall clock; a late timer does not', () => {
+    const at = (monotonicMs: number, wallMs: number) => ({ monotonicMs, wallMs });
+    expect(clocksParted(at(0, 5000), at(60_000, 65_000))).to.equal(false);
+    expect(clocksParted(at(0, 5000), at(60_000, 65_900))).to.equal(false);
+    expect(clocksParted(at(0, 5000), at(5000, 3_605_000)), 'monotonic time stood still').to.equal(true);
+    expect(clocksParted(at(0, 5000), at(5000, 5000 - 3_600_000)), 'the clock was put back').to.equal(true);
+  });
+});
