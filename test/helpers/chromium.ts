@@ -6,6 +6,8 @@ import { inPath, unpackDebian } from './debian-packages.js';
 
 /** The browser, and a font with Chinese signs for the screenshots. */
 const PACKAGES = ['chromium-headless-shell', 'fonts-wqy-microhei'];
+/** What the pages name first, so that a screenshot looks alike on every machine. Without it they are shown in another font. */
+const FONT = { name: 'fonts', packages: ['fonts-inter-variable'], withDependencies: false };
 const START_MAX_MS = 30_000;
 /** It would ask its maker for updates and much else. */
 const ARGS = [
@@ -48,11 +50,11 @@ async function findChromium(work: string): Promise<{ readonly path: string; read
     if (installed !== undefined) return { path: installed, env: process.env };
     throw new Error(`no Chromium: ${found.missing}`);
   }
+  const font = await unpackDebian(FONT);
+  const folders = [found.folder, ...('folder' in font ? [font.folder] : [])];
+  const dirs = folders.map((folder) => `<dir>${folder}/usr/share/fonts</dir>`).join('');
   const fonts = join(work, 'fonts.conf');
-  writeFileSync(
-    fonts,
-    `<fontconfig><include ignore_missing="yes">/etc/fonts/fonts.conf</include><dir>${found.folder}/usr/share/fonts</dir></fontconfig>`,
-  );
+  writeFileSync(fonts, `<fontconfig><include ignore_missing="yes">/etc/fonts/fonts.conf</include>${dirs}</fontconfig>`);
   const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu']
     .map((machine) => join(found.folder, 'usr/lib', machine))
     .flatMap((folder) => [folder, join(folder, 'pulseaudio')]);

@@ -1,3 +1,180 @@
 import { render } from 'preact';
+import { readFragment, readToken } from '../shared/sign-in.js';
+import { openTabStorage } from '../shared/tab-storage.js';
+import { exactSleep } from './exact-sleep.js';
+import { formatOf, type Format } from './format.js';
+import { joinFrame } from './frame.js';
+import { Page } from './page.js';
+import { screenOf, timeToSay, untilNextSecondMs, type Screen } from './screen.js';
+import './style.css';
+import { View, type Choices } from './view.js';
+import { en } from './words/en.js';
+import type { Words } from './words/words.js';
+import { zh } from './words/zh.js';
 
-render(<h1>Sale</h1>, document.querySelector('#page') as Element);
+const LANGUAGES: readonly Words[] = [en, zh];
+/** Between the end of the countdown and the answer to the click. */
+const KEEPS_CLOCK: readonly Screen['name'][] = ['opening', 'ready', 'asking'];
+const SLOW_MS = 10_000;
+const CLOCK_WATCH_MS = 5000;
+
+const meta = (name: string): string => document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? '';
+const saleId = location.pathname.split('/').at(-1) ?? '';
+const storage = openTabStorage();
+const handedOver = takeFragment();
+
+const page = new Page(saleId, {
+  fetch: (...request) => fetch(...request),
+  monotonicMs: () => performance.now(),
+  wallMs: () => Date.now(),
+  sleep: exactSleep(),
+  random: Math.random,
+  newKey: () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join(''),
+  storage,
+});
+const root = document.querySelector('#page') as Element;
+const said = document.querySelector('#said') as Element;
+
+let words = languageOf(handedOver.lang ?? storage.read('seckill:lang') ?? navigator.language);
+let choices: Choices = { isCancelling: false };
+let screen: Screen | null = null;
+let heldSinceMs = 0;
+let hasCountedDown = false;
+let isPictureLost = false;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** The link of the shop carries the token where no server sees it; it does not stay in the address, nor in the history. */
+function takeFragment(): ReturnType<typeof readFragment> {
+  const found = readFragment(location.hash);
+  if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
+  return found;
+}
+
+function languageOf(wanted: string): Words {
+  return LANGUAGES.find(({ lang }) => wanted.slice(0, 2).toLowerCase() === lang.slice(0, 2)) ?? en;
+}
+
+/** An address of the shop for this sale; null: it has given none. */
+function filledIn(template: string): string | null {
+  if (template === '') return null;
+  const sku = encodeURIComponent(page.state.sale?.sku ?? '');
+  return template.replaceAll('{saleId}', saleId).replaceAll('{sku}', sku);
+}
+
+function setLanguage(lang: string): void {
+  words = languageOf(lang);
+  storage.write('seckill:lang', lang);
+  draw();
+}
+
+function choose(chosen: Partial<Choices>): void {
+  choices = { ...choices, ...chosen };
+  draw();
+  document.querySelector<HTMLElement>(choices.isCancelling ? '#cancel-no' : '#cancel')?.focus();
+}
+
+function draw(): void {
+  const { state } = page;
+  const nowMs = page.nowMs();
+  const before = screen;
+  screen = screenOf(state, nowMs);
+  if (before?.name !== screen.name) {
+    choices = { isCancelling: false };
+    if (screen.name === 'held') heldSinceMs = performance.now();
+    if (screen.name === 'countdown') hasCountedDown = true;
+    else if (!KEEPS_CLOCK.includes(screen.name)) hasCountedDown = false;
+  }
+  const format = formatFor(words.lang, state.sale?.currency ?? 'EUR');
+  document.documentElement.lang = words.lang;
+  document.title = state.sale === null ? words.screens.loading.title : state.sale.title;
+  const focused = document.activeElement;
+  render(
+    <View
+      {...{ page, state, screen, nowMs, words, format, choices, choose, setLanguage, hasCountedDown }}
+      languages={LANGUAGES}
+      shop={meta('shop') || location.host}
+      pictureUrl={isPictureLost ? null : filledIn(meta('picture'))}
+      signInUrl={filledIn(meta('sign-in'))}
+      isSlow={screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS}
+    />,
+    root,
+  );
+  // What had the focus is gone: its successor is read, and a keyboard goes on from there.
+  const isLost = focused !== null && focused !== document.body && !focused.isConnected;
+  if (isLost && before?.name !== screen.name) document.querySelector<HTMLElement>('#headline')?.focus();
+  const sentence = sentenceFor(before, screen, format);
+  if (sentence !== null && sentence !== said.textContent) said.textContent = sentence;
+  frame.tell(state);
+  clearTimeout(timer);
+  timer = setTimeout(
+    () => {
+      page.tick();
+      draw();
+    },
+    'leftMs' in screen ? untilNextSecondMs(screen.leftMs) : 1000,
+  );
+}
+
+const formats = new Map<string, Format>();
+function formatFor(lang: string, currency: string): Format {
+  const key = `${lang} ${currency}`;
+  const made = formats.get(key) ?? formatOf(lang, currency);
+  formats.set(key, made);
+  return made;
+}
+
+/** What a screen reader says by itself: each new screen, and some moments of a countdown. */
+function sentenceFor(before: Screen | null, now: Screen, format: Format): string | null {
+  const { screens, says, problems } = words;
+  if (before !== null && before.name === now.name) {
+    if (!('leftMs' in before) || !('leftMs' in now)) return null;
+    const atMs = timeToSay(before.leftMs, now.leftMs);
+    if (atMs === null) return null;
+    if (now.name === 'countdown') return says.in(format.spoken(atMs));
+    return now.name === 'to_pay' ? says.payIn(format.spoken(atMs)) : null;
+  }
+  const { problem } = page.state.purchase;
+  const why = problem === null ? '' : problems[problem.code];
+  if (now.name === 'ready') {
+    if (now.passMs !== null) return says.turn;
+    if (before?.name === 'sold_out') return says.back;
+    if (why === '') return before === null || before.name === 'loading' ? null : says.open;
+    return why;
+  }
+  if (now.name === 'loading') return null;
+  const { title, text } = screens[now.name];
+  return [title, why, text]
+    .filter((part) => part !== '')
+    .join('. ')
+    .replaceAll('..', '.');
+}
+
+const frame = joinFrame(window, (token) => {
+  const signIn = readToken(token);
+  if (signIn !== null) page.signIn(signIn);
+});
+page.onChange(draw);
+page.start(handedOver.token === null ? null : readToken(handedOver.token));
+draw();
+
+const pictureLost = ({ target }: Event): void => {
+  if (!(target instanceof HTMLImageElement)) return;
+  isPictureLost = true;
+  draw();
+};
+addEventListener('error', pictureLost, true); // those of elements do not bubble
+addEventListener('online', () => page.setOnline(true));
+addEventListener('offline', () => page.setOnline(false));
+if (!navigator.onLine) page.setOnline(false);
+document.addEventListener('visibilitychange', () => {
+  page.setVisible(document.visibilityState === 'visible');
+  draw();
+});
+addEventListener('hashchange', () => {
+  const { token, lang } = takeFragment();
+  const signIn = token === null ? null : readToken(token);
+  if (signIn !== null) page.signIn(signIn);
+  if (lang !== null) setLanguage(lang);
+});
+setInterval(() => page.watchClocks(), CLOCK_WATCH_MS);

@@ -1,0 +1,38 @@
+import type { Browser } from './page.js';
+
+/** Sleeps by timers of the page, or, where it has to be exact, by those of a worker, which are not slowed down in the background. */
+export function exactSleep(): Browser['sleep'] {
+  const waiting = new Map<number, () => void>();
+  let worker: Worker | null | undefined;
+  let last = 0;
+  const startWorker = (): Worker | null => {
+    try {
+      const started = new Worker(new URL('./background-timer.ts', import.meta.url), { type: 'module' });
+      started.addEventListener('message', ({ data }: MessageEvent<number>) => waiting.get(data)?.());
+      started.addEventListener('error', () => {
+        worker = null; // what waits is still woken by the page's own timer
+      });
+      return started;
+    } catch {
+      return null;
+    }
+  };
+  return (ms, signal, exact = false) =>
+    new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const id = ++last;
+      const timer = setTimeout(wake, ms);
+      signal.addEventListener('abort', wake);
+      if (exact && document.visibilityState === 'hidden') {
+        worker ??= startWorker();
+        waiting.set(id, wake);
+        worker?.postMessage({ id, ms });
+      }
+      function wake(): void {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', wake);
+        waiting.delete(id);
+        resolve();
+      }
+    });
+}

@@ -1,0 +1,525 @@
+import { ask, failureIn, send, type Answer, type Request } from '../shared/ask.js';
+import { backOffMs } from '../shared/back-off.js';
+import { EventStreamReader } from '../shared/event-stream.js';
+import { clockErrorMs, clocksParted, serverTimeMs, type Moment } from '../shared/server-clock.js';
+import { readToken, type SignIn } from '../shared/sign-in.js';
+import { afterListening, listenAgainIn, LISTENING, LONG_POLL_SECONDS, SILENT_MS, type Listened } from './channel.js';
+import { isOpen } from './order.js';
+import { keptOf, newPurchase, restored, type KeptPurchase, type Purchase } from './purchase.js';
+import { offerOf, readAgainIn } from './sale.js';
+import { asksFor, isLetIn, newPage, reduce, type PageEvent, type PageState } from './state.js';
+
+/** What the page needs of its browser. Tests give it others. */
+export interface Browser {
+  readonly fetch: typeof globalThis.fetch;
+  readonly monotonicMs: () => number;
+  readonly wallMs: () => number;
+  /** Ends early, without an error, when the signal aborts. `exact`: also while the tab is in the background. */
+  readonly sleep: (ms: number, signal: AbortSignal, exact?: boolean) => Promise<void>;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  readonly newKey: () => string;
+  /** Of the tab: it outlives a reload, and nothing else. */
+  readonly storage: {
+    read(name: string): string | null;
+    write(name: string, value: string): void;
+    remove(name: string): void;
+  };
+}
+
+/** Something that goes on while the state asks for it. It begins again when the name in `activitiesOf` changes. */
+type Activity = 'look' | 'ask' | 'check' | 'follow' | 'order' | 'orders' | 'move' | 'queue' | 'token';
+const ACTIVITIES: readonly Activity[] = ['look', 'ask', 'check', 'follow', 'order', 'orders', 'move', 'queue', 'token'];
+
+/** What a page has heard of its purchase by streams. */
+interface Heard {
+  lastEventId: string | null;
+  /** As the last one asked to wait before the next, ms. */
+  retryMs: number | null;
+}
+
+const ANSWER_MAX_MS = 15_000;
+/** A stream says at once where the purchase stands; one that does not is held back on its way. */
+const FIRST_BYTES_MS = 6000;
+/** A payment goes through a provider. */
+const MOVE_MAX_MS = 30_000;
+/** A purchase is asked again for so long after its click, then the buyer decides. */
+const ASK_MAX_MS = 120_000;
+/** A try that was lost may need so long to get where it is found. */
+const LOST_MS = 2000;
+/** The waiting room is joined, and a token fetched, from so long before the opening. */
+const PREPARE_MS = 600_000;
+/** Looks at the start, a second apart, until the time of the server is known so well. */
+const FIRST_LOOKS = 6;
+const FIRST_LOOK_MS = 1100;
+const CLOCK_ERROR_MS = 150;
+
+const SIGN_IN = 'seckill:token';
+
+/**
+ * The page without its looks: knows the state, keeps what must outlive a reload, and does what the state asks for. All decisions
+ * are pure functions of the state (`state.ts`, `purchase.ts`, `channel.ts`); here is only what takes time.
+ */
+export class Page {
+  readonly #browser: Browser;
+  readonly #listeners = new Set<() => void>();
+  readonly #running = new Map<Activity, { readonly name: string; readonly stop: AbortController }>();
+  #state: PageState;
+  #moment: Moment;
+
+  constructor(saleId: string, browser: Browser) {
+    this.#browser = browser;
+    this.#state = newPage(saleId, browser.newKey());
+    this.#moment = { monotonicMs: browser.monotonicMs(), wallMs: browser.wallMs() };
+  }
+
+  get state(): PageState {
+    return this.#state;
+  }
+
+  /** Unix time on the server, ms; by the browser's clock as long as nothing better is known, for a look only. */
+  nowMs(): number {
+    const { clock } = this.#state;
+    return clock === null ? this.#browser.wallMs() : serverTimeMs(clock, this.#browser.monotonicMs());
+  }
+
+  /** @param handedOver the sign-in that the page was opened with; null: the one that the tab has, if any */
+  start(handedOver: SignIn | null): void {
+    if (handedOver !== null) return this.signIn(handedOver);
+    const kept = readToken(this.#browser.storage.read(SIGN_IN) ?? '');
+    if (kept !== null) this.#signIn(kept);
+    else this.#sync();
+  }
+
+  /** Ends everything. */
+  stop(): void {
+    for (const { stop } of this.#running.values()) stop.abort();
+    this.#running.clear();
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  signIn(signIn: SignIn): void {
+    this.#browser.storage.write(SIGN_IN, signIn.token);
+    this.#signIn(signIn);
+  }
+
+  buy(): void {
+    this.#dispatch({ type: 'buy', wallMs: this.#browser.wallMs(), nowMs: this.nowMs() });
+  }
+
+  setQuantity(quantity: number): void {
+    this.#dispatch({ type: 'quantity', quantity });
+  }
+
+  /** Stops asking again; the next click is the same purchase. */
+  giveUp(): void {
+    this.#dispatch({ type: 'gave_up' });
+  }
+
+  /** Pays, or gives up, the order. */
+  move(move: 'pay' | 'cancel'): void {
+    this.#dispatch({ type: 'move', move, key: this.#payKey() });
+  }
+
+  /** The next click is another purchase. */
+  again(): void {
+    this.#dispatch({ type: 'again', key: this.#browser.newKey() });
+  }
+
+  setOnline(isOnline: boolean): void {
+    this.#dispatch({ type: 'online', isOnline });
+  }
+
+  setVisible(isVisible: boolean): void {
+    this.#dispatch({ type: 'visible', isVisible });
+    this.watchClocks();
+  }
+
+  /** To be called now and then: a browser that slept shows it by its clocks. */
+  watchClocks(): void {
+    const now = { monotonicMs: this.#browser.monotonicMs(), wallMs: this.#browser.wallMs() };
+    const parted = clocksParted(this.#moment, now);
+    this.#moment = now;
+    if (parted) this.#dispatch({ type: 'clocks_parted' });
+  }
+
+  /** Has what follows from the passing of time done. To be called at each second that is shown. */
+  tick(): void {
+    const { place } = this.#state;
+    if (place.status === 'admitted' && !isLetIn(place, this.nowMs())) this.#dispatch({ type: 'pass_ended' });
+    else this.#sync();
+  }
+
+  #signIn(signIn: SignIn): void {
+    this.#dispatch({ type: 'signed_in', signIn, purchase: this.#keptPurchase(signIn.userId) });
+  }
+
+  #dispatch(event: PageEvent): void {
+    const before = this.#state;
+    this.#state = reduce(before, event);
+    if (this.#state === before) return;
+    if (this.#state.purchase !== before.purchase) this.#keep(this.#state.purchase);
+    this.#sync();
+    for (const listener of this.#listeners) listener();
+  }
+
+  // What outlives a reload.
+
+  #name(what: string, userId: string): string {
+    return `seckill:${what}:${this.#state.saleId}:${userId}`;
+  }
+
+  #keptPurchase(userId: string): Purchase {
+    const { storage, newKey } = this.#browser;
+    const kept = storage.read(this.#name('purchase', userId));
+    if (kept !== null) return restored(JSON.parse(kept) as KeptPurchase); // only this page writes it
+    const purchase = newPurchase(newKey());
+    storage.write(this.#name('purchase', userId), JSON.stringify(keptOf(purchase)));
+    return purchase;
+  }
+
+  /** Before anything is sent. */
+  #keep(purchase: Purchase): void {
+    const { signIn } = this.#state;
+    if (signIn === null) return;
+    this.#browser.storage.write(this.#name('purchase', signIn.userId), JSON.stringify(keptOf(purchase)));
+  }
+
+  /** One charge has one key, until it is declined. */
+  #payKey(): string {
+    const { storage, newKey } = this.#browser;
+    const kept = storage.read(this.#chargeName());
+    if (kept !== null) return kept;
+    const key = newKey();
+    storage.write(this.#chargeName(), key);
+    return key;
+  }
+
+  #chargeName(): string {
+    return `seckill:charge:${this.#state.order?.orderId ?? ''}`;
+  }
+
+  // What goes on.
+
+  #sync(): void {
+    const wanted = activitiesOf(this.#state, this.nowMs());
+    for (const activity of ACTIVITIES) {
+      const name = wanted[activity];
+      const running = this.#running.get(activity);
+      if (running?.name === name) continue;
+      running?.stop.abort();
+      this.#running.delete(activity);
+      if (name === undefined) continue;
+      const stop = new AbortController();
+      this.#running.set(activity, { name, stop });
+      void this.#run(activity, stop.signal);
+    }
+  }
+
+  #run(activity: Activity, signal: AbortSignal): Promise<void> {
+    switch (activity) {
+      case 'look':
+        return this.#look(signal);
+      case 'ask':
+        return this.#ask(signal);
+      case 'check':
+        return this.#check(signal);
+      case 'follow':
+        return this.#follow(signal);
+      case 'order':
+        return this.#readOrder(signal);
+      case 'orders':
+        return this.#once({ path: '/v1/me/orders?limit=50' }, 'orders_read', signal);
+      case 'move':
+        return this.#move(signal);
+      case 'queue':
+        return this.#queue(signal);
+      case 'token':
+        return this.#fetchToken(signal);
+    }
+  }
+
+  /** Reads the sale, again and again. */
+  async #look(signal: AbortSignal): Promise<void> {
+    for (let failed = 0, looks = 1; !signal.aborted; looks++) {
+      const answer = await this.#request({ path: this.#path('') }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'sale_read', answer });
+      failed = answer.ok ? 0 : failed + 1;
+      await this.#browser.sleep(this.#lookAgainIn(answer, failed, looks), signal);
+    }
+  }
+
+  #lookAgainIn(answer: Answer, failed: number, looks: number): number {
+    const { sale, clock, isVisible } = this.#state;
+    const { random } = this.#browser;
+    if (!answer.ok) return backOffMs(failed, answer.retryAfterMs, random());
+    if (sale === null) return backOffMs(1, null, random());
+    const untilOpenMs = sale.opensAtMs - this.nowMs();
+    const isNear = untilOpenMs > 0 && untilOpenMs < PREPARE_MS;
+    if (isNear && looks < FIRST_LOOKS && clock !== null && clockErrorMs(clock) > CLOCK_ERROR_MS) return FIRST_LOOK_MS;
+    const [fromMs, toMs] = readAgainIn(offerOf(sale, this.nowMs()), untilOpenMs, isVisible);
+    return fromMs + random() * (toMs - fromMs);
+  }
+
+  /** Sends the purchase until an answer counts. */
+  async #ask(signal: AbortSignal): Promise<void> {
+    const { monotonicMs, sleep, random } = this.#browser;
+    const untilMs = monotonicMs() + ASK_MAX_MS;
+    while (!signal.aborted) {
+      const { purchase, place, purchaseToken } = this.#state;
+      const answer = await this.#request(
+        {
+          method: 'POST',
+          path: this.#path('/purchases'),
+          headers: {
+            'Idempotency-Key': purchase.key,
+            ...(place.status === 'admitted' ? { 'Seckill-Queue-Pass': place.pass } : {}),
+            ...(purchaseToken.status === 'fetched' && purchaseToken.token !== null
+              ? { 'Seckill-Purchase-Token': purchaseToken.token }
+              : {}),
+          },
+          body: { quantity: purchase.quantity },
+        },
+        signal,
+      );
+      if (signal.aborted) return; // asked again with the same key, when it goes on
+      this.#dispatch({ type: 'answered', answer, nowMs: this.nowMs() });
+      if (answer.ok || this.#state.purchase.step !== 'asking') return;
+      if (monotonicMs() > untilMs) return this.giveUp();
+      await sleep(backOffMs(this.#state.purchase.tries, answer.retryAfterMs, random()), signal, true);
+    }
+  }
+
+  /** Reads what became of a purchase that may have been accepted. */
+  async #check(signal: AbortSignal): Promise<void> {
+    const { wallMs, sleep, random } = this.#browser;
+    const { problem, key } = this.#state.purchase;
+    if (problem !== null && problem.code !== 'request_conflict') await sleep(LOST_MS, signal, true);
+    for (let tries = 1; !signal.aborted; tries++) {
+      const answer = await this.#request({ path: this.#path(`/purchases/${key}`) }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'checked', answer, wallMs: wallMs() });
+      if (this.#state.purchase.step !== 'checking') return;
+      await sleep(backOffMs(tries, answer.ok ? null : answer.retryAfterMs, random()), signal, true);
+    }
+  }
+
+  /** Hears of each step of the purchase. */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    let listening = LISTENING;
+    const heard: Heard = { lastEventId: null, retryMs: null };
+    while (!signal.aborted) {
+      const { channel } = listening;
+      const listened = await (channel === 'stream' ? this.#stream(heard, signal) : this.#poll(channel, signal));
+      if (signal.aborted) return;
+      listening = afterListening(listening, listened);
+      const isPending = this.#state.purchase.step === 'held';
+      const [fromMs, toMs] = listenAgainIn(listening, heard.retryMs, isPending);
+      await sleep(fromMs + random() * (toMs - fromMs), signal);
+    }
+  }
+
+  async #stream(heard: Heard, signal: AbortSignal): Promise<Listened> {
+    const connection = new AbortController();
+    const cut = (): void => connection.abort();
+    signal.addEventListener('abort', cut);
+    let isSilent = false;
+    const silent = (): void => {
+      isSilent = true;
+      cut();
+    };
+    let timer = setTimeout(silent, FIRST_BYTES_MS);
+    let events = 0;
+    try {
+      const response = await send(this.#streamRequest(heard), this.#browser.fetch, connection.signal);
+      if (response.status === 204) return 'worked'; // its end was seen before
+      if (!response.ok || response.body === null || !/event-stream/.test(response.headers.get('content-type') ?? '')) {
+        if ((await failureIn(response)).code === 'unauthorized') this.#dispatch({ type: 'signed_out' });
+        return 'refused';
+      }
+      const pieces = response.body.getReader();
+      const decoder = new TextDecoder();
+      const reader = new EventStreamReader();
+      for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
+        clearTimeout(timer);
+        timer = setTimeout(silent, SILENT_MS);
+        for (const { id, event, data } of reader.push(decoder.decode(piece.value, { stream: true }))) {
+          events++;
+          heard.lastEventId = id ?? heard.lastEventId;
+          this.#dispatch({ type: 'step', event, body: JSON.parse(data) as Record<string, unknown> });
+        }
+        heard.retryMs = reader.retryMs ?? heard.retryMs;
+      }
+    } catch {
+      if (isSilent) return 'silent';
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', cut);
+      cut();
+    }
+    return events > 0 ? 'worked' : 'cut';
+  }
+
+  #streamRequest({ lastEventId }: Heard): Request {
+    return this.#withToken({
+      path: this.#path(`/purchases/${this.#state.purchase.key}/events`),
+      headers: lastEventId === null ? {} : { 'Last-Event-ID': lastEventId },
+    });
+  }
+
+  async #poll(channel: 'long_poll' | 'poll', signal: AbortSignal): Promise<Listened> {
+    const { monotonicMs } = this.#browser;
+    const { key, step } = this.#state.purchase;
+    const waitSeconds = channel === 'long_poll' && step === 'held' ? LONG_POLL_SECONDS : 0;
+    const beganMs = monotonicMs();
+    const path = this.#path(`/purchases/${key}${waitSeconds > 0 ? `?wait=${waitSeconds}` : ''}`);
+    const answer = await this.#request({ path }, signal, waitSeconds * 1000 + ANSWER_MAX_MS);
+    if (signal.aborted) return 'worked';
+    if (!answer.ok) {
+      if (answer.code === 'unauthorized') this.#dispatch({ type: 'signed_out' });
+      return 'refused';
+    }
+    this.#dispatch({ type: 'step', event: '', body: answer.body ?? {} });
+    const wasHeld = waitSeconds === 0 || this.#state.purchase.step !== 'held' || monotonicMs() - beganMs > 1000;
+    return wasHeld ? 'worked' : 'cut';
+  }
+
+  /** Reads the order, and around its deadline what became of it. */
+  async #readOrder(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    const path = `/v1/orders/${this.#state.purchase.orderId ?? ''}`;
+    for (let tries = 1; !signal.aborted;) {
+      const answer = await this.#request({ path }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'order_read', answer });
+      const { order } = this.#state;
+      if (order === null || !answer.ok) {
+        await sleep(backOffMs(tries++, answer.ok ? null : answer.retryAfterMs, random()), signal);
+        continue;
+      }
+      if (!isOpen(order.state)) return;
+      tries = 1;
+      const leftMs = (order.expiresAtMs ?? Infinity) - this.nowMs();
+      // A stream tells of every change; this is for those who have none, and for the deadline.
+      await sleep(
+        leftMs > 0 ? Math.min(60_000, leftMs + 500) * (0.9 + 0.1 * random()) + 500 : 1500 + 1500 * random(),
+        signal,
+      );
+    }
+  }
+
+  async #move(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    while (!signal.aborted && this.#state.move !== null && this.#state.order !== null) {
+      const { move, key } = this.#state.move;
+      const path = `/v1/orders/${this.#state.order.orderId}/${move}`;
+      const headers: Record<string, string> = move === 'pay' ? { 'Idempotency-Key': key } : {};
+      const answer = await this.#request({ method: 'POST', path, headers }, signal, MOVE_MAX_MS);
+      if (signal.aborted) return;
+      if (!answer.ok && answer.code === 'payment_declined') this.#browser.storage.remove(this.#chargeName());
+      this.#dispatch({ type: 'moved', answer });
+      const { move: left } = this.#state;
+      if (answer.ok || left === null) return;
+      await sleep(backOffMs(left.tries, answer.retryAfterMs, random()), signal);
+    }
+  }
+
+  /** Waits in the room, until the buyer is let in. */
+  async #queue(signal: AbortSignal): Promise<void> {
+    const { sleep, random, storage } = this.#browser;
+    const name = this.#name('ticket', this.#state.signIn?.userId ?? '');
+    for (let failed = 0; !signal.aborted;) {
+      const ticket = storage.read(name);
+      const request = ticket === null ? { method: 'POST' as const, path: '/queue' } : { path: `/queue/${ticket}` };
+      const answer = await this.#request({ ...request, path: this.#path(request.path) }, signal);
+      if (signal.aborted) return;
+      const next = answer.ok ? answer.body?.ticket : undefined;
+      if (typeof next === 'string') storage.write(name, next);
+      else if (answer.ok || answer.code === 'ticket_not_found') storage.remove(name);
+      this.#dispatch({ type: 'queue', answer });
+      if (signal.aborted) return; // let in
+      failed = answer.ok ? 0 : failed + 1;
+      const { pollAfterMs } = (answer.ok ? answer.body : null) ?? {};
+      const pauseMs = typeof pollAfterMs === 'number' ? pollAfterMs : 2000;
+      const isLost = !answer.ok && answer.code === 'ticket_not_found';
+      const againMs =
+        answer.ok || isLost
+          ? pauseMs * (0.9 + 0.2 * random())
+          : backOffMs(failed, answer.retryAfterMs ?? 2000, random());
+      await sleep(isLost && failed === 1 ? 0 : againMs, signal, true); // who does not ask loses the place
+    }
+  }
+
+  async #fetchToken(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    for (let failed = 1; !signal.aborted; failed++) {
+      const answer = await this.#request({ method: 'POST', path: this.#path('/purchase-token') }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'purchase_token', answer });
+      if (answer.ok || answer.code === 'token_limit_reached') return;
+      // Before its time nobody says when that is: half of what is left until the opening, then half of that.
+      const untilOpenMs = (this.#state.sale?.opensAtMs ?? 0) - this.nowMs();
+      const halfMs = answer.code === 'not_open' ? Math.max(0, untilOpenMs / 2) : 0;
+      await sleep(Math.max(halfMs, backOffMs(failed, answer.retryAfterMs, random())), signal, true);
+    }
+  }
+
+  async #once(request: Pick<Request, 'path'>, type: 'orders_read', signal: AbortSignal): Promise<void> {
+    const answer = await this.#request(request, signal);
+    if (!signal.aborted) this.#dispatch({ type, answer });
+  }
+
+  #path(rest: string): string {
+    return `/v1/sales/${this.#state.saleId}${rest}`;
+  }
+
+  #withToken(request: Request): Request {
+    return { ...request, token: this.#state.signIn?.token ?? null };
+  }
+
+  #request(request: Request, signal: AbortSignal, timeoutMs = ANSWER_MAX_MS): Promise<Answer> {
+    const isPublic = request.path === this.#path('');
+    return ask(isPublic ? request : this.#withToken(request), timeoutMs, signal, this.#browser);
+  }
+}
+
+/** What should go on now, each with a name: while the name stays, it goes on. */
+function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<Activity, string>>> {
+  const { isOnline, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
+  if (!isOnline) return {};
+  const { step, key, orderId } = purchase;
+  const isBusy = step === 'asking' || step === 'checking' || step === 'held';
+  const look = isBusy && sale !== null ? {} : { look: String(state.looks) };
+  if (signIn === null || signInEnded) return look;
+  const by = (name: string): string => `${name} ${signIn.token}`; // begins again with another token
+  const isPreparing =
+    step === 'ready' &&
+    sale !== null &&
+    sale.state !== 'closed' &&
+    sale.opensAtMs - nowMs < PREPARE_MS &&
+    nowMs < sale.closesAtMs;
+  const needsPlace = isPreparing && asksFor(state, 'queue_pass') && !isLetIn(place, nowMs);
+  const needsToken = isPreparing && asksFor(state, 'purchase_token') && !isGood(purchaseToken, nowMs);
+  return {
+    ...look,
+    ...(step === 'asking' ? { ask: by(key) } : {}),
+    ...(step === 'checking' ? { check: by(key) } : {}),
+    ...(step === 'held' || (step === 'ordered' && (order === null || isOpen(order.state))) ? { follow: by(key) } : {}),
+    ...(step === 'ordered' && orderId !== null
+      ? { order: by(`${orderId} ${order === null || isOpen(order.state)}`) }
+      : {}),
+    ...(step === 'ready' && purchase.problem?.code === 'limit_reached' ? { orders: by(key) } : {}),
+    ...(move === null ? {} : { move: by(`${move.move} ${move.key}`) }),
+    ...(needsPlace ? { queue: by('queue') } : {}),
+    ...(needsToken ? { token: by('token') } : {}),
+  };
+}
+
+const isGood = (token: PageState['purchaseToken'], nowMs: number): boolean =>
+  token.status === 'fetched' && nowMs < (token.endsAtMs ?? Infinity);

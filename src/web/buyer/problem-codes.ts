@@ -1,0 +1,48 @@
+/** Every code that the API answers buyers with, and one for no answer at all. A test holds them against the OpenAPI document. */
+export const PROBLEM_CODES = [
+  'bad_request',
+  'bad_signature',
+  'cancel_limit_reached',
+  'closed',
+  'degraded',
+  'denied',
+  'headers_too_large',
+  'internal',
+  'limit_reached',
+  'loading',
+  'method_not_allowed',
+  'no_answer',
+  'not_enough_left',
+  'not_found',
+  'not_open',
+  'order_not_found',
+  'outcome_unknown',
+  'overloaded',
+  'paused',
+  'payload_too_large',
+  'payment_declined',
+  'payment_in_progress',
+  'payment_not_configured',
+  'purchase_not_found',
+  'purchase_token_needed',
+  'queue_pass_needed',
+  'rate_limited',
+  'refund_due',
+  'request_conflict',
+  'request_timeout',
+  'route_not_found',
+  'sold_out',
+  'ticket_not_found',
+  'token_limit_reached',
+  'tokens_gone',
+  'unauthorized',
+  'unavailable',
+  'unpaid_pause',
+  'unsupported_media_type',
+  'wrong_state',
+] as const;
+
+export type ProblemCode = (typeof PROBLEM_CODES)[number];
+
+/** One that the page does not know, from a newer server, is shown as an error of the server. */
+export const knownCode = (code: string): ProblemCode => PROBLEM_CODES.find((known) => known === code) ?? 'internal';

@@ -1,0 +1,114 @@
+import type { Success } from '../shared/ask.js';
+
+const STATES = ['not_open', 'open', 'paused', 'closed', 'loading'] as const;
+const STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
+
+/** What a sale asks of a purchase, beside a sign-in. */
+export type Proof = 'signature' | 'purchase_token' | 'queue_pass';
+
+/** A sale as it was read last. Times are Unix ms of the server. */
+export interface SaleView {
+  readonly saleId: string;
+  readonly sku: string;
+  readonly title: string;
+  readonly priceCents: number;
+  readonly currency: string;
+  readonly limitPerBuyer: number;
+  readonly state: (typeof STATES)[number];
+  readonly stock: (typeof STOCKS)[number];
+  readonly asksFor: readonly string[];
+  readonly opensAtMs: number;
+  readonly closesAtMs: number;
+  /** When it was so. */
+  readonly serverMs: number;
+}
+
+/**
+ * Reads the body of a sale. While the api is spared it gives less: then fields that are missing stay as they were.
+ * @returns null: the body says nothing that could be shown
+ */
+export function readSale(body: Success['body'], before: SaleView | null): SaleView | null {
+  if (body === null) return before; // 204: nothing right now
+  const text = (name: string, otherwise: string): string => {
+    const value = body[name];
+    return typeof value === 'string' ? value : otherwise;
+  };
+  const whole = (name: string, otherwise: number): number => {
+    const value = body[name];
+    return typeof value === 'number' ? value : otherwise;
+  };
+  const time = (name: string, otherwise: number): number => {
+    const ms = Date.parse(text(name, ''));
+    return Number.isNaN(ms) ? otherwise : ms;
+  };
+  const state = STATES.find((known) => known === body.state) ?? before?.state;
+  const sale: Omit<SaleView, 'state'> = {
+    saleId: text('saleId', before?.saleId ?? ''),
+    sku: text('sku', before?.sku ?? ''),
+    title: text('title', before?.title ?? ''),
+    priceCents: whole('priceCents', before?.priceCents ?? 0),
+    currency: text('currency', before?.currency ?? ''),
+    limitPerBuyer: whole('limitPerBuyer', before?.limitPerBuyer ?? 1),
+    stock: STOCKS.find((known) => known === body.stock) ?? before?.stock ?? 'unknown',
+    asksFor: Array.isArray(body.asksFor) ? body.asksFor.map(String) : (before?.asksFor ?? []),
+    opensAtMs: time('opensAt', before?.opensAtMs ?? 0),
+    closesAtMs: time('closesAt', before?.closesAtMs ?? 0),
+    serverMs: time('serverTime', before?.serverMs ?? 0),
+  };
+  return state === undefined || sale.title === '' ? before : { ...sale, state };
+}
+
+/**
+ * What a sale offers at a moment.
+ * - `opening`: its time has come, and the shop has not opened it yet
+ * - `loading`: for a moment it is not known
+ */
+export type Offer = 'not_open' | 'opening' | 'open' | 'sold_out' | 'paused' | 'loading' | 'closed';
+
+/**
+ * @param serverNowMs on the server's clock: a sale that was read before its opening is open when its time has come, without another
+ *   question
+ */
+export function offerOf(sale: SaleView, serverNowMs: number): Offer {
+  if (sale.state === 'closed' || serverNowMs >= sale.closesAtMs) return 'closed';
+  if (sale.state === 'paused' || sale.state === 'loading') return sale.state;
+  if (sale.state === 'not_open') {
+    if (serverNowMs < sale.opensAtMs) return 'not_open';
+    if (sale.serverMs >= sale.opensAtMs) return 'opening';
+  }
+  return sale.stock === 'none' ? 'sold_out' : 'open';
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+/** A browser takes no longer waits. */
+const WAIT_MAX_MS = 15 * MINUTE_MS;
+
+/**
+ * How long to wait before the sale is read again, from and to, ms: the moment between them is left to chance, so that a crowd does
+ * not come in step. Shared caches keep an answer for a second.
+ */
+export function readAgainIn(
+  offer: Offer,
+  untilOpenMs: number,
+  isVisible: boolean,
+): readonly [fromMs: number, toMs: number] {
+  switch (offer) {
+    case 'not_open':
+      // Two or three looks in the last minutes, to have the time right, then one behind the opening.
+      if (untilOpenMs > 10 * MINUTE_MS) return [MINUTE_MS, Math.min(WAIT_MAX_MS, untilOpenMs / 4)];
+      if (untilOpenMs > 90 * SECOND_MS) return [20 * SECOND_MS, 40 * SECOND_MS];
+      if (untilOpenMs > 40 * SECOND_MS) return [10 * SECOND_MS, 20 * SECOND_MS];
+      return [untilOpenMs + SECOND_MS, untilOpenMs + 4 * SECOND_MS];
+    case 'opening':
+    case 'loading':
+    case 'paused':
+      return isVisible ? [2 * SECOND_MS, 4 * SECOND_MS] : [10 * SECOND_MS, 20 * SECOND_MS];
+    case 'open':
+      return isVisible ? [6 * SECOND_MS, 12 * SECOND_MS] : [MINUTE_MS, 2 * MINUTE_MS];
+    case 'sold_out': // units that come back are soon gone again
+      return isVisible ? [3 * SECOND_MS, 6 * SECOND_MS] : [20 * SECOND_MS, 40 * SECOND_MS];
+    case 'closed':
+      return [5 * MINUTE_MS, 10 * MINUTE_MS];
+  }
+}

@@ -1,0 +1,382 @@
+import type { Answer } from '../shared/ask.js';
+import { learnTime, suspectTime, type ServerClock } from '../shared/server-clock.js';
+import type { SignIn } from '../shared/sign-in.js';
+import { isOpen, readOrder, stateInEvent, type OrderView } from './order.js';
+import { knownCode, type ProblemCode } from './problem-codes.js';
+import { answered, checked, clicked, found, gaveUp, newPurchase, type Problem, type Purchase } from './purchase.js';
+import { offerOf, readSale, type Offer, type Proof, type SaleView } from './sale.js';
+
+/** The place of a buyer in the waiting room of a sale. */
+export type Place =
+  | { readonly status: 'outside' | 'joining' }
+  /** Both null where they are not known yet. */
+  | { readonly status: 'waiting'; readonly position: number | null; readonly estimateMs: number | null }
+  | { readonly status: 'admitted'; readonly pass: string; /** Unix ms of the server. */ readonly endsAtMs: number }
+  /** Nobody waits. */
+  | { readonly status: 'no_queue' };
+
+/** The purchase token of a buyer. */
+type PurchaseToken =
+  | { readonly status: 'none' }
+  | {
+      readonly status: 'fetched';
+      /** Null: none is needed. */ readonly token: string | null;
+      readonly endsAtMs: number | null;
+    };
+
+/** What the buyer has asked to be done with their order. */
+interface OrderMove {
+  readonly move: 'pay' | 'cancel';
+  /** Of the charge; the same for every try until one is declined. */
+  readonly key: string;
+  readonly tries: number;
+}
+
+/** All that the page knows. Times are Unix ms of the server unless a name says otherwise. */
+export interface PageState {
+  readonly saleId: string;
+  /** Null: not read yet. */
+  readonly sale: SaleView | null;
+  /** Why the sale could not be read the last time. */
+  readonly saleProblem: ProblemCode | null;
+  /** A purchase has found no units: what was read before that moment is not believed to have some. */
+  readonly soldOutUntilMs: number;
+  /** It was sold out before, and units have come back. */
+  readonly isBack: boolean;
+  readonly clock: ServerClock | null;
+  readonly signIn: SignIn | null;
+  /** The server does not take the token any more. */
+  readonly signInEnded: boolean;
+  /** What the sale has asked for although its page did not say so. */
+  readonly alsoAsksFor: readonly Proof[];
+  readonly place: Place;
+  readonly purchaseToken: PurchaseToken;
+  /** Why the waiting room or the token is not had yet. */
+  readonly proofProblem: Problem | null;
+  readonly purchase: Purchase;
+  /** From when on the buyer may buy again, after orders that they did not pay. */
+  readonly pausedUntilMs: number;
+  readonly order: OrderView | null;
+  readonly move: OrderMove | null;
+  readonly moveProblem: ProblemCode | null;
+  readonly isOnline: boolean;
+  readonly isVisible: boolean;
+  /** Rises when the sale should be read at once. */
+  readonly looks: number;
+}
+
+export type PageEvent =
+  | { readonly type: 'sale_read'; readonly answer: Answer }
+  | { readonly type: 'clocks_parted' }
+  | { readonly type: 'signed_in'; readonly signIn: SignIn; readonly purchase: Purchase }
+  | { readonly type: 'quantity'; readonly quantity: number }
+  | { readonly type: 'buy'; readonly wallMs: number; readonly nowMs: number }
+  | { readonly type: 'answered'; readonly answer: Answer; readonly nowMs: number }
+  | { readonly type: 'checked'; readonly answer: Answer; readonly wallMs: number }
+  | { readonly type: 'gave_up' }
+  | { readonly type: 'step'; readonly event: string; readonly body: Readonly<Record<string, unknown>> }
+  | { readonly type: 'order_read'; readonly answer: Answer }
+  | { readonly type: 'orders_read'; readonly answer: Answer }
+  | { readonly type: 'move'; readonly move: 'pay' | 'cancel'; readonly key: string }
+  | { readonly type: 'moved'; readonly answer: Answer }
+  | { readonly type: 'again'; readonly key: string }
+  | { readonly type: 'queue'; readonly answer: Answer }
+  | { readonly type: 'purchase_token'; readonly answer: Answer }
+  | { readonly type: 'pass_ended' }
+  | { readonly type: 'signed_out' }
+  | { readonly type: 'online'; readonly isOnline: boolean }
+  | { readonly type: 'visible'; readonly isVisible: boolean };
+
+export const newPage = (saleId: string, key: string): PageState => ({
+  saleId,
+  sale: null,
+  saleProblem: null,
+  soldOutUntilMs: 0,
+  isBack: false,
+  clock: null,
+  signIn: null,
+  signInEnded: false,
+  alsoAsksFor: [],
+  place: { status: 'outside' },
+  purchaseToken: { status: 'none' },
+  proofProblem: null,
+  purchase: newPurchase(key),
+  pausedUntilMs: 0,
+  order: null,
+  move: null,
+  moveProblem: null,
+  isOnline: true,
+  isVisible: true,
+  looks: 0,
+});
+
+export function reduce(state: PageState, event: PageEvent): PageState {
+  switch (event.type) {
+    case 'sale_read':
+      return saleRead(state, event.answer);
+    case 'clocks_parted':
+      return { ...state, clock: suspectTime(state.clock), looks: state.looks + 1 };
+    case 'signed_in':
+      return signedIn(state, event.signIn, event.purchase);
+    case 'quantity':
+      return state.purchase.step === 'ready'
+        ? { ...state, purchase: { ...state.purchase, quantity: event.quantity, problem: null } }
+        : state;
+    case 'buy':
+      return mayBuy(state, event.nowMs) ? { ...state, purchase: clicked(state.purchase, event.wallMs) } : state;
+    case 'answered':
+      return purchaseAnswered(state, event.answer, event.nowMs);
+    case 'checked':
+      return refusedSignIn({ ...state, purchase: checked(state.purchase, event.answer, event.wallMs) }, event.answer);
+    case 'gave_up':
+      return { ...state, purchase: gaveUp(state.purchase) };
+    case 'step':
+      return stepped(state, event.event, event.body);
+    case 'order_read':
+      return orderRead(state, event.answer);
+    case 'orders_read':
+      return ordersRead(state, event.answer);
+    case 'move':
+      if (state.order?.state !== 'pending_payment' || state.move !== null) return state;
+      return { ...state, move: { move: event.move, key: event.key, tries: 0 }, moveProblem: null };
+    case 'moved':
+      return moved(state, event.answer);
+    case 'again':
+      return mayBuyAnother(state) ? another(state, event.key) : state;
+    case 'queue':
+      return queueAnswered(state, event.answer);
+    case 'purchase_token':
+      return tokenAnswered(state, event.answer);
+    case 'pass_ended':
+      return state.place.status === 'admitted' ? { ...state, place: { status: 'outside' } } : state;
+    case 'signed_out':
+      return { ...state, signInEnded: true };
+    case 'online':
+      return onlineChanged(state, event.isOnline);
+    case 'visible':
+      return { ...state, isVisible: event.isVisible, looks: state.looks + (event.isVisible ? 1 : 0) };
+  }
+}
+
+function onlineChanged(state: PageState, isOnline: boolean): PageState {
+  if (isOnline) return { ...state, isOnline, looks: state.looks + 1 };
+  // A purchase that was on its way may have arrived; it is sent again, with its key, when the line is back.
+  const { purchase } = state;
+  const isUnsure = purchase.isUnsure || purchase.step === 'asking';
+  return { ...state, isOnline, purchase: isUnsure === purchase.isUnsure ? purchase : { ...purchase, isUnsure } };
+}
+
+function saleRead(state: PageState, answer: Answer): PageState {
+  if (!answer.ok) {
+    // What was read before is shown on; that a sale does not exist is news.
+    const code = knownCode(answer.code);
+    return code === 'not_found' ? { ...state, sale: null, saleProblem: code } : { ...state, saleProblem: code };
+  }
+  const { body, sentMs, receivedMs, keptMs } = answer;
+  const read = readSale(body, state.sale);
+  const serverMs = Date.parse(String(body?.serverTime));
+  const isKept = typeof body?.ageMs === 'number'; // by the api, for as long as it says
+  const sample = { serverMs, sentMs, receivedMs, keptMs: keptMs + (isKept ? Number(body?.ageMs) : 0) };
+  const clock = Number.isNaN(serverMs) ? state.clock : learnTime(state.clock, sample);
+  if (read === null) return { ...state, clock, saleProblem: 'degraded' };
+  const stock = read.serverMs < state.soldOutUntilMs && read.stock !== 'unknown' ? 'none' : read.stock;
+  const isBack = stock !== 'none' && (state.isBack || (state.sale?.stock === 'none' && read.state === 'open'));
+  return { ...state, clock, sale: { ...read, stock }, isBack, saleProblem: null };
+}
+
+/** Another buyer at the same tab starts with nothing of the one before. */
+function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageState {
+  const known = { ...state, signIn, signInEnded: false };
+  if (state.signIn?.userId === signIn.userId) return known;
+  const { place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs } = newPage(state.saleId, '');
+  return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
+}
+
+const SOLD_OUT_BELIEVED_MS = 1500; // an api reads the stock of its page again after a second
+
+function purchaseAnswered(state: PageState, answer: Answer, nowMs: number): PageState {
+  const purchase = answered(state.purchase, answer);
+  const next = refusedSignIn({ ...state, purchase }, answer);
+  if (answer.ok) return next;
+  switch (answer.code) {
+    case 'sold_out': {
+      const sale = state.sale && { ...state.sale, stock: 'none' as const };
+      return { ...next, sale, isBack: false, soldOutUntilMs: nowMs + SOLD_OUT_BELIEVED_MS };
+    }
+    case 'queue_pass_needed':
+      return { ...next, alsoAsksFor: withProof(state, 'queue_pass'), place: { status: 'outside' } };
+    case 'purchase_token_needed':
+      return { ...next, alsoAsksFor: withProof(state, 'purchase_token'), purchaseToken: { status: 'none' } };
+    case 'bad_signature':
+      return { ...next, alsoAsksFor: withProof(state, 'signature') };
+    case 'unpaid_pause':
+      return { ...next, pausedUntilMs: nowMs + (answer.retryAfterMs ?? 0) };
+    case 'not_open':
+    case 'closed':
+    case 'paused':
+    case 'loading':
+    case 'not_enough_left':
+      return { ...next, looks: state.looks + 1 };
+    default:
+      return next;
+  }
+}
+
+const withProof = ({ alsoAsksFor }: PageState, proof: Proof): readonly Proof[] =>
+  alsoAsksFor.includes(proof) ? alsoAsksFor : [...alsoAsksFor, proof];
+
+function refusedSignIn(state: PageState, answer: Answer): PageState {
+  if (answer.ok || answer.code !== 'unauthorized') return state;
+  return { ...state, signInEnded: true };
+}
+
+function stepped(state: PageState, event: string, body: Readonly<Record<string, unknown>>): PageState {
+  const purchase = found(state.purchase, body);
+  const orderState = stateInEvent(typeof body.orderState === 'string' ? body.orderState : event);
+  const { order } = state;
+  if (order === null || orderState === null || !isOpen(order.state)) return { ...state, purchase };
+  return { ...state, purchase, order: { ...order, state: orderState } };
+}
+
+function orderRead(state: PageState, answer: Answer): PageState {
+  const next = refusedSignIn(state, answer);
+  const order = answer.ok ? readOrder(answer.body, state.order) : null;
+  return order === null || isOlder(order, state.order) ? next : { ...next, order };
+}
+
+/** No order leads back from its end: a look that says so was answered from a cache, or before. */
+const isOlder = (order: OrderView, known: OrderView | null): boolean =>
+  known !== null && known.orderId === order.orderId && isOpen(order.state) && !isOpen(known.state);
+
+/** The buyer has as many units as they may have: the order that they have is shown, if it is of this sale. */
+function ordersRead(state: PageState, answer: Answer): PageState {
+  if (!answer.ok || !Array.isArray(answer.body?.orders)) return state;
+  const live = answer.body.orders
+    .map((body: Readonly<Record<string, unknown>>) => readOrder(body, null))
+    .filter((order: OrderView | null) => order?.saleId === state.saleId);
+  const order: OrderView | null | undefined =
+    live.find((one: OrderView | null) => one?.state === 'pending_payment') ??
+    live.find((one: OrderView | null) => one?.state === 'paid');
+  if (!order) return state;
+  const { orderId, requestId: key, quantity } = order;
+  const purchase: Purchase = { ...newPurchase(key, quantity), clickedAtMs: 0, step: 'ordered', orderId };
+  return { ...state, order, purchase };
+}
+
+const TRIED_AGAIN: readonly ProblemCode[] = [
+  'no_answer',
+  'outcome_unknown',
+  'internal',
+  'payment_in_progress',
+  'unavailable',
+  'overloaded',
+  'degraded',
+  'rate_limited',
+  'request_timeout',
+];
+const MOVE_TRIES_MAX = 8;
+
+function moved(state: PageState, answer: Answer): PageState {
+  if (state.move === null) return state;
+  if (answer.ok) {
+    const order = readOrder(answer.body, state.order) ?? state.order;
+    return { ...state, order, move: null, moveProblem: null };
+  }
+  const code = knownCode(answer.code);
+  const tries = state.move.tries + 1;
+  if (TRIED_AGAIN.includes(code) && tries < MOVE_TRIES_MAX) return { ...state, move: { ...state.move, tries } };
+  return refusedSignIn({ ...state, move: null, moveProblem: code }, answer);
+}
+
+function queueAnswered(state: PageState, answer: Answer): PageState {
+  if (!answer.ok) {
+    const problem: Problem = { code: knownCode(answer.code), retryAfterMs: answer.retryAfterMs };
+    const isOver = problem.code === 'sold_out' && state.sale !== null;
+    const sale = isOver ? { ...(state.sale as SaleView), stock: 'none' as const } : state.sale;
+    const place: Place =
+      state.place.status === 'waiting' && problem.code !== 'ticket_not_found' && !isOver
+        ? state.place
+        : { status: 'joining' };
+    return refusedSignIn({ ...state, sale, place, proofProblem: problem }, answer);
+  }
+  const { status, position, estimateMs, pass, passEndsAt } = answer.body ?? {};
+  const numberOr = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+  const known = { ...state, proofProblem: null };
+  if (status === 'waiting') {
+    const place: Place = { status, position: numberOr(position), estimateMs: numberOr(estimateMs) };
+    return { ...known, place };
+  }
+  if (status === 'admitted') {
+    return { ...known, place: { status, pass: String(pass), endsAtMs: Date.parse(String(passEndsAt)) } };
+  }
+  return status === 'no_queue' ? { ...known, place: { status } } : state;
+}
+
+function tokenAnswered(state: PageState, answer: Answer): PageState {
+  if (!answer.ok) {
+    const proofProblem: Problem = { code: knownCode(answer.code), retryAfterMs: answer.retryAfterMs };
+    return refusedSignIn({ ...state, proofProblem }, answer);
+  }
+  const { token, endsAt } = answer.body ?? {};
+  const endsAtMs = Date.parse(String(endsAt));
+  const purchaseToken: PurchaseToken = {
+    status: 'fetched',
+    token: typeof token === 'string' ? token : null,
+    endsAtMs: Number.isNaN(endsAtMs) ? null : endsAtMs,
+  };
+  return { ...state, purchaseToken, proofProblem: null };
+}
+
+function another(state: PageState, key: string): PageState {
+  const { order, move, moveProblem } = newPage(state.saleId, '');
+  return { ...state, purchase: newPurchase(key), order, move, moveProblem, looks: state.looks + 1 };
+}
+
+/** The purchase has ended, so that the next click is another one. */
+const mayBuyAnother = ({ purchase, order }: PageState): boolean =>
+  purchase.step === 'failed' || (purchase.step === 'ordered' && order !== null && !isOpen(order.state));
+
+export const asksFor = ({ sale, alsoAsksFor }: PageState, proof: Proof): boolean =>
+  alsoAsksFor.includes(proof) || sale?.asksFor.includes(proof) === true;
+
+/** Refusals that another click would not change. */
+const FINAL: readonly ProblemCode[] = ['denied', 'closed', 'not_found'];
+
+/** Why a buyer cannot buy at this moment; null: they can. The first of them is what the page shows. */
+export type Hindrance =
+  | 'no_sale'
+  | Exclude<Offer, 'open'>
+  | 'signature'
+  | 'signed_out'
+  | 'refused'
+  | 'paused_buyer'
+  | 'offline'
+  | 'waiting'
+  | 'token'
+  | 'under_way';
+
+export function hindrance(state: PageState, nowMs: number): Hindrance | null {
+  const { sale, purchase, place, purchaseToken, signIn } = state;
+  if (sale === null) return 'no_sale';
+  if (purchase.step !== 'ready') return 'under_way';
+  const offer = offerOf(sale, nowMs);
+  if (offer === 'closed') return offer;
+  if (asksFor(state, 'signature')) return 'signature';
+  if (signIn === null || state.signInEnded) return 'signed_out';
+  if (purchase.problem !== null && isFinal(purchase)) return 'refused';
+  if (offer !== 'open') return offer;
+  if (nowMs < state.pausedUntilMs) return 'paused_buyer';
+  if (asksFor(state, 'queue_pass') && !isLetIn(place, nowMs)) return 'waiting';
+  if (asksFor(state, 'purchase_token') && purchaseToken.status !== 'fetched') return 'token';
+  return state.isOnline ? null : 'offline';
+}
+
+export const isLetIn = (place: Place, nowMs: number): boolean =>
+  place.status === 'no_queue' || (place.status === 'admitted' && nowMs < place.endsAtMs);
+
+function isFinal({ problem, quantity }: Purchase): boolean {
+  if (problem === null) return false;
+  return FINAL.includes(problem.code) || (problem.code === 'limit_reached' && quantity === 1);
+}
+
+const mayBuy = (state: PageState, nowMs: number): boolean => hindrance(state, nowMs) === null;

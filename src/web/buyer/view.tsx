@@ -1,0 +1,563 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { Picture } from './picture.js';
+import type { Format } from './format.js';
+import type { OrderView } from './order.js';
+import type { Page } from './page.js';
+import { chipOf, clockParts, type Screen, type ShownPlace } from './screen.js';
+import type { PageState } from './state.js';
+import { reasonIn, type Words } from './words/words.js';
+
+/** What a person has chosen on the page; it is no part of what the page knows of the sale. */
+export interface Choices {
+  /** The question whether to give the order up is open. */
+  readonly isCancelling: boolean;
+}
+
+export interface ViewProps {
+  readonly page: Pick<Page, 'buy' | 'setQuantity' | 'giveUp' | 'move' | 'again'>;
+  readonly state: PageState;
+  readonly screen: Screen;
+  readonly nowMs: number;
+  readonly words: Words;
+  readonly languages: readonly Words[];
+  readonly format: Format;
+  readonly choices: Choices;
+  readonly choose: (choices: Partial<Choices>) => void;
+  readonly setLanguage: (lang: string) => void;
+  /** Name of the shop, or the host of the page. */
+  readonly shop: string;
+  /** Of what is sold; null: there is none, or it cannot be had. */
+  readonly pictureUrl: string | null;
+  /** Where buyers sign in; null: not known. */
+  readonly signInUrl: string | null;
+  /** The countdown ended before these eyes: it stays, at zero, so that the button does not move under a finger. */
+  readonly hasCountedDown: boolean;
+  /** The result of this purchase takes longer than most. */
+  readonly isSlow: boolean;
+}
+
+export function View(props: ViewProps): JSX.Element {
+  const { state, screen, words, shop, pictureUrl, languages, setLanguage } = props;
+  const { sale } = state;
+  return (
+    <div class="page" data-screen={screen.name}>
+      <header>
+        <p class="shop">{shop}</p>
+        <div class="languages" role="group" aria-label={words.otherLanguage}>
+          {languages.map(({ lang, name }) => (
+            <button
+              key={lang}
+              type="button"
+              lang={lang}
+              aria-pressed={lang === words.lang}
+              onClick={() => setLanguage(lang)}
+            >
+              {name}
+            </button>
+          ))}
+        </div>
+      </header>
+      {state.isOnline ? null : <p class="offline">{words.offline}</p>}
+      {screen.name === 'missing' ? (
+        <main class="alone">
+          <Heading title={words.screens.missing.title} level={1} />
+          <p class="text">{words.screens.missing.text}</p>
+        </main>
+      ) : (
+        <main>
+          <div class="stage">{sale === null ? null : <Picture sku={sale.sku} url={pictureUrl} />}</div>
+          <div class="details">
+            {sale === null ? <Blank /> : <Item {...props} sale={sale} />}
+            <Panel {...props} />
+            {sale === null ? null : <Facts {...props} sale={sale} />}
+          </div>
+        </main>
+      )}
+    </div>
+  );
+}
+
+/** In letters; longer ones are written smaller. */
+const LONG_TITLE = 60;
+
+type WithSale = ViewProps & { readonly sale: NonNullable<PageState['sale']> };
+
+function Item({ sale, state, nowMs, words, format }: WithSale): JSX.Element {
+  const chip = chipOf(state, nowMs);
+  return (
+    <>
+      <p class="chip" data-chip={chip}>
+        {words.chips[chip]}
+      </p>
+      <h1 data-long={sale.title.length > LONG_TITLE}>{sale.title}</h1>
+      <p class="price">
+        {sale.limitPerBuyer > 1 ? words.each(format.price(sale.priceCents)) : format.price(sale.priceCents)}
+      </p>
+    </>
+  );
+}
+
+/** As high as what comes in its place. */
+const Blank = (): JSX.Element => (
+  <div class="blank-item" aria-hidden="true">
+    <p class="chip blank" />
+    <p class="h1 blank" />
+    <p class="price blank" />
+  </div>
+);
+
+function Facts({ sale, words, format }: WithSale): JSX.Element {
+  return (
+    <ul class="facts" aria-label={words.factsTitle}>
+      <li data-icon="person">{words.limit(sale.limitPerBuyer)}</li>
+      <li data-icon="clock">{words.until(format.when(sale.closesAtMs))}</li>
+      <li data-icon="lock">{words.once}</li>
+    </ul>
+  );
+}
+
+/**
+ * The heart of the page: one headline, what belongs to it, one button, one sentence. Its shape never changes, so that the button
+ * stays the same element, with the focus that it may have, from the countdown to the order.
+ */
+interface Parts {
+  readonly title: string;
+  readonly tone?: 'calm' | 'good';
+  readonly above?: ComponentChildren;
+  /** Null: there is nothing to press. */
+  readonly go: GoProps | null;
+  readonly hint: string;
+  readonly below?: ComponentChildren;
+}
+
+function Panel(props: ViewProps): JSX.Element {
+  const { title, tone = 'calm', above, go, hint, below } = partsOf(props);
+  return (
+    <section class="panel" aria-labelledby="headline">
+      <Heading title={title} tone={tone} />
+      <div class="above">{above}</div>
+      {go === null ? null : <Go key={go.id ?? 'go'} {...go} />}
+      <p class="text hint" id="hint" hidden={hint === ''}>
+        {hint}
+      </p>
+      {below}
+    </section>
+  );
+}
+
+function partsOf(props: ViewProps): Parts {
+  const { screen, words, format, state, page, isSlow } = props;
+  const { screens, buttons, problems } = words;
+  const refusal = state.purchase.problem === null ? null : problems[state.purchase.problem.code];
+  const simple = (
+    name: keyof Words['screens'],
+    button: string | null,
+    more: Partial<GoProps> & { note?: string | null } = {},
+  ): Parts => {
+    const { note = null, ...go } = more;
+    const { title, text } = screens[name];
+    return { title, hint: text, above: <Note text={note} />, go: button === null ? null : { label: button, ...go } };
+  };
+  /** The same while the sale may go on at any moment: all stands where it will be then. */
+  const soon = (...args: Parameters<typeof simple>): Parts => {
+    const parts = simple(...args);
+    const above = (
+      <>
+        <Countdown {...props} />
+        {parts.above}
+        <Quantity {...props} />
+      </>
+    );
+    return { ...parts, above };
+  };
+  switch (screen.name) {
+    case 'loading':
+    case 'order_loading':
+    case 'checking':
+      return simple(screen.name, buttons.busy, { isBusy: true });
+    case 'missing':
+      return simple(screen.name, null);
+    case 'unreachable':
+      return simple('unreachable', buttons.busy, { isBusy: true, note: problems[screen.code] });
+    case 'countdown':
+      return countdown(props, screen);
+    case 'ready': {
+      const { title, text } = screens[screen.passMs === null ? 'ready' : 'turn'];
+      const above = (
+        <>
+          <Countdown {...props} />
+          {screen.passMs === null ? null : (
+            <TimeLeft isTurn label={words.turnEnds} time={format.clock(screen.passMs)} />
+          )}
+          <Note text={refusal} />
+          <Quantity {...props} />
+        </>
+      );
+      return {
+        title,
+        hint: text,
+        above,
+        go: { label: buttons.buy(format.price(priceOf(state))), onPress: () => page.buy() },
+      };
+    }
+    case 'room': {
+      const above = (
+        <>
+          <Place place={screen.place} words={words} format={format} />
+          <Note text={noteOfProof(props)} />
+          <Quantity {...props} />
+        </>
+      );
+      return { ...simple('room', buttons.room), above };
+    }
+    case 'preparing':
+      return simple('preparing', buttons.preparing, { isBusy: state.proofProblem === null, note: noteOfProof(props) });
+    case 'opening':
+      return soon('opening', buttons.opening, { isBusy: true });
+    case 'sold_out':
+      return soon('sold_out', buttons.soldOut, { note: refusal });
+    case 'paused':
+      return soon('paused', buttons.paused);
+    case 'busy':
+      return soon('busy', buttons.busy, { isBusy: true });
+    case 'closed':
+      return simple('closed', buttons.closed);
+    case 'app_only':
+      return simple('app_only', null);
+    case 'signed_out':
+      return { ...simple(state.signInEnded ? 'sign_in_ended' : 'signed_out', null), ...signInParts(props) };
+    case 'refused':
+      return simple('refused', buttons.refused, { note: problems[screen.code] });
+    case 'pause':
+      return simple('pause', buttons.pause(format.clock(screen.leftMs)));
+    case 'asking': {
+      const isAgain = screen.code !== null;
+      const parts = soon(isAgain ? 'asking_again' : 'asking', buttons.sending, {
+        isBusy: true,
+        note: screen.code === null ? null : problems[screen.code],
+      });
+      return isAgain ? { ...parts, below: <Quiet label={buttons.stop} onPress={() => page.giveUp()} /> } : parts;
+    }
+    case 'held':
+      return { ...simple('held', buttons.held, { isBusy: true, note: isSlow ? words.slow : null }), tone: 'good' };
+    case 'to_pay':
+      return toPay(props, screen);
+    case 'paid':
+    case 'cancelled':
+    case 'expired': {
+      const { order } = screen;
+      const { title, text } = screens[screen.name];
+      const above = (
+        <>
+          <p class="text">{text}</p>
+          <Receipt {...props} order={order} />
+          <Note text={order.refundCents > 0 ? words.refund(format.price(order.refundCents)) : null} />
+        </>
+      );
+      return {
+        title,
+        tone: screen.name === 'paid' ? 'good' : 'calm',
+        above,
+        hint: '',
+        ...again(props, screen.name === 'paid'),
+      };
+    }
+    case 'failed':
+      return {
+        title: screens.failed.title,
+        above: <Note text={reasonIn(words, screen.reason)} />,
+        hint: '',
+        ...again(props, false),
+      };
+  }
+}
+
+/** Another purchase, where one buyer may have more, or the one before came to nothing. */
+function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts, 'go' | 'below'> {
+  const { sale, order } = state;
+  const onPress = (): void => page.again();
+  if (sale === null || sale.state === 'closed') return { go: null };
+  if (!isBought) return { go: { id: 'again', label: words.buttons.again, onPress } };
+  if ((order?.quantity ?? 1) >= sale.limitPerBuyer) return { go: null };
+  return { go: null, below: <Quiet label={words.buttons.again} onPress={onPress} /> };
+}
+
+const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;
+
+const noteOfProof = ({ state, words }: ViewProps): string | null =>
+  state.proofProblem === null ? null : words.problems[state.proofProblem.code];
+
+/** Takes the focus when what had it is gone. */
+function Heading({
+  title,
+  tone = 'calm',
+  level = 2,
+}: {
+  readonly title: string;
+  readonly tone?: 'calm' | 'good';
+  readonly level?: 1 | 2;
+}): JSX.Element {
+  const Tag = level === 1 ? 'h1' : 'h2';
+  return (
+    <Tag id="headline" class="headline" data-tone={tone} tabIndex={-1}>
+      {title}
+    </Tag>
+  );
+}
+
+const Note = ({
+  text,
+  tone = 'warn',
+}: {
+  readonly text: string | null;
+  readonly tone?: 'warn' | 'info';
+}): JSX.Element | null =>
+  text === null ? null : (
+    <p class="note" data-tone={tone}>
+      {text}
+    </p>
+  );
+
+interface GoProps {
+  readonly id?: string;
+  readonly label: string;
+  /** Left out: it cannot be pressed. */
+  readonly onPress?: () => void;
+  /** It leads elsewhere instead. */
+  readonly href?: string;
+  readonly isBusy?: boolean;
+}
+
+/** The button. One that cannot be pressed keeps the focus that it has: it says `aria-disabled`, and does nothing. */
+function Go({ id = 'go', label, onPress, href, isBusy = false }: GoProps): JSX.Element {
+  if (href !== undefined) {
+    return (
+      <a class="go" id={id} href={href} target="_top" aria-describedby="hint">
+        <span>{label}</span>
+      </a>
+    );
+  }
+  const press = ({ detail }: MouseEvent): void => {
+    if (detail <= 1) onPress?.(); // the second click of a double click was meant for what stood here before
+  };
+  return (
+    <button
+      type="button"
+      class="go"
+      id={id}
+      aria-disabled={onPress === undefined}
+      aria-describedby="hint"
+      data-busy={isBusy}
+      onClick={press}
+    >
+      <span>{label}</span>
+    </button>
+  );
+}
+
+interface QuietProps {
+  readonly id?: string;
+  readonly label: string;
+  readonly onPress?: () => void;
+}
+
+const Quiet = ({ id, label, onPress }: QuietProps): JSX.Element => (
+  <button type="button" class="quiet" id={id} aria-disabled={onPress === undefined} onClick={onPress}>
+    {label}
+  </button>
+);
+
+type Named<N extends Screen['name']> = Screen & { readonly name: N };
+
+function countdown(props: ViewProps, { leftMs, signedOut, place }: Named<'countdown'>): Parts {
+  const { words, format, state, nowMs } = props;
+  const opensAtMs = state.sale?.opensAtMs ?? nowMs;
+  const endsEarly = !signedOut && (state.signIn?.endsAtMs ?? Infinity) < opensAtMs;
+  const above = (
+    <>
+      <Countdown {...props} leftMs={leftMs} />
+      {place === null ? null : (
+        <Note
+          tone="info"
+          text={place.position === null ? words.drawAtOpening : words.inRoomBefore(format.number(place.position))}
+        />
+      )}
+      <Note text={endsEarly ? words.signInEarly : noteOfProof(props)} />
+      {signedOut ? null : <Quantity {...props} />}
+    </>
+  );
+  const { title, text } = words.screens.countdown;
+  const parts = { title, above, go: { label: words.buttons.notOpen }, hint: text };
+  return signedOut ? { ...parts, ...signInParts(props) } : parts;
+}
+
+/** The time until the opening, which is read to nobody second by second. @param leftMs left out: it is over, and shown to who saw it end */
+function Countdown({
+  leftMs = 0,
+  hasCountedDown,
+  state,
+  words,
+  format,
+}: ViewProps & { readonly leftMs?: number }): JSX.Element | null {
+  if (leftMs === 0 && !hasCountedDown) return null;
+  const parts = clockParts(leftMs);
+  const names =
+    parts.days > 0 ? (['days', 'hours', 'minutes', 'seconds'] as const) : (['hours', 'minutes', 'seconds'] as const);
+  return (
+    <>
+      <div class="clock" role="timer" aria-live="off" aria-label={format.spoken(leftMs)}>
+        {names.map((name) => (
+          <div key={name} class="part" aria-hidden="true">
+            <span class="digits">{String(parts[name]).padStart(2, '0')}</span>
+            <span class="unit">{words[name]}</span>
+          </div>
+        ))}
+      </div>
+      <p class="text when">{words.opensAt(format.when(state.sale?.opensAtMs ?? 0))}</p>
+    </>
+  );
+}
+
+/** Where a page does not know where buyers sign in, it says that the shop does. */
+const signInParts = ({ words, signInUrl, state }: ViewProps): Pick<Parts, 'go' | 'hint'> => ({
+  go: { label: words.buttons.signIn, ...(signInUrl === null ? {} : { href: signInUrl }) },
+  hint: signInUrl === null ? words.toShop : words.screens[state.signInEnded ? 'sign_in_ended' : 'signed_out'].text,
+});
+
+const QUANTITY_SHOWN_MAX = 99;
+
+function Quantity({ state, words, page, format }: ViewProps): JSX.Element | null {
+  const { sale, purchase } = state;
+  const most = Math.min(sale?.limitPerBuyer ?? 1, QUANTITY_SHOWN_MAX);
+  if (sale === null || most <= 1) return null;
+  const { quantity } = purchase;
+  const step = (by: number, label: string, sign: string): JSX.Element => {
+    const next = quantity + by;
+    const isOff = next < 1 || next > most;
+    return (
+      <button type="button" aria-label={label} aria-disabled={isOff} onClick={() => !isOff && page.setQuantity(next)}>
+        {sign}
+      </button>
+    );
+  };
+  return (
+    <div class="quantity" role="group" aria-label={words.quantity}>
+      <span class="label" aria-hidden="true">
+        {words.quantity}
+      </span>
+      {step(-1, words.fewer, '−')}
+      <output aria-live="polite">
+        {format.number(quantity)}
+        <span class="sr">
+          {' '}
+          {words.total} {format.price(priceOf(state))}
+        </span>
+      </output>
+      {step(1, words.more, '+')}
+    </div>
+  );
+}
+
+function Place({
+  place,
+  words,
+  format,
+}: { readonly place: ShownPlace } & Pick<ViewProps, 'words' | 'format'>): JSX.Element {
+  const { position, estimateMs } = place;
+  return (
+    <div class="place">
+      <p class="position">{position === null ? words.placeUnknown : words.place(format.number(position))}</p>
+      <p class="text">{estimateMs === null ? words.estimateUnknown : words.estimate(Math.ceil(estimateMs / 60_000))}</p>
+    </div>
+  );
+}
+
+interface TimeLeftProps {
+  readonly label: string;
+  readonly time: string;
+  readonly isTurn?: boolean;
+  readonly children?: ComponentChildren;
+}
+
+const TimeLeft = ({ label, time, isTurn = false, children }: TimeLeftProps): JSX.Element => (
+  <div class={isTurn ? 'time-left turn' : 'time-left'} role="timer" aria-live="off">
+    <span class="label">{label}</span> <span class="digits">{time}</span>
+    {children}
+  </div>
+);
+
+function toPay(props: ViewProps, { order, leftMs }: Named<'to_pay'>): Parts {
+  const { words, format, state, page, choices, choose } = props;
+  const { buttons } = words;
+  const isOver = leftMs <= 0;
+  const isFree = !isOver && state.move === null;
+  const moving = state.move?.move;
+  const isPaidElsewhere = state.moveProblem === 'payment_not_configured';
+  const { title, text } = words.screens[isOver ? 'time_up' : 'to_pay'];
+  const above = (
+    <>
+      <TimeLeft label={words.timeToPay} time={format.clock(leftMs)}>
+        <Bar part={partLeft(order, leftMs)} />
+      </TimeLeft>
+      <Receipt {...props} order={order} />
+      <Note
+        tone={isPaidElsewhere ? 'info' : 'warn'}
+        text={state.moveProblem === null ? null : words.problems[state.moveProblem]}
+      />
+    </>
+  );
+  const pay: GoProps = {
+    id: 'pay',
+    label: moving === 'pay' ? buttons.paying : buttons.pay(format.price(order.amountCents)),
+    isBusy: moving === 'pay',
+    ...(isFree ? { onPress: () => page.move('pay') } : {}),
+  };
+  const below =
+    choices.isCancelling && isFree ? (
+      <div class="sure" role="group" aria-labelledby="sure">
+        <p class="text" id="sure">
+          {words.cancelSure}
+        </p>
+        <Quiet id="cancel-no" label={buttons.cancelNo} onPress={() => choose({ isCancelling: false })} />
+        <Quiet id="cancel-yes" label={buttons.cancelYes} onPress={() => page.move('cancel')} />
+      </div>
+    ) : (
+      <Quiet
+        id="cancel"
+        label={moving === 'cancel' ? buttons.cancelling : buttons.cancel}
+        {...(isFree ? { onPress: () => choose({ isCancelling: true }) } : {})}
+      />
+    );
+  return { title, tone: isOver ? 'calm' : 'good', above, go: isPaidElsewhere ? null : pay, hint: text, below };
+}
+
+/** From 0 to 1: how much of the time to pay is left. */
+function partLeft({ createdAtMs, expiresAtMs }: OrderView, leftMs: number): number {
+  const wholeMs = (expiresAtMs ?? 0) - (createdAtMs ?? 0);
+  return wholeMs > 0 ? Math.min(1, Math.max(0, leftMs / wholeMs)) : 0;
+}
+
+const Bar = ({ part }: { readonly part: number }): JSX.Element => (
+  <span class="bar" aria-hidden="true">
+    <span style={{ transform: `scaleX(${part.toFixed(4)})` }} />
+  </span>
+);
+
+function Receipt({ order, state, words, format }: ViewProps & { readonly order: OrderView }): JSX.Element {
+  return (
+    <dl class="receipt">
+      <div>
+        <dt>{state.sale?.title ?? ''}</dt>
+        <dd>{words.units(order.quantity)}</dd>
+      </div>
+      <div>
+        <dt>{words.orderNumber}</dt>
+        <dd class="id">{order.orderId}</dd>
+      </div>
+      <div class="sum">
+        <dt>{words.total}</dt>
+        <dd>{format.price(order.amountCents)}</dd>
+      </div>
+    </dl>
+  );
+}

@@ -1,0 +1,98 @@
+import type { Chip, Screen } from '../screen.js';
+import type { ProblemCode } from '../problem-codes.js';
+
+type ScreenText = { readonly title: string; readonly text: string };
+/** Screens, and what some of them are called when more is known. */
+type TextName = Screen['name'] | 'turn' | 'sign_in_ended' | 'asking_again' | 'time_up';
+
+/** Why a purchase failed after it was accepted, as the API names it. A test holds them against those of the orders. */
+export const REASONS = [
+  'oversold_guard',
+  'limit_reached',
+  'discarded',
+  'units_lost',
+  'compensation_failed',
+  'refused_by_database',
+] as const;
+type Reason = (typeof REASONS)[number];
+
+/** All that the page says, in one language. Prices and times come in as they are shown. */
+export interface Words {
+  readonly lang: string;
+  /** Of the language, in itself. */
+  readonly name: string;
+  readonly chips: Readonly<Record<Chip, string>>;
+  readonly units: (count: number) => string;
+  readonly each: (price: string) => string;
+  readonly total: string;
+  readonly quantity: string;
+  readonly more: string;
+  readonly fewer: string;
+  readonly opensAt: (when: string) => string;
+  readonly days: string;
+  readonly hours: string;
+  readonly minutes: string;
+  readonly seconds: string;
+  readonly place: (position: string) => string;
+  readonly placeUnknown: string;
+  readonly estimate: (minutes: number) => string;
+  readonly estimateUnknown: string;
+  readonly drawAtOpening: string;
+  readonly inRoomBefore: (position: string) => string;
+  readonly buttons: {
+    readonly buy: (price: string) => string;
+    readonly notOpen: string;
+    readonly opening: string;
+    readonly sending: string;
+    readonly soldOut: string;
+    readonly paused: string;
+    readonly closed: string;
+    readonly busy: string;
+    readonly room: string;
+    readonly preparing: string;
+    readonly signIn: string;
+    readonly refused: string;
+    readonly pause: (time: string) => string;
+    readonly held: string;
+    readonly pay: (price: string) => string;
+    readonly paying: string;
+    readonly cancel: string;
+    readonly cancelling: string;
+    readonly cancelYes: string;
+    readonly cancelNo: string;
+    readonly again: string;
+    readonly stop: string;
+    readonly retry: string;
+  };
+  readonly screens: Readonly<Record<TextName, ScreenText>>;
+  readonly cancelSure: string;
+  readonly orderNumber: string;
+  readonly timeToPay: string;
+  readonly turnEnds: string;
+  readonly refund: (price: string) => string;
+  readonly limit: (count: number) => string;
+  readonly until: (when: string) => string;
+  readonly once: string;
+  readonly offline: string;
+  readonly slow: string;
+  readonly signInEarly: string;
+  readonly toShop: string;
+  readonly otherLanguage: string;
+  readonly factsTitle: string;
+  /** What a screen reader says without being asked. */
+  readonly says: {
+    readonly in: (time: string) => string;
+    readonly open: string;
+    readonly back: string;
+    readonly turn: string;
+    readonly payIn: (time: string) => string;
+  };
+  readonly problems: Readonly<Record<ProblemCode, string>>;
+  readonly reasons: Readonly<Record<Reason, string>>;
+  readonly reasonUnknown: string;
+}
+
+export const reasonIn = (words: Words, reason: string): string => {
+  const known = REASONS.find((one) => one === reason);
+  return known === undefined ? words.reasonUnknown : words.reasons[known];
+};

@@ -1,0 +1,198 @@
+import type { SinonFakeTimers } from 'sinon';
+import type { Answer, Success } from '../../../../src/web/shared/ask.js';
+import { readToken, type SignIn } from '../../../../src/web/shared/sign-in.js';
+import { Page, type Browser } from '../../../../src/web/buyer/page.js';
+
+export const OPENS_MS = Date.UTC(2030, 0, 1, 20);
+
+export const success = (body: Success['body'], status = 200): Success => ({
+  ok: true,
+  status,
+  body,
+  sentMs: 0,
+  receivedMs: 0,
+  keptMs: 0,
+});
+export const failure = (code: string, retryAfterMs: number | null = null): Answer => ({
+  ok: false,
+  code,
+  retryAfterMs,
+});
+
+const part = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+export const signInOf = (userId: string, endsAtMs = OPENS_MS + 3_600_000): SignIn =>
+  readToken(`x.${part({ sub: userId, exp: endsAtMs / 1000 })}.y`) as SignIn;
+
+/** The body of a sale, read at a moment of the server. */
+export const saleBody = (serverMs: number, parts: Record<string, unknown> = {}): Record<string, unknown> => ({
+  saleId: '7',
+  sku: 'cup',
+  title: 'A cup',
+  priceCents: 1999,
+  currency: 'EUR',
+  limitPerBuyer: 2,
+  state: 'open',
+  stock: 'plenty',
+  asksFor: [],
+  opensAt: new Date(OPENS_MS).toISOString(),
+  closesAt: new Date(OPENS_MS + 3_600_000).toISOString(),
+  serverTime: new Date(serverMs).toISOString(),
+  ...parts,
+});
+
+export interface Asked {
+  /** `POST /purchases`: method and what stands behind the sale. */
+  readonly what: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+  /** On the clock of the server. */
+  readonly atMs: number;
+}
+
+type Reply = Response | 'hangs' | 'fails';
+
+/** A server in memory, on the fake time of the test, and a browser whose wall clock may be wrong. */
+export class FakeShop {
+  readonly asked: Asked[] = [];
+  readonly stored = new Map<string, string>();
+  /** What the sale is at the moment. */
+  sale: Record<string, unknown> = {};
+  /** Each way, ms. */
+  tripMs = 20;
+  /** How far the wall clock of the browser is ahead of the server, ms. */
+  wallAheadMs = 0;
+  online = true;
+  random = 0.5;
+  readonly #clock: SinonFakeTimers;
+  readonly #replies = new Map<string, ((asked: Asked) => Reply)[]>();
+  #keys = 0;
+
+  /** @param clock its time is that of the server */
+  constructor(clock: SinonFakeTimers) {
+    this.#clock = clock;
+  }
+
+  get nowMs(): number {
+    return this.#clock.now;
+  }
+
+  /** Answers the next such request so; the last of them answers all that follow. */
+  on(what: string, ...replies: ((asked: Asked) => Reply)[]): this {
+    this.#replies.set(what, replies);
+    return this;
+  }
+
+  count(what: string): number {
+    return this.asked.filter((one) => one.what === what).length;
+  }
+
+  open(signIn: SignIn | null = signInOf('ann')): Page {
+    const page = new Page('7', this.browser());
+    page.start(signIn);
+    return page;
+  }
+
+  browser(): Browser {
+    return {
+      fetch: ((path: string, init: RequestInit) => this.#fetch(path, init)) as typeof fetch,
+      monotonicMs: () => this.#clock.now - OPENS_MS + 5_000_000,
+      wallMs: () => this.#clock.now + this.wallAheadMs,
+      sleep: (ms, signal) =>
+        new Promise((resolve) => {
+          const wake = (): void => {
+            clearTimeout(timer);
+            signal.removeEventListener('abort', wake);
+            resolve();
+          };
+          const timer = setTimeout(wake, ms);
+          signal.addEventListener('abort', wake);
+          if (signal.aborted) wake();
+        }),
+      random: () => this.random,
+      newKey: () => `key-${++this.#keys}`,
+      storage: {
+        read: (name) => this.stored.get(name) ?? null,
+        write: (name, value) => void this.stored.set(name, value),
+        remove: (name) => void this.stored.delete(name),
+      },
+    };
+  }
+
+  async #fetch(path: string, { method = 'GET', headers, body, signal }: RequestInit): Promise<Response> {
+    const aborted = new Promise<never>((_, reject) => {
+      signal?.addEventListener('abort', () => reject(new DOMException('aborted', 'AbortError')));
+    });
+    const wait = (ms: number): Promise<void> =>
+      Promise.race([new Promise<void>((resolve) => setTimeout(resolve, ms)), aborted]);
+    await wait(this.tripMs);
+    if (!this.online) throw new TypeError('Failed to fetch');
+    const what = `${method} ${path.replace('/v1/sales/7', '')}`;
+    const asked: Asked = {
+      what,
+      headers: headers as Record<string, string>,
+      body: typeof body === 'string' ? JSON.parse(body) : undefined,
+      atMs: this.#clock.now,
+    };
+    this.asked.push(asked);
+    const reply = this.#replyTo(asked);
+    if (reply === 'hangs') return aborted;
+    await wait(this.tripMs);
+    if (reply === 'fails') throw new TypeError('Failed to fetch');
+    signal?.addEventListener('abort', () => streams.get(reply)?.cut());
+    return reply;
+  }
+
+  #replyTo(asked: Asked): Reply {
+    const replies = this.#replies.get(asked.what);
+    if (replies === undefined) {
+      if (asked.what === 'GET ') return json(saleBody(this.#clock.now, this.sale));
+      return problem(404, 'route_not_found');
+    }
+    const reply = replies.length > 1 ? replies.shift() : replies[0];
+    return (reply as (asked: Asked) => Reply)(asked);
+  }
+}
+
+export const json = (body: unknown, status = 200): Response =>
+  new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json' } });
+export const problem = (status: number, code: string, retryAfterMs?: number): Response =>
+  new Response(JSON.stringify({ code, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }), {
+    status,
+    headers: { 'content-type': 'application/problem+json' },
+  });
+
+const streams = new WeakMap<Response, FakeStream>();
+
+/** A stream of events that a test writes. */
+export class FakeStream {
+  readonly response: Response;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+
+  constructor() {
+    const body = new ReadableStream<Uint8Array>({ start: (controller) => void (this.#controller = controller) });
+    this.response = new Response(body, { status: 200, headers: { 'content-type': 'text/event-stream' } });
+    streams.set(this.response, this);
+  }
+
+  say(event: string, data: object): this {
+    return this.write(`id: ${event}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  write(text: string): this {
+    this.#controller.enqueue(new TextEncoder().encode(text));
+    return this;
+  }
+
+  end(): void {
+    this.#controller.close();
+  }
+
+  /** As a fetch that is aborted does. */
+  cut(): void {
+    try {
+      this.#controller.error(new DOMException('aborted', 'AbortError'));
+    } catch {
+      // it has ended before
+    }
+  }
+}

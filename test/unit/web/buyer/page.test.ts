@@ -1,0 +1,634 @@
+import { expect } from 'chai';
+import sinon, { type SinonFakeTimers } from 'sinon';
+import type { Page } from '../../../../src/web/buyer/page.js';
+import { screenOf } from '../../../../src/web/buyer/screen.js';
+import { FakeShop, FakeStream, json, OPENS_MS, problem, saleBody, signInOf } from './fake-shop.js';
+
+const BUY = 'POST /purchases';
+const MINUTE_MS = 60_000;
+
+describe('the page of a sale', () => {
+  let clock: SinonFakeTimers;
+  let shop: FakeShop;
+  const pages: Page[] = [];
+  beforeEach(() => {
+    clock = sinon.useFakeTimers({ now: OPENS_MS + 10_000, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    shop = new FakeShop(clock);
+  });
+  afterEach(() => {
+    for (const page of pages.splice(0)) page.stop();
+    clock.restore();
+  });
+  /** A page whose sale was read. */
+  async function open(signIn = signInOf('ann') as Parameters<FakeShop['open']>[0]): Promise<Page> {
+    const page = shop.open(signIn);
+    pages.push(page);
+    await clock.tickAsync(100);
+    return page;
+  }
+  const keysSent = (to = BUY): (string | undefined)[] =>
+    shop.asked.filter(({ what }) => what === to).map(({ headers }) => headers['Idempotency-Key']);
+  const screenAt = (page: Page): string => screenOf(page.state, page.nowMs()).name;
+  const order = (parts: object = {}): Record<string, unknown> => ({
+    orderId: '9',
+    saleId: '7',
+    requestId: 'key-2',
+    quantity: 1,
+    amountCents: 1999,
+    currency: 'EUR',
+    state: 'pending_payment',
+    createdAt: new Date(clock.now).toISOString(),
+    expiresAt: new Date(clock.now + 15 * MINUTE_MS).toISOString(),
+    ...parts,
+  });
+  /** The server holds the purchase, and its stream says that. */
+  function holds(): FakeStream {
+    const stream = new FakeStream();
+    shop.on(BUY, () => json({ status: 'pending' }, 202));
+    shop.on(
+      'GET /purchases/key-2/events',
+      () => stream.write('retry: 2000\n\n').say('pending', { status: 'pending' }).response,
+    );
+    return stream;
+  }
+  const ORDERED = { status: 'ordered', orderId: '9', orderState: 'pending_payment' };
+
+  describe('the opening', () => {
+    for (const [wallAheadMs, how] of [
+      [0, 'right'],
+      [3_600_000, 'an hour ahead'],
+      [-3_600_000, 'an hour behind'],
+    ] as const) {
+      it(`the button is off until the second of the server, with a wall clock that is ${how}`, async () => {
+        clock.setSystemTime(OPENS_MS - 2 * MINUTE_MS);
+        shop.wallAheadMs = wallAheadMs;
+        shop.sale = { state: 'not_open' };
+        const page = await open();
+        expect(screenAt(page)).to.equal('countdown');
+        page.buy();
+        expect(shop.count(BUY), 'not before its time').to.equal(0);
+        await clock.tickAsync(OPENS_MS - clock.now - 50);
+        expect(screenAt(page)).to.equal('countdown');
+        page.buy();
+        const looks = shop.count('GET ');
+        await clock.tickAsync(60);
+        expect(screenAt(page), 'by the clock alone').to.equal('ready');
+        expect(shop.count('GET '), 'no crowd of questions at the opening').to.equal(looks);
+        expect(shop.count(BUY)).to.equal(0);
+        page.buy();
+        await clock.tickAsync(50);
+        expect(shop.count(BUY)).to.equal(1);
+      });
+    }
+
+    it('a few looks before it, all at other moments for other pages, and one behind it', async () => {
+      shop.on('GET ', () => json(saleBody(clock.now, { state: clock.now < OPENS_MS ? 'not_open' : 'open' })));
+      const at: number[][] = [];
+      for (const random of [0.1, 0.9]) {
+        clock.setSystemTime(OPENS_MS - 5 * MINUTE_MS);
+        shop.asked.length = 0;
+        shop.random = random;
+        const page = await open();
+        await clock.tickAsync(5 * MINUTE_MS + 5000);
+        page.stop();
+        at.push(shop.asked.map(({ atMs }) => atMs - OPENS_MS));
+      }
+      for (const moments of at) {
+        expect(moments.length).to.be.within(6, 20);
+        expect(moments.filter((ms) => ms > -1000 && ms < 1000)).to.deep.equal([]);
+        expect(moments.filter((ms) => ms >= 1000)).to.have.length(1);
+      }
+      expect(at[0]?.at(-1)).not.to.equal(at[1]?.at(-1));
+    });
+
+    it('a shop that is late keeps the button off, and switches it on', async () => {
+      clock.setSystemTime(OPENS_MS + 1);
+      shop.sale = { state: 'not_open' };
+      const page = await open();
+      expect(screenAt(page)).to.equal('opening');
+      shop.sale = { state: 'open' };
+      await clock.tickAsync(5000);
+      expect(screenAt(page)).to.equal('ready');
+    });
+
+    it('a click that the server finds a moment early is sent again when it says so', async () => {
+      shop.on(
+        BUY,
+        () => problem(409, 'not_open', 1500),
+        () => json({ status: 'pending' }, 202),
+      );
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(1500);
+      expect(shop.count(BUY)).to.equal(1);
+      await clock.tickAsync(2000);
+      expect(shop.count(BUY)).to.equal(2);
+      expect(screenAt(page)).to.equal('held');
+    });
+
+    it('after a sleep of the tab the time is learnt anew, and nothing of before counts', async () => {
+      clock.setSystemTime(OPENS_MS - 10 * MINUTE_MS);
+      shop.sale = { state: 'not_open' };
+      const page = await open();
+      const looks = shop.count('GET ');
+      shop.wallAheadMs = 5 * MINUTE_MS; // as seen from a monotonic clock that stood still
+      page.watchClocks();
+      expect(page.state.clock?.isSuspect).to.equal(true);
+      await clock.tickAsync(100);
+      expect(shop.count('GET ')).to.equal(looks + 1);
+      expect(page.state.clock?.isSuspect).to.equal(false);
+    });
+  });
+
+  describe('one purchase', () => {
+    it('two clicks, a lost answer, busy answers and a reload are one key', async () => {
+      shop.on(
+        BUY,
+        () => 'fails',
+        () => problem(503, 'overloaded', 1000),
+        () => problem(429, 'rate_limited', 2000),
+        () => 'hangs',
+      );
+      const page = await open();
+      expect(shop.stored.get('seckill:purchase:7:ann'), 'made before the click').to.contain('key-2');
+      page.buy();
+      page.buy();
+      await clock.tickAsync(10_000);
+      page.buy();
+      page.stop();
+      shop.on(`GET /purchases/key-2`, () => problem(404, 'purchase_not_found'));
+      holds();
+      const again = await open(null);
+      await clock.tickAsync(1000);
+      expect(screenAt(again)).to.equal('held');
+      expect(keysSent()).to.deep.equal(Array(5).fill('key-2'));
+    });
+
+    it('comes again when the server asks, and not before', async () => {
+      shop.on(BUY, () => problem(503, 'overloaded', 4000));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(30_000);
+      const at = shop.asked.filter(({ what }) => what === BUY).map(({ atMs }) => atMs);
+      expect(at.length).to.be.within(4, 8);
+      for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(4000);
+    });
+
+    it('after two minutes the buyer decides, and the next click has the same key', async () => {
+      shop.on(BUY, () => problem(503, 'overloaded', 1000));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(2.5 * MINUTE_MS);
+      expect(screenAt(page)).to.equal('ready');
+      expect(page.state.purchase.problem?.code).to.equal('overloaded');
+      const tries = shop.count(BUY);
+      await clock.tickAsync(MINUTE_MS);
+      expect(shop.count(BUY)).to.equal(tries);
+      page.buy();
+      await clock.tickAsync(100);
+      expect(shop.asked.at(-1)?.headers['Idempotency-Key']).to.equal('key-2');
+    });
+
+    it('a refusal behind a lost answer is looked up before it is shown', async () => {
+      shop.on(
+        BUY,
+        () => 'fails',
+        () => problem(409, 'sold_out'),
+      );
+      shop.on('GET /purchases/key-2', () => json({ status: 'ordered', orderId: '9' }));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(5000);
+      expect(screenAt(page)).to.equal('to_pay');
+    });
+
+    it('the quantity goes with it, and a purchase that is under way keeps its own', async () => {
+      holds();
+      const page = await open();
+      page.setQuantity(2);
+      page.buy();
+      page.setQuantity(1);
+      await clock.tickAsync(100);
+      expect(shop.asked.find(({ what }) => what === BUY)?.body).to.deep.equal({ quantity: 2 });
+      expect(page.state.purchase.quantity).to.equal(2);
+    });
+
+    it('offline nothing is sent; back, it goes on with its key, and a refusal then is looked up', async () => {
+      shop.on(
+        BUY,
+        () => 'hangs',
+        () => problem(409, 'sold_out'),
+      );
+      shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      shop.online = false;
+      page.setOnline(false);
+      const sent = shop.asked.length;
+      await clock.tickAsync(MINUTE_MS);
+      expect(shop.asked.length).to.equal(sent);
+      shop.online = true;
+      page.setOnline(true);
+      await clock.tickAsync(100);
+      expect(shop.count(BUY)).to.equal(2);
+      expect(screenAt(page), 'the first try may have arrived').to.equal('checking');
+      shop.sale = { stock: 'none' };
+      await clock.tickAsync(3000);
+      expect(screenAt(page)).to.equal('sold_out');
+    });
+
+    it('another one needs a click and a new key, once the first has ended', async () => {
+      shop.on(BUY, () => json({ status: 'ordered', orderId: '9' }));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(200);
+      page.again();
+      expect(page.state.purchase.key, 'it can still be paid').to.equal('key-2');
+      shop.on('POST /v1/orders/9/cancel', () => json(order({ state: 'cancelled' })));
+      page.move('cancel');
+      await clock.tickAsync(200);
+      expect(screenAt(page)).to.equal('cancelled');
+      page.again();
+      const { key, step } = page.state.purchase;
+      expect(step).to.equal('ready');
+      expect(key).not.to.equal('key-2');
+      expect(shop.stored.get('seckill:purchase:7:ann')).to.contain(key);
+      page.buy();
+      await clock.tickAsync(200);
+      expect(keysSent()).to.deep.equal(['key-2', key]);
+    });
+
+    it('who has as many as they may have is shown their order', async () => {
+      shop.on(BUY, () => problem(409, 'limit_reached'));
+      shop.on('GET /v1/me/orders?limit=50', () =>
+        json({
+          orders: [order({ saleId: '8', state: 'paid' }), order({ orderId: '5', state: 'expired' }), order()],
+          next: null,
+        }),
+      );
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(500);
+      expect(screenAt(page)).to.equal('to_pay');
+      expect(page.state.order?.orderId).to.equal('9');
+    });
+
+    it('of who has none the refusal is shown, and asked for once', async () => {
+      shop.on(BUY, () => problem(409, 'limit_reached'));
+      shop.on('GET /v1/me/orders?limit=50', () => json({ orders: [], next: null }));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(30_000);
+      expect(screenAt(page)).to.equal('refused');
+      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
+    });
+  });
+
+  describe('sold out', () => {
+    it('is seen at once, whatever an older look says, and ends when units come back', async () => {
+      shop.on(BUY, () => problem(409, 'sold_out'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(50);
+      expect(screenAt(page)).to.equal('sold_out');
+      await clock.tickAsync(1000);
+      expect(screenAt(page), 'a page that was cached for a second still says plenty').to.equal('sold_out');
+      shop.sale = { stock: 'none' };
+      await clock.tickAsync(30_000);
+      expect(screenAt(page)).to.equal('sold_out');
+      shop.sale = { stock: 'few' };
+      await clock.tickAsync(6500);
+      expect(screenAt(page)).to.equal('ready');
+      expect(page.state.isBack).to.equal(true);
+    });
+
+    it('in the background the page looks rarely, and at once when it is seen again', async () => {
+      shop.sale = { stock: 'none' };
+      const page = await open();
+      page.setVisible(false);
+      const before = shop.count('GET ');
+      await clock.tickAsync(5 * MINUTE_MS);
+      expect(shop.count('GET ') - before).to.be.within(5, 16);
+      shop.sale = { stock: 'few' };
+      page.setVisible(true);
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('ready');
+    });
+  });
+
+  describe('the result', () => {
+    it('comes by a stream, with the token in a header, and from where the last one ended', async () => {
+      const first = holds();
+      const second = new FakeStream();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('held');
+      shop.on('GET /purchases/key-2/events', () => second.response);
+      first.end();
+      await clock.tickAsync(3100);
+      const streams = shop.asked.filter(({ what }) => what.endsWith('/events'));
+      expect(streams.map(({ headers }) => headers['Last-Event-ID'])).to.deep.equal([undefined, 'pending']);
+      for (const { headers } of streams) expect(headers.Authorization).to.match(/^Bearer x\./);
+      shop.on('GET /v1/orders/9', () => json(order()));
+      second.say('ordered', ORDERED);
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('to_pay');
+      second.say('paid', { ...ORDERED, orderState: 'paid' });
+      await clock.tickAsync(1);
+      expect(screenAt(page), 'paid at another device, or by the provider').to.equal('paid');
+    });
+
+    it('comes by a long poll where there is no stream, and by polls where that is answered at once', async () => {
+      shop.on(BUY, () => json({ status: 'pending' }, 202));
+      shop.on('GET /purchases/key-2/events', () => problem(503, 'overloaded', 1000));
+      shop.on('GET /purchases/key-2?wait=25', () => json({ status: 'pending' }));
+      shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(12_000);
+      expect(shop.count('GET /purchases/key-2/events')).to.equal(1);
+      expect(shop.count('GET /purchases/key-2?wait=25')).to.equal(3);
+      expect(shop.count('GET /purchases/key-2')).to.be.at.least(1);
+      shop.on('GET /purchases/key-2', () => json(ORDERED));
+      await clock.tickAsync(4000);
+      expect(screenAt(page)).to.equal('to_pay');
+    });
+
+    it('a stream that is held back on its way is left for a long poll after some seconds', async () => {
+      shop.on(BUY, () => json({ status: 'pending' }, 202));
+      shop.on('GET /purchases/key-2/events', () => new FakeStream().response);
+      shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(7000);
+      expect(screenAt(page)).to.equal('to_pay');
+    });
+
+    it('a stream whose heartbeat stops is left as well', async () => {
+      holds();
+      shop.on('GET /purchases/key-2?wait=25', () => json(ORDERED));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(69_000);
+      expect(screenAt(page)).to.equal('held');
+      await clock.tickAsync(5000);
+      expect(screenAt(page)).to.equal('to_pay');
+    });
+
+    it('a purchase that fails says why', async () => {
+      const stream = holds();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      stream.say('failed', { status: 'failed', orderId: '9', reason: 'units_lost' });
+      await clock.tickAsync(10);
+      expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'failed', reason: 'units_lost' });
+    });
+  });
+
+  describe('the order', () => {
+    let stream: FakeStream;
+    let page: Page;
+    beforeEach(async () => {
+      stream = holds();
+      const made = order();
+      shop.on('GET /v1/orders/9', () => json(made));
+      page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      stream.say('ordered', ORDERED);
+      await clock.tickAsync(100);
+    });
+
+    it('its deadline runs on the clock of the server', () => {
+      shop.wallAheadMs = 3_600_000;
+      const screen = screenOf(page.state, page.nowMs());
+      expect(screen.name).to.equal('to_pay');
+      if (screen.name === 'to_pay') expect(screen.leftMs).to.be.within(15 * MINUTE_MS - 500, 15 * MINUTE_MS);
+    });
+
+    it('two presses and a lost answer are one charge', async () => {
+      shop.on(
+        'POST /v1/orders/9/pay',
+        () => 'fails',
+        () => problem(503, 'outcome_unknown', 1000),
+        () => json(order({ state: 'paid' })),
+      );
+      page.move('pay');
+      page.move('pay');
+      await clock.tickAsync(10_000);
+      expect(screenAt(page)).to.equal('paid');
+      const keys = keysSent('POST /v1/orders/9/pay');
+      expect(keys).to.have.length(3);
+      expect(new Set(keys).size).to.equal(1);
+    });
+
+    it('a charge that was declined is followed by another one', async () => {
+      shop.on(
+        'POST /v1/orders/9/pay',
+        () => problem(402, 'payment_declined'),
+        () => json(order({ state: 'paid' })),
+      );
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(page.state.moveProblem).to.equal('payment_declined');
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('paid');
+      const keys = keysSent('POST /v1/orders/9/pay');
+      expect(new Set(keys).size).to.equal(2);
+    });
+
+    it('when its time is over, the page asks what became of it, stream or not', async () => {
+      stream.write(':\n\n');
+      for (let minute = 0; minute < 15; minute++) {
+        await clock.tickAsync(MINUTE_MS - 10);
+        stream.write(':\n\n');
+      }
+      expect(screenAt(page)).to.equal('to_pay');
+      page.move('pay');
+      shop.on('GET /v1/orders/9', () => json(order({ state: 'expired' })));
+      await clock.tickAsync(4000);
+      expect(screenAt(page)).to.equal('expired');
+    });
+  });
+
+  describe('signing in', () => {
+    it('without a token nothing is sent but the question for the sale', async () => {
+      const page = await open(null);
+      page.buy();
+      await clock.tickAsync(5000);
+      expect(screenAt(page)).to.equal('signed_out');
+      expect(new Set(shop.asked.map(({ what }) => what))).to.deep.equal(new Set(['GET ']));
+    });
+
+    it('the token is in no address and in no header but one, and not sent where nobody asks for it', async () => {
+      holds();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      const { token } = signInOf('ann');
+      for (const { what, headers } of shop.asked) {
+        expect(what).not.to.contain(token);
+        expect(headers.Authorization).to.equal(what === 'GET ' ? undefined : `Bearer ${token}`);
+      }
+    });
+
+    it('one that the server does not take any more is said, and the purchase goes on with the next one', async () => {
+      shop.on(BUY, () => problem(401, 'unauthorized'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('signed_out');
+      holds();
+      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      expect(screenAt(page)).to.equal('ready');
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('held');
+      expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
+    });
+
+    it('another buyer at the same tab has a purchase of their own', async () => {
+      holds();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      page.signIn(signInOf('bob'));
+      expect(page.state).to.deep.include({ order: null });
+      expect(page.state.purchase).to.include({ key: 'key-3', step: 'ready' });
+      page.signIn(signInOf('ann'));
+      expect(page.state.purchase).to.include({ key: 'key-2', step: 'checking' });
+    });
+  });
+
+  describe('what a sale may ask for', () => {
+    it('a signed sale is shown, and cannot be bought here', async () => {
+      shop.sale = { asksFor: ['signature'] };
+      const page = await open();
+      expect(screenAt(page)).to.equal('app_only');
+      page.buy();
+      await clock.tickAsync(100);
+      expect(shop.count(BUY)).to.equal(0);
+      shop.sale = {};
+      shop.on(BUY, () => problem(401, 'bad_signature'));
+    });
+
+    it('one that becomes so says it after the click', async () => {
+      shop.on(BUY, () => problem(401, 'bad_signature'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('app_only');
+    });
+
+    it('a purchase token is fetched before the click, and kept to', async () => {
+      shop.sale = { asksFor: ['purchase_token'] };
+      shop.on('POST /purchase-token', () =>
+        json({ token: 'an-entry', endsAt: new Date(OPENS_MS + 900_000).toISOString() }),
+      );
+      holds();
+      const page = await open();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('ready');
+      page.buy();
+      await clock.tickAsync(100);
+      expect(shop.asked.find(({ what }) => what === BUY)?.headers['Seckill-Purchase-Token']).to.equal('an-entry');
+      await clock.tickAsync(5000);
+      expect(shop.count('POST /purchase-token')).to.equal(1);
+    });
+
+    it('before its time it is asked for a few times, not each second', async () => {
+      clock.setSystemTime(OPENS_MS - 9 * MINUTE_MS);
+      shop.sale = { state: 'not_open', asksFor: ['purchase_token'] };
+      shop.on('POST /purchase-token', () =>
+        clock.now < OPENS_MS - 5 * MINUTE_MS
+          ? problem(409, 'not_open', 1000)
+          : json({ token: 'an-entry', endsAt: null }),
+      );
+      const page = await open();
+      await clock.tickAsync(8 * MINUTE_MS);
+      expect(shop.count('POST /purchase-token')).to.be.within(2, 8);
+      expect(page.state.purchaseToken).to.include({ token: 'an-entry' });
+    });
+
+    it('the waiting room is joined, asked as often as it says, and its pass goes with the purchase', async () => {
+      shop.sale = { asksFor: ['queue_pass'] };
+      const waiting = (ticket: string, position: number) => (): Response =>
+        json({ status: 'waiting', ticket, position, estimateMs: position * 1000, pollAfterMs: 2000 }, 202);
+      shop.on('POST /queue', waiting('t1', 12));
+      shop.on('GET /queue/t1', waiting('t2', 5));
+      shop.on('GET /queue/t2', () =>
+        json({ status: 'admitted', pass: 'a-pass', passEndsAt: new Date(clock.now + 120_000).toISOString() }),
+      );
+      holds();
+      const page = await open();
+      page.tick();
+      await clock.tickAsync(100);
+      expect(page.state.place).to.deep.equal({ status: 'waiting', position: 12, estimateMs: 12_000 });
+      expect(screenAt(page)).to.equal('room');
+      page.buy();
+      await clock.tickAsync(2200);
+      expect(page.state.place).to.include({ position: 5 });
+      await clock.tickAsync(2200);
+      expect(screenAt(page)).to.equal('ready');
+      const asked = shop.asked.length;
+      await clock.tickAsync(3000);
+      expect(
+        shop.asked.slice(asked).filter(({ what }) => what.includes('queue')),
+        'let in',
+      ).to.deep.equal([]);
+      page.buy();
+      await clock.tickAsync(100);
+      expect(shop.asked.find(({ what }) => what === BUY)?.headers['Seckill-Queue-Pass']).to.equal('a-pass');
+      expect(shop.count('POST /queue')).to.equal(1);
+    });
+
+    it('a place that was lost is a new place; a turn that ran out begins again', async () => {
+      shop.sale = { asksFor: ['queue_pass'] };
+      shop.stored.set('seckill:ticket:7:ann', 'old');
+      shop.on('GET /queue/old', () => problem(404, 'ticket_not_found'));
+      shop.on('POST /queue', () =>
+        json({ status: 'admitted', pass: 'a-pass', passEndsAt: new Date(clock.now + 30_000).toISOString() }),
+      );
+      const page = await open();
+      await clock.tickAsync(200);
+      expect(screenAt(page)).to.equal('ready');
+      await clock.tickAsync(31_000);
+      page.tick();
+      await clock.tickAsync(200);
+      expect(shop.count('POST /queue')).to.equal(2);
+      expect(screenAt(page)).to.equal('ready');
+    });
+
+    it('after orders that were not paid the button waits as long as the server says', async () => {
+      shop.on(BUY, () => problem(429, 'unpaid_pause', 90_000));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('pause');
+      await clock.tickAsync(91_000);
+      expect(screenAt(page)).to.equal('ready');
+      expect(shop.count(BUY)).to.equal(1);
+    });
+  });
+
+  it('a sale that cannot be read is asked for again, ever more rarely, and one that does not exist is said', async () => {
+    shop.on('GET ', () => problem(503, 'unavailable', 1000));
+    const page = await open();
+    expect(screenAt(page)).to.equal('unreachable');
+    await clock.tickAsync(MINUTE_MS);
+    expect(shop.count('GET ')).to.be.within(5, 14);
+    shop.on('GET ', () => problem(404, 'not_found'));
+    await clock.tickAsync(20_000);
+    expect(screenAt(page)).to.equal('missing');
+  });
+});

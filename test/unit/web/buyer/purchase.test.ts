@@ -1,0 +1,103 @@
+import { expect } from 'chai';
+import { PROBLEM_CODES } from '../../../../src/web/buyer/problem-codes.js';
+import {
+  answered,
+  checked,
+  clicked,
+  found,
+  gaveUp,
+  keptOf,
+  newPurchase,
+  restored,
+  type Purchase,
+} from '../../../../src/web/buyer/purchase.js';
+import { failure, success } from './fake-shop.js';
+
+const CLICKED_MS = 1_000_000;
+const asking = (): Purchase => clicked(newPurchase('k1', 2), CLICKED_MS);
+
+describe('a purchase of the page', () => {
+  it('keeps its key through every answer that is no end', () => {
+    for (const code of PROBLEM_CODES) expect(answered(asking(), failure(code, 1000)).key, code).to.equal('k1');
+  });
+
+  it('is sent again by itself when the answer is lost, or a later one may be better; else the buyer decides', () => {
+    const again = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'asking');
+    expect(again).to.have.members([
+      'degraded',
+      'internal',
+      'loading',
+      'no_answer',
+      'outcome_unknown',
+      'overloaded',
+      'rate_limited',
+      'request_timeout',
+      'unavailable',
+    ]);
+    const checking = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'checking');
+    expect(checking).to.deep.equal(['request_conflict']);
+  });
+
+  it('a click a moment too early is repeated, when the server says that the moment is near', () => {
+    expect(answered(asking(), failure('not_open', 3000))).to.include({ step: 'asking', tries: 1 });
+    expect(answered(asking(), failure('not_open', 60_000))).to.include({ step: 'ready' });
+    expect(answered(asking(), failure('not_open'))).to.include({ step: 'ready' });
+  });
+
+  it('a refusal behind a lost answer is not believed before its status was read', () => {
+    const lost = answered(asking(), failure('no_answer'));
+    expect(lost).to.include({ step: 'asking', isUnsure: true, tries: 1 });
+    const refused = answered(lost, failure('sold_out'));
+    expect(refused.step).to.equal('checking');
+    expect(
+      checked(refused, success({ status: 'ordered', orderId: '9' }), CLICKED_MS).step,
+      'the lost try won',
+    ).to.equal('ordered');
+    const none = checked(refused, failure('purchase_not_found'), CLICKED_MS);
+    expect(none).to.include({ step: 'ready', isUnsure: false, clickedAtMs: null });
+    expect(none.problem?.code).to.equal('sold_out');
+    expect(checked(refused, failure('unavailable'), CLICKED_MS), 'asked again').to.equal(refused);
+  });
+
+  it('a busy server has taken nothing, so its refusal is believed', () => {
+    const busy = answered(asking(), failure('overloaded', 1000));
+    expect(busy.isUnsure).to.equal(false);
+    expect(answered(busy, failure('sold_out')).step).to.equal('ready');
+  });
+
+  it('is held, then ordered or failed, and no step leads back', () => {
+    const held = answered(asking(), success({ requestId: 'k1', status: 'pending' }, 202));
+    expect(held.step).to.equal('held');
+    const ordered = found(held, { status: 'ordered', orderId: '9' });
+    expect(ordered).to.include({ step: 'ordered', orderId: '9' });
+    expect(found(ordered, { status: 'pending' }), 'an old answer').to.equal(ordered);
+    expect(found(held, { status: 'failed', orderId: '9', reason: 'units_lost' })).to.include({
+      step: 'failed',
+      reason: 'units_lost',
+    });
+    expect(found(held, { status: 'unknown', degraded: 'L3' })).to.equal(held);
+    expect(answered(ordered, failure('sold_out')), 'of a try that was under way').to.equal(ordered);
+  });
+
+  it('a page that is loaded again first asks what became of the click, and goes on with it only if it is fresh', () => {
+    expect(restored(keptOf(newPurchase('k1', 2)))).to.deep.equal(newPurchase('k1', 2));
+    const again = restored(keptOf(asking()));
+    expect(again).to.include({ step: 'checking', key: 'k1', quantity: 2 });
+    expect(checked(again, success({ status: 'pending' }), CLICKED_MS).step).to.equal('held');
+    expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 10_000).step).to.equal('asking');
+    expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 600_000).step).to.equal('ready');
+  });
+
+  it('of a click that was refused a page that is loaded again knows nothing', () => {
+    expect(restored(keptOf(answered(asking(), failure('sold_out'))))).to.include({ step: 'ready', key: 'k1' });
+  });
+
+  it('given up, the next click is the same purchase, and a page that is loaded again asks for it', () => {
+    const given = gaveUp(answered(asking(), failure('no_answer')));
+    expect(given).to.include({ step: 'ready', key: 'k1' });
+    expect(clicked(given, CLICKED_MS + 1).isUnsure, 'still').to.equal(true);
+    expect(restored(keptOf(given)).step).to.equal('checking');
+    const held = found(asking(), { status: 'pending' });
+    expect(gaveUp(held)).to.equal(held);
+  });
+});

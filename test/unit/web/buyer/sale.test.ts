@@ -1,0 +1,78 @@
+import { expect } from 'chai';
+import { offerOf, readAgainIn, readSale, type Offer, type SaleView } from '../../../../src/web/buyer/sale.js';
+import { OPENS_MS, saleBody } from './fake-shop.js';
+
+const saleAt = (serverMs: number, parts: Record<string, unknown> = {}): SaleView =>
+  readSale(saleBody(serverMs, parts), null) as SaleView;
+const CLOSES_MS = OPENS_MS + 3_600_000;
+
+describe('a sale as the page sees it', () => {
+  it('opens at its second without another question, and not a moment before', () => {
+    const sale = saleAt(OPENS_MS - 5000, { state: 'not_open' });
+    expect(offerOf(sale, OPENS_MS - 1)).to.equal('not_open');
+    expect(offerOf(sale, OPENS_MS)).to.equal('open');
+  });
+
+  it('that was read behind its time and was not open waits for the shop', () => {
+    expect(offerOf(saleAt(OPENS_MS + 10, { state: 'not_open' }), OPENS_MS + 20)).to.equal('opening');
+  });
+
+  it('closes by the clock, whatever was read', () => {
+    expect(offerOf(saleAt(OPENS_MS), CLOSES_MS - 1)).to.equal('open');
+    expect(offerOf(saleAt(OPENS_MS), CLOSES_MS)).to.equal('closed');
+    expect(offerOf(saleAt(OPENS_MS - 5000, { state: 'not_open' }), CLOSES_MS)).to.equal('closed');
+  });
+
+  it('is what it says otherwise; what is not known of its stock keeps nobody from buying', () => {
+    for (const state of ['paused', 'loading', 'closed'] as const) {
+      expect(offerOf(saleAt(OPENS_MS + 1, { state }), OPENS_MS + 2)).to.equal(state);
+    }
+    for (const [stock, offer] of [
+      ['none', 'sold_out'],
+      ['few', 'open'],
+      ['plenty', 'open'],
+      ['unknown', 'open'],
+    ] as const) {
+      expect(offerOf(saleAt(OPENS_MS + 1, { stock }), OPENS_MS + 2), stock).to.equal(offer);
+    }
+  });
+
+  it('with less to read, what was read before stays', () => {
+    const before = saleAt(OPENS_MS + 1);
+    const essential = {
+      saleId: '7',
+      title: 'A cup',
+      priceCents: 1999,
+      currency: 'EUR',
+      state: 'paused',
+      degraded: 'L2',
+    };
+    expect(readSale(essential, before)).to.deep.equal({ ...before, state: 'paused' });
+    expect(readSale({ saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' }, before)).to.deep.equal({
+      ...before,
+      stock: 'unknown',
+    });
+    expect(readSale({ saleId: '7', state: 'unknown', stock: 'unknown' }, null), 'nothing to show').to.equal(null);
+    expect(readSale(null, before)).to.equal(before);
+  });
+
+  it('is read at moments that chance spreads, rarely in the background, and never just at the opening', () => {
+    const offers: Offer[] = ['not_open', 'opening', 'open', 'sold_out', 'paused', 'loading', 'closed'];
+    for (const offer of offers) {
+      for (const untilOpenMs of [86_400_000, 700_000, 300_000, 60_000, 20_000]) {
+        const [fromMs, toMs] = readAgainIn(offer, untilOpenMs, true);
+        expect(fromMs, offer).to.be.at.least(1000); // shared caches keep an answer for a second
+        expect(toMs - fromMs, offer).to.be.at.least(2000);
+        expect(toMs).to.be.below(2 ** 31);
+        const [hiddenMs] = readAgainIn(offer, untilOpenMs, false);
+        expect(hiddenMs).to.be.at.least(fromMs);
+      }
+    }
+    for (let untilOpenMs = 1; untilOpenMs < 1_000_000; untilOpenMs += 777) {
+      const [fromMs, toMs] = readAgainIn('not_open', untilOpenMs, true);
+      const isBefore = toMs < untilOpenMs;
+      const isBehind = fromMs > untilOpenMs;
+      expect(isBefore || isBehind, `${untilOpenMs} ms before: ${fromMs} to ${toMs}`).to.equal(true);
+    }
+  });
+});

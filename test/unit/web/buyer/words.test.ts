@@ -1,0 +1,58 @@
+import { expect } from 'chai';
+import { FAILURE_REASONS } from '../../../../src/core/order.js';
+import { PROBLEMS } from '../../../../src/http/problem.js';
+import { routesOf } from '../../../../src/http/routes/index.js';
+import { openapiOf } from '../../../../src/http/openapi.js';
+import { knownCode, PROBLEM_CODES } from '../../../../src/web/buyer/problem-codes.js';
+import { en } from '../../../../src/web/buyer/words/en.js';
+import { reasonIn, REASONS } from '../../../../src/web/buyer/words/words.js';
+import { zh } from '../../../../src/web/buyer/words/zh.js';
+
+/** Only a payment provider hears these. */
+const OF_PROVIDERS = ['payment_conflict', 'wrong_payment_mode'];
+/** What concerns no operation; the document has it nowhere. */
+const OUTSIDE = ['route_not_found', 'method_not_allowed', 'request_timeout', 'headers_too_large'];
+
+describe('the words of the page', () => {
+  it('there are some for every code that the document for buyers names, and for no others', () => {
+    const document = JSON.stringify(openapiOf('buyers').paths);
+    const named = Object.keys(PROBLEMS).filter((code) => document.includes(`\`${code}\`: `));
+    expect(named, 'the document names them').to.include.members(['sold_out', 'payment_declined', 'tokens_gone']);
+    const own = routesOf('buyers').flatMap(({ codes }) => codes);
+    expect(named).to.have.members([...new Set(own)]);
+    const expected = [...named.filter((code) => !OF_PROVIDERS.includes(code)), ...OUTSIDE, 'no_answer'];
+    expect([...PROBLEM_CODES].sort()).to.deep.equal(expected.sort());
+    expect(knownCode('of_a_newer_server')).to.equal('internal');
+  });
+
+  it('there are some for every reason of a failed order, and for one that comes later', () => {
+    expect([...REASONS]).to.have.members([...FAILURE_REASONS]);
+    for (const words of [en, zh]) {
+      expect(reasonIn(words, 'units_lost')).to.equal(words.reasons.units_lost);
+      expect(reasonIn(words, 'of_a_newer_server')).to.equal(words.reasonUnknown);
+    }
+  });
+
+  for (const words of [en, zh]) {
+    it(`${words.lang}: no text is missing, and none is that of a program`, () => {
+      const texts = textsIn(words);
+      expect(texts.length).to.be.above(150);
+      for (const text of texts) {
+        expect(text).to.match(/\S/);
+        expect(text).not.to.match(/[a-z]+_[a-z]+|undefined|NaN|null|token|Idempotency|503|429/);
+      }
+    });
+  }
+
+  it('Chinese is Chinese in every text', () => {
+    for (const text of textsIn(zh).filter((one) => !['zh-CN'].includes(one))) expect(text).to.match(/\p{Script=Han}/u);
+  });
+});
+
+/** Every text, but for those that may be empty. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value === 'function') return [String((value as (value: string) => unknown)('7'))];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, one]) => (name === 'text' && one === '' ? [] : textsIn(one)));
+}
