@@ -208,6 +208,7 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
 const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
   LOG_LEVEL: 'warn',
   PAYMENT_PROVIDER: paymentProviderIn(env),
+  SHOP_NAME: 'Seckill demo',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
   ...(traffic ? demoEnv({ faults }) : {}),
   ...env,
@@ -279,14 +280,15 @@ function greet(flags: UpFlags, env: Environment, ports: UpPorts, sale: Sale): vo
   const { saleId, title } = sale;
   const url = urlOf(ports.api);
   const operatorsUrl = urlOf(ports.operators);
+  const token = tokenOf(`demo-buyer-${randomBytes(3).toString('hex')}`, [], DAY_MS);
   const facts = {
     url,
     operatorsUrl,
-    buyerUrl: `${url}/s/${saleId}`,
+    buyerUrl: `${url}/s/${saleId}#token=${token}`,
     consoleUrl: `${operatorsUrl}/console`,
     metricsUrls: ports.metrics.map((port) => `${urlOf(port)}/metrics`),
     saleId,
-    token: tokenOf(`demo-buyer-${randomBytes(3).toString('hex')}`, [], DAY_MS),
+    token,
     viewerToken: tokenOf('demo-viewer', ['viewer'], SIGN_IN_MS),
     adminToken: tokenOf('demo-admin', ['admin'], SIGN_IN_MS),
   };

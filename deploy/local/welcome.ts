@@ -8,7 +8,7 @@ export interface WelcomeFacts {
   readonly token: string;
   /** Idempotency-Key of the printed purchase. */
   readonly key: string;
-  /** The page of the sale, and the console of operators. */
+  /** The page of the sale, signed in by what stands behind its `#`; and the console of operators. */
   readonly buyerUrl: string;
   readonly consoleUrl: string;
   /** To sign in there: who may look, and who may change everything. */

@@ -43,7 +43,10 @@ describe('npm start with traffic and faults', function () {
   it('serves, and names its pages, its metrics and who may sign in', async () => {
     demo = new DemoRun(dir, ['--traffic', '--faults']);
     up = await demo.up();
-    expect(up).to.include({ consoleUrl: `${up.operatorsUrl}/console`, buyerUrl: `${up.url}/s/${String(up.saleId)}` });
+    expect(up).to.include({
+      consoleUrl: `${up.operatorsUrl}/console`,
+      buyerUrl: `${up.url}/s/${String(up.saleId)}#token=${String(up.token)}`,
+    });
     for (const url of [`${up.operatorsUrl}/metrics`, ...up.metricsUrls])
       expect((await ask(url)).status, url).to.equal(200);
     expect((await get('/sales')).status, 'the viewer looks').to.equal(200);
