@@ -12,7 +12,7 @@ const REQUEST_HEADERS = [
   'traceparent',
 ];
 /** What pages may read beside what every page may. */
-const ANSWER_HEADERS = 'Age, Location, Retry-After';
+const ANSWER_HEADERS = 'Age, Location, Retry-After, Trace-Id';
 /** How long a browser need not ask again, in seconds; Chromium keeps no answer for longer. */
 const KEPT_SECONDS = '7200';
 /** Caches must not give one origin what was answered to another one. */

@@ -92,7 +92,7 @@ describe('pages of other origins', () => {
       .expect(429);
     expect(body.code).to.equal('rate_limited');
     expect(headers).to.include({ 'access-control-allow-origin': SHOP, vary: 'Origin', 'retry-after': '1' });
-    expect(headers['access-control-expose-headers']).to.equal('Age, Location, Retry-After');
+    expect(headers['access-control-expose-headers']).to.equal('Age, Location, Retry-After, Trace-Id');
     expect(headers['content-type'], 'its own headers are all there').to.equal('application/problem+json');
     const { headers: missing } = await request(url).get('/v1/nope').set('origin', SHOP).expect(404);
     expect(missing['access-control-allow-origin']).to.equal(SHOP);

@@ -118,7 +118,9 @@ describe('pages', () => {
     };
     try {
       const alone = await shown();
-      expect(alone.policy).to.match(/; frame-ancestors 'none'$/).and.contain("; img-src 'self' data:;");
+      expect(alone.policy)
+        .to.match(/; frame-ancestors 'none'$/)
+        .and.contain("; img-src 'self' data:;");
       expect(alone.html).to.equal(SHELL + metas);
       const origins = ['https://shop.example', 'https://m.shop.example'];
       const evil = '"><script>$& alert(1)</script>';
