@@ -25,9 +25,9 @@ export function npmEndedCheck(script: string, pid: number, table: ProcessTable):
     chain.slice(1).some((above, index) => above !== null && table.parentOf(chain[index] as number) !== above);
 }
 
-/** Calls back once when the npm of `npm start` has ended; without npm, or after the signal, never. */
+/** Calls back once when the npm of `npm start` or `npm run stack` has ended; without npm, or after the signal, never. */
 export function onNpmEnd(signal: AbortSignal, callback: () => void, env = process.env): void {
-  if (env.npm_lifecycle_event !== 'start') return; // started without npm: its parent may end
+  if (env.npm_lifecycle_event !== 'start' && env.npm_lifecycle_event !== 'stack') return; // started without npm: its parent may end
   const hasEnded = npmEndedCheck(env.npm_lifecycle_script ?? '', process.pid, { parentOf, commandOf });
   const timer = setInterval(() => {
     const ended = hasEnded();

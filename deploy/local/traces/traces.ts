@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { onNpmEnd } from '../npm-watch.js';
 import { ensureZipkin } from '../stack/artifacts.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../stack/paths.js';
 import { assertPortsFree } from '../stack/ports.js';
@@ -29,6 +30,7 @@ const OUTPUT_KEPT = 4_000;
 
 /** Runs Zipkin and the server that feeds it until the signal. @throws StackError */
 export async function runTraces({ port, zipkinPort }: TracesFlags, signal: AbortSignal): Promise<void> {
+  onNpmEnd(signal, () => process.kill(process.pid, 'SIGTERM'));
   const claimed = [
     { port, label: 'OTLP', flag: '--port' },
     { port: zipkinPort, label: 'Zipkin', flag: '--zipkin-port' },

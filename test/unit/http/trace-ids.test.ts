@@ -126,6 +126,13 @@ describe('trace ids of requests', () => {
     });
   }
 
+  it('what a caller records is stored also where this api records nothing', async () => {
+    await start({ traceIdsStored: 'sampled' });
+    await buy({ traceparent: traceparent('01') });
+    await buy({ traceparent: traceparent('00') });
+    expect(fake.entered.map(({ traceId }) => traceId)).to.deep.equal([TRACE_ID, undefined]);
+  });
+
   it('a purchase that is recorded has a span: a step of its caller, or the first of a trace that its answer names', async () => {
     const tracing = new MemoryTracing();
     await start({ tracing });
