@@ -283,6 +283,7 @@ function endSpan({ requestId, params }: Exchange, span: Span, { status, word }: 
   });
   span.end(status >= 500 ? word : undefined);
 }
+
 /** What a path names may be anything while it was not checked. */
 const SPAN_TEXT_MAX = 64;
 const TOO_MANY_REQUESTS: Refused = { word: 'rate_limited', retryAfterMs: null };
