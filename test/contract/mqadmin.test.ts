@@ -119,7 +119,9 @@ describe("RocketMQ's own admin tool and our inspection", function () {
   });
 
   it('a command that fails ends with 1, though the tool itself ends with 0', async () => {
-    const { exitCode } = await stack.mqadmin(['topicStatus', '-t', 'no-such-topic']);
-    expect(exitCode).to.equal(1);
+    expect(await mqadmin('help', 'consumerProgress')).to.contain('--groupName');
+    for (const args of [['topicStatus', '-t', 'no-such-topic'], ['noSuchCommand']]) {
+      expect((await stack.mqadmin(args)).exitCode, args.join(' ')).to.equal(1);
+    }
   });
 });

@@ -61,6 +61,7 @@ export const RUN_HERE: readonly string[] = [
 /** By another test, which makes what the command needs. */
 export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/newcomer/first-steps.test.ts': ['npm start'],
+  'test/newcomer/traffic.test.ts': ['npm start -- --traffic', 'npm start -- --traffic --faults'],
   'test/guard/fault-matrix.test.ts': ['npx mocha test/guard/fault-matrix.test.ts'],
   'test/guard/config-docs.test.ts': ['npx tsx test/guard/config-docs.ts > docs/configuration.md'],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
@@ -80,6 +81,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
   'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
+  'test/contract/mqadmin.test.ts': ['npm run stack -- mqadmin …'],
   'test/integration/order-life.test.ts': ['seckill refunds done pi_3MtwBwLkdIwHu7'],
   'test/integration/reconcile.test.ts': ['seckill reconcile retry 17'],
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
@@ -108,6 +110,10 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   ],
   'downloads Zipkin, and runs until Ctrl-C': ['npm run stack -- traces'],
   'goes on until somebody stops it': ['npm run test:watch'],
+  'takes ten minutes; test/newcomer/traffic.test.ts ends it sooner': [
+    'npm start -- --traffic --for 10m',
+    'npm run chaos -- demo',
+  ],
   'uses the folder and the ports of `npm start`, which a developer may be using': [
     'npm run stack -- up',
     'npm run stack -- down',

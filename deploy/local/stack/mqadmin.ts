@@ -16,7 +16,7 @@ export interface MqadminResult {
 /** A JVM takes seconds to start on a busy machine, and the tool waits long for a broker that is away. */
 const TIMEOUT_MS = 120_000;
 /** What it prints when a command failed; it has no other sign. */
-const FAILED = /Exception|^(?:ERROR|The command .* not exist)/m;
+const FAILED = /^(?:(?:org\.apache|java)\.[\w.]*Exception|The sub command .* not exist)/m;
 
 /**
  * Runs RocketMQ's own admin tool on the broker of this folder, as the user of the programs: it finds its name in `conf/tools.yml`.
