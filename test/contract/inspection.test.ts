@@ -112,21 +112,10 @@ describe('inspection of RocketMQ', function () {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const credentials = credentialsIn(env);
     const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, credentials), DEFAULT_CLUSTER);
-    const addresses = { 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' };
-    const brokerAddrTable = Object.fromEntries(
-      Object.entries(addresses).map(([name, address]) => [
-        name,
-        { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } },
-      ]),
-    );
-    const namesrv = createServer((socket) =>
-      socket.on('data', () => socket.write(encodeRequest(0, JSON.stringify({ brokerAddrTable })))),
-    ).listen(0, '127.0.0.1');
+    const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' });
     try {
-      await once(namesrv, 'listening');
-      const { port } = namesrv.address() as AddressInfo;
       const heard: string[] = [];
-      const two = new RocketmqInspection(`127.0.0.1:${port}`, credentials, { onDown: ({ name }) => heard.push(name) });
+      const two = new RocketmqInspection(namesrv.address, credentials, { onDown: ({ name }) => heard.push(name) });
       const { brokers, deadLetters } = await two.status([]);
       expect(brokers.map(({ name, down }) => [name, down === null])).to.deep.equal([
         ['broker-a', true],
@@ -141,6 +130,32 @@ describe('inspection of RocketMQ', function () {
     }
   });
 
+  it('goes on without a broker that dies between two questions of one look', async () => {
+    const { NAMESRV_ADDR, ...env } = stackEnv();
+    const credentials = credentialsIn(env);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, credentials), DEFAULT_CLUSTER);
+    // says once that it serves, and is gone
+    const broker = createServer((socket) =>
+      socket.once('data', () => {
+        broker.close();
+        socket.end(encodeRequest(0, JSON.stringify({ table: { brokerVersionDesc: 'V5_4_0' } })));
+      }),
+    ).listen(0, '127.0.0.1');
+    await once(broker, 'listening');
+    const { port } = broker.address() as AddressInfo;
+    const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': `127.0.0.1:${port}` });
+    try {
+      const heard: string[] = [];
+      const two = new RocketmqInspection(namesrv.address, credentials, { onDown: ({ name }) => heard.push(name) });
+      expect((await two.topics()).length).to.be.greaterThan(0);
+      expect(heard, 'it answered the first question').to.deep.equal(['broker-b']);
+      expect(broker.listening).to.equal(false);
+    } finally {
+      namesrv.close();
+      broker.close();
+    }
+  });
+
   it('where no name server answers it fails and says so; a second one is asked', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
@@ -149,3 +164,17 @@ describe('inspection of RocketMQ', function () {
     expect((await two.topics()).length).to.be.greaterThan(0);
   });
 });
+
+/** A stand-in for a name server, which knows these brokers. */
+async function nameServerOf(addresses: Readonly<Record<string, string>>) {
+  const brokerAddrTable = Object.fromEntries(
+    Object.entries(addresses).map(([name, address]) => [
+      name,
+      { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } },
+    ]),
+  );
+  const answer = encodeRequest(0, JSON.stringify({ brokerAddrTable }));
+  const server = createServer((socket) => socket.on('data', () => socket.write(answer))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
+}
