@@ -199,7 +199,8 @@ export class Buyer {
     const { url, webhookSecret, tally } = this.#world;
     const orderId = this.#orderId;
     const order = await this.#asks(`/v1/orders/${orderId}`);
-    const { amountCents, currency } = order?.body ?? {};
+    if (order?.code !== '') return; // no answer: what was to be paid is not known
+    const { amountCents, currency } = order.body;
     const paymentId = `simulated-${randomBytes(9).toString('hex')}`; // the simulator gives these back
     const event = { type: 'payment.succeeded', paymentId, orderId, amountCents, currency, live: false };
     const reply = await reportPayment(url(), webhookSecret, event);
