@@ -18,6 +18,7 @@ import { judgeGoals, reportNotes, reportTable, type Report } from './report.js';
 import { loadSeconds, neighbours } from './neighbours/neighbours.js';
 import { isBad, type ScenarioResult } from './results.js';
 import { BUYERS_PER_SECOND, dueRateOf, secondsOf, type Context } from './scenarios/context.js';
+import { consoles, consolesBuyers } from './scenarios/consoles.js';
 import { flash } from './scenarios/flash.js';
 import { limits } from './scenarios/limits.js';
 import { paired, WARM_UP_SLICE_SECONDS } from './scenarios/paired.js';
@@ -125,6 +126,8 @@ function runScenario(scenario: ScenarioName, context: Context): Promise<Scenario
       return layers(context);
     case 'paired':
       return paired(context);
+    case 'consoles':
+      return consoles(context);
     case 'buckets':
       return buckets(context);
     case 'reshard':
@@ -154,6 +157,7 @@ function buyersNeeded(options: BenchOptions, warmUpFor: number): number {
     'cancel-loop': 0,
     layers: 0,
     paired: Math.max(WARM_UP_SLICE_SECONDS, secondsOf({ options }, 'paired')) * winRate,
+    consoles: consolesBuyers({ options }),
     buckets: secondsOf({ options }, 'buckets') * winRate,
     reshard: secondsOf({ options }, 'reshard') * dueRateOf({ options }, 'reshard'),
     neighbours: loadSeconds(secondsOf({ options }, 'neighbours')) * dueRateOf({ options }, 'neighbours'),

@@ -13,6 +13,7 @@ const SCENARIOS = [
   'cancel-loop',
   'layers',
   'paired',
+  'consoles',
   'buckets',
   'reshard',
   'neighbours',
@@ -29,7 +30,7 @@ export interface BenchOptions {
   readonly connections: number;
   /** Load before the first measurement; null: by what the stack and the programs have behind them. */
   readonly warmUpSeconds: number | null;
-  /** Requests per second of `flash`, `reshard` and `neighbours`, and of `attack`, honest ones and others together; null: each has its own. */
+  /** Requests per second of `flash`, `reshard`, `neighbours` and `consoles`, and of `attack`, honest ones and others together; null: each has its own. */
   readonly rate: number | null;
   readonly generator: 'wrk' | 'autocannon' | 'best';
   /** Batches in flight that `no-group-commit` tries. */
@@ -38,7 +39,7 @@ export interface BenchOptions {
   readonly admission: 'off' | 'on';
   /** The other checkout of `paired`, with its build; null: none. */
   readonly against: string | null;
-  /** How often `paired` measures both. */
+  /** How often `paired` and `consoles` measure both. */
   readonly pairs: number;
   /** Buckets of the sale of `buckets`, and that `reshard` makes. */
   readonly buckets: number;
@@ -73,6 +74,7 @@ const ABOUT: Record<ScenarioName, string> = {
   'cancel-loop': 'accounts buy and cancel without end; honest buyers come later',
   layers: 'each admission layer alone, on and off: CPU per request',
   paired: 'CPU per purchase of the api, in turn with that of another build (--against)',
+  consoles: 'what 50 open consoles cost the api while buyers come at --rate, slice by slice with and without',
   buckets: 'win on a sale of --buckets buckets, and on one of one bucket before and after',
   reshard: 'a sale is split into --buckets buckets under --rate requests/s: how long buyers get 503',
   neighbours: '20 sales sell while a large one is rebuilt, and while one of three Redis masters is frozen',
@@ -119,7 +121,7 @@ function benchCommand(): Command {
     .option('--warm-up <s>', 'load before measuring (default: 80 for a fresh broker, else 10)', whole(0, 120))
     .option(
       '--rate <n>',
-      'requests per second of flash (10000), reshard (5000), of attack (2000) and neighbours (600) in all',
+      'requests per second of flash (10000), reshard (5000), of attack (2000), neighbours (600) and consoles (100) in all',
       whole(10, 50_000),
     )
     .option('--in-flight <list>', 'values that no-group-commit tries', inFlightList, [32, 64, 128])
@@ -129,7 +131,7 @@ function benchCommand(): Command {
         .default('off'),
     )
     .option('--against <folder>', 'checkout that paired compares with, after `npm run build` in it')
-    .option('--pairs <n>', 'how often paired measures both', whole(1, 100), 10)
+    .option('--pairs <n>', 'how often paired and consoles measure both', whole(1, 100), 10)
     .option('--buckets <n>', 'buckets of the sale of `buckets`, and that `reshard` makes', whole(2, 64), 8)
     .option('--orders <n>', 'orders of the sale of rebuild', whole(1_000, 10_000_000), 1_000_000)
     .option('--memory', 'win for 60 s, with the memory of the api sampled each second')

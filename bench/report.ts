@@ -12,6 +12,7 @@ import type { LayerCost } from './layers/cost.js';
 import type { CpuUser } from './measure.js';
 import { sharesOf, type Case } from './neighbours/phases.js';
 import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
+import type { ConsolesFigures } from './scenarios/consoles.js';
 import type { Comparison, Slice } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
@@ -84,6 +85,7 @@ export function reportTable(results: readonly ScenarioResult[]): string {
 function ownTable(result: ScenarioResult): string[] {
   if (result.kind === 'layers') return [layersTable(result.costs)];
   if (result.kind === 'paired') return [pairedTable(result.comparison)];
+  if (result.kind === 'consoles') return [consolesTable(result)];
   if (result.kind === 'neighbours') return result.cases.map(neighboursTable);
   if (result.kind === 'rebuild') return [rebuildTable(result)];
   return [];
@@ -168,6 +170,19 @@ function pairedTable({ against, pairs, ratio }: Comparison): string {
   return renderTable(head, [...rows, ...summary]);
 }
 
+/** CPU of the api, pair by pair, and what the consoles add. */
+function consolesTable({ consoles, pairs, addedPercent }: ConsolesFigures): string {
+  const rows = pairs.map(({ withoutPercent, withPercent, snapshotsPerSecond }, index) => [
+    `pair ${index + 1}`,
+    withoutPercent.toFixed(2),
+    withPercent.toFixed(2),
+    (withPercent - withoutPercent).toFixed(2),
+    snapshotsPerSecond.toFixed(2),
+  ]);
+  const head = ['api CPU, % of a core', 'no console', `${consoles} consoles`, 'added', 'snapshots/s each'];
+  return renderTable(head, [...rows, ['added, median', '', '', addedPercent.toFixed(2), '']]);
+}
+
 /** Seconds of each rebuild: how long buyers would get 503, and the CPU that it took. */
 function rebuildTable({ rebuilt }: RebuildFigures): string {
   const rows = rebuilt.map(({ title, lockedSeconds, cpu }) =>
@@ -213,6 +228,8 @@ const HONEST_P99_MS = 100;
 const HONEST_STOCK_SHARE = 0.95;
 /** CPU per purchase, with every layer off, of what it was before. */
 const PAIRED_RATIO = 1.02;
+/** What 50 open consoles may take of one core of the api. */
+const CONSOLES_PERCENT = 2;
 /** Of the heap, last third to first third of a minute of `win`. */
 const HEAP_GROWTH = 1.2;
 
@@ -264,6 +281,7 @@ export function judgeGoals(results: readonly ScenarioResult[]): Goal[] {
     ...goals,
     ...attackGoals(find('attack')?.extra),
     ...pairedGoals(results),
+    ...consolesGoals(results),
     ...neighboursGoals(results),
     ...rebuildGoals(results),
   ];
@@ -289,6 +307,15 @@ function pairedGoals(results: readonly ScenarioResult[]): Goal[] {
     const measured = result.comparison.ratio.median;
     const goal = `paired, CPU per purchase of that of ${result.comparison.against} ≤ ${PAIRED_RATIO}`;
     return [{ goal, measured, met: measured <= PAIRED_RATIO }];
+  });
+}
+
+function consolesGoals(results: readonly ScenarioResult[]): Goal[] {
+  return results.flatMap((result) => {
+    if (result.kind !== 'consoles') return [];
+    const { consoles, addedPercent: measured } = result;
+    const goal = `${consoles} open consoles, % of a core that they cost the api ≤ ${CONSOLES_PERCENT}`;
+    return [{ goal, measured, met: measured <= CONSOLES_PERCENT }];
   });
 }
 

@@ -3,6 +3,7 @@ import type { Latency } from './load/load.js';
 import type { CpuUser, Measured } from './measure.js';
 import type { NeighboursFigures } from './neighbours/phases.js';
 import type { ScenarioName } from './options.js';
+import type { ConsolesFigures } from './scenarios/consoles.js';
 import type { LimitFigures } from './scenarios/limits.js';
 import type { PairedFigures } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
@@ -40,6 +41,7 @@ export type ScenarioResult =
   | LimitFigures
   | LayersFigures
   | PairedFigures
+  | ConsolesFigures
   | NeighboursFigures
   | RebuildFigures;
 

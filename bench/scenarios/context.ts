@@ -18,7 +18,7 @@ export interface Context {
   readonly generator: LoadGenerator;
 }
 
-/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers`, `paired` and `neighbours` take so long for each part. */
+/** Seconds of load of each scenario, unless --seconds says otherwise. `limits`, `layers`, `paired`, `consoles` and `neighbours` take so long for each part. */
 const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   win: 15,
   'no-group-commit': 10,
@@ -30,6 +30,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   'cancel-loop': 20,
   layers: 3,
   paired: 4,
+  consoles: 4,
   buckets: 15,
   reshard: 8,
   neighbours: 15,
@@ -44,7 +45,7 @@ export const secondsOf = ({ options }: Pick<Context, 'options'>, scenario: Scena
  * Requests per second that are due in an open-loop load, unless --rate says otherwise. Of `attack` two cores carry so many
  * besides those who send them.
  */
-const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000, neighbours: 600 };
+const DEFAULT_RATES = { flash: 10_000, attack: 2000, reshard: 5000, neighbours: 600, consoles: 100 };
 
 export const dueRateOf = ({ options }: Pick<Context, 'options'>, scenario: keyof typeof DEFAULT_RATES): number =>
   options.rate ?? DEFAULT_RATES[scenario];

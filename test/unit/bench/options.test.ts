@@ -58,11 +58,12 @@ describe('bench options', () => {
     expect(parse('--in-flight', '16,64').inFlight).to.deep.equal([16, 64]);
   });
 
-  it('attack, layers, paired and buckets, then only when named', () => {
+  it('attack, layers, paired, consoles and buckets, then only when named', () => {
     expect(parse('attack', 'layers').scenarios).to.deep.equal(['attack', 'layers']);
     const options = parse('paired', '--against', '/elsewhere', '--pairs', '3');
     expect(options).to.include({ against: '/elsewhere', pairs: 3, admission: 'off' });
     expect(parse().against).to.equal(null);
+    expect(parse('consoles', '--pairs', '2')).to.deep.include({ scenarios: ['consoles'], pairs: 2 });
     expect(parse('buckets', '--buckets', '4')).to.deep.include({ scenarios: ['buckets'], buckets: 4 });
     expect(parse().buckets).to.equal(8);
   });

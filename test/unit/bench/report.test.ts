@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { SaleCheck, SaleFigures } from '../../invariants/check-sale.js';
 import { formatNumber, judgeGoals, reportNotes, reportTable } from '../../../bench/report.js';
 import { isBad, loadFigures, type LoadFigures } from '../../../bench/results.js';
+import type { ConsolesFigures } from '../../../bench/scenarios/consoles.js';
 import { compare, turnsOf, type Pair } from '../../../bench/scenarios/paired.js';
 import { median } from '../../../bench/session/cpu.js';
 import { judgeSale } from '../../../bench/session/stores.js';
@@ -243,5 +244,19 @@ describe('two builds in turn', () => {
       judgeGoals([{ kind: 'paired', scenario: 'paired', comparison: compare('old', pairs) }]);
     expect(goal(pair(101, 100), pair(101, 100), pair(150, 100))[0]).to.include({ measured: 1.01, met: true });
     expect(goal(pair(103, 100))[0]).to.include({ met: false });
+  });
+
+  it('consoles that take more than 2 % of a core, then a goal is missed', () => {
+    const figuresOf = (addedPercent: number): ConsolesFigures => ({
+      kind: 'consoles',
+      scenario: 'consoles',
+      consoles: 50,
+      rate: 500,
+      pairs: [{ withoutPercent: 10, withPercent: 10 + addedPercent, snapshotsPerSecond: 1 }],
+      addedPercent,
+    });
+    expect(judgeGoals([figuresOf(1.9)])[0]).to.include({ measured: 1.9, met: true });
+    expect(judgeGoals([figuresOf(2.1)])[0]).to.include({ measured: 2.1, met: false });
+    expect(reportTable([figuresOf(1.25)])).to.match(/pair 1 .*10\.00.*11\.25.*1\.25.*1\.00/);
   });
 });

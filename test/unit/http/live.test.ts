@@ -88,7 +88,8 @@ describe('live snapshots', () => {
     leaves.shift()?.();
     expect(live.listening).to.equal(0);
     const before = looks;
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    wake();
+    await new Promise(setImmediate);
     expect(looks).to.equal(before);
   });
 
