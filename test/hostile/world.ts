@@ -23,12 +23,14 @@ import { Cors } from '../../src/http/cors.js';
 import type { HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
+import { BrokerViews } from '../../src/http/broker-views.js';
 import { LiveSnapshots } from '../../src/http/live-snapshots.js';
 import { SaleAnswers } from '../../src/http/sale-answers.js';
 import { createRegistry } from '../../src/programs/telemetry.js';
 import { cancelOrder, getOrder, payOrder } from '../../src/orders/buyer-orders.js';
 import { createPaymentSimulator } from '../../src/payment/simulator.js';
 import type { Log } from '../../src/core/ports/log.js';
+import type { MessageInspection } from '../../src/core/ports/message-inspection.js';
 import type { PurchaseChannel } from '../../src/core/ports/channels.js';
 import { Batcher } from '../../src/purchase/batcher.js';
 import { createCheckBack } from '../../src/purchase/check-back.js';
@@ -235,7 +237,7 @@ export class HostileWorld extends ReconcileWorld {
         1000,
       ),
       breakers: { mode: 'off', standings: [] },
-      mq: null,
+      mq: new BrokerViews(() => NO_MESSAGES, clock),
       currency: 'EUR',
       plan: () => Promise.resolve([]),
       editor: this.#seen(
@@ -395,3 +397,25 @@ export class HostileWorld extends ReconcileWorld {
     this.logged.push(JSON.stringify(line));
   }
 }
+
+/** A cluster of RocketMQ that holds nothing. */
+const NO_MESSAGES: MessageInspection = {
+  status: async () => ({
+    brokers: [],
+    groups: [],
+    deadLetters: [],
+    halves: { open: 0, oldestMs: null, checksMost: 0, more: false },
+    discarded: 0,
+    producers: {},
+  }),
+  groups: async () => [],
+  topics: async () => [],
+  halves: async () => ({ open: [], more: false }),
+  discarded: async () => [],
+  resume: async () => undefined,
+  producers: async () => [],
+  consumers: async () => [],
+  messagesOfKey: async () => [],
+  messagesOfId: async () => [],
+  browse: async () => [],
+};
