@@ -285,7 +285,7 @@ describe('what a console reads and does', () => {
         bucket: 0,
         epoch: 1,
         createdAtMs: Date.now(),
-        trace: '',
+        traceparent: '',
         purchases: [{ userId, requestId: 'k1', quantity: 1 }],
       });
       expect(await stock.deduct(batch)).to.deep.equal({ outcome: 'deducted' });
