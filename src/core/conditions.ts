@@ -225,7 +225,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
     name: 'SeckillBrokerDown',
     severity: 'page',
     forMs: 60_000,
-    text: 'A broker of the cluster does not answer.',
+    text: 'A broker of the cluster does not answer, or has died.',
     metric: 'seckill_mq_brokers_down',
     above: 0,
   },
