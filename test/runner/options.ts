@@ -9,9 +9,9 @@ import { Argument, Command } from 'commander';
 export const LANES = {
   first: ['unit', 'guard'],
   bare: ['newcomer', 'hostile', 'simulation'],
-  stack: ['contract', 'lua', 'browser', 'schemathesis'],
+  stack: ['contract', 'lua', 'schemathesis'],
   faults: ['scenario'],
-  eitherStack: ['integration'],
+  eitherStack: ['integration', 'browser'],
 } as const;
 export type Folder = (typeof LANES)[keyof typeof LANES][number];
 export const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
