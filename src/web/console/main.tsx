@@ -1,3 +1,15 @@
 import { render } from 'preact';
+import { Api, askMe } from './api/client.js';
+import { Session } from './api/session.js';
+import { LiveStore } from './logic/live-store.js';
+import { Console } from './shell/app.js';
+import { applyPreferences } from './shell/preferences.js';
+import './styles/theme.css';
+import './styles/frame.css';
+import './styles/parts.css';
+import './styles/screens.css';
 
-render(<h1>Seckill console</h1>, document.querySelector('#page') as Element);
+applyPreferences();
+const session = new Session(sessionStorage, askMe);
+render(<Console api={new Api(session)} live={new LiveStore()} />, document.querySelector('#page') as Element);
+void session.restore();

@@ -1,0 +1,87 @@
+import { Store } from '../logic/store.js';
+import type { Me } from './types.js';
+
+/** The token lives here and nowhere else: in memory of the page, and in the storage of its tab, which ends with it. */
+const KEY = 'seckill.console.token';
+/** The longest that a timer of a browser can wait. */
+const TIMER_MAX_MS = 2_147_483_647;
+
+export type SessionState =
+  | { readonly is: 'signed_out' }
+  /** A token of before a reload is looked at. */
+  | { readonly is: 'checking' }
+  /** Whoever it was, the screen stays as it is behind the question for a new token. */
+  | { readonly is: 'ended'; readonly me: Me; readonly why: 'expired' | 'refused' }
+  | { readonly is: 'signed_in'; readonly me: Me };
+
+interface TokenStorage {
+  getItem(name: string): string | null;
+  setItem(name: string, value: string): void;
+  removeItem(name: string): void;
+}
+
+/** Who is signed in, and with which token. */
+export class Session {
+  readonly state: Store<SessionState>;
+  readonly #storage: TokenStorage;
+  readonly #ask: (token: string) => Promise<Me>;
+  #token: string | null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** @param ask whom a token speaks of; rejects when it is refused or nobody answers */
+  constructor(storage: TokenStorage, ask: (token: string) => Promise<Me>) {
+    this.#storage = storage;
+    this.#ask = ask;
+    this.#token = storage.getItem(KEY);
+    this.state = new Store<SessionState>(this.#token === null ? { is: 'signed_out' } : { is: 'checking' });
+  }
+
+  get token(): string | null {
+    return this.#token;
+  }
+
+  /** Goes on with the token that the tab had before it was loaded again. Never rejects. */
+  async restore(): Promise<void> {
+    const token = this.#token;
+    if (token === null) return;
+    await this.signIn(token).catch(() => this.signOut());
+  }
+
+  /** @throws what `ask` rejects with; then nothing has changed */
+  async signIn(token: string): Promise<void> {
+    const me = await this.#ask(token);
+    this.#token = token;
+    this.#storage.setItem(KEY, token);
+    this.state.set({ is: 'signed_in', me });
+    this.#endAt(me.expiresAtMs);
+  }
+
+  /** The api refused the token: it has expired or was revoked. */
+  refused(token: string): void {
+    if (token === this.#token) this.#end('refused'); // an answer to an older token says nothing of this one
+  }
+
+  signOut(): void {
+    this.#forget();
+    this.state.set({ is: 'signed_out' });
+  }
+
+  #endAt(atMs: number): void {
+    clearTimeout(this.#timer);
+    const leftMs = atMs - Date.now();
+    if (leftMs > TIMER_MAX_MS) return;
+    this.#timer = setTimeout(() => this.#end('expired'), Math.max(0, leftMs));
+  }
+
+  #end(why: 'expired' | 'refused'): void {
+    const { value } = this.state;
+    this.#forget();
+    this.state.set(value.is === 'signed_in' ? { is: 'ended', me: value.me, why } : { is: 'signed_out' });
+  }
+
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#token = null;
+    this.#storage.removeItem(KEY);
+  }
+}

@@ -1,0 +1,103 @@
+/** How a length of time is cut into units, the largest first, ms. */
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+  ['second', 1_000],
+] as const;
+
+export type Format = ReturnType<typeof createFormat>;
+
+/**
+ * Numbers, money and times as people of a language write them.
+ * @param locale BCP 47
+ * @param timeZone of the browser when left out
+ */
+export function createFormat(locale: string, timeZone?: string) {
+  const zone = timeZone === undefined ? {} : { timeZone };
+  const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
+  const tenths = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+  const compact = new Intl.NumberFormat(locale, { notation: 'compact', maximumFractionDigits: 1 });
+  const percents = new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 });
+  const clock = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', ...zone } as const;
+  const times = new Intl.DateTimeFormat(locale, clock);
+  const exactTimes = new Intl.DateTimeFormat(locale, { ...clock, fractionalSecondDigits: 3 });
+  const dateTimes = new Intl.DateTimeFormat(locale, { ...clock, month: 'short', day: 'numeric' });
+  const dateTimesOfYear = new Intl.DateTimeFormat(locale, {
+    ...clock,
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+  });
+  const days = new Intl.DateTimeFormat(locale, { weekday: 'long', month: 'long', day: 'numeric', ...zone });
+  const yearIn = new Intl.DateTimeFormat('en', { year: 'numeric', ...zone });
+  const dayKeys = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit', ...zone });
+  const relative = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'narrow' });
+  const monies = new Map<string, Intl.NumberFormat>();
+  const unit = (value: number, name: string, digits = 0): string =>
+    new Intl.NumberFormat(locale, {
+      style: 'unit',
+      unit: name,
+      unitDisplay: 'narrow',
+      maximumFractionDigits: digits,
+    }).format(value);
+
+  /** `1.2 s`, `3 min 20 s`, `2 h 5 min`: two units at most, from the largest that is not zero. */
+  const duration = (ms: number): string => {
+    if (ms < 0) return `−${duration(-ms)}`;
+    if (ms < 1_000) return unit(Math.round(ms), 'millisecond');
+    if (ms < 10_000) return unit(Math.floor(ms / 100) / 10, 'second', 1);
+    const index = UNITS.findIndex(([, unitMs]) => ms >= unitMs);
+    const [name, unitMs] = UNITS[index] as (typeof UNITS)[number];
+    const count = Math.floor(ms / unitMs);
+    const next = UNITS[index + 1];
+    const rest = next === undefined ? 0 : Math.floor((ms - count * unitMs) / next[1]);
+    return [unit(count, name), ...(rest > 0 && next ? [unit(rest, next[0])] : [])].join(' ');
+  };
+
+  return {
+    locale,
+    number: (value: number): string => whole.format(value),
+    tenths: (value: number): string => tenths.format(value),
+    /** `12K`: where there is no room for all digits. */
+    compact: (value: number): string => compact.format(value),
+    /** @param share 0 to 1 */
+    percent: (share: number): string => percents.format(share),
+    /** @param currency ISO 4217; null: not known, so only the figure is shown */
+    money(cents: number, currency: string | null | undefined): string {
+      const key = currency ?? '';
+      let money = monies.get(key);
+      if (money === undefined) {
+        money = new Intl.NumberFormat(
+          locale,
+          key === '' ? { minimumFractionDigits: 2 } : { style: 'currency', currency: key, minimumFractionDigits: 2 },
+        );
+        monies.set(key, money);
+      }
+      return money.format(cents / 100);
+    },
+    duration,
+    /** How long ago, or in how long: `in 5 min`. */
+    relative(ms: number): string {
+      const index = UNITS.findIndex(([, unitMs]) => Math.abs(ms) >= unitMs);
+      const [name, unitMs] = UNITS[index < 0 ? UNITS.length - 1 : index] as (typeof UNITS)[number];
+      return relative.format(Math.trunc(ms / unitMs), name);
+    },
+    time: (atMs: number): string => times.format(atMs),
+    timeWithMs: (atMs: number): string => exactTimes.format(atMs),
+    /** With the year when it is not this one. */
+    dateTime: (atMs: number, nowMs: number = Date.now()): string =>
+      (yearIn.format(atMs) === yearIn.format(nowMs) ? dateTimes : dateTimesOfYear).format(atMs),
+    day: (atMs: number): string => days.format(atMs),
+    /** The same for two times of one day in the zone. */
+    dayKey: (atMs: number): string => dayKeys.format(atMs),
+    /** As logs and the command line have it. */
+    utc: (atMs: number): string => `${new Date(atMs).toISOString().replace('T', ' ').replace('Z', '')} UTC`,
+  };
+}
+
+/** For a field of type `datetime-local`, in the zone of the browser. */
+export function localTimeField(atMs: number): string {
+  const at = new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000);
+  return at.toISOString().slice(0, 16);
+}

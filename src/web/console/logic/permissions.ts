@@ -1,0 +1,41 @@
+import type { Role, Sale } from '../api/types.js';
+
+const RANKS: Readonly<Record<Role, number>> = { viewer: 0, operator: 1, admin: 2 };
+
+/** Each role includes those before it. */
+export const may = (role: Role, needed: Role): boolean => RANKS[role] >= RANKS[needed];
+
+const SALE_ACTIONS = [
+  'warm',
+  'open',
+  'pause',
+  'resume',
+  'edit',
+  'reshard',
+  'repair',
+  'close',
+  'cancel',
+  'delete',
+] as const;
+export type SaleAction = (typeof SALE_ACTIONS)[number];
+
+/** Who may do it, and in which states; the api says the same, and has the last word. */
+const ACTIONS: Readonly<Record<SaleAction, { readonly role: Role; readonly states: readonly Sale['state'][] }>> = {
+  warm: { role: 'operator', states: ['draft'] },
+  open: { role: 'operator', states: ['warm'] },
+  pause: { role: 'operator', states: ['open'] },
+  resume: { role: 'operator', states: ['paused'] },
+  edit: { role: 'admin', states: ['draft', 'warm', 'open', 'paused'] },
+  reshard: { role: 'operator', states: ['warm', 'open', 'paused'] },
+  repair: { role: 'operator', states: ['warm', 'open', 'paused', 'closed'] },
+  close: { role: 'admin', states: ['warm', 'open', 'paused'] },
+  cancel: { role: 'admin', states: ['warm'] },
+  delete: { role: 'admin', states: ['draft'] },
+};
+
+/** What this role may do with a sale as it stands, in the order of the buttons. */
+export const actionsOn = (sale: Pick<Sale, 'state' | 'retiredAt'>, role: Role): SaleAction[] =>
+  SALE_ACTIONS.filter((action) => {
+    const { role: needed, states } = ACTIONS[action];
+    return may(role, needed) && states.includes(sale.state) && sale.retiredAt === null;
+  });

@@ -1,0 +1,38 @@
+/** What a list is filtered by, as it stands in the address; an empty text is no filter. */
+export type Filter = Readonly<Record<string, string>>;
+
+type QueryValue = string | number | boolean | null | undefined;
+
+/** `?a=1&b=2`, without what is empty; an empty text when nothing is left. */
+export function queryOf(values: Readonly<Record<string, QueryValue>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== null && value !== undefined && value !== '') query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text === '' ? '' : `?${text}`;
+}
+
+/** The names that a screen knows, from the query of an address. */
+export function filterIn<N extends string>(search: string, names: readonly N[]): Record<N, string> {
+  const query = new URLSearchParams(search);
+  return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])) as Record<N, string>;
+}
+
+export const isFiltered = (filter: Filter): boolean => Object.values(filter).some((value) => value !== '');
+
+const DURATION = /^-?(\d{1,6})\s*(s|m|h|d)$/;
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/**
+ * A time that somebody typed or picked, as the api reads it: ISO 8601 in UTC.
+ * @param text `2h` (so long ago), a time of the browser's zone as its fields write it, or ISO 8601
+ * @returns an empty text for an empty one; null: it is no time
+ */
+export function timeOf(text: string, nowMs: number): string | null {
+  const typed = text.trim();
+  if (typed === '') return '';
+  const [, count, unit] = DURATION.exec(typed) ?? [];
+  const atMs = count === undefined ? Date.parse(typed) : nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+  return Number.isNaN(atMs) || !/\d/.test(typed) ? null : new Date(atMs).toISOString();
+}

@@ -1,0 +1,120 @@
+import { useState } from 'preact/hooks';
+import type { AuditEntry } from '../api/types.js';
+import { pathOf } from '../logic/routes.js';
+import { Facts, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Dialog } from '../parts/dialog.js';
+import { FilterBar } from '../parts/fields.js';
+import { Empty, Freshness } from '../parts/states.js';
+import { Table, type Column } from '../parts/table.js';
+import { Diff } from '../parts/values.js';
+import { useFilter, usePages, useWords } from '../shell/hooks.js';
+
+/** Who did what. */
+export function AuditScreen() {
+  const { t } = useWords();
+  const [filter, setFilter] = useFilter(['subject', 'actor', 'action', 'since'] as const);
+  const entries = usePages<AuditEntry, { entries: readonly AuditEntry[]; next: string | null }>(
+    '/admin/v1/audit',
+    filter,
+    {
+      place: 'before',
+      read: (page) => ({ rows: page.entries, next: page.next }),
+    },
+  );
+  const [open, setOpen] = useState<AuditEntry | null>(null);
+  const columns: readonly Column<AuditEntry>[] = [
+    { name: t.common.at, width: '150px', cell: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
+    {
+      name: t.common.action,
+      width: '210px',
+      cell: ({ action }) => <code class="strong">{action}</code>,
+      sort: ({ action }) => action,
+    },
+    {
+      name: t.common.subject,
+      width: '24%',
+      cell: ({ subject }) => <Subject subject={subject} />,
+      sort: ({ subject }) => subject,
+    },
+    {
+      name: t.common.actor,
+      hides: 'phone',
+      cell: ({ actor }) => <span class="cut">{actor}</span>,
+      sort: ({ actor }) => actor,
+    },
+    {
+      name: t.audit.after,
+      hides: 'narrow',
+      width: '30%',
+      cell: ({ after }) => <code class="cut faint">{after === null ? t.audit.nothing : JSON.stringify(after)}</code>,
+    },
+  ];
+  return (
+    <>
+      <ScreenHead title={t.audit.title} />
+      <Panel flush>
+        <FilterBar
+          fields={[
+            { name: 'subject', label: t.common.subject, kind: 'text', hint: t.audit.subjectHint },
+            { name: 'action', label: t.common.action, kind: 'text', hint: t.audit.actionHint },
+            { name: 'actor', label: t.common.actor, kind: 'text' },
+            { name: 'since', label: t.common.since, kind: 'time' },
+          ]}
+          values={filter}
+          onChange={setFilter}
+        >
+          <Freshness {...entries} />
+        </FilterBar>
+        <Table
+          label={t.audit.title}
+          columns={columns}
+          rows={entries.rows}
+          keyOf={({ auditId }) => auditId}
+          nameOf={({ auditId }) => t.audit.entry(auditId)}
+          onOpen={setOpen}
+          isOpen={(entry) => entry === open}
+          empty={<Empty title={t.audit.empty} text={t.audit.emptyText} icon="audit" />}
+          error={entries.error}
+          isLoading={entries.isLoading}
+          onRetry={entries.reload}
+          hasMore={entries.hasMore}
+          onMore={entries.more}
+        />
+      </Panel>
+      {open && (
+        <Dialog title={t.audit.entry(open.auditId)} onClose={() => setOpen(null)} shape="side">
+          <Facts
+            facts={[
+              [t.common.at, <Time at={open.at} ms />],
+              [t.common.action, <code>{open.action}</code>],
+              [t.common.subject, <Subject subject={open.subject} />],
+              [t.common.actor, open.actor],
+            ]}
+          />
+          <Diff before={open.before} after={open.after} names={[t.audit.before, t.audit.after]} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** What was changed, and the way to it where the console has a screen for it. */
+function Subject({ subject }: { readonly subject: string }) {
+  const [kind = '', id = ''] = subject.split(/:(.*)/s);
+  const to =
+    kind === 'sale'
+      ? pathOf({ screen: 'sale', saleId: id })
+      : kind === 'dead_letter'
+        ? pathOf({ screen: 'dead-letters', deadLetterId: id })
+        : kind === 'order' || kind === 'half_message'
+          ? pathOf({ screen: 'purchases', id })
+          : kind === 'rules'
+            ? pathOf({ screen: 'rules', tab: 'versions' })
+            : null;
+  const text = (
+    <code class="cut" title={subject}>
+      {subject}
+    </code>
+  );
+  return to === null ? text : <Link to={to}>{text}</Link>;
+}

@@ -1,0 +1,224 @@
+import type { Breakers, MqStatus, Readiness, RulesStatus, RunningProgram } from '../api/types.js';
+import { pathOf } from '../logic/routes.js';
+import type { Tone } from '../logic/time-line.js';
+import { Ago, Badge, Link, Panel, ScreenHead } from '../parts/basics.js';
+import { Empty, Failure, Freshness, Loading, Note, Shown } from '../parts/states.js';
+import { Table, type Column } from '../parts/table.js';
+import { useApp, useResource, useStore, useWords } from '../shell/hooks.js';
+import { BrokerTable } from './messages.js';
+
+/** A program that was not heard of for so long has stopped, or hangs. */
+const SILENT_AFTER_MS = 10_000;
+
+/** Each program and each part: does it answer, and if not, why. */
+export function HealthScreen() {
+  const { live } = useApp();
+  const { t, f } = useWords();
+  const { snapshot, trouble } = useStore(live.state);
+  const ready = useReadiness();
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 5_000 });
+  const mq = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 10_000 });
+  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 5_000 });
+  const programs = snapshot?.programs ?? null;
+  const bad =
+    (programs?.filter((program) => !isWell(program)).length ?? 0) +
+    (ready.data?.dependencies.filter(({ ok }) => !ok).length ?? 0) +
+    (breakers.data?.breakers.filter(({ state }) => state !== 'closed').length ?? 0) +
+    (mq.data?.brokers.filter(({ down }) => down !== null).length ?? 0) +
+    (rules.data?.apis.filter(({ follows }) => !follows).length ?? 0);
+  const isKnown = programs !== null && ready.data !== null;
+  return (
+    <>
+      <ScreenHead
+        title={t.health.title}
+        badge={
+          isKnown &&
+          (bad === 0 ? (
+            <Badge tone="ok">{t.health.well}</Badge>
+          ) : (
+            <Badge tone="bad">{t.health.unwell(f.number(bad))}</Badge>
+          ))
+        }
+      />
+      <Panel title={t.health.programs} flush>
+        {programs !== null ? (
+          <Programs programs={programs} />
+        ) : trouble !== null ? (
+          <Failure error={trouble} />
+        ) : (
+          <Loading rows={4} />
+        )}
+      </Panel>
+      <div class="halves">
+        <Panel title={t.health.parts} flush actions={<Freshness {...ready} />}>
+          <Shown of={ready}>{({ dependencies }) => <Parts dependencies={dependencies} />}</Shown>
+        </Panel>
+        <Panel title={t.health.breakers} flush actions={<Freshness {...breakers} />}>
+          <Shown of={breakers}>{(data) => <BreakerTable {...data} />}</Shown>
+        </Panel>
+      </div>
+      <Panel title={t.health.brokers} flush actions={<Freshness {...mq} />}>
+        {mq.data === null && mq.error?.code === 'broker_not_configured' ? (
+          <Empty title={t.messages.notConfigured} text={t.messages.notConfiguredText} icon="info" />
+        ) : (
+          <Shown of={mq} rows={2}>
+            {({ brokers }) => <BrokerTable brokers={brokers} />}
+          </Shown>
+        )}
+      </Panel>
+      <Panel
+        title={t.health.rules}
+        actions={
+          <>
+            <Link to={pathOf({ screen: 'rules', tab: 'in-force' })}>{t.rules.tabs['in-force']}</Link>
+            <Freshness {...rules} />
+          </>
+        }
+      >
+        <Shown of={rules} rows={1}>
+          {(status) => <RulesInForce status={status} />}
+        </Shown>
+      </Panel>
+    </>
+  );
+}
+
+/** Whether this api is ready. It says why not with 503, which is an answer here and no failure. */
+function useReadiness() {
+  return useResource<Readiness>('/readyz', { everyMs: 5_000, takes: [503] });
+}
+
+const isWell = ({ ready, seenMsAgo }: RunningProgram): boolean => ready && seenMsAgo < SILENT_AFTER_MS;
+
+function Programs({ programs }: { readonly programs: readonly RunningProgram[] }) {
+  const { t, f } = useWords();
+  const columns: readonly Column<RunningProgram>[] = [
+    {
+      name: t.health.program,
+      width: '110px',
+      sort: ({ kind }) => kind,
+      cell: ({ kind }) => <b>{t.health.kinds[kind]}</b>,
+    },
+    {
+      name: 'host:pid',
+      sort: ({ id }) => id,
+      cell: ({ id }) => (
+        <code class="cut" title={id}>
+          {id}
+        </code>
+      ),
+    },
+    {
+      name: t.common.state,
+      width: '120px',
+      cell: (program) =>
+        program.seenMsAgo >= SILENT_AFTER_MS ? (
+          <Badge tone="bad">{t.health.silent}</Badge>
+        ) : (
+          <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>
+        ),
+    },
+    {
+      name: t.health.problems,
+      hides: 'phone',
+      width: '40%',
+      cell: ({ problems }) =>
+        problems.length === 0 ? (
+          <span class="faint">–</span>
+        ) : (
+          <span class="cut" lang="en" title={problems.join('\n')}>
+            {problems.join(' ')}
+          </span>
+        ),
+    },
+    { name: t.health.version, hides: 'narrow', width: '110px', cell: ({ version }) => version ?? '–' },
+    {
+      name: t.health.seen,
+      isNumber: true,
+      width: '110px',
+      sort: ({ seenMsAgo }) => seenMsAgo,
+      cell: ({ seenMsAgo }) => t.health.ago(f.duration(seenMsAgo)),
+    },
+  ];
+  return (
+    <Table
+      label={t.health.programs}
+      columns={columns}
+      rows={programs}
+      keyOf={({ kind, id }) => `${kind} ${id}`}
+      empty={<Empty title={t.health.noPrograms} text={t.health.noProgramsText} icon="health" />}
+    />
+  );
+}
+
+function Parts({ dependencies }: Pick<Readiness, 'dependencies'>) {
+  const { t } = useWords();
+  const columns: readonly Column<Readiness['dependencies'][number]>[] = [
+    { name: t.health.part, width: '130px', cell: ({ name }) => <b>{name}</b> },
+    {
+      name: t.common.state,
+      width: '150px',
+      cell: ({ ok }) => <Badge tone={ok ? 'ok' : 'bad'}>{ok ? t.health.answers : t.health.doesNot}</Badge>,
+    },
+    {
+      name: t.common.details,
+      cell: ({ detail }) => (
+        <span class="cut" lang="en" title={detail}>
+          {detail}
+        </span>
+      ),
+    },
+  ];
+  return <Table label={t.health.parts} columns={columns} rows={dependencies} keyOf={({ name }) => name} />;
+}
+
+const BREAKER_TONES: Readonly<Record<Breakers['breakers'][number]['state'], Tone>> = {
+  closed: 'ok',
+  open: 'bad',
+  half_open: 'warn',
+};
+
+export function BreakerTable({ mode, breakers }: Breakers) {
+  const { t } = useWords();
+  const columns: readonly Column<Breakers['breakers'][number]>[] = [
+    { name: t.health.dependency, cell: ({ name }) => <b>{name}</b> },
+    {
+      name: t.common.state,
+      width: '110px',
+      cell: ({ state }) => <Badge tone={BREAKER_TONES[state]}>{t.health.breakerStates[state]}</Badge>,
+    },
+    {
+      name: t.health.by,
+      hides: 'phone',
+      cell: ({ by }) => (by === 'shared' ? t.health.shared : <code class="cut">{by}</code>),
+    },
+    {
+      name: t.common.since,
+      hides: 'phone',
+      width: '110px',
+      cell: ({ sinceMs }) => (sinceMs === null ? <span class="faint">–</span> : <Ago at={sinceMs} />),
+    },
+  ];
+  return (
+    <>
+      <Table label={t.health.breakers} columns={columns} rows={breakers} keyOf={({ name, by }) => `${name} ${by}`} />
+      <p class="panel-foot">{t.health.breakerModes[mode]}</p>
+    </>
+  );
+}
+
+export function RulesInForce({ status }: { readonly status: RulesStatus }) {
+  const { t, f } = useWords();
+  const [tone, text] = (
+    {
+      everywhere: ['ok', t.rules.everywhere],
+      not_everywhere: ['bad', t.rules.notEverywhere],
+      nowhere: ['warn', t.rules.nowhere],
+    } as const
+  )[status.inForce];
+  return (
+    <Note tone={tone}>
+      <b>{t.rules.version(f.number(status.version))}</b> · {text}
+    </Note>
+  );
+}

@@ -1,0 +1,426 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { Order, Purchase, TraceStep } from '../api/types.js';
+import { wordIn } from '../i18n/language.js';
+import { cleaned } from '../logic/look-up.js';
+import { queryOf } from '../logic/query.js';
+import { pathOf } from '../logic/routes.js';
+import { namedIn, stageLines, tookMs, type StageLine } from '../logic/time-line.js';
+import { Button, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Choice, TextField } from '../parts/fields.js';
+import { Icon, type IconName } from '../parts/icons.js';
+import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
+import { Table, type Column } from '../parts/table.js';
+import { PurchaseState } from '../parts/words.js';
+import { navigate, useFilter, useNow, usePages, useResource, useWords } from '../shell/hooks.js';
+
+type Way = 'id' | 'user';
+
+/** Finds purchases by whatever id somebody has, and shows the life of each as one time line. */
+export function PurchasesScreen({ id }: { readonly id: string | null }) {
+  const { t } = useWords();
+  const [{ user, saleId, buyer }] = useFilter(['user', 'saleId', 'buyer'] as const);
+  return (
+    <>
+      <ScreenHead title={t.purchases.title} />
+      <SearchForm key={`${id} ${user}`} id={id ?? ''} user={user} saleId={saleId} buyer={buyer} />
+      {id !== null ? (
+        <Found key={id} id={id} saleId={saleId} buyer={buyer} />
+      ) : user !== '' ? (
+        <OrdersOf key={user} user={user} />
+      ) : (
+        <Panel>
+          <Empty title={t.purchases.start} text={t.purchases.startText} icon="search" />
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function SearchForm({
+  id,
+  user,
+  saleId,
+  buyer,
+}: {
+  readonly id: string;
+  readonly user: string;
+  readonly saleId: string;
+  readonly buyer: string;
+}) {
+  const { t } = useWords();
+  const [way, setWay] = useState<Way>(user === '' ? 'id' : 'user');
+  const [text, setText] = useState(user === '' ? id : user);
+  const [sale, setSale] = useState(saleId);
+  const [by, setBy] = useState(buyer);
+  const find = (): void => {
+    const what = cleaned(text);
+    if (what === '') return;
+    if (way === 'user')
+      navigate(pathOf({ screen: 'purchases', id: null }) + queryOf({ user: what, saleId: sale.trim() }));
+    else navigate(pathOf({ screen: 'purchases', id: what }) + queryOf({ saleId: sale.trim(), buyer: by.trim() }));
+  };
+  return (
+    <Panel>
+      <form
+        class="find"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          find();
+        }}
+      >
+        <div class="find-main">
+          <TextField
+            label={t.purchases.field}
+            value={text}
+            onInput={setText}
+            placeholder={t.purchases.placeholder}
+            type="search"
+            isCode
+          />
+          <Choice
+            label={t.messages.by}
+            value={way}
+            options={[
+              ['id', t.shell.searchKinds.purchase],
+              ['user', t.common.user],
+            ]}
+            onPick={setWay}
+          />
+          <button type="submit" class="button main">
+            <Icon name="search" />
+            {t.purchases.find}
+          </button>
+        </div>
+        <details open={saleId !== '' || buyer !== ''}>
+          <summary>{t.purchases.narrow}</summary>
+          <div class="form-grid">
+            <TextField label={t.reconcile.saleId} value={sale} onInput={setSale} />
+            {way === 'id' && <TextField label={t.common.user} value={by} onInput={setBy} />}
+          </div>
+        </details>
+        <p class="hint">{t.purchases.hint}</p>
+      </form>
+    </Panel>
+  );
+}
+
+function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
+  const { t, f } = useWords();
+  const found = useResource<{ purchases: readonly Purchase[]; more: boolean }>(
+    `/admin/v1/requests/${encodeURIComponent(id)}`,
+    {
+      query: { saleId, userId: buyer },
+      everyMs: 3_000,
+    },
+  );
+  const [picked, setPicked] = useState<string | null>(null);
+  if (found.data === null) {
+    if (found.error === null)
+      return (
+        <Panel>
+          <Loading rows={8} />
+        </Panel>
+      );
+    if (found.error.status !== 404)
+      return (
+        <Panel>
+          <Failure error={found.error} onRetry={found.reload} />
+        </Panel>
+      );
+    return (
+      <Panel>
+        <Empty title={t.purchases.notFound} icon="search">
+          <p class="blank-text" lang="en">
+            {found.error.message}
+          </p>
+          <Link to={pathOf({ screen: 'purchases', id: null }) + queryOf({ user: id })} class="button plain">
+            {t.shell.searchKinds.user}
+          </Link>
+        </Empty>
+      </Panel>
+    );
+  }
+  const { purchases, more } = found.data;
+  const keyOf = ({ saleId: sale, userId, requestId }: Purchase): string => `${sale} ${userId} ${requestId}`;
+  const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
+  const columns: readonly Column<Purchase>[] = [
+    { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
+    { name: t.common.user, cell: ({ userId }) => <span class="cut">{userId}</span> },
+    { name: t.common.sale, width: '90px', cell: ({ saleId: sale }) => <code>{sale}</code> },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <code class="cut">{requestId}</code> },
+    {
+      name: t.purchases.next,
+      hides: 'narrow',
+      width: '44%',
+      cell: ({ sentence }) => (
+        <span class="cut" lang="en" title={sentence}>
+          {sentence}
+        </span>
+      ),
+    },
+  ];
+  return (
+    <>
+      {purchases.length > 1 && (
+        <Panel title={t.purchases.several(f.number(purchases.length))} flush>
+          <Table
+            label={t.purchases.title}
+            columns={columns}
+            rows={purchases}
+            keyOf={keyOf}
+            nameOf={({ userId }) => userId}
+            onOpen={(one) => setPicked(keyOf(one))}
+            isOpen={(one) => keyOf(one) === picked}
+          />
+          {more && <p class="panel-foot">{t.purchases.moreThanShown}</p>}
+        </Panel>
+      )}
+      {shown && <Life purchase={shown} read={found} />}
+    </>
+  );
+}
+
+/** The life of one purchase. */
+function Life({ purchase, read }: { readonly purchase: Purchase; readonly read: Parameters<typeof Freshness>[0] }) {
+  const { t, f } = useWords();
+  const { saleId, userId, requestId, state, sentence, timeline } = purchase;
+  const { orderId, batchId, deadLetterIds } = namedIn(purchase);
+  const whole = tookMs(timeline);
+  return (
+    <>
+      <Panel
+        title={
+          <span class="inline">
+            <PurchaseState state={state} /> <span class="breaks">{userId}</span>
+          </span>
+        }
+        actions={<Freshness {...read} />}
+      >
+        <Next sentence={sentence} nextAt={purchase.nextAt} state={state} />
+        <Facts
+          facts={[
+            [t.common.request, <Id text={requestId} />],
+            [
+              t.common.user,
+              <Id text={userId} to={pathOf({ screen: 'purchases', id: null }) + queryOf({ user: userId })} />,
+            ],
+            [t.common.sale, <Id text={saleId} to={pathOf({ screen: 'sale', saleId })} />],
+            [t.common.order, <Id text={orderId} />],
+            [t.common.batch, <Id text={batchId} />],
+            ...(batchId === null
+              ? []
+              : [
+                  [
+                    t.messages.title,
+                    <Link to={pathOf({ screen: 'messages', tab: 'browse' }) + queryOf({ way: 'key', key: batchId })}>
+                      {t.purchases.messagesOfBatch}
+                    </Link>,
+                  ] as const,
+                ]),
+            ...deadLetterIds.map(
+              (one) =>
+                [
+                  t.deadLetters.title,
+                  <Link to={pathOf({ screen: 'dead-letters', deadLetterId: one })}>{t.purchases.deadLetter(one)}</Link>,
+                ] as const,
+            ),
+          ]}
+        />
+      </Panel>
+      <Panel
+        title={t.purchases.timeline}
+        actions={whole !== null && <span class="hint number">{t.purchases.took(f.duration(whole))}</span>}
+      >
+        <TimeLine stages={stageLines(timeline)} />
+      </Panel>
+      <Panel title={t.purchases.evidence} hint={t.purchases.evidenceHint} flush>
+        <Evidence steps={purchase.steps} />
+      </Panel>
+    </>
+  );
+}
+
+function Next({
+  sentence,
+  nextAt,
+  state,
+}: {
+  readonly sentence: string;
+  readonly nextAt: string | null;
+  readonly state: string;
+}) {
+  const { t, f } = useWords();
+  const now = useNow();
+  const leftMs = nextAt === null ? null : Date.parse(nextAt) - now;
+  const tone = ['parked', 'stray', 'unrecorded', 'failed'].includes(state) ? 'warn' : 'info';
+  return (
+    <Note tone={tone}>
+      <b>{t.purchases.next}</b>
+      {leftMs !== null && (
+        <span class="next-at number">
+          {leftMs > 0
+            ? t.purchases.nextIn(f.duration(Math.ceil(leftMs / 1000) * 1000))
+            : t.purchases.due(f.duration(Math.floor(-leftMs / 1000) * 1000))}
+        </span>
+      )}
+      <p lang="en" class="sentence">
+        {sentence}
+      </p>
+    </Note>
+  );
+}
+
+const STAGE_ICONS: Readonly<Record<StageLine['state'], IconName>> = {
+  done: 'check',
+  waiting: 'clock',
+  failed: 'close',
+  not_reached: 'dot',
+  unknown: 'dot',
+};
+
+function TimeLine({ stages }: { readonly stages: readonly StageLine[] }) {
+  const { t, f } = useWords();
+  return (
+    <ol class="timeline">
+      {stages.map(({ stage, state, atMs, dueMs, afterMs, text, isNext }) => (
+        <li key={stage} class={`${state} ${isNext ? 'next' : ''}`} aria-current={isNext ? 'step' : undefined}>
+          <span class="stage-sign">
+            <Icon name={STAGE_ICONS[state]} />
+          </span>
+          <div class="stage-name">
+            <b>{t.purchases.stages[stage]}</b>
+            <small>{t.purchases.stageStates[state]}</small>
+          </div>
+          <div class="stage-time">
+            {atMs !== null ? (
+              <Time at={atMs} ms />
+            ) : dueMs !== null ? (
+              <small>{t.purchases.dueAt(f.time(dueMs))}</small>
+            ) : (
+              <span class="faint">–</span>
+            )}
+            {afterMs !== null && <small class="number">{t.purchases.after(f.duration(Math.max(0, afterMs)))}</small>}
+          </div>
+          <p lang="en">{text}</p>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
+  const { t } = useWords();
+  const rows = steps.map((step, index) => ({ ...step, index }));
+  const columns: readonly Column<(typeof rows)[number]>[] = [
+    {
+      name: t.common.at,
+      width: '130px',
+      cell: ({ at }) => (at === null ? <span class="faint">{t.purchases.present}</span> : <Time at={at} ms />),
+    },
+    {
+      name: t.purchases.source.redis + ' / ' + t.purchases.source.mysql,
+      width: '100px',
+      hides: 'phone',
+      cell: ({ source }) => wordIn(t.purchases.source, source),
+    },
+    { name: t.common.action, width: '150px', cell: ({ what }) => <code>{what}</code> },
+    {
+      name: t.common.details,
+      cell: ({ detail }) => (
+        <span class="cut" lang="en" title={detail}>
+          {detail}
+        </span>
+      ),
+    },
+  ];
+  return <Table label={t.purchases.evidence} columns={columns} rows={rows} keyOf={({ index }) => String(index)} />;
+}
+
+/** The orders of a buyer, each of which leads to its life. */
+function OrdersOf({ user }: { readonly user: string }) {
+  const { t, f } = useWords();
+  const [{ saleId }] = useFilter(['saleId'] as const);
+  const orders = usePages<Order, { orders: readonly Order[]; next: string | null }>(
+    '/admin/v1/orders',
+    { user, sale: saleId },
+    { place: 'after', read: (page) => ({ rows: page.orders, next: page.next }) },
+  );
+  // A page of a search may be short or empty while more comes.
+  useEffect(() => {
+    if (!orders.isLoading && orders.rows.length === 0 && orders.hasMore) orders.more();
+  }, [orders.isLoading, orders.rows.length, orders.hasMore]);
+  const columns: readonly Column<Order>[] = [
+    {
+      name: t.common.order,
+      cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
+    },
+    {
+      name: t.common.state,
+      width: '150px',
+      cell: ({ state, reason }) => (
+        <span title={reason ?? undefined}>
+          <PurchaseState state={state} />
+        </span>
+      ),
+      sort: ({ state }) => state,
+    },
+    {
+      name: t.common.sale,
+      width: '90px',
+      cell: ({ saleId: sale }) => (
+        <Link to={pathOf({ screen: 'sale', saleId: sale })}>
+          <code>{sale}</code>
+        </Link>
+      ),
+      sort: ({ saleId: sale }) => Number(sale),
+    },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <code class="cut">{requestId}</code> },
+    {
+      name: t.purchases.quantity,
+      isNumber: true,
+      hides: 'phone',
+      width: '80px',
+      cell: ({ quantity }) => f.number(quantity),
+    },
+    {
+      name: t.purchases.amount,
+      isNumber: true,
+      width: '110px',
+      cell: ({ amountCents, currency }) => f.money(amountCents, currency),
+      sort: ({ amountCents }) => amountCents,
+    },
+    {
+      name: t.purchases.created,
+      hides: 'narrow',
+      width: '150px',
+      cell: ({ createdAt }) => <Time at={createdAt} />,
+      sort: ({ createdAt }) => createdAt,
+    },
+  ];
+  return (
+    <Panel title={t.purchases.ordersOf(user)} flush actions={<Freshness {...orders} />}>
+      <Table
+        label={t.purchases.ordersOf(user)}
+        columns={columns}
+        rows={orders.rows}
+        keyOf={({ orderId }) => orderId}
+        onOpen={({ orderId }) => navigate(pathOf({ screen: 'purchases', id: orderId }))}
+        empty={
+          <Empty title={t.purchases.noOrders(user)} icon="search">
+            {/^[\w-]{1,64}$/.test(user) && (
+              <Button onClick={() => navigate(pathOf({ screen: 'purchases', id: user }))}>
+                {t.shell.searchKinds.purchase}
+              </Button>
+            )}
+          </Empty>
+        }
+        error={orders.error}
+        isLoading={orders.isLoading}
+        onRetry={orders.reload}
+        hasMore={orders.hasMore}
+        onMore={orders.more}
+      />
+    </Panel>
+  );
+}

@@ -1,0 +1,252 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { FieldError, Json, JsonObject } from '../api/types.js';
+import { isSame, valueAt } from '../logic/diff.js';
+import {
+  LAYERS,
+  layerChanged,
+  nameInLayer,
+  numberFault,
+  RULE_FIELDS,
+  withRule,
+  type RuleField,
+} from '../logic/rule-fields.js';
+import { Badge } from '../parts/basics.js';
+import { Check, Choice, Segments, TextArea, TextField } from '../parts/fields.js';
+import { useWords } from '../shell/hooks.js';
+
+interface FormProps {
+  /** What is in force. */
+  readonly before: JsonObject;
+  readonly rules: JsonObject;
+  readonly errors: readonly FieldError[];
+  readonly onChange: (rules: JsonObject) => void;
+}
+
+/** The rules as a form, one part for each layer. A name is that of the document, so that docs, JSON and form speak of the same. */
+export function RulesForm({ before, rules, errors, onChange }: FormProps) {
+  const { t } = useWords();
+  return (
+    <div class="layers">
+      {LAYERS.map((layer) => {
+        const [modeField, ...fields] = RULE_FIELDS[layer];
+        const mode = String(valueAt(rules, `${layer}.mode`)) as keyof typeof t.rules.modes;
+        const isChanged = layerChanged(before, rules, layer);
+        return (
+          <section key={layer} class="panel layer">
+            <header class="panel-head">
+              <div>
+                <h2>
+                  {t.rules.layers[layer]} <code class="faint">{layer}</code>{' '}
+                  {isChanged && <Badge tone="info">{t.rules.after}</Badge>}
+                </h2>
+                <p class="hint">{t.rules.layerHints[layer]}</p>
+              </div>
+              <Segments
+                label={`${t.rules.mode}: ${t.rules.layers[layer]}`}
+                value={mode}
+                options={(['off', 'dry_run', 'on'] as const).map((one) => [one, t.rules.modes[one]] as const)}
+                onPick={(picked) => onChange(withRule(rules, modeField?.path ?? `${layer}.mode`, picked))}
+              />
+            </header>
+            <details open={mode !== 'off' || isChanged}>
+              <summary>{t.common.details}</summary>
+              <div class="rule-fields">
+                {fields.map((field) => (
+                  <RuleInput
+                    key={field.path}
+                    field={field}
+                    before={before}
+                    rules={rules}
+                    errors={errors}
+                    onChange={onChange}
+                  />
+                ))}
+              </div>
+            </details>
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+interface InputProps extends FormProps {
+  readonly field: RuleField;
+}
+
+function RuleInput(props: InputProps) {
+  const { field, before, rules, errors, onChange } = props;
+  const { t } = useWords();
+  const value = valueAt(rules, field.path);
+  const set = (next: Json): void => onChange(withRule(rules, field.path, next));
+  const error = errors.find((one) => one.field === field.path || one.field.startsWith(`${field.path}.`))?.message;
+  const isChanged = !isSame(valueAt(before, field.path), value);
+  const label = nameInLayer(field.path);
+  switch (field.kind) {
+    case 'choice':
+      return (
+        <Changed is={isChanged}>
+          <Choice
+            label={label}
+            value={String(value)}
+            options={field.options.map((one) => [one, one] as const)}
+            onPick={set}
+          />
+        </Changed>
+      );
+    case 'number':
+      return (
+        <Changed is={isChanged}>
+          <NumberInput field={field} label={label} value={value} error={error} onInput={set} />
+        </Changed>
+      );
+    case 'lines':
+      return (
+        <Changed is={isChanged} wide>
+          <LinesInput label={label} value={value} error={error} onInput={set} />
+        </Changed>
+      );
+    case 'some':
+      return (
+        <Changed is={isChanged}>
+          <fieldset class="field">
+            <legend>{label}</legend>
+            {field.options.map((one) => {
+              const list = Array.isArray(value) ? value : [];
+              return (
+                <Check
+                  key={one}
+                  label={String(one)}
+                  checked={list.includes(one)}
+                  onChange={(on) => set(on ? [...list, one].sort() : list.filter((other) => other !== one))}
+                />
+              );
+            })}
+          </fieldset>
+        </Changed>
+      );
+    case 'sales':
+      return (
+        <Changed is={isChanged}>
+          <Choice
+            label={label}
+            value={value === 'all' ? 'all' : 'some'}
+            options={[
+              ['all', t.rules.everySale],
+              ['some', t.rules.someSales],
+            ]}
+            onPick={(picked) => set(picked === 'all' ? 'all' : [])}
+          />
+          {value !== 'all' && <LinesInput label={t.rules.someSales} value={value} error={error} onInput={set} />}
+        </Changed>
+      );
+    case 'optional':
+      return (
+        <Changed is={isChanged}>
+          <fieldset class="field group">
+            <legend>{label}</legend>
+            <Check
+              label={value === null ? t.rules.unlimited : t.rules.setLimit}
+              checked={value !== null}
+              onChange={(on) => set(on ? field.initial : null)}
+            />
+            {value !== null && field.fields.map((one) => <RuleInput key={one.path} {...props} field={one} />)}
+          </fieldset>
+        </Changed>
+      );
+  }
+}
+
+const Changed = ({
+  is,
+  wide,
+  children,
+}: {
+  readonly is: boolean;
+  readonly wide?: boolean;
+  readonly children: ComponentChildren;
+}) => <div class={`rule ${is ? 'changed' : ''} ${wide ? 'wide' : ''}`}>{children}</div>;
+
+/** A number as it is typed; what is no number stays in the field and does not reach the draft. */
+function NumberInput({
+  field,
+  label,
+  value,
+  error,
+  onInput,
+}: {
+  readonly field: Extract<RuleField, { kind: 'number' }>;
+  readonly label: string;
+  readonly value: Json | undefined;
+  readonly error: string | undefined;
+  readonly onInput: (value: Json) => void;
+}) {
+  const { t, f } = useWords();
+  const written = value === null || value === undefined ? '' : String(value);
+  const [typed, setTyped] = useState(written);
+  useEffect(() => {
+    if (Number(typed) !== value || typed === '') setTyped(written);
+  }, [written]);
+  const fault = typed === '' ? null : numberFault(field, Number(typed));
+  const input = (text: string): void => {
+    setTyped(text);
+    if (text.trim() === '') {
+      if (field.nullable) onInput(null);
+      return;
+    }
+    if (Number.isFinite(Number(text))) onInput(Number(text));
+  };
+  const isTime = field.path.endsWith('Ms');
+  const hint =
+    value === null ? t.rules.unlimited : isTime && typeof value === 'number' ? `= ${f.duration(value)}` : undefined;
+  return (
+    <TextField
+      label={label}
+      type="number"
+      value={typed}
+      onInput={input}
+      hint={hint}
+      error={error ?? (fault === null ? undefined : `${f.tenths(fault.min)} – ${f.tenths(fault.max)}`)}
+    />
+  );
+}
+
+function LinesInput({
+  label,
+  value,
+  error,
+  onInput,
+}: {
+  readonly label: string;
+  readonly value: Json | undefined;
+  readonly error: string | undefined;
+  readonly onInput: (value: Json) => void;
+}) {
+  const { t, f } = useWords();
+  const list = Array.isArray(value) ? value.map(String) : [];
+  const [typed, setTyped] = useState(list.join('\n'));
+  const read = linesOf(typed);
+  useEffect(() => {
+    if (!isSame(read, list)) setTyped(list.join('\n'));
+  }, [value]);
+  return (
+    <TextArea
+      label={label}
+      rows={3}
+      value={typed}
+      onInput={(text) => {
+        setTyped(text);
+        onInput(linesOf(text));
+      }}
+      hint={`${t.rules.onePerLine} · ${t.rules.entries(f.number(list.length))}`}
+      error={error}
+    />
+  );
+}
+
+const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');

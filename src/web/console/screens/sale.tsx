@@ -1,0 +1,491 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type {
+  AuditEntry,
+  Breakers,
+  Bucket,
+  LiveSale,
+  Order,
+  Sale,
+  SaleSecond,
+  SaleSeconds,
+  StoredRules,
+} from '../api/types.js';
+import { valueAt } from '../logic/diff.js';
+import { actionsOn, type SaleAction } from '../logic/permissions.js';
+import { queryOf } from '../logic/query.js';
+import { pathOf } from '../logic/routes.js';
+import {
+  chartData,
+  mergedSeconds,
+  RANGES,
+  refusals,
+  secondOf,
+  stretchOf,
+  totalsOf,
+  type Range,
+} from '../logic/sale-seconds.js';
+import { Ago, Badge, Button, Facts, Figure, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { RushChart } from '../parts/chart.js';
+import { Segments } from '../parts/fields.js';
+import { SaveButton } from '../parts/save.js';
+import { StockBar } from '../parts/small-charts.js';
+import { Empty, Failure, Freshness, Loading, Shown } from '../parts/states.js';
+import { Table, type Column } from '../parts/table.js';
+import { PurchaseState, Refusals, SaleState } from '../parts/words.js';
+import { navigate, useApp, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
+import { BreakerTable } from './health.js';
+import { WindowLeft } from './live.js';
+import { SaleActionDialog } from './sale-actions.js';
+
+/** One sale: its rush second by second, where its units are, and what can be done with it. */
+export function SaleScreen({ saleId }: { readonly saleId: string }) {
+  const { live, me } = useApp();
+  const { t } = useWords();
+  const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 5_000 });
+  const { snapshot } = useStore(live.state);
+  const [action, setAction] = useState<SaleAction | null>(null);
+  const now = snapshot?.sales.find((one) => one.saleId === saleId) ?? null;
+
+  if (sale.data === null) {
+    return (
+      <>
+        <ScreenHead title={t.sale.title(saleId)} />
+        <Panel>
+          {sale.error === null ? (
+            <Loading />
+          ) : sale.error.code === 'not_found' ? (
+            <Empty title={t.sale.notFound(saleId)} icon="sales" />
+          ) : (
+            <Failure error={sale.error} onRetry={sale.reload} />
+          )}
+        </Panel>
+      </>
+    );
+  }
+  const { data } = sale;
+  const state = now?.state === 'repair' ? 'repair' : data.state;
+  const actions = actionsOn(data, me.role);
+  return (
+    <>
+      <ScreenHead
+        title={data.title}
+        badge={<SaleState state={state} retired={data.retiredAt !== null} />}
+        under={
+          <>
+            <Id text={saleId} /> <code>{data.sku}</code>{' '}
+            <WindowLeft opensAtMs={Date.parse(data.opensAt)} closesAtMs={Date.parse(data.closesAt)} />
+          </>
+        }
+        actions={actions.map((one) => (
+          <Button
+            key={one}
+            kind={
+              one === 'close' || one === 'cancel' || one === 'delete'
+                ? 'danger'
+                : one === 'open' || one === 'resume'
+                  ? 'main'
+                  : 'plain'
+            }
+            onClick={() => setAction(one)}
+          >
+            {t.sale.actions[one]}
+          </Button>
+        ))}
+      />
+      <Overview sale={data} now={now} />
+      <Rush sale={data} now={now} />
+      <div class="halves">
+        <Buckets sale={data} />
+        <div class="stack">
+          <Panel title={t.sale.facts} actions={<Freshness {...sale} />}>
+            <SaleFacts sale={data} />
+          </Panel>
+          <WaitingRoom saleId={saleId} now={now} />
+          <SaleBreakers />
+        </div>
+      </div>
+      <Orders saleId={saleId} />
+      <History saleId={saleId} />
+      {action !== null && (
+        <SaleActionDialog action={action} sale={data} now={now} onClose={() => setAction(null)} onDone={sale.reload} />
+      )}
+    </>
+  );
+}
+
+function Overview({ sale, now }: { readonly sale: Sale; readonly now: LiveSale | null }) {
+  const { t, f } = useWords();
+  const shown = (value: number | null | undefined): string =>
+    value === null || value === undefined ? '–' : f.number(value);
+  return (
+    <div class="figures">
+      <div class="figure wide">
+        <div class="figure-label">{t.live.stock}</div>
+        <div class="figure-value">
+          <span class="number">{f.number(sale.stock)}</span>
+        </div>
+        <StockBar stock={sale.stock} sold={now?.sold ?? sale.sold} held={now?.held ?? null} left={now?.left ?? null} />
+      </div>
+      <Figure
+        label={t.live.accepted}
+        value={shown(now?.acceptedPerSecond)}
+        unit={t.live.perSecond}
+        hint={t.live.acceptedHint}
+      />
+      <Figure
+        label={t.live.landed}
+        value={shown(now?.landedPerSecond)}
+        unit={t.live.perSecond}
+        hint={t.live.landedHint}
+      />
+      <Figure
+        label={t.live.pending}
+        value={shown(now?.pending)}
+        hint={t.live.pendingHint}
+        under={
+          now?.pendingOldestMs === null || now === null ? undefined : t.live.oldest(f.duration(now.pendingOldestMs))
+        }
+      />
+    </div>
+  );
+}
+
+/** What is known of the seconds of a stretch: what the api remembers, and each new second as it comes. */
+function useSeconds(sale: Sale, now: LiveSale | null, range: Range) {
+  const window = { opensAtMs: Date.parse(sale.opensAt), closesAtMs: Date.parse(sale.closesAt) };
+  const nowMs = useNow();
+  const [beganMs] = useState(Date.now);
+  const asked = useMemo(() => stretchOf(range, window, beganMs), [range, window.opensAtMs, window.closesAtMs]);
+  const query = { from: new Date(asked.fromMs).toISOString(), to: new Date(asked.toMs).toISOString() };
+  const read = useResource<SaleSeconds>(`/admin/v1/sales/${sale.saleId}/seconds`, { query });
+  const [tail, setTail] = useState<readonly SaleSecond[]>([]);
+  useEffect(() => {
+    const second = now === null ? null : secondOf(now);
+    if (second !== null) setTail((before) => mergedSeconds(before, [second]));
+  }, [now]);
+  const stretch = stretchOf(range, window, nowMs);
+  const known = useMemo(() => mergedSeconds(read.data?.seconds ?? [], tail), [read.data, tail]);
+  const seconds = known.filter(({ atMs }) => atMs >= stretch.fromMs && atMs < stretch.toMs);
+  return { read, seconds, ...stretch };
+}
+
+function Rush({ sale, now }: { readonly sale: Sale; readonly now: LiveSale | null }) {
+  const { t, f } = useWords();
+  const [range, setRange] = useState<Range>(sale.state === 'open' || sale.state === 'paused' ? 'm5' : 'opening');
+  const [isTable, setTable] = useState(false);
+  const { read, seconds, fromMs, toMs } = useSeconds(sale, now, range);
+  const data = useMemo(() => chartData(seconds, fromMs, toMs), [seconds.length, seconds.at(-1), fromMs, toMs]);
+  const totals = totalsOf(seconds);
+  const columns: readonly Column<SaleSecond>[] = [
+    { name: t.common.at, cell: ({ atMs }) => <Time at={atMs} exact />, sort: ({ atMs }) => atMs },
+    {
+      name: t.live.accepted,
+      isNumber: true,
+      cell: ({ won }) => (won === null ? '–' : f.number(won)),
+      sort: ({ won }) => won,
+    },
+    { name: t.live.landed, isNumber: true, cell: ({ landed }) => f.number(landed), sort: ({ landed }) => landed },
+    {
+      name: t.live.refused,
+      isNumber: true,
+      cell: (second) => (refusals(second) === null ? '–' : f.number(refusals(second) ?? 0)),
+      sort: refusals,
+    },
+    {
+      name: t.sale.words,
+      hides: 'narrow',
+      width: '40%',
+      cell: ({ refused }) => (refused === null ? '–' : <Refusals counts={refused} />),
+    },
+  ];
+  return (
+    <Panel
+      title={t.sale.rush}
+      hint={t.sale.rushHint}
+      actions={
+        <>
+          <Segments
+            label={t.sale.range}
+            value={range}
+            options={RANGES.map((one) => [one, t.sale.ranges[one]] as const)}
+            onPick={setRange}
+          />
+          <Button kind="quiet" pressed={isTable} onClick={() => setTable(!isTable)}>
+            {isTable ? t.sale.asChart : t.sale.asTable}
+          </Button>
+        </>
+      }
+    >
+      {read.error !== null && read.data === null ? (
+        <Failure error={read.error} onRetry={read.reload} />
+      ) : read.data === null ? (
+        <Loading />
+      ) : (
+        <>
+          {seconds.length === 0 ? (
+            <Empty title={t.sale.noSeconds} text={t.sale.noSecondsText} icon="live" />
+          ) : isTable ? (
+            <Table label={t.sale.rush} columns={columns} rows={seconds} keyOf={({ atMs }) => String(atMs)} />
+          ) : (
+            <RushChart data={data} label={t.sale.rushHint} />
+          )}
+          {seconds.length > 0 && (
+            <div class="totals">
+              <span class="faint">{t.sale.total}</span>
+              <span>
+                {t.live.accepted} <b class="number">{f.number(totals.won)}</b>
+              </span>
+              <span>
+                {t.live.landed} <b class="number">{f.number(totals.landed)}</b>
+              </span>
+              <span>
+                {t.live.refused} <b class="number">{f.number(totals.refused)}</b>
+              </span>
+              <span>
+                {t.sale.peak} <b class="number">{f.number(totals.peak)}</b>
+                {t.live.perSecond}
+              </span>
+              <Refusals counts={totals.words} most={6} />
+            </div>
+          )}
+          {seconds.some(({ won }) => won === null) && <p class="hint">{t.sale.forgotten}</p>}
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function Buckets({ sale }: { readonly sale: Sale }) {
+  const { t, f } = useWords();
+  const isLoaded = sale.state !== 'draft' && sale.retiredAt === null;
+  const read = useResource<{ buckets: readonly Bucket[] }>(isLoaded ? `/admin/v1/sales/${sale.saleId}/buckets` : null, {
+    everyMs: 3_000,
+  });
+  const columns: readonly Column<Bucket>[] = [
+    {
+      name: t.sale.bucket,
+      isNumber: true,
+      width: '70px',
+      cell: ({ bucket }) => f.number(bucket),
+      sort: ({ bucket }) => bucket,
+    },
+    {
+      name: t.common.state,
+      cell: ({ state, error }) =>
+        error !== null ? (
+          <Badge tone="bad" title={error}>
+            {error}
+          </Badge>
+        ) : state === null ? (
+          <Badge tone="warn">{t.sale.states.not_loaded}</Badge>
+        ) : (
+          <SaleState state={state as LiveSale['state']} />
+        ),
+    },
+    {
+      name: t.sale.unitsLeft,
+      isNumber: true,
+      cell: ({ unitsLeft }) => (unitsLeft === null ? '–' : f.number(unitsLeft)),
+      sort: ({ unitsLeft }) => unitsLeft,
+    },
+    {
+      name: t.sale.pending,
+      isNumber: true,
+      cell: ({ pending }) => (pending === null ? '–' : f.number(pending)),
+      sort: ({ pending }) => pending,
+    },
+    {
+      name: t.sale.oldest,
+      isNumber: true,
+      hides: 'phone',
+      cell: ({ pendingOldestMs }) => (pendingOldestMs === null ? '–' : f.duration(pendingOldestMs)),
+      sort: ({ pendingOldestMs }) => pendingOldestMs,
+    },
+    {
+      name: t.sale.epoch,
+      isNumber: true,
+      hides: 'narrow',
+      cell: ({ epoch }) => (epoch === null ? '–' : f.number(epoch)),
+    },
+    {
+      name: t.sale.server,
+      hides: 'narrow',
+      cell: ({ sameServer }) =>
+        sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
+    },
+  ];
+  return (
+    <Panel title={t.sale.buckets} flush actions={isLoaded && <Freshness {...read} />}>
+      {isLoaded ? (
+        <Shown of={read}>
+          {({ buckets }) => (
+            <Table label={t.sale.buckets} columns={columns} rows={buckets} keyOf={({ bucket }) => String(bucket)} />
+          )}
+        </Shown>
+      ) : (
+        <Empty title={t.sale.states.not_loaded} icon="info" />
+      )}
+    </Panel>
+  );
+}
+
+function SaleFacts({ sale }: { readonly sale: Sale }) {
+  const { t, f } = useWords();
+  return (
+    <Facts
+      facts={[
+        [t.sales.opens, <Time at={sale.opensAt} />],
+        [t.sales.closes, <Time at={sale.closesAt} />],
+        [t.sale.price, f.money(sale.priceCents, sale.currency)],
+        [t.sale.limit, f.number(sale.limitPerBuyer)],
+        [t.sales.fields.stock, f.number(sale.stock)],
+        [t.sales.sold, f.number(sale.sold)],
+        [t.sale.buckets, f.number(sale.buckets)],
+        [t.sale.epoch, f.number(sale.epoch)],
+        [t.sale.runBy, sale.warmBefore === null ? t.sale.byHand : t.sale.byKeeper(sale.warmBefore)],
+        [
+          t.reconcile.title,
+          <Link to={pathOf({ screen: 'reconcile', tab: 'runs', runId: null }) + queryOf({ saleId: sale.saleId })}>
+            {t.reconcile.runs}
+          </Link>,
+        ],
+        [
+          t.deadLetters.title,
+          <Link to={pathOf({ screen: 'dead-letters', deadLetterId: null }) + queryOf({ saleId: sale.saleId })}>
+            {t.deadLetters.states.parked}
+          </Link>,
+        ],
+      ]}
+    />
+  );
+}
+
+function WaitingRoom({ saleId, now }: { readonly saleId: string; readonly now: LiveSale | null }) {
+  const { t, f } = useWords();
+  const rules = useResource<StoredRules>('/admin/v1/rules', { everyMs: 30_000 });
+  return (
+    <Panel title={t.sale.queue} actions={<Freshness {...rules} />}>
+      <Shown of={rules} rows={2}>
+        {({ rules: document }) => {
+          const mode = valueAt(document, 'queue.mode');
+          const sales = valueAt(document, 'queue.sales');
+          const isMeant = sales === 'all' || (Array.isArray(sales) && sales.includes(saleId));
+          if (mode === 'off' || !isMeant) return <p>{t.sale.queueOff}</p>;
+          return (
+            <p>
+              {mode === 'dry_run'
+                ? t.sale.queueDry
+                : t.sale.queueOn(f.tenths(Number(valueAt(document, 'queue.admitPerSecond'))))}{' '}
+              {now?.waiting !== null && now?.waiting !== undefined && t.sale.queueNow(f.number(now.waiting))}
+            </p>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
+}
+
+function SaleBreakers() {
+  const { t } = useWords();
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 5_000 });
+  return (
+    <Panel title={t.sale.breakers} flush actions={<Freshness {...breakers} />}>
+      <Shown of={breakers} rows={3}>
+        {(data) => <BreakerTable {...data} />}
+      </Shown>
+    </Panel>
+  );
+}
+
+function Orders({ saleId }: { readonly saleId: string }) {
+  const { t, f } = useWords();
+  const orders = useResource<{ orders: readonly Order[] }>('/admin/v1/orders', { query: { sale: saleId, limit: 20 } });
+  const columns: readonly Column<Order>[] = [
+    {
+      name: t.common.order,
+      cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
+    },
+    { name: t.common.user, cell: ({ userId }) => <span class="cut">{userId}</span> },
+    {
+      name: t.common.state,
+      cell: ({ state, reason }) => (
+        <span title={reason ?? undefined}>
+          <PurchaseState state={state} />
+        </span>
+      ),
+    },
+    { name: t.purchases.quantity, isNumber: true, hides: 'phone', cell: ({ quantity }) => f.number(quantity) },
+    {
+      name: t.purchases.amount,
+      isNumber: true,
+      hides: 'phone',
+      cell: ({ amountCents, currency }) => f.money(amountCents, currency),
+    },
+    { name: t.purchases.created, hides: 'narrow', cell: ({ createdAt }) => <Time at={createdAt} /> },
+  ];
+  return (
+    <Panel
+      title={t.sale.orders}
+      hint={t.sale.ordersHint}
+      flush
+      actions={
+        <>
+          <SaveButton
+            path="/admin/v1/orders/export"
+            query={{ sale: saleId, format: 'csv' }}
+            name={`orders-${saleId}.csv`}
+            text={t.sale.exportOrders}
+          />
+          <Freshness {...orders} />
+        </>
+      }
+    >
+      <Shown of={orders}>
+        {(page) => (
+          <Table
+            label={t.sale.orders}
+            columns={columns}
+            rows={page.orders}
+            keyOf={({ orderId }) => orderId}
+            onOpen={({ orderId }) => navigate(pathOf({ screen: 'purchases', id: orderId }))}
+            empty={<Empty title={t.states.emptyTitle} icon="purchases" />}
+          />
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+function History({ saleId }: { readonly saleId: string }) {
+  const { t } = useWords();
+  const subject = `sale:${saleId}`;
+  const read = useResource<{ entries: readonly AuditEntry[] }>('/admin/v1/audit', {
+    query: { subject, limit: 10 },
+    everyMs: 10_000,
+  });
+  return (
+    <Panel
+      title={t.sale.history}
+      actions={<Link to={pathOf({ screen: 'audit' }) + queryOf({ subject })}>{t.sale.wholeHistory}</Link>}
+    >
+      <Shown of={read} rows={3}>
+        {({ entries }) =>
+          entries.length === 0 ? (
+            <Empty title={t.audit.empty} icon="audit" />
+          ) : (
+            <ul class="history">
+              {entries.map(({ auditId, at, actor, action }) => (
+                <li key={auditId}>
+                  <Time at={at} />
+                  <code>{action}</code>
+                  <span class="cut">{actor}</span>
+                  <Ago at={at} />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
+    </Panel>
+  );
+}

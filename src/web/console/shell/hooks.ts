@@ -1,0 +1,262 @@
+import { createContext } from 'preact';
+import { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { ApiError } from '../api/api-error.js';
+import type { Api, Query } from '../api/client.js';
+import type { Me } from '../api/types.js';
+import { en } from '../i18n/en.js';
+import { localeFor, type Dictionary } from '../i18n/language.js';
+import { zh } from '../i18n/zh.js';
+import { createFormat, type Format } from '../logic/format.js';
+import type { LiveStore } from '../logic/live-store.js';
+import { filterIn, queryOf, type Filter } from '../logic/query.js';
+import { Store } from '../logic/store.js';
+import { language } from './preferences.js';
+
+/** What every screen has at hand. */
+export interface App {
+  readonly api: Api;
+  readonly live: LiveStore;
+  readonly me: Me;
+}
+
+export const AppContext = createContext<App | null>(null);
+
+export function useApp(): App {
+  const app = useContext(AppContext);
+  if (app === null) throw new Error('there is nobody signed in');
+  return app;
+}
+
+/** The value of a store, and again whenever it changes. */
+export function useStore<T>(store: Store<T>): T {
+  const [, draw] = useState({});
+  const { value } = store;
+  useLayoutEffect(() => {
+    if (!Object.is(store.value, value)) draw({}); // it changed after it was drawn and before it was followed
+    return store.subscribe(() => draw({}));
+  }, [store]);
+  return value;
+}
+
+const DICTIONARIES = { en, zh } as const;
+const formats = new Map<string, Format>();
+
+/** The texts, and how figures are written, in the language that was chosen. */
+export function useWords(): { readonly t: Dictionary; readonly f: Format } {
+  const chosen = useStore(language);
+  const locale = localeFor(chosen, navigator.languages);
+  const f = formats.get(locale) ?? createFormat(locale);
+  formats.set(locale, f);
+  return { t: DICTIONARIES[chosen], f };
+}
+
+/** One clock for everything that counts: ages would tick out of step otherwise. */
+const second = new Store(Date.now());
+setInterval(() => second.set(Date.now()), 1_000);
+
+/** Unix ms, anew every second. */
+export const useNow = (): number => useStore(second);
+
+/** The address: its path, and its query. */
+const address = new Store(location.pathname + location.search);
+addEventListener('popstate', () => address.set(location.pathname + location.search));
+
+/** Goes to another screen. */
+export function navigate(to: string): void {
+  if (to === address.value) return;
+  history.pushState(null, '', to);
+  address.set(to);
+  scrollTo(0, 0);
+}
+
+export function useAddress(): { readonly path: string; readonly search: string } {
+  const [path = '', search = ''] = useStore(address).split('?');
+  return { path, search };
+}
+
+/** What a list is filtered by: in the address, so that it can be sent to somebody and is there after a reload. */
+export function useFilter<N extends string>(
+  names: readonly N[],
+): [Record<N, string>, (changes: Partial<Record<N, string>>) => void] {
+  const { path, search } = useAddress();
+  const filter = useMemo(() => filterIn(search, names), [search]);
+  const change = (changes: Partial<Record<N, string>>): void => {
+    const to = path + queryOf({ ...filter, ...changes } as Filter);
+    if (to === address.value) return;
+    history.replaceState(null, '', to);
+    address.set(to);
+  };
+  return [filter, change];
+}
+
+export interface Resource<T> {
+  /** The newest that was read, also while it is read again or cannot be. */
+  readonly data: T | null;
+  readonly error: ApiError | null;
+  readonly isLoading: boolean;
+  /** When `data` came, Unix ms. */
+  readonly readAtMs: number;
+  readonly reload: () => void;
+}
+
+/** Told to read again by the key `r`, and after somebody signed in again. */
+export const readAgain = new Store(0);
+
+/**
+ * Reads from the api, and again from time to time.
+ * @param path null: nothing is asked for
+ * @param everyMs left out: once; while the page is not seen, nothing is asked
+ * @param takes statuses that are an answer and no failure
+ */
+export function useResource<T>(
+  path: string | null,
+  {
+    query = {},
+    everyMs,
+    takes = [],
+  }: { readonly query?: Query; readonly everyMs?: number; readonly takes?: readonly number[] } = {},
+): Resource<T> {
+  const { api } = useApp();
+  const again = useStore(readAgain);
+  const key = path === null ? null : path + queryOf(query);
+  const [state, setState] = useState<{
+    key: string | null;
+    data: T | null;
+    error: ApiError | null;
+    readAtMs: number;
+    isLoading: boolean;
+  }>({
+    key,
+    data: null,
+    error: null,
+    readAtMs: 0,
+    isLoading: key !== null,
+  });
+  const [asked, setAsked] = useState(0);
+  const reload = useCallback(() => setAsked((count) => count + 1), []);
+
+  useEffect(() => {
+    if (key === null) return undefined;
+    const ending = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = async (): Promise<void> => {
+      setState((before) =>
+        before.key === key
+          ? { ...before, isLoading: true }
+          : { key, data: null, error: null, readAtMs: 0, isLoading: true },
+      );
+      try {
+        const data = await api.ask<T>(key, { signal: ending.signal, takes });
+        if (!ending.signal.aborted) setState({ key, data, error: null, readAtMs: Date.now(), isLoading: false });
+      } catch (error) {
+        if (ending.signal.aborted) return;
+        const seen = error instanceof ApiError ? error : new ApiError(0, 'no_problem', String(error));
+        setState((before) => ({ ...before, key, error: seen, isLoading: false }));
+      }
+      if (everyMs !== undefined && !ending.signal.aborted) timer = setTimeout(next, everyMs);
+    };
+    const next = (): void => {
+      if (document.hidden) timer = setTimeout(next, everyMs);
+      else void read();
+    };
+    void read();
+    return () => {
+      ending.abort();
+      clearTimeout(timer);
+    };
+  }, [key, asked, again, everyMs, api]);
+
+  const isOfKey = state.key === key;
+  return {
+    data: isOfKey ? state.data : null,
+    error: isOfKey ? state.error : null,
+    isLoading: isOfKey ? state.isLoading : key !== null,
+    readAtMs: isOfKey ? state.readAtMs : 0,
+    reload,
+  };
+}
+
+export interface Pages<T> {
+  readonly rows: readonly T[];
+  readonly error: ApiError | null;
+  readonly isLoading: boolean;
+  readonly readAtMs: number;
+  /** Whether there are more rows behind these. */
+  readonly hasMore: boolean;
+  readonly more: () => void;
+  readonly reload: () => void;
+}
+
+/** Rows that one page of the screen asks for. */
+const PAGE_ROWS = 100;
+
+/**
+ * A list of the api, page after page.
+ * @param read the rows of an answer, and where the next page begins
+ */
+export function usePages<T, A>(
+  path: string | null,
+  query: Query,
+  {
+    place,
+    read,
+  }: {
+    readonly place: 'after' | 'before';
+    readonly read: (answer: A) => { readonly rows: readonly T[]; readonly next: string | null };
+  },
+): Pages<T> {
+  const { api } = useApp();
+  const again = useStore(readAgain);
+  const key = path === null ? null : path + queryOf({ ...query, limit: PAGE_ROWS });
+  const [asked, setAsked] = useState(0);
+  const [state, setState] = useState({
+    rows: [] as readonly T[],
+    next: null as string | null,
+    error: null as ApiError | null,
+    isLoading: key !== null,
+    readAtMs: 0,
+  });
+  const current = useRef<AbortController | null>(null);
+
+  const load = async (from: string | null): Promise<void> => {
+    if (path === null) return;
+    current.current?.abort();
+    const ending = new AbortController();
+    current.current = ending;
+    setState((before) => ({ ...before, isLoading: true }));
+    try {
+      const answer = await api.ask<A>(path, {
+        query: { ...query, limit: PAGE_ROWS, ...(from === null ? {} : { [place]: from }) },
+        signal: ending.signal,
+      });
+      if (ending.signal.aborted) return;
+      const { rows, next } = read(answer);
+      setState((before) => ({
+        rows: from === null ? rows : [...before.rows, ...rows],
+        next,
+        error: null,
+        isLoading: false,
+        readAtMs: Date.now(),
+      }));
+    } catch (error) {
+      if (ending.signal.aborted) return;
+      const seen = error instanceof ApiError ? error : new ApiError(0, 'no_problem', String(error));
+      setState((before) => ({ ...before, error: seen, isLoading: false }));
+    }
+  };
+  useEffect(() => {
+    setState((before) => ({ ...before, rows: asked > 0 ? before.rows : [], next: null, error: null }));
+    void load(null);
+    return () => current.current?.abort();
+  }, [key, asked, again]);
+
+  return {
+    rows: state.rows,
+    error: state.error,
+    isLoading: state.isLoading,
+    readAtMs: state.readAtMs,
+    hasMore: state.next !== null,
+    more: () => void load(state.next),
+    reload: () => setAsked((count) => count + 1),
+  };
+}

@@ -1,0 +1,33 @@
+import { languageFor, LANGUAGES, type Language } from '../i18n/language.js';
+import { Store } from '../logic/store.js';
+
+/** What somebody chose in this browser. The token is not among it: see api/session.ts. */
+const THEMES = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof THEMES)[number];
+
+const KEYS = { theme: 'seckill.console.theme', language: 'seckill.console.language', keys: 'seckill.console.keys' };
+
+const chosen = <W extends string>(key: string, words: readonly W[]): W | undefined =>
+  words.find((word) => word === localStorage.getItem(key));
+
+export const theme = new Store<Theme>(chosen(KEYS.theme, THEMES) ?? 'system');
+export const language = new Store<Language>(chosen(KEYS.language, LANGUAGES) ?? languageFor(navigator.languages));
+/** Whether a single key is a shortcut. */
+export const singleKeys = new Store<boolean>(chosen(KEYS.keys, ['off']) === undefined);
+
+/** Keeps what is chosen, and shows the page that way. */
+export function applyPreferences(): void {
+  const root = document.documentElement;
+  const apply = (): void => {
+    root.lang = language.value === 'zh' ? 'zh-CN' : 'en';
+    if (theme.value === 'system') delete root.dataset.theme;
+    else root.dataset.theme = theme.value;
+  };
+  apply();
+  theme.subscribe(() => localStorage.setItem(KEYS.theme, theme.value));
+  language.subscribe(() => localStorage.setItem(KEYS.language, language.value));
+  singleKeys.subscribe(() => localStorage.setItem(KEYS.keys, singleKeys.value ? 'on' : 'off'));
+  for (const store of [theme, language]) store.subscribe(apply);
+}
+
+export const nextTheme = (): void => theme.set(THEMES[(THEMES.indexOf(theme.value) + 1) % THEMES.length] ?? 'system');
