@@ -1,0 +1,171 @@
+import { expect } from 'chai';
+import type { LiveSale, SaleSecond, Stage } from '../../../../src/web/console/api/types.js';
+import { changesOf, isSame, listChange, valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
+import { largest } from '../../../../src/web/console/logic/largest.js';
+import { actionsOn, may } from '../../../../src/web/console/logic/permissions.js';
+import {
+  chartData,
+  mergedSeconds,
+  secondOf,
+  stretchOf,
+  totalsOf,
+} from '../../../../src/web/console/logic/sale-seconds.js';
+import { namedIn, stageLines, tookMs } from '../../../../src/web/console/logic/time-line.js';
+
+const BEGIN_MS = 1_800_000_000_000;
+
+describe('what differs between two documents', () => {
+  const before = { mode: 'off', user: null, deny: ['a', 'b'], deep: { x: 1, y: 2 } };
+
+  it('is named by its path, with both values', () => {
+    const after = { mode: 'on', user: { limit: 3 }, deny: ['b', 'c'], deep: { x: 1 } };
+    expect(changesOf(before, after)).to.deep.equal([
+      { path: 'mode', before: 'off', after: 'on' },
+      { path: 'user', before: null, after: { limit: 3 } },
+      { path: 'deny', before: ['a', 'b'], after: ['b', 'c'] },
+      { path: 'deep.y', before: 2, after: undefined },
+    ]);
+    expect(listChange(before.deny, after.deny)).to.deep.equal({ added: ['c'], removed: ['a'] });
+  });
+
+  it('is nothing between equal ones, whatever the order of their names', () => {
+    expect(changesOf(before, { deep: { y: 2, x: 1 }, deny: ['a', 'b'], user: null, mode: 'off' })).to.deep.equal([]);
+    expect([isSame([1, 2], [2, 1]), isSame({ a: 1 }, { b: 1 }), isSame(null, {})]).to.deep.equal([false, false, false]);
+  });
+
+  it('a value is set by its path, and the document before stays as it was', () => {
+    const after = withValue(before, 'deep.z.w', 9);
+    expect(valueAt(after, 'deep.z.w')).to.equal(9);
+    expect(valueAt(after, 'deep.x')).to.equal(1);
+    expect(valueAt(before, 'deep.z')).to.equal(undefined);
+  });
+});
+
+describe('the seconds of a sale', () => {
+  const second = (at: number, won: number | null, landed = 0): SaleSecond => ({
+    atMs: BEGIN_MS + at * 1000,
+    won,
+    landed,
+    refused: won === null ? null : { sold_out: at, denied: 1 },
+  });
+
+  it('those that the api left out are zero', () => {
+    const data = chartData([second(1, 5, 4), second(3, 2, 3)], BEGIN_MS, BEGIN_MS + 5_000);
+    expect(data.seconds).to.have.length(5);
+    expect(data.won).to.deep.equal([0, 5, 0, 2, 0]);
+    expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
+    expect(data.refused).to.deep.equal([0, 2, 0, 4, 0]);
+  });
+
+  it('but not those that are older than what is remembered', () => {
+    const data = chartData([second(1, null, 4), second(3, 2, 3)], BEGIN_MS, BEGIN_MS + 5_000);
+    expect(data.won).to.deep.equal([null, null, 0, 2, 0]);
+    expect(data.refused).to.deep.equal([null, null, 0, 4, 0]);
+    expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
+  });
+
+  it('what is heard again replaces what was known, in order', () => {
+    const merged = mergedSeconds([second(1, 1), second(2, 2)], [second(2, 9), second(0, 7)]);
+    expect(merged.map(({ won }) => won)).to.deep.equal([7, 1, 9]);
+    expect(mergedSeconds(merged, [], 2).map(({ won }) => won)).to.deep.equal([1, 9]);
+  });
+
+  it('come to totals, a peak, and refusals by code', () => {
+    const { words, ...totals } = totalsOf([second(1, 5, 4), second(2, 9, 9), second(3, null, 7)]);
+    expect(totals).to.deep.equal({ won: 14, landed: 20, refused: 5, peak: 9 });
+    expect(largest(words, 1)).to.deep.equal({ words: [['sold_out', 3]], others: 2 });
+  });
+
+  it('a stretch ends now, or with the sale; the opening begins a little before it', () => {
+    const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
+    expect(stretchOf('m5', sale, BEGIN_MS + 400_400)).to.deep.equal({
+      fromMs: BEGIN_MS + 95_000,
+      toMs: BEGIN_MS + 395_000,
+    });
+    expect(stretchOf('m5', sale, BEGIN_MS + 9_000_000).toMs).to.equal(BEGIN_MS + 600_000);
+    expect(stretchOf('opening', sale, BEGIN_MS + 9_000_000)).to.deep.equal({
+      fromMs: BEGIN_MS - 15_000,
+      toMs: BEGIN_MS + 285_000,
+    });
+  });
+
+  it('a snapshot whose rates are not known is no second', () => {
+    const unknown = {
+      secondAtMs: null,
+      acceptedPerSecond: null,
+      landedPerSecond: null,
+      refusedPerSecond: null,
+    } as LiveSale;
+    expect(secondOf(unknown)).to.equal(null);
+    expect(secondOf({ ...unknown, secondAtMs: BEGIN_MS, landedPerSecond: 3 })).to.deep.equal({
+      atMs: BEGIN_MS,
+      won: null,
+      landed: 3,
+      refused: null,
+    });
+  });
+});
+
+describe('the time line of a purchase', () => {
+  const stage = (name: Stage['stage'], state: Stage['state'], second: number | null): Stage => ({
+    stage: name,
+    state,
+    at: second === null ? null : new Date(BEGIN_MS + second * 1000).toISOString(),
+    dueAt: null,
+    text: '',
+  });
+  const timeline = [
+    stage('half', 'done', 0),
+    stage('deduct', 'unknown', null),
+    stage('commit', 'done', 2),
+    stage('delivery', 'waiting', null),
+    stage('row', 'not_reached', null),
+  ];
+
+  it('says what lies between two stages whose times are known, and where it goes on', () => {
+    const lines = stageLines(timeline);
+    expect(lines.map(({ afterMs }) => afterMs)).to.deep.equal([null, null, 2_000, null, null]);
+    expect(lines.filter(({ isNext }) => isNext).map(({ stage: name }) => name)).to.deep.equal(['delivery']);
+    expect([tookMs(timeline), tookMs(timeline.slice(0, 1))]).to.deep.equal([2_000, null]);
+  });
+
+  it('one that failed goes on where it failed, one that is done nowhere', () => {
+    expect(stageLines([stage('half', 'done', 0), stage('deduct', 'failed', 1)]).at(-1)?.isNext).to.equal(true);
+    expect(stageLines([stage('half', 'done', 0)]).some(({ isNext }) => isNext)).to.equal(false);
+  });
+
+  it('names the order, the batch and the dead letters of its steps', () => {
+    const step = (what: string, detail: string) => ({ at: null, source: 'mysql' as const, what, detail });
+    const steps = [
+      step('parked', 'dead letter 17: retries'),
+      step('dead_letter', 'dead letter 17: parked'),
+      step('recorded', 'order 72015: 1 for 250 cents EUR, batch x9QmT0yq4cM2nUo1bWv8kA'),
+    ];
+    expect(namedIn({ steps })).to.deep.equal({
+      orderId: '72015',
+      batchId: 'x9QmT0yq4cM2nUo1bWv8kA',
+      deadLetterIds: ['17'],
+    });
+    expect(namedIn({ steps: [] })).to.deep.equal({ orderId: null, batchId: null, deadLetterIds: [] });
+  });
+});
+
+describe('what a role is offered', () => {
+  it('each role has what those before it have', () => {
+    expect([
+      may('viewer', 'operator'),
+      may('operator', 'operator'),
+      may('admin', 'operator'),
+      may('operator', 'admin'),
+    ]).to.deep.equal([false, true, true, false]);
+  });
+
+  it('on a sale only what its state allows', () => {
+    const open = { state: 'open', retiredAt: null } as const;
+    expect(actionsOn(open, 'viewer')).to.deep.equal([]);
+    expect(actionsOn(open, 'operator')).to.deep.equal(['pause', 'reshard', 'repair']);
+    expect(actionsOn(open, 'admin')).to.deep.equal(['pause', 'edit', 'reshard', 'repair', 'close']);
+    expect(actionsOn({ state: 'draft', retiredAt: null }, 'admin')).to.deep.equal(['warm', 'edit', 'delete']);
+    expect(actionsOn({ state: 'closed', retiredAt: '2026-01-01T00:00:00.000Z' }, 'admin')).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,57 @@
+import { expect } from 'chai';
+import { createFormat } from '../../../../src/web/console/logic/format.js';
+
+const AT_MS = Date.UTC(2026, 10, 11, 19, 0, 3, 45);
+
+describe('how the console writes figures and times', () => {
+  const english = createFormat('en-GB', 'Europe/Berlin');
+  const chinese = createFormat('zh-CN', 'Asia/Shanghai');
+
+  it('writes times in the zone of the browser, and in UTC beside it', () => {
+    expect(english.time(AT_MS)).to.equal('20:00:03');
+    expect(english.timeWithMs(AT_MS)).to.equal('20:00:03.045');
+    expect(chinese.time(AT_MS)).to.equal('03:00:03');
+    expect(english.utc(AT_MS)).to.equal('2026-11-11 19:00:03.045 UTC');
+  });
+
+  it('names the year only when it is another one', () => {
+    expect(english.dateTime(AT_MS, AT_MS)).to.equal('11 Nov, 20:00:03');
+    expect(english.dateTime(AT_MS, AT_MS + 366 * 86_400_000)).to.equal('11 Nov 2026, 20:00:03');
+    const newYear = Date.UTC(2026, 11, 31, 23, 30);
+    expect(english.dateTime(newYear, newYear + 86_400_000), 'in Berlin it is next year already').to.equal(
+      '1 Jan, 00:30:00',
+    );
+  });
+
+  it('two times belong to one day by the zone, not by UTC', () => {
+    expect(english.dayKey(AT_MS)).to.equal('2026-11-11');
+    expect(chinese.dayKey(AT_MS)).to.equal('2026-11-12');
+  });
+
+  it('writes a length of time with its two largest units', () => {
+    const lengths = [0, 340, 1_240, 9_999, 62_000, 3_600_000, 7_500_000, 90_000_000, -2_000];
+    expect(lengths.map(english.duration)).to.deep.equal([
+      '0ms',
+      '340ms',
+      '1.2s',
+      '9.9s',
+      '1m 2s',
+      '1h',
+      '2h 5m',
+      '1d 1h',
+      '−2s',
+    ]);
+  });
+
+  it('writes money by its currency, and without one as a figure', () => {
+    expect(english.money(1_999, 'EUR')).to.equal('€19.99');
+    expect(chinese.money(123_456, 'CNY')).to.equal('¥1,234.56');
+    expect(english.money(1_999, null)).to.equal('19.99');
+  });
+
+  it('says how long ago and in how long', () => {
+    expect(english.relative(-65_000)).to.match(/^1 ?min\.? ago$/);
+    expect(english.relative(7_300_000)).to.match(/^in 2 ?hr?\.?s?$/);
+    expect(chinese.relative(-3_000)).to.equal('3秒前');
+  });
+});

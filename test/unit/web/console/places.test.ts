@@ -1,0 +1,145 @@
+import { expect } from 'chai';
+import { languageFor, localeFor } from '../../../../src/web/console/i18n/language.js';
+import { en } from '../../../../src/web/console/i18n/en.js';
+import { zh } from '../../../../src/web/console/i18n/zh.js';
+import { cleaned, lookUpsOf } from '../../../../src/web/console/logic/look-up.js';
+import { filterIn, isFiltered, queryOf, timeOf } from '../../../../src/web/console/logic/query.js';
+import { pathOf, routeOf, type Route } from '../../../../src/web/console/logic/routes.js';
+import { rowWindow } from '../../../../src/web/console/logic/window.js';
+
+describe('where a screen of the console is found', () => {
+  const ROUTES: readonly Route[] = [
+    { screen: 'live' },
+    { screen: 'sales', tab: 'all' },
+    { screen: 'sale', saleId: '41' },
+    { screen: 'purchases', id: null },
+    { screen: 'purchases', id: 'a/b?c#d%' },
+    { screen: 'messages', tab: 'halves' },
+    { screen: 'dead-letters', deadLetterId: '17' },
+    { screen: 'reconcile', tab: 'jobs', runId: null },
+    { screen: 'reconcile', tab: 'runs', runId: '9' },
+    { screen: 'rules', tab: 'in-force' },
+    { screen: 'health' },
+  ];
+
+  it('each address leads back to its screen', () => {
+    for (const route of ROUTES) expect(routeOf(pathOf(route)), pathOf(route)).to.deep.equal(route);
+  });
+
+  it('the bare address is the live screen, a part without a name its first tab', () => {
+    expect(['/console', '/console/', '/console/messages', '/console/reconcile'].map(routeOf)).to.deep.equal([
+      { screen: 'live' },
+      { screen: 'live' },
+      { screen: 'messages', tab: 'lag' },
+      { screen: 'reconcile', tab: 'runs', runId: null },
+    ]);
+  });
+
+  it('an address that nothing has is no screen', () => {
+    for (const path of [
+      '/console/x',
+      '/console/live/x',
+      '/console/messages/x',
+      '/console/sales/1/2',
+      '/console/reconcile/x/y',
+      '/console/purchases/%E0%A4%A/x',
+    ]) {
+      expect(routeOf(path).screen, path).to.equal('unknown');
+    }
+    expect(routeOf('/console/purchases/100%')).to.deep.equal({ screen: 'purchases', id: '100%' });
+  });
+});
+
+describe('what somebody pasted into the search', () => {
+  it('is cleaned of blanks, quotes and the rest of a traceparent', () => {
+    expect(cleaned('  "order-1", ')).to.equal('order-1');
+    expect(cleaned('00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01')).to.equal(
+      '4bf92f3577b34da6a3ce929d0e0e4736',
+    );
+  });
+
+  it('may be the id of several kinds of things, a purchase first', () => {
+    expect(lookUpsOf('41').map(({ kind }) => kind)).to.deep.equal([
+      'purchase',
+      'user',
+      'sale',
+      'dead_letter',
+      'message',
+    ]);
+    expect(lookUpsOf('auth0|507f').map(({ kind }) => kind)).to.deep.equal(['user']);
+    expect(lookUpsOf('order-1').map(({ kind }) => kind)).to.deep.equal(['purchase', 'user', 'message']);
+    expect(lookUpsOf('two words')).to.deep.equal([]);
+    expect(lookUpsOf('')).to.deep.equal([]);
+  });
+});
+
+describe('filters in the address', () => {
+  it('leave out what is empty', () => {
+    expect(queryOf({ state: 'parked', saleId: '', limit: 5, after: null, all: true, key: undefined })).to.equal(
+      '?state=parked&limit=5&all=true',
+    );
+    expect(queryOf({ saleId: '' })).to.equal('');
+  });
+
+  it('are read back, and names that the screen does not know are not', () => {
+    const filter = filterIn('state=parked&token=secret&text=a%26b', ['state', 'text', 'sku']);
+    expect(filter).to.deep.equal({ state: 'parked', text: 'a&b', sku: '' });
+    expect([isFiltered(filter), isFiltered({ sku: '' })]).to.deep.equal([true, false]);
+  });
+
+  it('a time is typed as one, or as how long ago', () => {
+    const nowMs = Date.UTC(2026, 10, 11, 12);
+    expect(timeOf('2h', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
+    expect(timeOf('-3d', nowMs)).to.equal('2026-11-08T12:00:00.000Z');
+    expect(timeOf('2026-11-11T10:00:00Z', nowMs)).to.equal('2026-11-11T10:00:00.000Z');
+    expect(timeOf('  ', nowMs)).to.equal('');
+    expect([timeOf('soon', nowMs), timeOf('2x', nowMs)]).to.deep.equal([null, null]);
+  });
+});
+
+describe('a long list', () => {
+  it('draws the rows that are seen and a few around them, and keeps the height of all', () => {
+    const { from, to, abovePx, belowPx } = rowWindow(10_000, 37, 37 * 5_000, 740);
+    expect([from, to]).to.deep.equal([4_988, 5_032]);
+    expect(abovePx + (to - from) * 37 + belowPx).to.equal(10_000 * 37);
+  });
+
+  it('stays within its rows at both ends, also when it has become shorter than it is scrolled', () => {
+    expect(rowWindow(100, 37, 0, 740).from).to.equal(0);
+    expect(rowWindow(100, 37, 100 * 37, 740)).to.include({ to: 100, belowPx: 0 });
+    const shorter = rowWindow(5, 37, 9_999, 740);
+    expect(shorter.from).to.be.at.most(4);
+    expect(shorter.to).to.equal(5);
+  });
+});
+
+describe('languages', () => {
+  it('is Chinese for who reads it best, English for all others', () => {
+    expect([['zh-TW', 'en'], ['fr-FR', 'zh-CN'], ['de-DE'], []].map(languageFor)).to.deep.equal([
+      'zh',
+      'zh',
+      'en',
+      'en',
+    ]);
+  });
+
+  it('writes figures as where the reader lives, when they read the language there', () => {
+    expect(localeFor('en', ['de-DE', 'en-US'])).to.equal('en-US');
+    expect(localeFor('en', ['de-DE'])).to.equal('en-GB');
+    expect(localeFor('zh', ['zh-HK', 'en-US'])).to.equal('zh-HK');
+  });
+
+  it('no text of the Chinese dictionary was left in English', () => {
+    const names = /^(Seckill|SKU|Key|Broker|Redis|MySQL|RocketMQ|API|Worker|Keeper|JSON|CSV|\+?\W*)$/;
+    const left: string[] = [];
+    const compare = (one: object, other: object, path: string): void => {
+      for (const [name, text] of Object.entries(one)) {
+        const translated = (other as Record<string, unknown>)[name];
+        if (typeof text === 'object') compare(text as object, translated as object, `${path}${name}.`);
+        else if (typeof text === 'string' && text === translated && !names.test(text)) left.push(path + name);
+      }
+    };
+    compare(en, zh, '');
+    expect(left).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,82 @@
+import { expect } from 'chai';
+import { ALL_OFF, parseRules } from '../../../../src/admission/rules/rule-set.js';
+import type { Json, JsonObject } from '../../../../src/web/console/api/types.js';
+import { valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
+import { allRuleFields, numberFault, withRule, type RuleField } from '../../../../src/web/console/logic/rule-fields.js';
+
+const DEFAULTS = ALL_OFF as unknown as JsonObject;
+const FIELDS = allRuleFields();
+const numbers = FIELDS.filter((field): field is Extract<RuleField, { kind: 'number' }> => field.kind === 'number');
+
+/** Every value of a document that is no object, by its path. */
+function leavesOf(value: Json, path = ''): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [path];
+  return Object.entries(value).flatMap(([name, inside]) => leavesOf(inside, path === '' ? name : `${path}.${name}`));
+}
+
+/** The defaults with every part switched on that may be null. */
+const whole = FIELDS.reduce(
+  (rules, field) => (field.kind === 'optional' ? withRule(rules, field.path, field.initial) : rules),
+  DEFAULTS,
+);
+const faultsAt = (rules: Json, path: string): string[] => {
+  const parsed = parseRules(rules);
+  return 'reasons' in parsed
+    ? parsed.reasons.filter((reason) => reason.path === path).map(({ message }) => message)
+    : [];
+};
+
+describe('the form of the rules', () => {
+  it('has a field for every value that the rules have, and for nothing else', () => {
+    const paths = FIELDS.filter(({ kind }) => kind !== 'optional').map(({ path }) => path);
+    expect([...paths].sort()).to.deep.equal(leavesOf(whole).sort());
+    expect(parseRules(whole)).to.have.property('rules');
+  });
+
+  it('has the bounds of the schema of each number', () => {
+    for (const { path, min, max } of numbers) {
+      for (const [value, isAllowed] of [
+        [min - 1, false],
+        [max + 1, false],
+        [max, true],
+      ] as const) {
+        const isBound =
+          isAllowed || !/^breaker\.(openAt|quorumShare)|^degrade\.cache\.factor/.test(path) || value !== min;
+        if (!isBound) continue;
+        const faults = faultsAt(withValue(whole, path, value), path).filter((text) =>
+          /at (least|most)|more than/.test(text),
+        );
+        expect(faults.length > 0, `${path} = ${value}`).to.equal(!isAllowed);
+      }
+    }
+  });
+
+  it('offers the words of the schema of each choice', () => {
+    for (const field of FIELDS) {
+      if (field.kind !== 'choice') continue;
+      for (const option of field.options) {
+        expect(faultsAt(withValue(whole, field.path, option), field.path), `${field.path} = ${option}`).to.deep.equal(
+          [],
+        );
+      }
+      expect(faultsAt(withValue(whole, field.path, 'no-such-word'), field.path), field.path).to.have.length(1);
+    }
+  });
+
+  it('says that a number is out of its bounds before the api does', () => {
+    const [field] = numbers.filter(({ path }) => path === 'limits.replyTimeoutMs') as [(typeof numbers)[number]];
+    expect([4, 5, 5.5, 5_000, 5_001, Number.NaN].map((value) => numberFault(field, value) === null)).to.deep.equal([
+      false,
+      true,
+      false,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  it('changes a copy: what is in force stays as it is', () => {
+    const changed = withRule(DEFAULTS, 'queue.mode', 'on');
+    expect([valueAt(DEFAULTS, 'queue.mode'), valueAt(changed, 'queue.mode')]).to.deep.equal(['off', 'on']);
+  });
+});

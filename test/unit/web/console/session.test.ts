@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { ApiError } from '../../../../src/web/console/api/api-error.js';
+import { Session } from '../../../../src/web/console/api/session.js';
+import type { Me } from '../../../../src/web/console/api/types.js';
+
+class TabStorage {
+  readonly items = new Map<string, string>();
+  getItem = (name: string): string | null => this.items.get(name) ?? null;
+  setItem = (name: string, value: string): void => void this.items.set(name, value);
+  removeItem = (name: string): void => void this.items.delete(name);
+}
+
+const meUntil = (expiresAtMs: number): Me => ({ userId: 'olga', role: 'operator', expiresAtMs });
+
+describe('who is signed in to the console', () => {
+  it('a token that the api takes is kept in the tab, and forgotten with the end of the session', async () => {
+    const storage = new TabStorage();
+    const session = new Session(storage, async () => meUntil(Date.now() + 60_000));
+    expect(session.state.value.is).to.equal('signed_out');
+    await session.signIn('good');
+    expect(session.state.value).to.include({ is: 'signed_in' });
+    expect([...storage.items.values()]).to.deep.equal(['good']);
+    session.signOut();
+    expect([session.state.value.is, session.token, storage.items.size]).to.deep.equal(['signed_out', null, 0]);
+  });
+
+  it('a token that is refused changes nothing', async () => {
+    const storage = new TabStorage();
+    const session = new Session(storage, () => Promise.reject(new ApiError(401, 'unauthorized', 'no')));
+    const error = await session.signIn('bad').catch((fault: unknown) => fault);
+    expect(error).to.be.instanceOf(ApiError);
+    expect([session.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
+  });
+
+  it('goes on after a reload, and asks again where the token is no longer good', async () => {
+    const storage = new TabStorage();
+    storage.setItem('seckill.console.token', 'kept');
+    const asked: string[] = [];
+    const again = new Session(storage, async (token) => {
+      asked.push(token);
+      return meUntil(Date.now() + 60_000);
+    });
+    expect(again.state.value.is).to.equal('checking');
+    await again.restore();
+    expect([again.state.value.is, asked]).to.deep.equal(['signed_in', ['kept']]);
+    again.signOut();
+
+    storage.setItem('seckill.console.token', 'old');
+    const refused = new Session(storage, () => Promise.reject(new ApiError(401, 'unauthorized', 'no')));
+    await refused.restore();
+    expect([refused.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
+  });
+
+  it('ends with its token, by time or by the word of the api, and keeps in mind who it was', async () => {
+    const clock = sinon.useFakeTimers({ now: 1_000_000, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    try {
+      const storage = new TabStorage();
+      const session = new Session(storage, async () => meUntil(Date.now() + 5_000));
+      await session.signIn('first');
+      clock.tick(4_999);
+      expect(session.state.value.is).to.equal('signed_in');
+      clock.tick(1);
+      expect(session.state.value).to.deep.include({ is: 'ended', why: 'expired', me: meUntil(1_005_000) });
+      expect(storage.items.size).to.equal(0);
+
+      await session.signIn('second');
+      session.refused('first'); // an answer that was long on its way
+      expect(session.state.value.is).to.equal('signed_in');
+      session.refused('second');
+      expect(session.state.value).to.include({ is: 'ended', why: 'refused' });
+    } finally {
+      clock.restore();
+    }
+  });
+});
