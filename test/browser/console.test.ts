@@ -1,0 +1,285 @@
+import { expect } from 'chai';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createBatchStore } from '../../src/redis/batch-store.js';
+import { signToken } from '../../src/http/token.js';
+import type { Role } from '../../src/core/roles.js';
+import { deductBatch } from '../chaos/harness/batches.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+import { openConsole, type Opened } from './console/looks.js';
+
+/** The broker asks about half messages that are ten seconds old, every five seconds. */
+const CHECKED_BACK_WITHIN_MS = 60_000;
+
+describe('the console on a system that runs', () => {
+  let api: Program;
+  let started: StartedBrowser;
+  let opened: Opened;
+  const system = useSystem(async ({ programs }) => {
+    [api, , , started] = await Promise.all([
+      programs.start('api'),
+      programs.start('worker', { env: { WORKER_RETRY_FIRST_MS: '10' } }),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', REDRIVE_AFTER_MS: '600000' } }),
+      startChromium(),
+    ]);
+  });
+  after(() => started?.close());
+  afterEach(() => opened?.context.close());
+
+  const tokenOf = (role: Role | 'buyer'): string =>
+    signToken(
+      { userId: `test-${role}`, roles: role === 'buyer' ? [] : [role], ttlMs: 3_600_000 },
+      system.stack.env.JWT_SECRET,
+    );
+  const operatorsUrl = (): string => api.operatorsUrl;
+
+  /** Opens a screen as somebody who has pasted their token. */
+  const open = async (role: Role | 'buyer', path = ''): Promise<Page> => {
+    opened = await openConsole(started.browser, { origin: operatorsUrl() });
+    const { page } = opened;
+    await page.goto(`${operatorsUrl()}/console/${path}`);
+    await page.getByLabel('Token', { exact: true }).fill(tokenOf(role));
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    return page;
+  };
+  const audited = async (subject: string): Promise<string[]> => {
+    const { json } = await ask(`${operatorsUrl()}/admin/v1/audit?subject=${encodeURIComponent(subject)}`, {
+      token: tokenOf('viewer'),
+    });
+    return (json.entries as { action: string; actor: string }[])
+      .filter(({ actor }) => actor.startsWith('test-'))
+      .map(({ action }) => action);
+  };
+
+  it('lets in who has a role, and keeps the token in the tab alone', async () => {
+    const token = tokenOf('operator');
+    const page = await open('buyer');
+    await page.getByText('This token carries no role of an operator.').waitFor();
+    await page.getByLabel('Token', { exact: true }).fill('a.b.c');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('This token is not accepted').waitFor();
+
+    const urls: string[] = [];
+    const logged: string[] = [];
+    page.on('request', (request) => void urls.push(request.url()));
+    page.on('console', (message) => void logged.push(message.text()));
+    await page.getByLabel('Token', { exact: true }).fill(`Bearer ${token}`);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Live', level: 1 }).waitFor();
+    await page.locator('.sign.ok').waitFor();
+    for (const path of ['messages/lag', 'rules/form', 'audit', 'health', 'sales/all']) {
+      await page.goto(`${operatorsUrl()}/console/${path}`); // loaded anew each time: the tab remembers
+      await page.locator('main h1').waitFor();
+      await page.locator('main .loading').first().waitFor({ state: 'detached' });
+    }
+    const kept = (await page.evaluate(
+      'JSON.stringify([Object.values(localStorage), document.cookie, document.documentElement.outerHTML])',
+    )) as string;
+    expect(
+      [...urls, ...logged, kept, page.url()].filter((text) => text.includes(token)),
+      'where the token must not be',
+    ).to.deep.equal([]);
+    expect(await page.evaluate('Object.values(sessionStorage)')).to.deep.equal([token]);
+    for (const program of system.programs.all)
+      expect(program.log.includes(token), `${program.name} logs the token`).to.equal(false);
+    expect(opened.faults).to.deep.equal([]);
+
+    const other = await opened.context.newPage();
+    await other.goto(`${operatorsUrl()}/console`);
+    await other.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await page.locator('.account-button').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.evaluate('sessionStorage.length')).to.equal(0);
+  });
+
+  it('finds a purchase that died on the way by its id, in three clicks', async () => {
+    const { stack, programs } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const requestId = `lost-${randomBytes(4).toString('hex')}`;
+    const dying = await programs.start('api', { failPoint: 'after_deduct' });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]);
+    await buyers.buy('ann', { requestId }).catch(() => undefined);
+    await dying.ended();
+    expect(dying.hasReached('after_deduct')).to.equal(true);
+
+    const page = await open('viewer');
+    await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // one
+    await page.getByLabel('Request, batch, order, trace or dead letter, or a user').fill(requestId);
+    await page.getByRole('button', { name: 'Find', exact: true }).click(); // two
+    await page.getByText('What happens next').waitFor();
+    await page.locator('.timeline').getByText('Half message', { exact: true }).waitFor();
+    await page.locator('.timeline .done').getByText('Deduct', { exact: true }).waitFor();
+    // The screen goes on by itself: the check-back commits, a worker writes the row.
+    await page
+      .locator('.timeline .done')
+      .getByText('Order row', { exact: true })
+      .waitFor({ timeout: CHECKED_BACK_WITHIN_MS });
+    await page.locator('.badge').getByText('Waits for payment').first().waitFor();
+    await page.getByRole('link', { name: saleId, exact: true }).first().click(); // three: its sale
+    await page.waitForURL(`**/console/sales/${saleId}`);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 1, unitsLeft: 4 });
+  });
+
+  it('shows an open half message of an api that died before it deducted, until the check-back has ended it', async () => {
+    const { stack, programs } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const dying = await programs.start('api', { failPoint: 'after_half' });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]);
+    await buyers.buy('bob').catch(() => undefined);
+    await dying.ended();
+    expect(dying.hasReached('after_half')).to.equal(true);
+
+    const page = await open('viewer', 'messages/halves');
+    const half = page.getByRole('row').filter({ has: page.getByRole('link', { name: saleId, exact: true }) });
+    await half.waitFor({ timeout: 20_000 });
+    await half.waitFor({ state: 'detached', timeout: CHECKED_BACK_WITHIN_MS });
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 5 });
+  });
+
+  it('replays a poisoned batch: asks, shows its purchases beside their orders, and the result', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const deadLetterId = await parkBatch(saleId, ['carl', 'dora']);
+    const page = await open('operator', `dead-letters?saleId=${saleId}`);
+    await page.getByRole('row').filter({ hasText: 'the consumer group gave up on it' }).click();
+    const letter = page.getByRole('dialog', { name: `Dead letter ${deadLetterId}`, exact: true });
+    await letter.getByRole('row').filter({ hasText: 'carl' }).getByText('Replay writes it').waitFor();
+    await letter.getByRole('button', { name: 'Replay', exact: true }).click();
+    const question = page.getByRole('dialog', { name: `Replay: Dead letter ${deadLetterId}` });
+    await question.getByText('Publishes each batch again').waitFor();
+    expect(await audited(`dead_letter:${deadLetterId}`), 'nothing happens before the answer').to.deep.equal([]);
+    await question.getByRole('button', { name: 'Replay', exact: true }).click();
+    await question.getByText('Replayed: every purchase has its row.').waitFor({ timeout: 20_000 });
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await letter.getByRole('row').filter({ hasText: 'dora' }).getByText('Recorded by this batch').waitFor();
+    expect(await audited(`dead_letter:${deadLetterId}`)).to.include('dead_letter.replayed');
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 2, liveRows: 2, unitsLeft: 3 });
+  });
+
+  it('works on all that match, after a dry run, and says what became of each', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 9 });
+    for (const user of ['eve', 'fay', 'gus']) await parkBatch(saleId, [user]);
+    const page = await open('operator', `dead-letters?saleId=${saleId}`);
+    await page.getByRole('button', { name: 'Replay all that match' }).click();
+    const question = page.getByRole('dialog', { name: 'Replay all that match' });
+    await question.getByText('3 match.').waitFor();
+    await question.getByRole('button', { name: 'Replay (3)' }).click();
+    await question.getByText('3 done, 0 failed.').waitFor({ timeout: 40_000 });
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    await page.locator('tbody .badge').getByText('Replayed').nth(2).waitFor();
+    const [saved] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'CSV' }).click(),
+    ]);
+    const lines = readFileSync(await saved.path(), 'utf8')
+      .trim()
+      .split('\n');
+    expect([saved.suggestedFilename(), lines.length]).to.deep.equal(['dead-letters.csv', 4]);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 3, liveRows: 3, unitsLeft: 6 });
+  });
+
+  it('pauses and resumes a sale: asks first, and it is in the audit log', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const page = await open('operator', `sales/${saleId}`);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const question = page.getByRole('dialog');
+    await question.getByText('Every purchase is answered').waitFor();
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    expect(await audited(`sale:${saleId}`), 'whoever cancels does nothing').to.deep.equal([]);
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await question.getByRole('button', { name: 'Pause' }).click();
+    await question.getByText('The sale is Paused now.').waitFor();
+    await question.getByRole('button', { name: 'Close' }).last().click();
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    await until('buyers hear it', async () => (await buyers.buy('hal'))?.json.code === 'paused');
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await question.getByRole('button', { name: 'Resume' }).click();
+    await question.getByText('The sale is Open now.').waitFor();
+    await question.getByRole('link', { name: 'See it in the audit log' }).click();
+    await page.getByRole('row').filter({ hasText: 'sale.resumed' }).filter({ hasText: 'test-operator' }).waitFor();
+    await page.getByRole('row').filter({ hasText: 'sale.paused' }).filter({ hasText: 'test-operator' }).waitFor();
+    expect(await audited(`sale:${saleId}`)).to.deep.equal(['sale.resumed', 'sale.paused']);
+    await expectInvariants(stack, saleId);
+  });
+
+  it('offers a viewer nothing that changes something, and the api refuses it too', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 5 });
+    const deadLetterId = await parkBatch(saleId, ['ivy']);
+    const page = await open('viewer', `sales/${saleId}`);
+    await page.getByRole('heading', { name: 'Second by second' }).waitFor();
+    for (const name of ['Pause', 'Edit', 'Reshard', 'Repair', 'Close for good']) {
+      expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
+    }
+    await page.goto(`${operatorsUrl()}/console/dead-letters/${deadLetterId}`);
+    await page.getByRole('heading', { name: 'Purchases beside their orders' }).waitFor();
+    for (const name of ['Replay', 'Discard', 'Replay all that match']) {
+      expect(await page.getByRole('button', { name, exact: true }).count(), name).to.equal(0);
+    }
+    for (const path of [`sales/${saleId}/pause`, `dead-letters/${deadLetterId}/replay`]) {
+      const answer = await ask(`${operatorsUrl()}/admin/v1/${path}`, { method: 'POST', token: tokenOf('viewer') });
+      expect([answer.status, answer.json.code], path).to.deep.equal([403, 'role_needed']);
+    }
+    const replayed = await ask(`${operatorsUrl()}/admin/v1/dead-letters/${deadLetterId}/replay`, {
+      method: 'POST',
+      token: tokenOf('operator'),
+      timeoutMs: 30_000,
+    });
+    expect(replayed.status).to.equal(200);
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, unitsLeft: 4 });
+  });
+
+  it('shows what buyers do as it happens', async () => {
+    const { stack } = system;
+    const { saleId } = await openSale(stack, { stock: 3 });
+    const page = await open('viewer', 'live');
+    const row = page.getByRole('row').filter({ has: page.getByText(saleId, { exact: true }) });
+    await row.waitFor({ timeout: 20_000 });
+    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [api.url]);
+    for (const user of ['kim', 'lea', 'max', 'ned']) await buyers.buy(user);
+    await row
+      .locator('.stock-words')
+      .getByText(/^3 sold/)
+      .waitFor({ timeout: 20_000 });
+    await page.goto(`${operatorsUrl()}/console/sales/${saleId}`);
+    await page
+      .locator('.totals')
+      .getByText(/^Landed 3$/)
+      .waitFor({ timeout: 20_000 });
+    await page.locator('.totals').getByText('Sold out').waitFor();
+    expect(await expectInvariants(stack, saleId)).to.include({ rows: 3, unitsLeft: 0 });
+  });
+
+  /** A batch that was deducted and given up, as worker and collector leave it. @returns the number of its dead letter */
+  async function parkBatch(saleId: string, users: readonly string[]): Promise<string> {
+    const { redis, mysql } = system.stack;
+    const batch = await deductBatch(system.stack, saleId, users);
+    await createDeadLetterRepository(mysql).park({
+      messageId: randomBytes(16).toString('hex'),
+      group: 'seckill-order-writer',
+      saleId,
+      body: batch.body,
+      originTopic: 'seckill-purchase',
+      batchId: batch.batchId,
+      reason: 'retries_exhausted',
+      attempts: 6,
+      detail: 'the consumer group gave up on it',
+    });
+    await createBatchStore(redis).park(batch);
+    const [found] = await createDeadLetterRepository(mysql).list({ batchId: batch.batchId }, { max: 1 });
+    return String(found?.deadLetterId);
+  }
+});

@@ -1,0 +1,163 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Pages } from '../../../src/http/pages.js';
+import { cannedAnswers, type Canned, type CannedOptions } from './canned.js';
+
+/**
+ * How it answers.
+ * - `data`: some rows of everything, `long`: ten thousand, `empty`: none
+ * - `failing`: 503 to every look; `silent`: no answer at all
+ */
+export type FakeMode = 'data' | 'long' | 'empty' | 'failing' | 'silent';
+
+const ROWS: Readonly<Record<FakeMode, number>> = { data: 12, long: 10_000, empty: 0, failing: 12, silent: 12 };
+/** What a console asks for of a list, page by page. */
+const PAGE_ROWS = 100;
+const SNAPSHOT_EVERY_MS = 1_000;
+/** Snapshots of the past that a console gets at once, so that its small charts have a line. */
+const SNAPSHOTS_BEFORE = 90;
+
+/** The pages of the console, and canned answers: for the states of its screens that a real system does not take on request. */
+export class FakeApi {
+  mode: FakeMode = 'data';
+  role: CannedOptions['role'] = 'admin';
+  /** Tokens that are refused from now on. */
+  readonly refused = new Set<string>();
+  readonly #server: Server;
+  readonly #pages: Pages;
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #streams = new Set<ServerResponse>();
+  readonly #made = new Map<string, Canned>();
+
+  private constructor(pages: Pages) {
+    this.#pages = pages;
+    this.#server = createServer((req, res) => this.#handle(req, res));
+  }
+
+  static async start(): Promise<FakeApi> {
+    const pages = await Pages.load('operators');
+    if (!pages.areBuilt) throw new Error('the pages are not built: npm run build:web');
+    const api = new FakeApi(pages);
+    await new Promise<void>((resolve) => api.#server.listen(0, '127.0.0.1', resolve));
+    return api;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Ends all streams, as an api does that stops. */
+  dropStreams(): void {
+    for (const stream of this.#streams) stream.destroy();
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse): void {
+    if (this.#pages.serve(req, res) !== null) return;
+    const { method = 'GET', url = '/' } = req;
+    const { pathname, searchParams } = new URL(url, this.url);
+    const token = req.headers.authorization?.replace('Bearer ', '') ?? '';
+    if (pathname.startsWith('/admin/') && (token === '' || this.refused.has(token)))
+      return problem(res, 401, 'unauthorized', 'A valid token is needed.');
+    const canned = this.#canned();
+    if (pathname === '/admin/v1/me') return answer(res, canned.me);
+    if (this.mode === 'silent') return;
+    if (this.mode === 'failing')
+      return problem(res, 503, 'unavailable', 'mysql does not answer; this try took nothing.');
+    if (pathname === '/admin/v1/live') return this.#stream(res);
+    const found = answerOf(method, pathname, searchParams, canned);
+    if (found === undefined) problem(res, 404, 'not_found', 'There is no such thing.');
+    else answer(res, found, pathname === '/readyz' && !canned.readiness.ready ? 503 : 200);
+  }
+
+  /** Made once for each mode and role: ten thousand rows of everything take their time. */
+  #canned(): Canned {
+    const key = `${this.mode} ${this.role}`;
+    const canned = this.#made.get(key) ?? cannedAnswers({ rows: ROWS[this.mode], role: this.role, nowMs: Date.now() });
+    this.#made.set(key, canned);
+    return canned;
+  }
+
+  #stream(res: ServerResponse): void {
+    res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
+    const canned = this.#canned();
+    let tick = -SNAPSHOTS_BEFORE;
+    const send = (): void => void res.write(`event: snapshot\ndata: ${JSON.stringify(canned.snapshot(tick++))}\n\n`);
+    while (tick < 0) send();
+    const timer = setInterval(send, SNAPSHOT_EVERY_MS);
+    this.#timers.add(timer);
+    this.#streams.add(res);
+    res.on('close', () => {
+      clearInterval(timer);
+      this.#streams.delete(res);
+    });
+  }
+}
+
+function answerOf(method: string, path: string, query: URLSearchParams, canned: Canned): unknown {
+  if (method !== 'GET')
+    return path === '/admin/v1/rules/check'
+      ? { valid: true, errors: [] }
+      : path === '/admin/v1/dead-letters/bulk'
+        ? { matching: canned.deadLetters.length, most: 1_000, first: canned.deadLetters.slice(0, 20) }
+        : undefined;
+  const [, saleId, part] = /^\/admin\/v1\/sales\/(\d+)(?:\/(\w+))?$/.exec(path) ?? [];
+  if (saleId !== undefined) {
+    if (part === 'buckets') return { saleId, buckets: canned.buckets };
+    if (part === 'seconds')
+      return { saleId, ...canned.seconds(Date.parse(query.get('from') ?? ''), Date.parse(query.get('to') ?? '')) };
+    return canned.sale(Number(saleId) - 41);
+  }
+  if (path.startsWith('/admin/v1/requests/')) {
+    const purchase = canned.purchases.find(({ requestId }) => path.endsWith(`/${requestId}`));
+    return { purchases: purchase === undefined ? canned.purchases : [purchase], more: false };
+  }
+  if (path.startsWith('/admin/v1/dead-letters/')) return canned.deadLetter;
+  if (path.startsWith('/admin/v1/rules/history/')) return canned.oldRules;
+  const fixed: Readonly<Record<string, unknown>> = {
+    '/admin/v1/sales': { sales: canned.sales, next: null },
+    '/admin/v1/sale-plan': { sales: canned.plan },
+    '/admin/v1/breakers': canned.breakers,
+    '/admin/v1/orders': { orders: firstOf(canned.orders, query), next: null },
+    '/admin/v1/mq/status': canned.mqStatus,
+    '/admin/v1/mq/groups': canned.groups,
+    '/admin/v1/mq/topics': canned.topics,
+    '/admin/v1/mq/halves': canned.halves,
+    '/admin/v1/mq/halves/discarded': canned.discarded,
+    '/admin/v1/mq/producers': canned.clients,
+    '/admin/v1/mq/consumers': canned.clients,
+    '/admin/v1/mq/messages': canned.messages,
+    '/admin/v1/dead-letters': { deadLetters: canned.deadLetters, next: null },
+    '/admin/v1/refunds': { refunds: canned.refunds, next: null },
+    '/admin/v1/reconcile/runs': { runs: canned.runs, next: null },
+    '/admin/v1/reconcile/jobs': { jobs: canned.jobs, next: null },
+    '/admin/v1/rules': canned.rules,
+    '/admin/v1/rules/status': canned.rulesStatus,
+    '/admin/v1/rules/history': { changes: canned.history },
+    '/admin/v1/switches': canned.switches,
+    '/admin/v1/audit': { entries: firstOf(canned.audit, query), next: null },
+    '/readyz': canned.readiness,
+  };
+  return fixed[path];
+}
+
+/** A page of a list has all of its rows, as if somebody had gone on to its end; a few newest ones are a few. */
+function firstOf<T>(rows: readonly T[], query: URLSearchParams): readonly T[] {
+  const limit = Number(query.get('limit'));
+  return limit < PAGE_ROWS ? rows.slice(0, limit) : rows;
+}
+
+function answer(res: ServerResponse, body: unknown, status = 200): void {
+  res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+}
+
+function problem(res: ServerResponse, status: number, code: string, detail: string): void {
+  res
+    .writeHead(status, { 'Content-Type': 'application/problem+json' })
+    .end(JSON.stringify({ status, code, detail, title: code, retryable: status === 503 }));
+}
