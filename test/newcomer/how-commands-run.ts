@@ -7,6 +7,7 @@ export const RUN_HERE: readonly string[] = [
   'seckill sale warm $SALE',
   'seckill sale open $SALE',
   'TOKEN=$(seckill token --user alice)',
+  'seckill token --user olga …',
   'curl -i -X POST http://127.0.0.1:8080/v1/sales/$SALE/purchases …',
   'curl -s "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1?wait=10" …',
   'ORDER=$(curl -s "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1?wait=10" …',
