@@ -34,6 +34,9 @@ describe('npm start with traffic and faults', function () {
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'seckill-demo-'));
   });
+  afterEach(function () {
+    if (this.currentTest?.state === 'failed') console.log(demo?.stderr.slice(-4_000));
+  });
   after(async () => {
     demo?.interrupt();
     await demo?.ended().catch(() => openStack({ dir }).down());
@@ -83,7 +86,7 @@ describe('npm start with traffic and faults', function () {
       ((await get(`/dead-letters?state=parked&key=${String(key)}`)).json.deadLetters as { deadLetterId: string }[])[0];
     const deadLetter = await found('its dead letter', parked, SEEN_WITHIN_MS);
     const say = () => demo.lines.find((line) => line.deadLetterId === deadLetter.deadLetterId);
-    await until('the terminal says so', () => say() !== undefined);
+    await until('the terminal says so', () => say() !== undefined, 60_000);
 
     const { pid } = await found(
       'a worker is killed',

@@ -85,7 +85,7 @@ export class Faults {
     const untilMs = performance.now() + ENDED_WITHIN_MS;
     let isEnded = false;
     while (!isEnded && performance.now() < untilMs) {
-      for (const deadLetterId of await this.#parked()) await this.#end(deadLetterId, 'replay');
+      for (const deadLetterId of await this.#parked().catch(() => [])) await this.#end(deadLetterId, 'replay');
       const standing = (await this.#victim?.standing())?.status;
       isEnded = standing === 'ordered' || standing === 'failed' || this.#victim === null;
       if (!isEnded) await sleep(POLL_MS); // its last try is under way: it becomes an order, or a dead letter
@@ -161,7 +161,7 @@ export class Faults {
   async #deadLetterOf(key: string): Promise<string | null> {
     const untilMs = performance.now() + DEAD_LETTER_WITHIN_MS;
     while (performance.now() < untilMs) {
-      const [found] = await this.#parked(key);
+      const [found] = await this.#parked(key).catch(() => []); // an api that is busy is asked again
       if (found !== undefined) return found;
       if (!(await this.#pause(POLL_MS))) return null;
     }
