@@ -21,7 +21,7 @@ export interface ConsolesFigures {
 }
 
 /** Two slices after one another. CPU of the api in percent of one core. */
-export interface ConsolesPair {
+interface ConsolesPair {
   readonly withoutPercent: number;
   readonly withPercent: number;
   /** Snapshots that each console got per second. */
