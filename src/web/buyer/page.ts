@@ -50,9 +50,9 @@ const LOST_MS = 2000;
 /** The waiting room is joined, and a token fetched, from so long before the opening. */
 const PREPARE_MS = 600_000;
 /** Looks at the start, a second apart, until the time of the server is known so well. */
-const FIRST_LOOKS = 6;
+const FIRST_LOOKS = 4;
 const FIRST_LOOK_MS = 1100;
-const CLOCK_ERROR_MS = 150;
+const CLOCK_ERROR_MS = 40;
 
 const SIGN_IN = 'seckill:token';
 

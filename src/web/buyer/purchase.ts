@@ -1,5 +1,5 @@
 import type { Answer, Success } from '../shared/ask.js';
-import { knownCode, type ProblemCode } from './problem-codes.js';
+import { knownCode, MEANINGS, type ProblemCode } from './problem-codes.js';
 
 /**
  * One purchase, from the key that is made before the click to its order. The moves are pure functions: what is sent when, and
@@ -47,30 +47,6 @@ export const newPurchase = (key: string, quantity = 1): Purchase => ({
   reason: null,
 });
 
-/**
- * What a problem means for the purchase that was sent.
- * - `again`: send it again, with the same key
- * - `again_soon`: the same where the moment is near; else there is nothing to send yet
- * - `unsure`: as `again`, and it may have been accepted
- * - `look`: there is another purchase with this key: see what it is
- * - `over`: no order comes of this try
- */
-type Meaning = 'again' | 'again_soon' | 'unsure' | 'look' | 'over';
-
-const MEANINGS: Partial<Record<ProblemCode, Meaning>> = {
-  no_answer: 'unsure',
-  outcome_unknown: 'unsure',
-  internal: 'unsure',
-  request_timeout: 'again',
-  overloaded: 'again',
-  unavailable: 'again',
-  degraded: 'again',
-  rate_limited: 'again',
-  loading: 'again',
-  not_open: 'again_soon',
-  request_conflict: 'look',
-};
-
 /** A click before its time is repeated when the time is so near, ms. The server says so with `Retry-After`. */
 const SOON_MS = 5000;
 
@@ -88,7 +64,7 @@ export function answered(purchase: Purchase, answer: Answer): Purchase {
   if (purchase.step !== 'asking') return purchase;
   if (answer.ok) return found(purchase, answer.body);
   const problem: Problem = { code: knownCode(answer.code), retryAfterMs: answer.retryAfterMs };
-  const meaning = MEANINGS[problem.code] ?? 'over';
+  const meaning = MEANINGS[problem.code];
   switch (meaning) {
     case 'again':
     case 'unsure':

@@ -20,8 +20,8 @@ export type Screen =
       readonly signedOut: boolean;
       readonly place: ShownPlace | null;
     }
-  /** The button can be pressed. `passMs`: of a turn in the waiting room. */
-  | { readonly name: 'ready'; readonly passMs: number | null }
+  /** The button can be pressed, unless there is no line. `passMs`: of a turn in the waiting room. */
+  | { readonly name: 'ready'; readonly passMs: number | null; readonly isOffline: boolean }
   | { readonly name: 'preparing' | 'opening' | 'sold_out' | 'paused' | 'busy' | 'closed' | 'app_only' | 'signed_out' }
   | { readonly name: 'room'; readonly place: ShownPlace }
   | { readonly name: 'refused'; readonly code: ProblemCode }
@@ -73,7 +73,7 @@ export function screenOf(state: PageState, nowMs: number): Screen {
       return { name: 'loading' }; // both were seen above
     case 'offline':
     case null:
-      return { name: 'ready', passMs: passMsOf(state, nowMs) };
+      return { name: 'ready', passMs: passMsOf(state, nowMs), isOffline: hindered !== null };
   }
 }
 

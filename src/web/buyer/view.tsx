@@ -57,7 +57,11 @@ export function View(props: ViewProps): JSX.Element {
           ))}
         </div>
       </header>
-      {state.isOnline ? null : <p class="offline">{words.offline}</p>}
+      {state.isOnline ? null : (
+        <p class="offline" role="status">
+          {words.offline}
+        </p>
+      )}
       {screen.name === 'missing' ? (
         <main class="alone">
           <Heading title={words.screens.missing.title} level={1} />
@@ -172,6 +176,7 @@ function partsOf(props: ViewProps): Parts {
   };
   switch (screen.name) {
     case 'loading':
+      return { title: screens.loading.title, go: null, hint: '' }; // nothing that would have to move
     case 'order_loading':
     case 'checking':
       return simple(screen.name, buttons.busy, { isBusy: true });
@@ -197,7 +202,10 @@ function partsOf(props: ViewProps): Parts {
         title,
         hint: text,
         above,
-        go: { label: buttons.buy(format.price(priceOf(state))), onPress: () => page.buy() },
+        go: {
+          label: buttons.buy(format.price(priceOf(state))),
+          ...(screen.isOffline ? {} : { onPress: () => page.buy() }),
+        },
       };
     }
     case 'room': {

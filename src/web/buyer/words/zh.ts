@@ -66,7 +66,7 @@ export const zh: Words = {
     countdown: { title: '距离开售', text: '按钮会按商店的时钟准时亮起，无需刷新页面。' },
     opening: { title: '马上开始', text: '时间已到，商店还未开启销售。按钮会自动亮起。' },
     ready: { title: '正在销售', text: '按一次就是一次购买。连按或刷新都不会重复购买。' },
-    turn: { title: '轮到您了', text: '请在下面的时间内购买。按一次就是一次购买。' },
+    turn: { title: '轮到您了', text: '请在时间结束前购买。按一次就是一次购买。' },
     preparing: { title: '正在准备', text: '本场销售为每位买家发放入场凭证，正在为您领取。' },
     room: { title: '您在等候室中', text: '本页会为您保留位置。请不要关闭，可以切换到其他标签页。' },
     signed_out: { title: '请先登录', text: '商店会让您登录，然后带您回到这里。' },

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { PROBLEM_CODES } from '../../../../src/web/buyer/problem-codes.js';
+import { MEANINGS, type ProblemCode } from '../../../../src/web/buyer/problem-codes.js';
 import {
   answered,
   checked,
@@ -13,6 +13,7 @@ import {
 } from '../../../../src/web/buyer/purchase.js';
 import { failure, success } from './fake-shop.js';
 
+const PROBLEM_CODES = Object.keys(MEANINGS) as ProblemCode[];
 const CLICKED_MS = 1_000_000;
 const asking = (): Purchase => clicked(newPurchase('k1', 2), CLICKED_MS);
 

@@ -19,17 +19,19 @@ const sample = (aheadMs: number, sentMs: number, upMs: number, downMs: number, c
 });
 
 describe('the clock of the server, as a page knows it', () => {
-  it('one answer bounds it by its round trip, and the middle is what is shown', () => {
+  it('one answer bounds it by its round trip; what is shown is rather late than early', () => {
     const clock = learnTime(null, sample(SERVER, 1000, 40, 60));
-    expect(clockErrorMs(clock)).to.equal(50.5);
-    expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000, 51);
+    expect(clockErrorMs(clock)).to.be.closeTo(75, 1);
+    expect(serverTimeMs(clock, 2000)).to.be.closeTo(SERVER + 2000 - 35, 1);
+    const withConnection = learnTime(null, sample(SERVER, 1000, 300, 20));
+    expect(serverTimeMs(withConnection, 2000), 'a way there that took long').to.be.closeTo(SERVER + 2000, 61);
   });
 
   it('a quick answer makes it better, a slow one behind it does not make it worse', () => {
     const slow = learnTime(null, sample(SERVER, 1000, 500, 100));
     const quick = learnTime(slow, sample(SERVER, 3000, 5, 5));
-    expect(clockErrorMs(quick)).to.be.at.most(6);
-    expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(7);
+    expect(clockErrorMs(quick)).to.be.at.most(9);
+    expect(clockErrorMs(learnTime(quick, sample(SERVER, 5000, 100, 900)))).to.be.at.most(10);
   });
 
   it('the truth lies within the error, whatever way an answer took, caches included', () => {
@@ -60,8 +62,8 @@ describe('the clock of the server, as a page knows it', () => {
       clock = learnTime(clock, sample(SERVER, i * 1100, 10, 10, cachedMs, 1000));
       errors.push(clockErrorMs(clock));
     }
-    expect(errors[0]).to.equal(510.5);
-    expect(errors.at(-1)).to.be.below(60);
+    expect(errors[0]).to.be.above(700);
+    expect(errors.at(-1)).to.be.below(90);
   });
 
   it('a clock that drifts is followed', () => {
@@ -69,13 +71,13 @@ describe('the clock of the server, as a page knows it', () => {
     for (let atMs = 60_000; atMs <= 3_600_000; atMs += 60_000) {
       clock = learnTime(clock, sample(SERVER + atMs * 80e-6, atMs, 20, 20));
     }
-    expect(Math.abs(serverTimeMs(clock, 3_600_000) - (SERVER + 3_600_000 * (1 + 80e-6)))).to.be.at.most(21);
+    expect(Math.abs(serverTimeMs(clock, 3_600_000) - (SERVER + 3_600_000 * (1 + 80e-6)))).to.be.at.most(31);
   });
 
   it('a clock that was set, or of a tab that slept, counts anew from the next answer', () => {
     const before = learnTime(null, sample(SERVER, 0, 5, 5));
     const set = learnTime(before, sample(SERVER + 90_000, 1000, 50, 50));
-    expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(51);
+    expect(Math.abs(serverTimeMs(set, 1000) - (SERVER + 91_000))).to.be.at.most(76);
     // The monotonic clock stood still for 40 ms only: both answers agree, and the first is not to be believed all the same.
     const slept = learnTime(suspectTime(before), sample(SERVER + 40, 1000, 50, 50));
     expect(slept.aheadMinMs).to.equal(sample(SERVER + 40, 1000, 50, 50).serverMs - 1100);

@@ -1,0 +1,503 @@
+import { expect } from 'chai';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { createTokenSigner } from '../../src/http/token.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { ACTOR, draftSale, openSale, type SaleParts } from '../chaos/harness/sales.js';
+import { statesOf } from '../chaos/harness/sale-state.js';
+import { until } from '../chaos/harness/wait.js';
+import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+import { Visitor, type VisitorParts } from './visitor.js';
+
+/** Streams end soon, so that each test sees one begin again. */
+const API_ENV = {
+  PAYMENT_PROVIDER: 'simulator',
+  EVENTS_STREAM_MAX_MS: '1500',
+  EVENTS_RETRY_MS: '100',
+  ACCESS_LOG: 'all',
+};
+const KEEPER_ENV = { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', EXPIRE_SWEEP_EVERY_MS: '500' };
+/** Compressed, of all its files together. */
+const BYTES_MAX = 30_000;
+/** New rules are in force within a second; the rest is a busy machine. */
+const IN_FORCE_MS = 5000;
+const PURCHASES = /\/purchases$/;
+
+describe('the page of a sale in a browser', () => {
+  let api: Program;
+  let worker: Program;
+  let keeper: Program;
+  let started: StartedBrowser;
+  const system = useSystem(async ({ programs }) => {
+    [api, worker, keeper, started] = await Promise.all([
+      programs.start('api', { env: API_ENV }),
+      programs.start('worker'),
+      programs.start('keeper', { env: KEEPER_ENV }),
+      startChromium(),
+    ]);
+  });
+  afterEach(() => worker.signal('SIGCONT')); // of a test that failed
+  after(() => started.close());
+
+  const visit = (parts: Omit<VisitorParts, 'url'>): Promise<Visitor> =>
+    Visitor.open(started, system.stack.env.JWT_SECRET, { url: api.url, ...parts });
+  const newSale = async (parts: SaleParts = {}): Promise<string> =>
+    (await openSale(system.stack, { title: 'A cup', ...parts })).saleId;
+  const buyersOf = (saleId: string): Buyers => new Buyers(saleId, system.stack.env.JWT_SECRET, () => [api.url]);
+  const figuresOf = (saleId: string): ReturnType<typeof expectInvariants> => expectInvariants(system.stack, saleId);
+
+  async function publish(rules: object): Promise<void> {
+    const token = createTokenSigner(system.stack.env.JWT_SECRET)({ userId: 'root', roles: ['admin'], ttlMs: 600_000 });
+    const url = `${api.operatorsUrl}/admin/v1/rules`;
+    const { version } = (await ask(url, { token })).json;
+    const { status, text, json } = await ask(url, { method: 'PUT', token, body: { version, rules } });
+    expect(status, text).to.equal(200);
+    const inForce = async (): Promise<unknown> =>
+      Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec((await ask(`${api.operatorsUrl}/metrics`)).text)?.[1]);
+    await until('the rules are in force', async () => (await inForce()) === json.version, IN_FORCE_MS);
+  }
+
+  it('all of it is small', () => {
+    const folder = join(REPO_DIR, 'dist/web/buyer');
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.'));
+    const sizes = files.map((name) => gzipSync(readFileSync(join(folder, name)), { level: 9 }).length);
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    console.log(`      · ${bytes} bytes in ${files.length} files`);
+    expect(files).to.include('index.html');
+    expect(bytes).to.be.at.most(BYTES_MAX);
+  });
+
+  it('a double click, reloads and a second tab of the same link buy once, and the order can be paid', async () => {
+    const saleId = await newSale({ stock: 5, limitPerBuyer: 1 });
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    await ann.button.dblclick();
+    await ann.page.reload();
+    await ann.page.reload();
+    await ann.sees('to_pay');
+    await ann.page.reload();
+    await ann.sees('to_pay');
+    await ann.isAccessible();
+    expect(await ann.keys(), 'one key').to.have.length(1);
+    await until('it goes on where the stream ended', async () => {
+      const streams = await Promise.all(ann.sent('GET', /\/events$/).map((request) => request.allHeaders()));
+      return streams.some((headers) => headers['last-event-id'] === 'ordered');
+    });
+    await ann.page.locator('#pay').dblclick();
+    await ann.sees('paid');
+    await ann.isAccessible();
+    expect(new Set(ann.sent('POST', /\/pay$/).map((request) => request.url())).size).to.equal(1);
+    await ann.leave();
+
+    const again = await visit({ saleId });
+    await again.sees('ready');
+    await again.button.click();
+    await again.sees('paid'); // another tab: the server says that this buyer has one, and the page shows it
+    await again.leave();
+    expect(api.log, 'the access log')
+      .to.contain('"user":"ann"')
+      .and.not.contain(ann.token)
+      .and.not.contain(again.token);
+    expect(await statesOf(system.stack, saleId)).to.include({ paid: 1 });
+    expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  for (const [hours, how] of [
+    [0, 'right'],
+    [1, 'an hour ahead'],
+    [-1, 'an hour behind'],
+  ] as const) {
+    it(`the button turns on at the second of the server, with a wall clock that is ${how}`, async () => {
+      const opensAtMs = Date.now() + 8000;
+      const { saleId } = await draftSale(system.stack, { title: 'A cup', stock: 5, opensAtMs });
+      await system.stack.admin.warm(saleId, ACTOR);
+      await system.stack.admin.open(saleId, ACTOR);
+      const before = `const now = Date.now; Date.now = () => now() + ${hours * 3_600_000};`;
+      const ann = await visit({ saleId, before });
+      await ann.sees('countdown');
+      await ann.isAccessible();
+      await ann.press();
+      expect(await ann.canBuy()).to.equal(false);
+      // In the page, since each question from outside takes its time: presses the button in the moment in which it turns on.
+      await ann.page.evaluate(`new Promise((resolve) => {
+        const button = document.querySelector('#go');
+        new MutationObserver((_, observer) => {
+          if (button.getAttribute('aria-disabled') === 'true') return;
+          observer.disconnect();
+          window.pressedAtMs = performance.timeOrigin + performance.now();
+          button.click();
+          resolve();
+        }).observe(button, { attributes: true });
+      })`);
+      const pressedAtMs = Number(await ann.page.evaluate('window.pressedAtMs'));
+      console.log(`      · pressed ${(pressedAtMs - opensAtMs).toFixed(0)} ms after the opening`);
+      expect(pressedAtMs).to.be.within(opensAtMs - 100, opensAtMs + 1500);
+      await ann.sees('to_pay');
+      const statuses = await Promise.all(
+        ann.sent('POST', PURCHASES).map(async (request) => (await request.response())?.status()),
+      );
+      expect(statuses, 'not a moment too early').to.deep.equal([202]);
+      await ann.leave();
+      expect(await figuresOf(saleId)).to.include({ rows: 1 });
+    });
+  }
+
+  it('nothing moves when the page loads, and the button stays where it is when it turns on', async () => {
+    const opensAtMs = Date.now() + 6000;
+    const { saleId } = await draftSale(system.stack, { title: 'A cup', limitPerBuyer: 3, opensAtMs });
+    await system.stack.admin.warm(saleId, ACTOR);
+    await system.stack.admin.open(saleId, ACTOR);
+    const before = `window.shifts = []; new PerformanceObserver((list) => {
+      for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shifts.push(value);
+    }).observe({ type: 'layout-shift', buffered: true });`;
+    const ann = await visit({ saleId, before, context: { viewport: { width: 390, height: 844 } } });
+    await ann.sees('countdown');
+    const placeBefore = await ann.button.boundingBox();
+    await ann.sees('ready');
+    expect(await ann.button.boundingBox()).to.deep.equal(placeBefore);
+    const shifts = (await ann.page.evaluate('window.shifts')) as number[];
+    const sum = shifts.reduce((total, value) => total + value, 0);
+    expect(sum, `layout shifts: ${shifts.join(' ')}`).to.be.below(0.02);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 0 });
+  });
+
+  it('sold out while the page is open, then back in stock, and bought', async () => {
+    const saleId = await newSale({ stock: 1 });
+    const buyers = buyersOf(saleId);
+    const bob = await visit({ saleId, userId: 'bob' });
+    await bob.sees('ready');
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    await bob.button.click();
+    await bob.sees('sold_out');
+    await bob.isAccessible();
+    const bought = await buyers.status('ann', 'k1', 20);
+    expect((await buyers.move('cancel', 'ann', String(bought.json.orderId)))?.status).to.equal(200);
+    await bob.sees('ready', 30_000);
+    expect(await bob.page.locator('.chip').textContent()).to.equal('Back in stock');
+    expect(await bob.page.locator('#said').textContent()).to.equal('Back in stock. You can buy now.');
+    await bob.isAccessible();
+    await bob.button.click();
+    await bob.sees('to_pay');
+    expect(await bob.keys(), 'the refused try and the one that won').to.have.length(1);
+    await bob.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1, unitsLeft: 0 });
+  });
+
+  it('with the api killed the page tries again by itself, with the same key, until another one answers', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    const { port } = new URL(api.url);
+    await api.crash();
+    await ann.button.click();
+    await until('it has tried several times', () => ann.sent('POST', PURCHASES).length >= 3);
+    expect(await ann.page.locator('.panel .note').textContent()).to.contain('No answer from the shop');
+    await ann.isAccessible();
+    api = await system.programs.start('api', { env: { ...API_ENV, PORT: port } });
+    await ann.sees('to_pay', 40_000);
+    expect(await ann.keys()).to.have.length(1);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('an api that answers 503 is asked again when it says, and not before', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    const at: number[] = [];
+    let busy = true;
+    await ann.page.route(PURCHASES, (route) => {
+      at.push(performance.now());
+      if (!busy) return route.continue();
+      const body = JSON.stringify({ code: 'overloaded', retryable: true, retryAfterMs: 1500 });
+      return route.fulfill({
+        status: 503,
+        contentType: 'application/problem+json',
+        headers: { 'Retry-After': '2' },
+        body,
+      });
+    });
+    await ann.button.click();
+    await until('it has asked three times', () => at.length >= 3);
+    expect(await ann.page.locator('.panel .note').textContent()).to.contain('Very many people');
+    busy = false;
+    await ann.sees('to_pay');
+    for (let i = 1; i < at.length; i++) expect((at[i] as number) - (at[i - 1] as number)).to.be.at.least(1490);
+    expect(await ann.keys()).to.have.length(1);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('without streams the result comes by a long poll', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId });
+    await ann.page.route(/\/events$/, (route) => route.abort('connectionreset'));
+    await ann.sees('ready');
+    worker.signal('SIGSTOP');
+    await ann.button.click();
+    await ann.sees('held');
+    await ann.isAccessible();
+    await until('it asks by a long poll', () => ann.requests.some((request) => request.url().endsWith('?wait=25')));
+    worker.signal('SIGCONT');
+    await ann.sees('to_pay');
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('an order that is given up goes back on sale, after a question; the next purchase has a key of its own', async () => {
+    const saleId = await newSale({ stock: 1 });
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    await ann.button.click();
+    await ann.sees('to_pay');
+    await ann.page.locator('#cancel').click();
+    await ann.isAccessible();
+    await ann.page.locator('#cancel-no').click();
+    expect(ann.sent('POST', /\/cancel$/), 'not yet').to.deep.equal([]);
+    await ann.page.locator('#cancel').click();
+    await ann.page.locator('#cancel-yes').click();
+    await ann.sees('cancelled');
+    await ann.isAccessible();
+    await ann.page.locator('#again').click();
+    await ann.sees('ready', 30_000);
+    await ann.button.click();
+    await ann.sees('to_pay', 30_000);
+    expect(await ann.keys()).to.have.length(2);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 2, sold: 1 });
+  });
+
+  it('an order that nobody pays expires before the eyes of its buyer', async () => {
+    await worker.stop();
+    worker = await system.programs.start('worker', { env: { ORDER_PAYMENT_WINDOW_MS: '6000' } });
+    const saleId = await newSale({ stock: 1 });
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    await ann.button.click();
+    await ann.sees('to_pay');
+    expect(await ann.page.locator('.time-left .digits').textContent()).to.match(/^0:0[1-6]$/);
+    await ann.sees('expired', 30_000);
+    await ann.isAccessible();
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 0, unitsLeft: 1 });
+    await worker.stop();
+    worker = await system.programs.start('worker');
+  });
+
+  it('the waiting room: a place, a turn, and a purchase with its pass; a purchase token is fetched by itself', async () => {
+    const saleId = await newSale({ stock: 3 });
+    const sales = [saleId];
+    await publish({
+      queue: { mode: 'on', sales, admitPerSecond: 0.25, pollMs: 500 },
+      sign: { tokens: { mode: 'on', sales } },
+    });
+    try {
+      // One who comes before takes the first turn; the next one is four seconds later.
+      const url = `${api.url}/v1/sales/${saleId}/queue`;
+      for (const userId of ['zoe', 'yan']) await ask(url, { method: 'POST', token: buyersOf(saleId).token(userId) });
+      const ann = await visit({ saleId });
+      await ann.sees('room');
+      expect(await ann.page.locator('.position').textContent()).to.match(/^Place \d$/);
+      await ann.isAccessible();
+      expect(await ann.canBuy()).to.equal(false);
+      await ann.page.reload();
+      await ann.sees('room');
+      await ann.sees('ready', 40_000);
+      expect(await ann.page.locator('.headline').textContent()).to.equal('It is your turn');
+      await ann.isAccessible();
+      await ann.button.click();
+      await ann.sees('to_pay');
+      const [headers] = await Promise.all(ann.sent('POST', PURCHASES).map((request) => request.allHeaders()));
+      expect(headers).to.include.keys('seckill-queue-pass', 'seckill-purchase-token');
+      await ann.leave();
+    } finally {
+      await publish({});
+    }
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('in the background, where the timers of a page sleep, its place is kept and its turn comes', async () => {
+    const saleId = await newSale({ stock: 3 });
+    await publish({ queue: { mode: 'on', sales: [saleId], admitPerSecond: 0.5, pollMs: 500, idleMs: 3000 } });
+    try {
+      const url = `${api.url}/v1/sales/${saleId}/queue`;
+      for (const userId of ['zoe', 'yan']) await ask(url, { method: 'POST', token: buyersOf(saleId).token(userId) });
+      const sleepy = `const wait = setTimeout;
+        window.setTimeout = (done, ms) => wait(done, ms > 100 ? 60_000 : ms);
+        Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });`;
+      const ann = await visit({ saleId, before: sleepy });
+      await ann.sees('room');
+      await ann.sees('ready', 30_000);
+      expect(ann.sent('GET', /\/queue\//).length, 'asked as often as in front').to.be.at.least(3);
+      expect(ann.page.workers()).to.have.length(1);
+      await ann.leave();
+    } finally {
+      await publish({});
+    }
+    expect(await figuresOf(saleId)).to.include({ rows: 0 });
+  });
+
+  it('a sale that asks for signatures is shown, and says why it cannot be bought here', async () => {
+    const saleId = await newSale();
+    await publish({ sign: { mode: 'on', sales: [saleId], keys: ['local'] } });
+    try {
+      const ann = await visit({ saleId });
+      await ann.sees('app_only');
+      expect(await ann.page.locator('.panel').textContent()).to.contain('a web page cannot keep the key');
+      expect(await ann.button.count()).to.equal(0);
+      await ann.isAccessible();
+      await ann.leave();
+    } finally {
+      await publish({});
+    }
+    expect(await figuresOf(saleId)).to.include({ rows: 0 });
+  });
+
+  it('offline the page says so and waits; back, it goes on', async () => {
+    const saleId = await newSale({ stock: 2 });
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    await ann.page.context().setOffline(true);
+    await ann.page.locator('.offline').waitFor();
+    await ann.isAccessible();
+    await ann.press();
+    expect(ann.sent('POST', PURCHASES), 'nothing is sent').to.deep.equal([]);
+    await ann.page.context().setOffline(false);
+    await ann.page.locator('.offline').waitFor({ state: 'detached' });
+    worker.signal('SIGSTOP');
+    await ann.button.click();
+    await ann.sees('held');
+    await ann.page.context().setOffline(true);
+    worker.signal('SIGCONT');
+    await until('the order is written', async () => (await statesOf(system.stack, saleId)).pending_payment === 1);
+    expect(await ann.page.locator('.page').getAttribute('data-screen')).to.equal('held');
+    await ann.page.context().setOffline(false);
+    await ann.sees('to_pay');
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('with a keyboard alone: choose, buy, pay; the focus is never lost', async () => {
+    const saleId = await newSale({ stock: 5, limitPerBuyer: 2 });
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    const { keyboard } = ann.page;
+    const focused = (): Promise<unknown> =>
+      ann.page.evaluate(
+        'document.activeElement.id || document.activeElement.ariaLabel || document.activeElement.textContent',
+      );
+    const tabTo = async (wanted: string): Promise<void> => {
+      for (let presses = 0; presses < 15 && (await focused()) !== wanted; presses++) await keyboard.press('Tab');
+      expect(await focused()).to.equal(wanted);
+    };
+    await tabTo('One more');
+    await keyboard.press('Enter');
+    expect(await ann.page.locator('.quantity output').textContent()).to.match(/^2/);
+    worker.signal('SIGSTOP');
+    await tabTo('go');
+    await keyboard.press('Enter');
+    await ann.sees('held');
+    expect(await focused(), 'greyed, the button keeps the focus').to.equal('go');
+    await keyboard.press('Enter');
+    worker.signal('SIGCONT');
+    await ann.sees('to_pay');
+    await until('the headline is read', async () => (await focused()) === 'headline');
+    await tabTo('cancel');
+    await keyboard.press('Enter');
+    expect(await focused(), 'the answer that costs nothing').to.equal('cancel-no');
+    await keyboard.press('Enter');
+    expect(await focused()).to.equal('cancel');
+    await keyboard.press('Shift+Tab');
+    expect(await focused()).to.equal('pay');
+    await keyboard.press('Space');
+    await ann.sees('paid');
+    await until('the headline is read', async () => (await focused()) === 'headline');
+    expect(await ann.page.locator('#said').textContent()).to.contain('Your order is paid');
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 2 });
+  });
+
+  it('speaks the language of the browser, or the one that is chosen, in this tab', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId, context: { locale: 'zh-CN' } });
+    await ann.sees('ready');
+    expect(await ann.page.locator('html').getAttribute('lang')).to.equal('zh-CN');
+    expect(await ann.button.textContent()).to.contain('立即购买');
+    await ann.isAccessible();
+    await ann.page.getByRole('button', { name: 'English' }).click();
+    expect(await ann.button.textContent()).to.contain('Buy for');
+    await ann.page.reload();
+    await ann.sees('ready');
+    expect(await ann.page.locator('html').getAttribute('lang')).to.equal('en');
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 0 });
+  });
+
+  it('nothing turns or slides for who wants less motion', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId, context: { reducedMotion: 'reduce' } });
+    await ann.sees('ready');
+    worker.signal('SIGSTOP');
+    await ann.button.click();
+    await ann.sees('held');
+    expect(await ann.page.evaluate('document.getAnimations().length')).to.equal(0);
+    worker.signal('SIGCONT');
+    await ann.sees('to_pay');
+    expect(await ann.page.evaluate('document.getAnimations().length')).to.equal(0);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('without a sign-in it shows the sale, says who signs buyers in, and takes the sign-in of a later link', async () => {
+    const saleId = await newSale();
+    const guest = await visit({ saleId, userId: null });
+    await guest.sees('signed_out');
+    await guest.isAccessible();
+    expect(guest.requests.some((request) => 'authorization' in request.headers())).to.equal(false);
+    const token = buyersOf(saleId).token('ann');
+    await guest.page.evaluate(`location.hash = 'token=${token}'`);
+    await guest.sees('ready');
+    expect(guest.page.url()).not.to.contain('token');
+    await guest.button.click();
+    await guest.sees('to_pay');
+    await guest.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('a token that the server does not take is said, and nothing is lost with it', async () => {
+    const saleId = await newSale();
+    const ann = await visit({ saleId });
+    await ann.sees('ready');
+    const wrong = createTokenSigner('another-secret-of-more-than-forty-bytes-length')({
+      userId: 'ann',
+      roles: [],
+      ttlMs: 60_000,
+    });
+    await ann.page.evaluate(`location.hash = 'token=${wrong}'`);
+    await ann.button.click();
+    await ann.sees('signed_out');
+    expect(await ann.page.locator('.headline').textContent()).to.equal('Your sign-in has ended');
+    await ann.page.evaluate(`location.hash = 'token=${ann.token}'`);
+    await ann.sees('ready');
+    await ann.button.click();
+    await ann.sees('to_pay');
+    expect(await ann.keys()).to.have.length(1);
+    await ann.leave();
+    expect(await figuresOf(saleId)).to.include({ rows: 1 });
+  });
+
+  it('a sale that does not exist is said', async () => {
+    const ann = await visit({ saleId: '999999999999999999' });
+    await ann.sees('missing');
+    await ann.isAccessible();
+    await ann.leave();
+    expect(keeper.running).to.equal(true);
+  });
+});

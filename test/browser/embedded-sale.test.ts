@@ -1,0 +1,165 @@
+import { expect } from 'chai';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { createTokenSigner } from '../../src/http/token.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+
+/** The examples of the page on embedding, as they stand there. */
+const DOCS = readFileSync(join(REPO_DIR, 'docs/buyer-page.md'), 'utf8');
+const exampleWith = (text: string): string => {
+  const found = [...DOCS.matchAll(/```(?:js|html)\n([\s\S]*?)```/g)].map(([, code]) => code as string);
+  const example = found.find((code) => code.includes(text));
+  if (example === undefined) throw new Error(`no example has ${text}`);
+  return example;
+};
+
+const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', svg: 'image/svg+xml' };
+
+describe('a sale on the pages of a shop', () => {
+  let api: Program;
+  let started: StartedBrowser;
+  let shop: Server;
+  let shopUrl: string;
+  /** What the shop serves, by path. */
+  const served = new Map<string, string>();
+  const system = useSystem(async ({ programs }) => {
+    shop = createServer((req, res) => {
+      const body = served.get(req.url ?? '');
+      res.writeHead(body === undefined ? 404 : 200, {
+        'Content-Type': TYPES[req.url?.split('.')[1] ?? ''] ?? 'text/html',
+      });
+      res.end(body);
+    });
+    await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
+    shopUrl = `http://localhost:${(shop.address() as AddressInfo).port}`; // another site than that of the api
+    [api, started] = await Promise.all([
+      programs.start('api', {
+        env: {
+          SHOP_NAME: 'A shop & more',
+          SHOP_ORIGINS: shopUrl,
+          SHOP_PICTURE_URL: `${shopUrl}/{sku}.svg`,
+          SHOP_SIGN_IN_URL: `${shopUrl}/sign-in?sale={saleId}`,
+          PAYMENT_PROVIDER: 'simulator',
+        },
+      }),
+      startChromium(),
+      programs.start('worker'),
+      programs.start('keeper'),
+    ]);
+  });
+  after(async () => {
+    shop.closeAllConnections();
+    shop.close();
+    await started.close();
+  });
+
+  const tokenOf = (userId: string): string =>
+    createTokenSigner(system.stack.env.JWT_SECRET)({ userId, roles: [], ttlMs: 600_000 });
+  const here = (code: string, saleId: string): string =>
+    code.replaceAll('https://sale.example', api.url).replaceAll('/s/7', `/s/${saleId}`);
+  async function openShop(html: string): Promise<{ page: Page; said: string[] }> {
+    served.set('/', `<!doctype html><title>A shop</title>${html}`);
+    const page = await started.browser.newPage();
+    const said: string[] = [];
+    page.on('console', (message) => void said.push(message.text()));
+    page.on('pageerror', (error) => void said.push(`error ${error.message}`));
+    await page.goto(shopUrl);
+    return { page, said };
+  }
+
+  it('in a frame, signed in by a message, as the documentation shows it', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 3 });
+    const signs = `<script>let asked = 0; const tokenOfBuyer = async () => (asked++ === 0 ? ${JSON.stringify(tokenOf('ann'))} : 'none');</script>`;
+    const { page, said } = await openShop(signs + here(exampleWith('<iframe'), saleId));
+    const sale = page.frameLocator('#sale');
+    await sale.locator('[data-screen="ready"]').waitFor();
+    await sale.locator('#go').click();
+    await sale.locator('[data-screen="to_pay"]').waitFor();
+    await sale.locator('#pay').click();
+    await sale.locator('[data-screen="paid"]').waitFor();
+    await until('the shop hears of it', () => said.some((line) => /^order \d+ is paid$/.test(line)));
+    expect(said.filter((line) => !/^order \d+ is (pending_payment|paid)$/.test(line))).to.deep.equal([]);
+    await page.close();
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  it('by a link that signs in, as the documentation shows it', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 3 });
+    const go = here(exampleWith('location.href'), saleId);
+    const { page } = await openShop(
+      `<script>const token = ${JSON.stringify(tokenOf('ann'))}; function go() { ${go} }</script><button onclick="go()">Buy</button>`,
+    );
+    await page.getByRole('button').click();
+    await page.locator('[data-screen="ready"]').waitFor();
+    expect(page.url()).to.equal(`${api.url}/s/${saleId}`);
+    await page.close();
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
+  });
+
+  it('it shows the name and the picture of the shop, draws one where there is none, and leads to its sign-in', async () => {
+    const { saleId, sku } = await openSale(system.stack);
+    served.set(
+      `/${sku}.svg`,
+      '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="teal"/></svg>',
+    );
+    const page = await started.browser.newPage();
+    await page.goto(`${api.url}/s/${saleId}`);
+    await page.locator('[data-screen="signed_out"]').waitFor();
+    expect(await page.locator('.shop').textContent()).to.equal('A shop & more');
+    await until(
+      'the picture is there',
+      async () => Number(await page.locator('img.picture').evaluate('(img) => img.naturalWidth')) === 8,
+    );
+    expect(await page.locator('a#go').getAttribute('href')).to.equal(`${shopUrl}/sign-in?sale=${saleId}`);
+    served.delete(`/${sku}.svg`);
+    await page.reload();
+    await page.locator('svg.art').waitFor();
+    expect(await page.locator('img.picture').count()).to.equal(0);
+    await page.close();
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
+  });
+
+  it('from a page of the shop, as the documentation shows it: a second try is the same purchase', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
+    served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
+    const { page, said } = await openShop('');
+    const buy = `import('/buy.js').then(({ buy }) => buy('${saleId}', ${JSON.stringify(tokenOf('ann'))}))`;
+    const [first, second] = (await page.evaluate(`Promise.all([${buy}, ${buy}])`)) as Record<string, unknown>[];
+    expect(first).to.include({ status: 'ordered' });
+    expect(second?.orderId).to.equal(first?.orderId);
+    const wrong = `import('/buy.js').then(({ buy }) => buy('999999999999999999', ${JSON.stringify(tokenOf('ann'))})).catch(({ code, message }) => [code, message])`;
+    expect(await page.evaluate(wrong)).to.deep.equal(['not_found', 'There is no such sale.']);
+    expect(said.filter((line) => !line.startsWith('Failed to load resource'))).to.deep.equal([]);
+    await page.close();
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+  });
+
+  it('a page of somebody else can neither read an answer, nor send a purchase, nor have the sale in a frame', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 3 });
+    served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
+    const { page } = await openShop('');
+    const evil = shopUrl.replace('localhost', '127.0.0.1'); // the same server, and another origin
+    await page.goto(evil);
+    const reads = `fetch('${api.url}/v1/sales/${saleId}').then(() => 'read', () => 'refused')`;
+    expect(await page.evaluate(reads)).to.equal('refused');
+    const sends = `fetch('${api.url}/v1/sales/${saleId}/purchases', { method: 'POST',
+      headers: { Authorization: 'Bearer ${tokenOf('ann')}', 'Idempotency-Key': 'k1' } }).then(() => 'sent', () => 'refused')`;
+    expect(await page.evaluate(sends)).to.equal('refused');
+    await page.setContent(`<iframe id="sale" src="${api.url}/s/${saleId}"></iframe>`);
+    await until('the browser refuses the frame', async () => {
+      const frame = page.frames().find((one) => one !== page.mainFrame());
+      return frame !== undefined && frame.url().startsWith('chrome-error:');
+    });
+    await page.close();
+    expect(await expectInvariants(system.stack, saleId), 'nothing was bought').to.include({ rows: 0, sold: 0 });
+  });
+});
