@@ -136,7 +136,9 @@ describe('what a console reads and does', () => {
     const client = await listen(0);
     const conditions = (): string[] => (snapshots(client).at(-1)?.conditions ?? []).map(({ name }) => name);
     await client.received('snapshot');
-    await until('nothing else is parked', () => !conditions().includes('SeckillDeadLetterParked'));
+    // what tests before this one have left; nobody works on it any more
+    await stack.mysql.execute("UPDATE dead_letters SET state = 'discarded' WHERE state = 'parked'");
+    await until('nothing else is parked', () => !conditions().includes('SeckillDeadLetterParked'), 40_000);
     const { saleId } = await openSale(stack, { stock: 5 });
     const [id] = await park(saleId, ['bob']);
     await until('the dead letter is a condition', () => conditions().includes('SeckillDeadLetterParked'), 40_000);

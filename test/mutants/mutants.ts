@@ -425,7 +425,7 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'src/purchase/place-batch.ts',
         find: '  const half = await ports.channel.sendHalf(batch);\n',
         replace:
-          '  deliverAll(ACCEPTED);\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n',
+          "  deliverAll({ outcome: 'accepted', batchId });\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n",
       },
     ],
     simulation: { fromSeed: 3 },

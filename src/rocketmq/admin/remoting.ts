@@ -137,7 +137,9 @@ export async function exchange(
   }
 }
 
-const placeOf = ({ host, port }: RemotingAddress): string => `${host}:${port}`;
+/** With the key, since a broker may go by what a connection has shown before. */
+const placeOf = ({ host, port, credentials }: RemotingAddress): string =>
+  JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret]);
 
 /** Connections that wait for the next question, by place. */
 const idle = new Map<string, Connection[]>();
@@ -153,18 +155,20 @@ interface Question {
 /** Has one question under way at most; after its answer it waits for the next one for a second, in `idle`. */
 class Connection {
   readonly #place: string;
+  readonly #server: string;
   readonly #socket: Socket;
   #question: Question | null = null;
   #chunks: Buffer[] = [];
   #received = 0;
 
   constructor(address: RemotingAddress) {
-    this.#place = placeOf(address);
     const { host, port } = address;
+    this.#place = placeOf(address);
+    this.#server = `${host}:${port}`;
     this.#socket = connect({ host, port, noDelay: true })
       .on('data', (chunk) => this.#read(chunk))
-      .on('timeout', () => this.#end(new Error(`${this.#place} does not answer`)))
-      .on('close', () => this.#end(new ClosedError(`${this.#place} closed the connection`)))
+      .on('timeout', () => this.#end(new Error(`${this.#server} does not answer`)))
+      .on('close', () => this.#end(new ClosedError(`${this.#server} closed the connection`)))
       .on('error', (error: NodeJS.ErrnoException) =>
         this.#end(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? new ClosedError(error.message) : error),
       );
@@ -187,7 +191,7 @@ class Connection {
       const frame = decodeFrame(this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks));
       if (frame === null) return;
       const question = this.#question;
-      if (question === null) return this.#end(new Error(`${this.#place} answers what nobody has asked`));
+      if (question === null) return this.#end(new Error(`${this.#server} answers what nobody has asked`));
       this.#wait();
       question.resolve(frame);
     } catch (error) {

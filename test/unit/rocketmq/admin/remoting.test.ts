@@ -103,6 +103,15 @@ describe('remoting protocol of RocketMQ', () => {
       });
     });
 
+    it('is not shared by two keys: a server may go by the one that it has seen first', async () => {
+      await withCounting(async (address) => {
+        const as = (accessSecret: string) => ({ ...address, credentials: { accessKey: 'k', accessSecret } });
+        expect(await askRemoting(as('right'), 1)).to.equal('1');
+        expect(await askRemoting(as('wrong'), 1)).to.equal('2');
+        expect(await askRemoting(as('right'), 1)).to.equal('1');
+      });
+    });
+
     it('that the server has closed meanwhile is replaced', async () => {
       const close = (socket: Socket): void => void socket.destroy();
       await withCounting(async (address) => {
