@@ -85,22 +85,28 @@ function nearest(left: number, up: number, corner: number): number {
   return toUp <= toCorner ? up : corner;
 }
 
-/** Cells of the colour space, as fine as 256 allow; each is shown as its most frequent colour. */
+/** The most frequent colours; every other one is shown as the nearest of them. */
 function reduced(pixels: Uint32Array): { readonly palette: readonly number[]; readonly indexes: Uint8Array } {
   const counts = new Map<number, number>();
   for (const colour of pixels) counts.set(colour, (counts.get(colour) ?? 0) + 1);
-  for (let bits = 8; ; bits--) {
-    const mask = ((0xff << (8 - bits)) & 0xff) * 0x010101;
-    const cells = new Map<number, number>();
-    for (const [colour, count] of counts) {
-      const shown = cells.get(colour & mask);
-      if (shown === undefined || count > (counts.get(shown) as number)) cells.set(colour & mask, colour);
-    }
-    if (cells.size > COLOURS_MAX) continue;
-    const places = new Map([...cells.keys()].map((cell, index) => [cell, index]));
-    return {
-      palette: [...cells.values()],
-      indexes: Uint8Array.from(pixels, (colour) => places.get(colour & mask) as number),
-    };
+  const byCount = [...counts].sort(([, a], [, b]) => b - a).map(([colour]) => colour);
+  const palette = byCount.slice(0, COLOURS_MAX);
+  const places = new Map(
+    byCount.map((colour, index) => [colour, index < COLOURS_MAX ? index : nearestIn(palette, colour)]),
+  );
+  return { palette, indexes: Uint8Array.from(pixels, (colour) => places.get(colour) as number) };
+}
+
+function nearestIn(palette: readonly number[], colour: number): number {
+  let [best, bestDistance] = [0, Infinity];
+  for (const [index, other] of palette.entries()) {
+    const [red, green, blue] = [16, 8, 0].map((shift) => ((colour >> shift) & 255) - ((other >> shift) & 255)) as [
+      number,
+      number,
+      number,
+    ];
+    const distance = red * red + green * green + blue * blue;
+    if (distance < bestDistance) [best, bestDistance] = [index, distance];
   }
+  return best;
 }

@@ -79,13 +79,15 @@ function draw(): void {
   const nowMs = page.nowMs();
   const before = screen;
   screen = screenOf(state, nowMs);
+  if (state.move !== null || before?.name !== screen.name) choices = { isCancelling: false };
   if (before?.name !== screen.name) {
-    choices = { isCancelling: false };
     if (screen.name === 'held') heldSinceMs = performance.now();
     if (screen.name === 'countdown') hasCountedDown = true;
     else if (!KEEPS_CLOCK.includes(screen.name)) hasCountedDown = false;
   }
-  const format = formatFor(words.lang, state.sale?.currency ?? 'EUR');
+  const { language } = navigator; // it knows how the country writes times, too
+  const isOurs = language.slice(0, 2) === words.lang.slice(0, 2);
+  const format = formatFor(isOurs ? language : words.lang, state.sale?.currency ?? 'EUR');
   document.documentElement.lang = words.lang;
   document.title = state.sale === null ? words.screens.loading.title : state.sale.title;
   const focused = document.activeElement;

@@ -441,7 +441,7 @@ function Quantity({ state, words, page, format }: ViewProps): JSX.Element | null
   const { quantity } = purchase;
   const step = (by: number, label: string, sign: string): JSX.Element => {
     const next = quantity + by;
-    const isOff = next < 1 || next > most;
+    const isOff = next < 1 || next > most || purchase.step !== 'ready';
     return (
       <button type="button" aria-label={label} aria-disabled={isOff} onClick={() => !isOff && page.setQuantity(next)}>
         {sign}
