@@ -127,7 +127,7 @@ export class LiveSales {
     return { sales, moreSales: all.length - shown.length, missing: [...missing] };
   }
 
-  /** The busiest first; of those that nobody asks for, open ones, then those that open soonest. */
+  /** The busiest first; of those that nobody asks for, what has opened last, then what opens soonest. */
   async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
     const { sales } = this.#ports;
     const listed = await sales.list({ states: ['warm', 'open', 'paused'], max: LISTED_MAX });
@@ -141,7 +141,7 @@ export class LiveSales {
       (one, other) =>
         (busy.get(other.saleId) ?? 0) - (busy.get(one.saleId) ?? 0) ||
         ranks[one.state] - ranks[other.state] ||
-        one.opensAtMs - other.opensAtMs,
+        (one.state === 'warm' ? one.opensAtMs - other.opensAtMs : other.opensAtMs - one.opensAtMs),
     );
   }
 

@@ -24,6 +24,13 @@ const exampleWith = (text: string): string => {
 
 const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', svg: 'image/svg+xml' };
 
+const PICTURE =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="teal"/></svg>';
+/** Of an element in the browser, whose types a test of Node does not have. */
+interface Picture {
+  readonly naturalWidth: number;
+}
+
 describe('a sale on the pages of a shop', () => {
   let api: Program;
   let started: StartedBrowser;
@@ -77,7 +84,8 @@ describe('a sale on the pages of a shop', () => {
   }
 
   it('in a frame, signed in by a message, as the documentation shows it', async () => {
-    const { saleId } = await openSale(system.stack, { stock: 3 });
+    const { saleId, sku } = await openSale(system.stack, { stock: 3 });
+    served.set(`/${sku}.svg`, PICTURE);
     const signs = `<script>let asked = 0; const tokenOfBuyer = async () => (asked++ === 0 ? ${JSON.stringify(tokenOf('ann'))} : 'none');</script>`;
     const { page, said } = await openShop(signs + here(exampleWith('<iframe'), saleId));
     const sale = page.frameLocator('#sale');
@@ -107,17 +115,14 @@ describe('a sale on the pages of a shop', () => {
 
   it('it shows the name and the picture of the shop, draws one where there is none, and leads to its sign-in', async () => {
     const { saleId, sku } = await openSale(system.stack);
-    served.set(
-      `/${sku}.svg`,
-      '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="teal"/></svg>',
-    );
+    served.set(`/${sku}.svg`, PICTURE);
     const page = await started.browser.newPage();
     await page.goto(`${api.url}/s/${saleId}`);
     await page.locator('[data-screen="signed_out"]').waitFor();
     expect(await page.locator('.shop').textContent()).to.equal('A shop & more');
     await until(
       'the picture is there',
-      async () => Number(await page.locator('img.picture').evaluate('(img) => img.naturalWidth')) === 8,
+      async () => (await page.locator('img.picture').evaluate((img) => (img as never as Picture).naturalWidth)) === 8,
     );
     expect(await page.locator('a#go').getAttribute('href')).to.equal(`${shopUrl}/sign-in?sale=${saleId}`);
     served.delete(`/${sku}.svg`);

@@ -17,11 +17,12 @@ const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]
   orders: [94, 84],
   payment: [94, 80],
   programs: [50, 75],
-  purchase: [95, 88],
+  purchase: [94, 88],
   recovery: [94, 84],
   redis: [94, 84],
   rocketmq: [86, 84],
   sales: [94, 86],
+  web: [95, 84], // what needs no browser; test/browser has the rest
 };
 
 interface Share {

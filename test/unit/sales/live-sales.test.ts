@@ -109,9 +109,10 @@ describe('live sales', () => {
     expect(listed).to.deep.equal([{ states: ['warm', 'open', 'paused'], max: 100 }]);
   });
 
-  it('the busiest are first, then open, paused and warm ones, those that open soonest first', async () => {
+  it('the busiest are first, then open, paused and warm ones: what has opened last, and what opens soonest', async () => {
     all = [
-      sale('1', { state: 'warm' }),
+      sale('1', { state: 'warm', opensAtMs: 300 }),
+      sale('7', { state: 'warm', opensAtMs: 400 }),
       sale('2', { state: 'paused' }),
       sale('3', { opensAtMs: 200 }),
       sale('4', { opensAtMs: 100 }),
@@ -121,7 +122,7 @@ describe('live sales', () => {
     await history.add(second(10), new Map([['5', { paused: 2 }]]));
     await history.add(second(3), new Map([['6', { not_open: 1 }]]));
     await history.add(second(12), new Map([['1', { not_open: 1000 }]]));
-    expect(await ids()).to.deep.equal(['5', '6', '4', '3', '2', '1']);
+    expect(await ids()).to.deep.equal(['5', '6', '3', '4', '2', '1', '7']);
   });
 
   it('shows a bounded number, and counts the others', async () => {
