@@ -14,9 +14,9 @@ import { smallPng } from '../helpers/small-png.js';
 import { useSystem } from '../helpers/system.js';
 import { Visitor, type VisitorParts } from './visitor.js';
 
-/** With UPDATE_SCREENSHOTS=1 the pictures of the documentation are written anew. */
-const UPDATES = process.env.UPDATE_SCREENSHOTS === '1';
-const FOLDER = join(REPO_DIR, 'docs/buyer-page');
+/** `UPDATE_PICTURES=1` makes the pictures of docs/buyer-page anew. */
+const MAKES_PICTURES = process.env.UPDATE_PICTURES === '1';
+const PICTURES = join(REPO_DIR, 'docs/buyer-page');
 
 const PHONE = { width: 390, height: 844 };
 const DESKTOP = { width: 1280, height: 800 };
@@ -54,7 +54,7 @@ describe('each state of the page of a sale', () => {
         env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100', EXPIRE_SWEEP_EVERY_MS: '500' },
       }),
     ]);
-    if (UPDATES) mkdirSync(FOLDER, { recursive: true });
+    if (MAKES_PICTURES) mkdirSync(PICTURES, { recursive: true });
   });
   afterEach(() => worker.signal('SIGCONT'));
   after(() => started.close());
@@ -83,10 +83,10 @@ describe('each state of the page of a sale', () => {
       await visitor.isAccessible();
       const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(wide, `${name} in ${lookName}: nothing is wider than the screen`).to.equal(0);
-      if (UPDATES) {
+      if (MAKES_PICTURES) {
         await page.evaluate('document.fonts.ready');
         writeFileSync(
-          join(FOLDER, `${name}-${lookName}.png`),
+          join(PICTURES, `${name}-${lookName}.png`),
           smallPng(await page.screenshot({ animations: 'disabled' })),
         );
       }
@@ -277,6 +277,6 @@ describe('each state of the page of a sale', () => {
   it('all of them are in the documentation, and nothing else', async () => {
     for (const saleId of sales) await expectInvariants(system.stack, saleId);
     const expected = shown.flatMap((name) => LOOKS.map((one) => `${name}-${one.name}.png`));
-    expect(readdirSync(FOLDER).sort()).to.deep.equal(expected.sort());
+    expect(readdirSync(PICTURES).sort()).to.deep.equal(expected.sort());
   });
 });

@@ -22,7 +22,7 @@ const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]
   redis: [94, 84],
   rocketmq: [86, 84],
   sales: [94, 86],
-  web: [95, 84], // what needs no browser; test/browser has the rest
+  web: [94, 84], // what needs no browser; test/browser has the rest
 };
 
 interface Share {
