@@ -11,7 +11,7 @@ export type Body = Readonly<Record<string, unknown>>;
 /** Fields that a page or a program cannot do without, as the HTTP bodies name them. */
 const ESSENTIAL: Readonly<Record<ReadEndpoint, readonly string[]>> = {
   status: ['requestId', 'saleId', 'status', 'orderId', 'orderState', 'reason'],
-  sale: ['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt'],
+  sale: ['saleId', 'title', 'priceCents', 'currency', 'state', 'opensAt', 'closesAt', 'asksFor', 'serverTime'],
   order: ['orderId', 'saleId', 'state', 'amountCents', 'currency', 'expiresAt'],
 };
 

@@ -41,6 +41,8 @@ interface Heard {
 const ANSWER_MAX_MS = 15_000;
 /** A stream says at once where the purchase stands; one that does not is held back on its way. */
 const FIRST_BYTES_MS = 6000;
+/** A stream that is open for less is cut on its way. */
+const OPEN_MS = 1000;
 /** A payment goes through a provider. */
 const MOVE_MAX_MS = 30_000;
 /** A purchase is asked again for so long after its click, then the buyer decides. */
@@ -122,7 +124,7 @@ export class Page {
 
   /** Pays, or gives up, the order. */
   move(move: 'pay' | 'cancel'): void {
-    this.#dispatch({ type: 'move', move, key: this.#payKey() });
+    this.#dispatch({ type: 'move', move, key: move === 'pay' ? this.#payKey() : '' });
   }
 
   /** The next click is another purchase. */
@@ -233,7 +235,7 @@ export class Page {
       case 'order':
         return this.#readOrder(signal);
       case 'orders':
-        return this.#once({ path: '/v1/me/orders?limit=50' }, 'orders_read', signal);
+        return this.#readOrders(signal);
       case 'move':
         return this.#move(signal);
       case 'queue':
@@ -335,7 +337,8 @@ export class Page {
       cut();
     };
     let timer = setTimeout(silent, FIRST_BYTES_MS);
-    let events = 0;
+    const beganMs = this.#browser.monotonicMs();
+    let [events, bytes] = [0, 0];
     try {
       const response = await send(this.#streamRequest(heard), this.#browser.fetch, connection.signal);
       if (response.status === 204) return 'worked'; // its end was seen before
@@ -349,6 +352,7 @@ export class Page {
       for (let piece = await pieces.read(); !piece.done; piece = await pieces.read()) {
         clearTimeout(timer);
         timer = setTimeout(silent, SILENT_MS);
+        bytes += piece.value.length;
         for (const { id, event, data } of reader.push(decoder.decode(piece.value, { stream: true }))) {
           events++;
           heard.lastEventId = id ?? heard.lastEventId;
@@ -363,7 +367,9 @@ export class Page {
       signal.removeEventListener('abort', cut);
       cut();
     }
-    return events > 0 ? 'worked' : 'cut';
+    // One that goes on where the last one ended may have nothing to tell until its end.
+    const wasOpen = bytes > 0 && this.#browser.monotonicMs() - beganMs >= OPEN_MS;
+    return events > 0 || wasOpen ? 'worked' : 'cut';
   }
 
   #streamRequest({ lastEventId }: Heard): Request {
@@ -470,9 +476,16 @@ export class Page {
     }
   }
 
-  async #once(request: Pick<Request, 'path'>, type: 'orders_read', signal: AbortSignal): Promise<void> {
-    const answer = await this.#request(request, signal);
-    if (!signal.aborted) this.#dispatch({ type, answer });
+  /** Looks for an order of this sale among those of the buyer. */
+  async #readOrders(signal: AbortSignal): Promise<void> {
+    const { sleep, random } = this.#browser;
+    for (let tries = 1; !signal.aborted; tries++) {
+      const answer = await this.#request({ path: '/v1/me/orders?limit=50' }, signal);
+      if (signal.aborted) return;
+      this.#dispatch({ type: 'orders_read', answer });
+      if (answer.ok) return;
+      await sleep(backOffMs(tries, answer.retryAfterMs, random()), signal);
+    }
   }
 
   #path(rest: string): string {

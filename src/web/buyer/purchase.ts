@@ -102,9 +102,13 @@ export function checked(purchase: Purchase, answer: Answer, wallMs: number): Pur
   return { ...purchase, step: isWanted ? 'asking' : 'ready', isUnsure: false };
 }
 
+/** A try that is under way is heard of no more: the line is gone, or the buyer signs in anew. */
+export const interrupted = (purchase: Purchase): Purchase =>
+  purchase.step === 'asking' ? { ...purchase, isUnsure: true } : purchase;
+
 /** Gives up after too many tries. The key stays, so the next click is the same purchase. */
 export const gaveUp = (purchase: Purchase): Purchase =>
-  purchase.step === 'asking' ? { ...purchase, step: 'ready' } : purchase;
+  purchase.step === 'asking' ? { ...interrupted(purchase), step: 'ready' } : purchase;
 
 /** What a server says of the purchase: the answer to a try, its status, or a step of its stream. */
 export function found(purchase: Purchase, body: Success['body']): Purchase {

@@ -3,7 +3,17 @@ import { learnTime, suspectTime, type ServerClock } from '../shared/server-clock
 import type { SignIn } from '../shared/sign-in.js';
 import { isOpen, readOrder, stateInEvent, type OrderView } from './order.js';
 import { knownCode, type ProblemCode } from './problem-codes.js';
-import { answered, checked, clicked, found, gaveUp, newPurchase, type Problem, type Purchase } from './purchase.js';
+import {
+  answered,
+  checked,
+  clicked,
+  found,
+  gaveUp,
+  interrupted,
+  newPurchase,
+  type Problem,
+  type Purchase,
+} from './purchase.js';
 import { offerOf, readSale, type Offer, type Proof, type SaleView } from './sale.js';
 
 /** The place of a buyer in the waiting room of a sale. */
@@ -160,10 +170,7 @@ export function reduce(state: PageState, event: PageEvent): PageState {
 
 function onlineChanged(state: PageState, isOnline: boolean): PageState {
   if (isOnline) return { ...state, isOnline, looks: state.looks + 1 };
-  // A purchase that was on its way may have arrived; it is sent again, with its key, when the line is back.
-  const { purchase } = state;
-  const isUnsure = purchase.isUnsure || purchase.step === 'asking';
-  return { ...state, isOnline, purchase: isUnsure === purchase.isUnsure ? purchase : { ...purchase, isUnsure } };
+  return { ...state, isOnline, purchase: interrupted(state.purchase) };
 }
 
 function saleRead(state: PageState, answer: Answer): PageState {
@@ -187,7 +194,7 @@ function saleRead(state: PageState, answer: Answer): PageState {
 /** Another buyer at the same tab starts with nothing of the one before. */
 function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageState {
   const known = { ...state, signIn, signInEnded: false };
-  if (state.signIn?.userId === signIn.userId) return known;
+  if (state.signIn?.userId === signIn.userId) return { ...known, purchase: interrupted(state.purchase) };
   const { place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs } = newPage(state.saleId, '');
   return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
 }

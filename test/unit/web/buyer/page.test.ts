@@ -277,14 +277,18 @@ describe('the page of a sale', () => {
       expect(page.state.order?.orderId).to.equal('9');
     });
 
-    it('of who has none the refusal is shown, and asked for once', async () => {
+    it('of who has none the refusal is shown, and nothing is asked again and again', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
-      shop.on('GET /v1/me/orders?limit=50', () => json({ orders: [], next: null }));
+      shop.on(
+        'GET /v1/me/orders?limit=50',
+        () => problem(503, 'unavailable', 1000),
+        () => json({ orders: [], next: null }),
+      );
       const page = await open();
       page.buy();
       await clock.tickAsync(30_000);
       expect(screenAt(page)).to.equal('refused');
-      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
+      expect(shop.count('GET /v1/me/orders?limit=50'), 'until it is known').to.equal(2);
     });
   });
 
@@ -341,6 +345,26 @@ describe('the page of a sale', () => {
       second.say('paid', { ...ORDERED, orderState: 'paid' });
       await clock.tickAsync(1);
       expect(screenAt(page), 'paid at another device, or by the provider').to.equal('paid');
+    });
+
+    it('a stream that has nothing new to tell for a while is no fault', async () => {
+      const first = holds();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      for (let nth = 0; nth < 5; nth++) {
+        const next = new FakeStream().write('retry: 2000\n\n');
+        shop.on('GET /purchases/key-2/events', () => next.response);
+        if (nth === 0) first.end();
+        await clock.tickAsync(3100 + 20_000);
+        next.end();
+      }
+      await clock.tickAsync(3100);
+      expect(
+        shop.asked.some(({ what }) => what.includes('wait=')),
+        'no long poll',
+      ).to.equal(false);
+      expect(screenAt(page)).to.equal('held');
     });
 
     it('comes by a long poll where there is no stream, and by polls where that is answered at once', async () => {
