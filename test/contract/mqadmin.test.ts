@@ -58,8 +58,11 @@ describe("RocketMQ's own admin tool and our inspection", function () {
     await until('the group has begun', async () => (await source.receive(32)).length > 0, 60_000);
     await source.close();
     for (let nth = 0; nth < 3; nth++) await channel.publish(freshBatch());
+    // the tool asks for the route of the retry topic too, which the name server hears of within half a minute
+    const args = ['consumerProgress', '-g', group];
+    await until('the tool finds the group', async () => (await stack.mqadmin(args)).exitCode === 0, 90_000);
     const lag = async () => (await inspection.groups([REDRIVES_COMPARED])).find((one) => one.topic === topic)?.lag;
-    const { ours, printed } = await sideBySide(lag, 'consumerProgress', '-g', group);
+    const { ours, printed } = await sideBySide(lag, ...args);
     expect(ours).to.be.at.least(3);
     // #Topic #Broker Name #QID #Broker Offset #Consumer Offset (#Client IP) #Diff #Inflight #LastTime
     const queues = rowsOf(printed, 6).filter(([name]) => name === topic);

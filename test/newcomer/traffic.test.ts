@@ -86,7 +86,7 @@ describe('npm start with traffic and faults', function () {
       ((await get(`/dead-letters?state=parked&key=${String(key)}`)).json.deadLetters as { deadLetterId: string }[])[0];
     const deadLetter = await found('its dead letter', parked, SEEN_WITHIN_MS);
     const say = () => demo.lines.find((line) => line.deadLetterId === deadLetter.deadLetterId);
-    await until('the terminal says so', () => say() !== undefined, 60_000);
+    await until('the terminal says so', () => say() !== undefined, SEEN_WITHIN_MS);
 
     const { pid } = await found(
       'a worker is killed',

@@ -251,7 +251,7 @@ const ODD_IDS = [
   '0x7',
   'x'.repeat(10_000),
 ];
-const KEY_IN_ITS_TAG = /^sk:((card:)?\{\d+:\d+\}|\{entry\}:(hot|rules))(:[\w-]+)*$/;
+const KEY_IN_ITS_TAG = /^sk:((card:)?\{\d+:\d+\}|\{entry\}:(hot|rules)|\{live\}:(answers|programs?))(:[\w-]+)*$/;
 
 async function keysOf({ stack }: ScenarioContext): Promise<Set<string>> {
   const keys = new Set<string>();
