@@ -157,9 +157,21 @@ export function send(
   if (res.destroyed || res.headersSent) return;
   const leavesBody = !req.complete && hasLongBody(req); // not worth skipping for the next request on the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
-  res.writeHead(answer.status, [...answer.headers, TRACE_ID_HEADER, traceId]);
+  res.writeHead(answer.status, withTraceId(answer.headers, traceId));
   if (leavesBody) endAfterBody(req, res, answer);
   else res.end(answer.body, answer.encoding);
+}
+
+const head: string[] = [];
+
+/** One list for all answers, since `writeHead` reads it before it returns. */
+function withTraceId(headers: readonly string[], traceId: string): string[] {
+  const { length } = headers;
+  for (let i = 0; i < length; i++) head[i] = headers[i] as string;
+  head[length] = TRACE_ID_HEADER;
+  head[length + 1] = traceId;
+  head.length = length + 2;
+  return head;
 }
 
 /**
