@@ -111,7 +111,6 @@ export class OtelTracing implements OpenTracing {
     const options = { kind: KINDS[kind], links: links.flatMap(linkTo), ...(fields && { attributes: fields }) };
     return new RecordedSpan(this.#tracer.startSpan(name, options, context));
   }
-
 }
 
 /** So many in each second. */
