@@ -46,7 +46,11 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     return null;
   }
   const { status, headers, body } = problem(code);
-  const lines = [`HTTP/1.1 ${status} ${REASONS[status]}`, 'Connection: close', `${TRACE_ID_HEADER}: ${traceIdOf(socket)}`];
+  const lines = [
+    `HTTP/1.1 ${status} ${REASONS[status]}`,
+    'Connection: close',
+    `${TRACE_ID_HEADER}: ${traceIdOf(socket)}`,
+  ];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
   // The parser still reads: a request, or the rest of one, that comes now would be carried out although it was refused.

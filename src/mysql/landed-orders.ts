@@ -116,7 +116,9 @@ async function readLeft(
     const windows = windowsOf(taken, cursor.readTo);
     cursor = behind(taken, cursor);
     if (windows.length === 0) continue;
-    const rows = ordersIn(saleId, windows).select('id', knex.raw('1 AS orders')).where('id', '<', bigint(String(end)));
+    const rows = ordersIn(saleId, windows)
+      .select('id', knex.raw('1 AS orders'))
+      .where('id', '<', bigint(String(end)));
     const part = await readSeconds(pool, rows, left);
     addTo(seconds, part.seconds);
     if (part.isCut) return { seconds, isCut: true };

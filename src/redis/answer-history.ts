@@ -60,7 +60,9 @@ export function createAnswerHistory({ redis }: RedisConnection, keepMs: number):
     const end = Math.ceil(toMs / BLOCK_MS);
     for (let block = Math.floor(fromMs / BLOCK_MS); block < end; block += BLOCKS_PER_READ) {
       const blocks = Array.from({ length: Math.min(BLOCKS_PER_READ, end - block) }, (_, index) => block + index);
-      const asked = blocks.flatMap((one) => hashes.map((of) => ({ atMs: one * BLOCK_MS, of, key: answersKey(one, of) })));
+      const asked = blocks.flatMap((one) =>
+        hashes.map((of) => ({ atMs: one * BLOCK_MS, of, key: answersKey(one, of) })),
+      );
       const replies = await pipelined(
         redis,
         asked.map(({ key }) => ['hgetall', key]),

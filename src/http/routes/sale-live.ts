@@ -75,9 +75,7 @@ const AFTER_END_MS = 60_000;
 
 const wholeSecond = (ms: number): number => Math.floor(ms / SECOND_MS) * SECOND_MS;
 
-const ratesOf = (
-  counts: AnswerCounts | null,
-): { readonly won: number | null; readonly refused: AnswerCounts | null } =>
+const ratesOf = (counts: AnswerCounts | null): { readonly won: number | null; readonly refused: AnswerCounts | null } =>
   counts === null ? { won: null, refused: null } : { won: acceptedOf(counts), refused: refusalsOf(counts) };
 
 export const readBuckets = defineRoute({

@@ -114,7 +114,7 @@ describe('what a console reads', () => {
         [NOW_MS - 9000, 3],
         [NOW_MS - 8000, 4],
       ]);
-      heard = new Map([
+      heard = new Map<number, AnswerCounts>([
         [NOW_MS - 9000, { accepted: 5, replayed: 1, sold_out: 9 }],
         [NOW_MS - 7000, { sold_out: 2 }],
       ]);
