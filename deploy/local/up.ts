@@ -112,12 +112,31 @@ async function up(flags: UpFlags): Promise<void> {
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
 }
 
+/** What comes before the programs; a test fails one of them. */
+interface SystemParts {
+  readonly startStack: (flags: UpFlags, signal: AbortSignal) => Promise<StartedStack>;
+  readonly buildPages: (signal: AbortSignal) => Promise<void>;
+}
+
+interface StartedStack {
+  readonly stack: Pick<Stack, 'env' | 'down'>;
+  /** Servers that ran before this command are not its own to stop. */
+  readonly ranBefore: boolean;
+}
+
 /** Starts everything, runs until the signal, and stops what it has started. */
-async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
-  const [{ stack, ranBefore }] = await Promise.all([startStack(flags, signal), buildPagesIfOlder(signal)]);
+export async function runSystem(
+  flags: UpFlags,
+  signal: AbortSignal,
+  { startStack, buildPages }: SystemParts = { startStack: startServers, buildPages: buildPagesIfOlder },
+): Promise<void> {
+  const building = buildPages(signal); // while the servers start
+  building.catch(() => undefined); // awaited below, where the servers are stopped if it fails
+  const { stack, ranBefore } = await startStack(flags, signal);
   const programs: SupervisedProgram[] = [];
   const { traffic = false, faults = false } = flags;
   try {
+    await building;
     const env = programEnv({ ...process.env, ...stack.env() }, { traffic, faults });
     const sale = await prepare(env);
     const { api, worker, keeper } = makePrograms(env, flags, programs);
@@ -170,8 +189,7 @@ export function assertApiPortsFree(flags: UpFlags, env: Environment): void {
   }
 }
 
-/** Servers that ran before this command are not its own to stop. */
-function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack; ranBefore: boolean }> {
+function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack> {
   return showProgress(progressStyle(flags.json === true), UP_STEPS, async (onProgress) => {
     const stack = openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress });
     const { started } = await stack.up({ signal });

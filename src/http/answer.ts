@@ -127,7 +127,7 @@ export function startPoll(res: ServerResponse, lifecycle: Lifecycle): AbortContr
 export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set() });
 
 /** Names the trace of a request to whoever made it. */
-const TRACE_ID_HEADER = 'Trace-Id';
+export const TRACE_ID_HEADER = 'Trace-Id';
 
 /** Where a request says that it belongs. Given twice the header arrives joined by a comma, and is not well-formed. */
 export function parentOf({ headers }: Pick<IncomingMessage, 'headers'>): TraceParent | null {

@@ -138,7 +138,7 @@ export interface HttpServices {
     readonly keptMs: number;
   };
   /** What open consoles show. */
-  readonly live: Pick<LiveSnapshots, 'follow'>;
+  readonly live: Pick<LiveSnapshots, 'isFull' | 'follow'>;
   readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
   /** What RocketMQ holds; null: no name server is known. */
   readonly mq: BrokerViews | null;

@@ -145,7 +145,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       stop.signal,
     ),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
-  ].map((loop) => loop.catch(fail));
+  ];
   // What operators look at counts for no breaker.
   const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
   const landed = createLandedOrders(mysql);
@@ -181,10 +181,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     repair: (saleId, order, options) => operator.repair(saleId, order, options),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
-    live: new LiveSnapshots(
-      { sales: liveSales, programs: reports, clock, onBug: fail },
-      config.operators.consoleStreamsMax,
-    ),
+    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
     breakers: admission.breakers,
     mq: brokerViews,
     deadLetters: await operator.deadLetters(),

@@ -83,9 +83,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
   const reports = createProgramReports(redis);
-  const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal).catch(
-    (err: unknown) => log.error({ err }, 'a bug: this keeper reports no more that it runs'), // its jobs must go on
-  );
+  const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {
     ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,

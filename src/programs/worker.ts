@@ -90,9 +90,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
   const stopReporting = new AbortController();
   const reports = createProgramReports(redis);
-  const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal).catch(
-    fail,
-  );
+  const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);
   const probe = await startProbeServer(
     {
       ready,

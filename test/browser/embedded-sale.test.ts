@@ -133,7 +133,7 @@ describe('a sale on the pages of a shop', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('from a page of the shop, as the documentation shows it: a second try is the same purchase', async () => {
+  it('from a page of the shop, as the documentation shows it: one purchase until it has ended, then another', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
     served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
     const { page, said } = await openShop('');
@@ -141,11 +141,24 @@ describe('a sale on the pages of a shop', () => {
     const [first, second] = (await page.evaluate(`Promise.all([${buy}, ${buy}])`)) as Record<string, unknown>[];
     expect(first).to.include({ status: 'ordered' });
     expect(second?.orderId).to.equal(first?.orderId);
+    let spared = 0;
+    await page.route(/\?wait=/, (route) =>
+      spared++ > 0
+        ? route.continue()
+        : route.fulfill({
+            headers: { 'Access-Control-Allow-Origin': shopUrl },
+            json: { saleId, status: 'unknown', degraded: 'L3' }, // of an api that is spared
+          }),
+    );
+    const third = (await page.evaluate(buy)) as Record<string, unknown>;
+    expect(third, 'asked for until it is known').to.include({ status: 'ordered' });
+    expect(third.orderId).not.to.equal(first?.orderId);
+    expect(spared).to.be.greaterThan(1);
     const wrong = `import('/buy.js').then(({ buy }) => buy('999999999999999999', ${JSON.stringify(tokenOf('ann'))})).catch(({ code, message }) => [code, message])`;
     expect(await page.evaluate(wrong)).to.deep.equal(['not_found', 'There is no such sale.']);
     expect(said.filter((line) => !line.startsWith('Failed to load resource'))).to.deep.equal([]);
     await page.close();
-    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
   it('a page of somebody else can neither read an answer, nor send a purchase, nor have the sale in a frame', async () => {

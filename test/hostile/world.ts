@@ -232,7 +232,7 @@ export class HostileWorld extends ReconcileWorld {
           sales: { look: async () => ({ sales: [], moreSales: 0, missing: [] }) },
           programs: { live: async () => [] },
           clock,
-          onBug: (error) => void this.#wrong('bug', error),
+          log: { error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) },
         },
         1000,
       ),

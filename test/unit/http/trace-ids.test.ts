@@ -8,7 +8,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from './http-harness.js';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
@@ -72,6 +72,30 @@ describe('trace ids of requests', () => {
     });
     await exported.text();
     expect([exported.status, traceIdOf(exported)]).to.deep.equal([200, TRACE_ID]);
+  });
+
+  it('so does what never became a request, and a request whose body is bad has its own', async () => {
+    await start();
+    const said = async (...lines: string[]): Promise<[status: number, traceId: string]> => {
+      const client = await RawClient.to(server.port);
+      const answer = await client.say(...lines).answer();
+      await client.end();
+      return [answer?.status ?? 0, answer?.headers.get('trace-id') ?? 'none'];
+    };
+    const never = [
+      await said('nonsense', '', ''),
+      await said('GET /healthz HTTP/1.1', 'Host: x', `X-Long: ${'x'.repeat(40_000)}`, '', ''),
+    ];
+    expect(never.map(([status]) => status)).to.deep.equal([400, 431]);
+    for (const [, id] of never) expect(isTraceId(id), id).to.equal(true);
+    expect(never[0]?.[1]).not.to.equal(never[1]?.[1]);
+    const own = `traceparent: ${traceparent('00')}`;
+    const bad = rawPurchase('zz\r\n', own, 'Idempotency-Key: k1', 'Transfer-Encoding: chunked');
+    expect(await said(bad)).to.deep.equal([400, TRACE_ID]);
+    const client = await RawClient.to(server.port);
+    await client.say('GET /healthz HTTP/1.1', 'Host: x', own, '', '').answer();
+    const later = await client.say('nonsense', '', '').answer();
+    expect(later?.headers.get('trace-id'), 'of no request before it').not.to.equal(TRACE_ID);
   });
 
   it('without one, or with one that is not well-formed, each answer has a new one, and nothing is stored [S6]', async () => {

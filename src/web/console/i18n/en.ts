@@ -281,7 +281,8 @@ export const en = {
     asChart: 'As a chart',
     noSeconds: 'Nothing happened in this stretch',
     noSecondsText: 'Pick another stretch, or wait for the sale to open.',
-    forgotten: 'Accepted and refused are remembered for an hour; older seconds show what MySQL has.',
+    forgotten:
+      'Accepted and refused are not known for some seconds: they are remembered for an hour, and an api counts 20 sales apart. Landed is what MySQL has.',
     peak: 'Peak',
     total: 'In this stretch',
     words: 'Refusals by code',

@@ -279,7 +279,7 @@ export const zh: Dictionary = {
     asChart: '图表',
     noSeconds: '该区间内没有活动',
     noSecondsText: '请选择其他区间，或等待活动开始。',
-    forgotten: '接受与拒绝只保留一小时；更早的秒只显示 MySQL 中的数据。',
+    forgotten: '部分秒的接受与拒绝未知：只保留一小时，且每个 API 只单独统计 20 个活动。“已落库”以 MySQL 为准。',
     peak: '峰值',
     total: '该区间合计',
     words: '按代码的拒绝',

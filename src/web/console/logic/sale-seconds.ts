@@ -53,12 +53,13 @@ export function mergedSeconds(known: readonly SaleSecond[], more: readonly SaleS
 
 /**
  * Every second of a stretch. The api leaves out seconds in which nothing happened: they are zero, but for those that are older
- * than what is remembered of accepted and refused purchases.
+ * than what is remembered of accepted and refused purchases, before the first second of which that is known.
  * @param known in order
  */
 export function chartData(known: readonly SaleSecond[], fromMs: number, toMs: number): ChartData {
   const bySecond = new Map(known.map((second) => [second.atMs, second]));
-  const forgottenToMs = known.findLast(({ won }) => won === null)?.atMs ?? -Infinity;
+  const firstKnown = known.findIndex(({ won }) => won !== null);
+  const forgottenToMs = known[(firstKnown < 0 ? known.length : firstKnown) - 1]?.atMs ?? -Infinity;
   const seconds: number[] = [];
   const won: (number | null)[] = [];
   const landed: (number | null)[] = [];

@@ -64,6 +64,14 @@ describe('the seconds of a sale', () => {
     expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
   });
 
+  it('one that is not known later on is a gap, and those around it are zero', () => {
+    const data = chartData([second(1, 5, 4), second(2, null, 3), second(4, 2)], BEGIN_MS, BEGIN_MS + 5_000);
+    expect(data.won).to.deep.equal([0, 5, null, 0, 2]);
+    expect(data.refused).to.deep.equal([0, 2, null, 0, 5]);
+    expect(data.landed).to.deep.equal([0, 4, 3, 0, 0]);
+    expect(chartData([second(1, null, 4)], BEGIN_MS, BEGIN_MS + 3_000).won).to.deep.equal([null, null, 0]);
+  });
+
   it('what is heard again replaces what was known, in order', () => {
     const merged = mergedSeconds([second(1, 1), second(2, 2)], [second(2, 9), second(0, 7)]);
     expect(merged.map(({ won }) => won)).to.deep.equal([7, 1, 9]);
