@@ -3,10 +3,13 @@ import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../../src/http/routes/payment-webhook.js';
 import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import type { PaymentWebhook } from '../../../src/core/ports/payment-provider.js';
+import { STRIPE_WEBHOOK } from '../../../src/payment/stripe.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
@@ -41,10 +44,10 @@ describe('orders and payments over HTTP', () => {
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
       expect(body).not.to.have.any.keys('userId', 'batchId');
-      await request(url).post(path).set('authorization', bearer('u2')).set('idempotency-key', 'k-1').expect(200);
+      await request(url).post(path).set('authorization', bearer('u2')).set('idempotency-key', 'k-1').send({ paymentMethod: 'pm_1' }).expect(200);
       expect(asked).to.deep.equal([
-        { orderId: '99', userId: 'u1', key: null },
-        { orderId: '99', userId: 'u2', key: 'k-1' },
+        { orderId: '99', userId: 'u1', key: null, method: null },
+        { orderId: '99', userId: 'u2', key: 'k-1', method: 'pm_1' },
       ]);
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
@@ -56,6 +59,7 @@ describe('orders and payments over HTTP', () => {
       [{ outcome: 'declined' }, 402, 'payment_declined'],
       [{ outcome: 'payment_in_progress' }, 409, 'payment_in_progress'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
+      [{ outcome: 'payment_method_needed' }, 422, 'payment_method_needed'],
       [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
       [{ outcome: 'not_found' }, 404, 'order_not_found'],
     ] as const) {
@@ -134,25 +138,33 @@ describe('orders and payments over HTTP', () => {
     const payment = { paymentId: 'p1', amountCents: 1998, currency: 'EUR' };
     const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
+    let resolved: string[];
     let outcome: PayOutcome;
 
     beforeEach(() => {
       reported = [];
+      resolved = [];
       outcome = 'paid';
     });
     const listen = (
       report?: () => Promise<PayOutcome>,
       overrides: Partial<HttpServices> = {},
       mode: 'live' | 'test' = 'live',
+      format: PaymentWebhook = { header: PAYMENT_SIGNATURE, read: readPaymentEvent },
     ): Promise<string> =>
       serve({
         ...overrides,
         webhook: {
           verifier: createWebhookVerifier([secret], { nowMs: () => AT_MS }),
+          ...format,
           mode,
           pay: (orderId, payment) => {
             reported.push([orderId, payment]);
             return report ? report() : Promise.resolve(outcome);
+          },
+          resolve: (orderId) => {
+            resolved.push(orderId);
+            return Promise.resolve();
           },
         },
       });
@@ -271,7 +283,7 @@ describe('orders and payments over HTTP', () => {
 
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {
       const url = await listen();
-      await post(url, JSON.stringify({ ...event, note: 'x'.repeat(5000) })).expect(413);
+      await post(url, JSON.stringify({ ...event, note: 'x'.repeat(70_000) })).expect(413);
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 

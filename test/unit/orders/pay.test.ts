@@ -44,9 +44,9 @@ describe('pay and cancel', () => {
       await meanwhile();
       return simulator.charge(orderId, price, key);
     },
-    async lookUp(orderId, amountCents, key) {
+    async lookUp(orderId, price, key) {
       if (!charged.includes(`${orderId} ${key}`)) return { outcome: 'not_found' };
-      return isSilent ? { outcome: 'unknown' } : simulator.lookUp(orderId, amountCents, key);
+      return isSilent ? { outcome: 'unknown' } : simulator.lookUp(orderId, price, key);
     },
   };
 
@@ -69,16 +69,21 @@ describe('pay and cancel', () => {
     order = (await mysql.findOrder('99')) as Order;
   });
 
-  const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
+  const pay = (
+    key: string | null = null,
+    userId = 'ann',
+    by: PaymentProvider | null = provider,
+    method: string | null = null,
+  ): Promise<PayAnswer> =>
     payOrder(
-      { orderId: '99', userId, key },
+      { orderId: '99', userId, key, method },
       { repository: mysql, transitions, attempts, refunds: owed, provider: by, clock, log: silentLog },
     );
   /** The job of a keeper. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
     const resolved: ResolvedAttempt[] = [];
     const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
-    const ports = { attempts, transitions, provider, metrics, log: silentLog };
+    const ports = { repository: mysql, attempts, transitions, provider, metrics, log: silentLog };
     await resolvePayments(ports, { max: 2, leaseMs: 60_000 }).runOnce();
     return resolved;
   };
@@ -256,7 +261,7 @@ describe('pay and cancel', () => {
     const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
-    expect(await resolveAttempt(leased, { attempts, provider, transitions: lost, log: silentLog })).to.equal('open');
+    expect(await resolveAttempt(leased, { repository: mysql, attempts, provider, transitions: lost, log: silentLog })).to.equal('open');
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
 
@@ -293,7 +298,7 @@ describe('pay and cancel', () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
-    const request = { orderId: '99', userId: 'ann', key: null };
+    const request = { orderId: '99', userId: 'ann', key: null, method: null };
     const answer = await payOrder(request, {
       repository: mysql,
       transitions: stuck,
