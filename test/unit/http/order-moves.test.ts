@@ -52,6 +52,22 @@ describe('orders and payments over HTTP', () => {
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
     });
 
+    it('a bank that asks first: 202 with what the page of the buyer needs', async () => {
+      const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
+      const { body } = await request(url).post(path).set('authorization', bearer()).send({ paymentMethod: 'pm_1' }).expect(202);
+      expect(body).to.deep.equal({ outcome: 'action_needed', orderId: '99', clientSecret: 'pi_1_secret_2' });
+      expect(fake.counted).to.deep.equal(['order action_needed']);
+    });
+
+    it('a body that is no JSON, or names a payment method that is none: 400, and nothing is asked', async () => {
+      const url = await paying({ outcome: 'paid', order: PAID });
+      for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
+        await request(url).post(path).set('authorization', bearer()).set('content-type', 'application/json').send(body).expect(400);
+      }
+      await request(url).post(path).set('authorization', bearer()).set('content-type', 'text/plain').send('x').expect(415);
+      expect(asked).to.deep.equal([]);
+    });
+
     const RETRYABLE: readonly string[] = ['outcome_unknown', 'payment_in_progress'];
     for (const [answer, status, code] of [
       [{ outcome: 'wrong_state', order: { ...PAID, state: 'expired' } }, 409, 'wrong_state'],
@@ -279,6 +295,21 @@ describe('orders and payments over HTTP', () => {
       const body = JSON.stringify({ type: 'payment.created', anything: [1] });
       expect((await post(url, body).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
       expect(reported).to.deep.equal([]);
+    });
+
+    it('a provider that says that something has changed is asked; a refund that failed is an error in the log', async () => {
+      const errors: unknown[] = [];
+      const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
+      const url = await listen(undefined, { log }, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
+      const about = (type: string, object: object) =>
+        JSON.stringify({ type, livemode: true, data: { object: { ...object } } });
+      const failed = about('payment_intent.payment_failed', { metadata: { order: '99' } });
+      expect((await post(url, failed).expect(200)).body).to.deep.equal({ outcome: 'noted', orderId: '99' });
+      expect(resolved).to.deep.equal(['99']);
+      const refund = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_1' } });
+      expect((await post(url, refund).expect(200)).body).to.deep.equal({ outcome: 'noted', paymentId: 'pi_1' });
+      const sentence = 'a refund that was made did not arrive: pay the buyer by hand';
+      expect(errors).to.deep.equal([[{ paymentId: 'pi_1', detail: 'failed' }, sentence]]);
     });
 
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {

@@ -290,6 +290,47 @@ describe('pay and cancel', () => {
     expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
+  it('a provider that needs a payment method gets the one of the request; without it nothing is begun', async () => {
+    const methods: (string | undefined)[] = [];
+    const needs: PaymentProvider = {
+      ...provider,
+      needsMethod: true,
+      charge: (orderId, price, key, method) => {
+        methods.push(method);
+        return provider.charge(orderId, price, key);
+      },
+    };
+    expect(await pay(null, 'ann', needs)).to.deep.equal({ outcome: 'payment_method_needed' });
+    expect([states(), methods]).to.deep.equal([[], []]);
+    expect((await pay(null, 'ann', needs, 'pm_1')).outcome).to.equal('paid');
+    expect((await pay(null, 'ann', needs)).outcome, 'a paid order needs none').to.equal('paid');
+    expect(methods).to.deep.equal(['pm_1']);
+  });
+
+  it('a charge is given up when the order has ended or another key is to pay; a keeper waits for ten minutes', async () => {
+    const given: (boolean | undefined)[] = [];
+    const asks: PaymentProvider = {
+      ...provider,
+      charge: () => Promise.resolve({ outcome: 'action_needed', clientSecret: 's' }),
+      lookUp: (_orderId, _price, _key, giveUp) => {
+        given.push(giveUp);
+        return Promise.resolve(giveUp === true ? { outcome: 'declined' } : { outcome: 'action_needed', clientSecret: 's' });
+      },
+    };
+    expect(await pay('k1', 'ann', asks)).to.deep.equal({ outcome: 'action_needed', order, clientSecret: 's' });
+    clock.advance(30_000);
+    const [attempt] = await attempts.openOf('99');
+    if (attempt === undefined) throw new Error('it is open');
+    const ports = { repository: mysql, attempts, transitions, provider: asks, log: silentLog };
+    expect(await resolveAttempt(attempt, ports)).to.equal('open');
+    expect((await pay('k2', 'ann', asks)).outcome, 'the first one is ended').to.equal('action_needed');
+    expect(states()).to.deep.equal(['declined', 'open']);
+    await cancel();
+    expect((await pay('k2', 'ann', asks)).outcome).to.equal('wrong_state');
+    expect(given).to.deep.equal([false, true, true]);
+    expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
+  });
+
   it('without a provider nothing is charged', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
