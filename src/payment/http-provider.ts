@@ -75,7 +75,9 @@ export async function openHttpProvider(
   } catch (error) {
     const status = error instanceof NoAnswer ? error.status : null;
     if (status === 401 || status === 403) {
-      throw new ConfigError([`PAYMENT_API_KEY is not accepted at PAYMENT_API_URL (${status}): set the key of that service`]);
+      throw new ConfigError([
+        `PAYMENT_API_KEY is not accepted at PAYMENT_API_URL (${status}): set the key of that service`,
+      ]);
     }
     log.warn({ detail: sentenceOf(error) }, 'the payment service does not answer: nothing is paid until it does');
   }

@@ -126,7 +126,8 @@ function createStripe(stripe: Stripe, log: Log): PaymentProvider {
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // The card was refused, or it is none; or another request with this key was faster: the intent says which.
-      if (!(error instanceof Stripe.errors.StripeCardError)) log.warn(factsOf(error), 'Stripe refuses to charge a card');
+      if (!(error instanceof Stripe.errors.StripeCardError))
+        log.warn(factsOf(error), 'Stripe refuses to charge a card');
       return conclude(await paymentIntents.retrieve(intent.id), true);
     }
   };
@@ -186,13 +187,19 @@ function createStripe(stripe: Stripe, log: Log): PaymentProvider {
     async charge(orderId, price, key, method) {
       const amount = toStripeAmount(price);
       if (amount === null) {
-        log.error({ orderId, ...price }, 'Stripe cannot charge a part of the smallest coin: change the price of the sale');
+        log.error(
+          { orderId, ...price },
+          'Stripe cannot charge a part of the smallest coin: change the price of the sale',
+        );
         return { outcome: 'declined' };
       }
       const charged = async (): Promise<FoundCharge> => {
         const made = await begin(orderId, price, key, amount).catch((error: unknown) => {
           if (!isRefusal(error)) throw error;
-          log.error({ orderId, ...price, ...factsOf(error) }, 'Stripe does not take this price: change that of the sale');
+          log.error(
+            { orderId, ...price, ...factsOf(error) },
+            'Stripe does not take this price: change that of the sale',
+          );
           return null;
         });
         if (made === null) return { outcome: 'declined' };

@@ -273,5 +273,10 @@ function webhookOf(
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
   const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
-  return { verifier, mode: webhookMode, ...(format ?? { header: PAYMENT_SIGNATURE, read: readPaymentEvent }), ...moves };
+  return {
+    verifier,
+    mode: webhookMode,
+    ...(format ?? { header: PAYMENT_SIGNATURE, read: readPaymentEvent }),
+    ...moves,
+  };
 }

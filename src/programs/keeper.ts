@@ -17,13 +17,7 @@ import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
-import {
-  createReadiness,
-  messageSignatures,
-  openRedis,
-  openSignedMessages,
-  serversOf,
-} from './servers.js';
+import { createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { openPayments } from '../payment/open-payments.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';

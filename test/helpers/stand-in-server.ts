@@ -2,7 +2,11 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** What a stand-in answers to one request; null: it never answers, and the connection stays. */
-export type StandInAnswer = { readonly status: number; readonly body: unknown; readonly headers?: Record<string, string> } | null;
+export type StandInAnswer = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Record<string, string>;
+} | null;
 
 export interface StandInRequest {
   readonly method: string;

@@ -109,24 +109,34 @@ export class StripeStandIn {
     const fault = index < 0 ? null : (this.#faults.splice(index, 1)[0]?.fault ?? null);
     if (fault === 'unheard') return null;
     if (fault === 'busy') return errorOf(429, 'invalid_request_error', 'Too many requests', 'rate_limit');
-    const answer = this.#withKey(request, () => (fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text)));
+    const answer = this.#withKey(request, () =>
+      fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text),
+    );
     if (fault === 'slow') return null;
     return fault === 'reset' ? 'reset' : answer;
   }
 
   /** The answer of the first request with a key is that of all; another content is an error, and a check that fails is no answer. */
-  #withKey({ method, path, headers, text }: StandInRequest, act: () => NonNullable<StandInAnswer>): NonNullable<StandInAnswer> {
+  #withKey(
+    { method, path, headers, text }: StandInRequest,
+    act: () => NonNullable<StandInAnswer>,
+  ): NonNullable<StandInAnswer> {
     const key = headers['idempotency-key'];
     if (typeof key !== 'string') return act();
     const sent = `${method} ${path} ${text}`;
     const before = this.#replays.get(key);
     if (before === undefined) {
       const answer = act();
-      if (answer.status !== 400 && answer.status !== 404) this.#replays.set(key, { sent, answer: structuredClone(answer) });
+      if (answer.status !== 400 && answer.status !== 404)
+        this.#replays.set(key, { sent, answer: structuredClone(answer) });
       return answer;
     }
     if (before.sent !== sent) {
-      return errorOf(400, 'idempotency_error', 'Keys for idempotent requests can only be used with the same parameters.');
+      return errorOf(
+        400,
+        'idempotency_error',
+        'Keys for idempotent requests can only be used with the same parameters.',
+      );
     }
     return { ...structuredClone(before.answer), headers: { 'idempotent-replayed': 'true' } };
   }
@@ -140,14 +150,16 @@ export class StripeStandIn {
     if (id === undefined) return ok({ object: 'list', data: [], has_more: false, url: path });
     if (id === 'search') return this.#search(query.get('query') ?? '');
     const intent = this.intents.get(id);
-    if (intent === undefined) return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
+    if (intent === undefined)
+      return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
     if (verb === undefined) return ok(intent);
     return verb === 'confirm' ? this.#confirm(intent, form) : this.#cancel(intent);
   }
 
   #create(form: URLSearchParams): NonNullable<StandInAnswer> {
     const amount = Number(form.get('amount'));
-    if (amount < 50) return errorOf(400, 'invalid_request_error', 'Amount must be at least 50 cents', 'amount_too_small');
+    if (amount < 50)
+      return errorOf(400, 'invalid_request_error', 'Amount must be at least 50 cents', 'amount_too_small');
     const id = `pi_${++this.#made}standin`;
     const intent: Intent = {
       id,
@@ -176,7 +188,13 @@ export class StripeStandIn {
         intent.status = 'requires_action';
         return ok(intent);
       case CARD.declined:
-        return errorOf(402, 'card_error', 'Your card was declined.', 'card_declined', this.#refuse(intent, 'card_declined'));
+        return errorOf(
+          402,
+          'card_error',
+          'Your card was declined.',
+          'card_declined',
+          this.#refuse(intent, 'card_declined'),
+        );
       default:
         return errorOf(400, 'invalid_request_error', `No such PaymentMethod: '${method}'`, 'resource_missing');
     }
@@ -193,11 +211,16 @@ export class StripeStandIn {
   }
 
   #refuse(intent: Intent, code: string): Intent {
-    return Object.assign(intent, { status: 'requires_payment_method', last_payment_error: { type: 'card_error', code } });
+    return Object.assign(intent, {
+      status: 'requires_payment_method',
+      last_payment_error: { type: 'card_error', code },
+    });
   }
 
   #search(query: string): NonNullable<StandInAnswer> {
-    const wanted = [...query.matchAll(/metadata\['(\w+)'\]:'([^']*)'/g)].map(([, name, value]) => [name as string, value] as const);
+    const wanted = [...query.matchAll(/metadata\['(\w+)'\]:'([^']*)'/g)].map(
+      ([, name, value]) => [name as string, value] as const,
+    );
     const all = this.isSearchLate ? [] : [...this.intents.values()];
     const data = all.filter(({ metadata }) => wanted.every(([name, value]) => metadata[name] === value));
     return ok({ object: 'search_result', data, has_more: false, url: '/v1/payment_intents/search' });
@@ -206,10 +229,13 @@ export class StripeStandIn {
   #refund(form: URLSearchParams): NonNullable<StandInAnswer> {
     const id = String(form.get('payment_intent'));
     const intent = this.intents.get(id);
-    if (intent === undefined) return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
+    if (intent === undefined)
+      return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
     const before = [...this.refunds.values()].some(({ payment_intent: of }) => of === id);
-    if (before) return errorOf(400, 'invalid_request_error', 'Charge has already been refunded.', 'charge_already_refunded');
-    if (intent.status !== 'succeeded') return errorOf(400, 'invalid_request_error', 'It has no successful charge to refund.');
+    if (before)
+      return errorOf(400, 'invalid_request_error', 'Charge has already been refunded.', 'charge_already_refunded');
+    if (intent.status !== 'succeeded')
+      return errorOf(400, 'invalid_request_error', 'It has no successful charge to refund.');
     const refund: Refund = {
       id: `re_${++this.#made}`,
       object: 'refund',

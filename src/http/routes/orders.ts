@@ -57,7 +57,8 @@ const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters 
 
 const payment = z.object({
   paymentMethod: id.optional().meta({
-    description: 'what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself',
+    description:
+      'what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself',
   }),
 });
 const required = jsonBody(payment);

@@ -163,5 +163,9 @@ export function readPaymentEvent(text: string): PaymentReport {
 
 function unreadable(detail: string, raw: unknown): PaymentReport {
   const claimed = (raw ?? {}) as PaymentClaims;
-  return { type: 'unreadable', detail, claims: Object.fromEntries(PAYMENT_CLAIMS.map((name) => [name, claimed[name]])) };
+  return {
+    type: 'unreadable',
+    detail,
+    claims: Object.fromEntries(PAYMENT_CLAIMS.map((name) => [name, claimed[name]])),
+  };
 }

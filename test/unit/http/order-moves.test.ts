@@ -44,7 +44,12 @@ describe('orders and payments over HTTP', () => {
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
       expect(body).not.to.have.any.keys('userId', 'batchId');
-      await request(url).post(path).set('authorization', bearer('u2')).set('idempotency-key', 'k-1').send({ paymentMethod: 'pm_1' }).expect(200);
+      await request(url)
+        .post(path)
+        .set('authorization', bearer('u2'))
+        .set('idempotency-key', 'k-1')
+        .send({ paymentMethod: 'pm_1' })
+        .expect(200);
       expect(asked).to.deep.equal([
         { orderId: '99', userId: 'u1', key: null, method: null },
         { orderId: '99', userId: 'u2', key: 'k-1', method: 'pm_1' },
@@ -54,7 +59,11 @@ describe('orders and payments over HTTP', () => {
 
     it('a bank that asks first: 202 with what the page of the buyer needs', async () => {
       const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
-      const { body } = await request(url).post(path).set('authorization', bearer()).send({ paymentMethod: 'pm_1' }).expect(202);
+      const { body } = await request(url)
+        .post(path)
+        .set('authorization', bearer())
+        .send({ paymentMethod: 'pm_1' })
+        .expect(202);
       expect(body).to.deep.equal({ outcome: 'action_needed', orderId: '99', clientSecret: 'pi_1_secret_2' });
       expect(fake.counted).to.deep.equal(['order action_needed']);
     });
@@ -62,9 +71,19 @@ describe('orders and payments over HTTP', () => {
     it('a body that is no JSON, or names a payment method that is none: 400, and nothing is asked', async () => {
       const url = await paying({ outcome: 'paid', order: PAID });
       for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
-        await request(url).post(path).set('authorization', bearer()).set('content-type', 'application/json').send(body).expect(400);
+        await request(url)
+          .post(path)
+          .set('authorization', bearer())
+          .set('content-type', 'application/json')
+          .send(body)
+          .expect(400);
       }
-      await request(url).post(path).set('authorization', bearer()).set('content-type', 'text/plain').send('x').expect(415);
+      await request(url)
+        .post(path)
+        .set('authorization', bearer())
+        .set('content-type', 'text/plain')
+        .send('x')
+        .expect(415);
       expect(asked).to.deep.equal([]);
     });
 

@@ -47,7 +47,9 @@ describe('webhook signature', () => {
     const [time, signature] = own.split(',');
     const zeros = '0'.repeat(64);
     expect(verifier.verify(`${time},v1=${zeros},${signature},v0=${zeros}`, body)).to.equal('good');
-    expect(verifier.verify(`${time},v1=${zeros},v0=${signature?.slice(3)}`, body), 'v0 proves nothing').to.equal('invalid');
+    expect(verifier.verify(`${time},v1=${zeros},v0=${signature?.slice(3)}`, body), 'v0 proves nothing').to.equal(
+      'invalid',
+    );
     const many = `${time},${Array.from({ length: 9 }, () => signature).join(',')}`;
     expect(verifier.verify(many, body), 'more than a provider sends').to.equal('invalid');
   });

@@ -261,7 +261,9 @@ describe('pay and cancel', () => {
     const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
-    expect(await resolveAttempt(leased, { repository: mysql, attempts, provider, transitions: lost, log: silentLog })).to.equal('open');
+    expect(
+      await resolveAttempt(leased, { repository: mysql, attempts, provider, transitions: lost, log: silentLog }),
+    ).to.equal('open');
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
 
@@ -314,7 +316,9 @@ describe('pay and cancel', () => {
       charge: () => Promise.resolve({ outcome: 'action_needed', clientSecret: 's' }),
       lookUp: (_orderId, _price, _key, giveUp) => {
         given.push(giveUp);
-        return Promise.resolve(giveUp === true ? { outcome: 'declined' } : { outcome: 'action_needed', clientSecret: 's' });
+        return Promise.resolve(
+          giveUp === true ? { outcome: 'declined' } : { outcome: 'action_needed', clientSecret: 's' },
+        );
       },
     };
     expect(await pay('k1', 'ann', asks)).to.deep.equal({ outcome: 'action_needed', order, clientSecret: 's' });

@@ -91,7 +91,9 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
     });
 
     it('another order or another key is another payment', async () => {
-      const ids = [await paymentOf('k1'), await paymentOf('k2'), await paymentOf('k1', '98')].map((one) => one.paymentId);
+      const ids = [await paymentOf('k1'), await paymentOf('k2'), await paymentOf('k1', '98')].map(
+        (one) => one.paymentId,
+      );
       expect(new Set(ids).size).to.equal(3);
     });
 
@@ -119,7 +121,11 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       await world.stop();
       const paymentId = 'pi_1';
       const answers = [charge('k1'), provider.lookUp('99', PRICE, 'k1'), provider.refund(paymentId, 1998, paymentId)];
-      expect((await Promise.all(answers)).map(({ outcome }) => outcome)).to.deep.equal(['unknown', 'unknown', 'unknown']);
+      expect((await Promise.all(answers)).map(({ outcome }) => outcome)).to.deep.equal([
+        'unknown',
+        'unknown',
+        'unknown',
+      ]);
     });
 
     it('the answer is lost after the charge: unknown, and both ways of asking find the one payment', async () => {
@@ -139,7 +145,9 @@ for (const [name, createWorld] of Object.entries(WORLDS)) {
       const { asks } = world.cards;
       const first = await charge('k1', '99', asks);
       expect(first).to.include({ outcome: 'action_needed' });
-      expect(first).to.have.property('clientSecret').that.matches(/secret/);
+      expect(first)
+        .to.have.property('clientSecret')
+        .that.matches(/secret/);
       expect(await charge('k1', '99', asks)).to.deep.equal(first);
       expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal(first);
       expect(await provider.lookUp('99', PRICE, 'k1', true)).to.deep.equal({ outcome: 'declined' });

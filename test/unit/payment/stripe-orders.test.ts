@@ -65,7 +65,8 @@ describe('orders that are paid by Stripe', () => {
 
   const pay = async (key: string, card = CARD.good, by = provider): Promise<PayAnswer['outcome']> => {
     const asked = { orderId: ORDER, userId: 'ann', key, method: card };
-    return (await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider: by, clock, log })).outcome;
+    return (await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider: by, clock, log }))
+      .outcome;
   };
   /** The jobs of a keeper. */
   const keep = async (): Promise<void> => {
@@ -109,7 +110,10 @@ describe('orders that are paid by Stripe', () => {
     expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
     expect(await state()).to.equal('pending_payment');
     for (let i = 0; i < 2; i++) {
-      expect((await report('payment_intent.succeeded').expect(200)).body).to.include({ outcome: 'paid', orderId: ORDER });
+      expect((await report('payment_intent.succeeded').expect(200)).body).to.include({
+        outcome: 'paid',
+        orderId: ORDER,
+      });
     }
     expect(await pay('k1'), 'the retry of the buyer').to.equal('paid');
     clock.advance(7 * 86_400_000);
@@ -215,7 +219,9 @@ describe('orders that are paid by Stripe', () => {
     expect(await pay('k1', CARD.good, gone)).to.equal('outcome_unknown');
     await transitions.cancel(ORDER);
     expect(await pay('k1')).to.equal('wrong_state');
-    expect((await provider.charge(ORDER, { amountCents: 1999, currency: 'EUR' }, 'k1', CARD.good)).outcome).to.equal('declined');
+    expect((await provider.charge(ORDER, { amountCents: 1999, currency: 'EUR' }, 'k1', CARD.good)).outcome).to.equal(
+      'declined',
+    );
     expect(stripe.taken).to.equal(0);
   });
 
@@ -230,7 +236,9 @@ describe('orders that are paid by Stripe', () => {
     expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
       code: 'wrong_payment_mode',
     });
-    await report('payment_intent.succeeded').set('stripe-signature', `t=${AT_MS / 1000},v1=${'0'.repeat(64)}`).expect(401);
+    await report('payment_intent.succeeded')
+      .set('stripe-signature', `t=${AT_MS / 1000},v1=${'0'.repeat(64)}`)
+      .expect(401);
     expect((await report('invoice.paid', { id: 'in_1' }).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
     expect([await state(), owed()]).to.deep.equal(['pending_payment', []]);
   });

@@ -205,8 +205,12 @@ describe('Stripe', () => {
     };
 
     it('a key that Stripe does not accept, or that may do too little, is one sentence that says what to do', async () => {
-      expect(await startError('sk_test_of_another')).to.match(/^PAYMENT_API_KEY is not accepted by Stripe \(401\): copy/);
-      expect(await startError('rk_test_poor_one')).to.match(/^PAYMENT_API_KEY may not read PaymentIntents \(403\): let/);
+      expect(await startError('sk_test_of_another')).to.match(
+        /^PAYMENT_API_KEY is not accepted by Stripe \(401\): copy/,
+      );
+      expect(await startError('rk_test_poor_one')).to.match(
+        /^PAYMENT_API_KEY may not read PaymentIntents \(403\): let/,
+      );
     });
 
     it('a Stripe that does not answer keeps nobody from starting', async () => {
@@ -218,7 +222,8 @@ describe('Stripe', () => {
   });
 
   describe('events', () => {
-    const read = (type: string, object: object, live = true) => STRIPE_WEBHOOK.read(stripe.event(type, object, { live }).body);
+    const read = (type: string, object: object, live = true) =>
+      STRIPE_WEBHOOK.read(stripe.event(type, object, { live }).body);
     const intent = { id: 'pi_1', amount_received: 500, currency: 'jpy', metadata: { order: '99', attempt: 'k1' } };
 
     it('a payment that succeeded is reported in our cents', () => {
@@ -237,7 +242,12 @@ describe('Stripe', () => {
     });
 
     it('a refund of ours that did not arrive is reported; the others are what we know', () => {
-      const refund = { id: 're_1', status: 'failed', failure_reason: 'lost_or_stolen_card', metadata: { refund_of: 'pi_1' } };
+      const refund = {
+        id: 're_1',
+        status: 'failed',
+        failure_reason: 'lost_or_stolen_card',
+        metadata: { refund_of: 'pi_1' },
+      };
       expect(read('refund.failed', refund)).to.deep.equal({
         type: 'refund_failed',
         paymentId: 'pi_1',
@@ -263,7 +273,9 @@ describe('Stripe', () => {
     it('what may be about money and cannot be read says what it claims', () => {
       const odd = read('payment_intent.succeeded', { ...intent, amount_received: '500' });
       expect(odd).to.deep.include({ type: 'unreadable' });
-      expect(odd).to.have.property('claims').that.deep.includes({ orderId: '99', paymentId: 'pi_1', amountCents: '500' });
+      expect(odd)
+        .to.have.property('claims')
+        .that.deep.includes({ orderId: '99', paymentId: 'pi_1', amountCents: '500' });
       for (const body of ['', '{', '[]', 'null', '{"type":"x"}']) {
         expect(STRIPE_WEBHOOK.read(body), body).to.include({ type: 'unreadable' });
       }

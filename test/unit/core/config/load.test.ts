@@ -251,14 +251,20 @@ describe('config', () => {
     const http = { PAYMENT_PROVIDER: 'http', PAYMENT_API_KEY: SECRET, PAYMENT_API_URL: 'https://pay.example/v1' };
     expect([wrong(stripe), wrong(http)]).to.deep.equal(['', '']);
     expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey, PAYMENT_WEBHOOK_MODE: 'test' })).to.equal('');
-    expect(wrong({ PAYMENT_PROVIDER: 'stripe' })).to.equal('PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is stripe');
-    expect(wrong({ ...http, PAYMENT_API_URL: '' })).to.equal('PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http');
+    expect(wrong({ PAYMENT_PROVIDER: 'stripe' })).to.equal(
+      'PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is stripe',
+    );
+    expect(wrong({ ...http, PAYMENT_API_URL: '' })).to.equal(
+      'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http',
+    );
     expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey })).to.equal(
       'PAYMENT_WEBHOOK_MODE must be test, as the key of Stripe in PAYMENT_API_KEY is, but is live',
     );
     expect(wrong({ ...stripe, PAYMENT_API_KEY: 'pk_live_of_nobody' })).to.contain('begins with sk_live_');
     const plain = { ...http, PAYMENT_API_URL: 'http://pay.example' };
-    expect(wrong(plain)).to.equal('PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network');
+    expect(wrong(plain)).to.equal(
+      'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network',
+    );
     expect(wrong({ ...http, PAYMENT_API_URL: 'http://127.0.0.1:8081' })).to.equal('');
     for (const hidden of [testKey, liveKey, SECRET]) {
       expect(wrong({ ...plain, PAYMENT_API_KEY: hidden, PAYMENT_WEBHOOK_MODE: 'test' })).not.to.include(hidden);
