@@ -137,7 +137,8 @@ export async function runSystem(
   const { traffic = false, faults = false } = flags;
   try {
     await building;
-    const env = programEnv({ ...process.env, ...stack.env() }, { traffic, faults });
+    const { PAYMENT_WEBHOOK_SECRET = stack.env().PAYMENT_WEBHOOK_SECRET } = process.env; // that of a provider comes first
+    const env = programEnv({ ...process.env, ...stack.env(), PAYMENT_WEBHOOK_SECRET }, { traffic, faults });
     const sale = await prepare(env);
     const { api, worker, keeper } = makePrograms(env, flags, programs);
     await Promise.all([api.start(), worker.start(), keeper.start()]);
@@ -226,6 +227,7 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
 const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
   LOG_LEVEL: 'warn',
   PAYMENT_PROVIDER: paymentProviderIn(env),
+  PAYMENT_WEBHOOK_MODE: 'test', // no money that is reported here is real
   SHOP_NAME: 'Seckill demo',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
   ...(traffic ? demoEnv({ faults }) : {}),

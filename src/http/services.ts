@@ -25,6 +25,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PaymentReport } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { Tracing } from '../core/ports/tracing.js';
@@ -107,9 +108,14 @@ export interface HttpServices {
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: {
     readonly verifier: WebhookVerifier;
+    /** The header with the signature, in small letters, and what a signed body says. */
+    readonly header: string;
+    readonly read: (body: string) => PaymentReport;
     /** Payments of the other kind are refused. */
     readonly mode: 'live' | 'test';
     readonly pay: OrderTransitions['pay'];
+    /** Asks the provider what became of the charges of an order. @throws OperationalError mysql */
+    readonly resolve: (orderId: string) => Promise<void>;
   } | null;
   /** Of a new sale that names none. */
   readonly currency: string;

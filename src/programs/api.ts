@@ -10,6 +10,7 @@ import { LiveSnapshots } from '../http/live-snapshots.js';
 import { Pages, type Shop } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
 import type { HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -20,8 +21,10 @@ import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
+import { resolveOrder } from '../orders/resolve-payments.js';
+import { openPayments } from '../payment/open-payments.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PaymentWebhook } from '../core/ports/payment-provider.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
@@ -50,7 +53,7 @@ import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
-import { createReadiness, openRedis, paymentProviderOf, serversOf } from './servers.js';
+import { createReadiness, openRedis, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -67,10 +70,11 @@ const OPERATORS_DRAIN_MS = 1000;
 
 /**
  * The api: HTTP, admission, the path of a purchase with its producer, and what operators do over HTTP.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
+  const payments = await openPayments(config.payment, { clock, log });
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
@@ -101,8 +105,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     tracing,
   });
   const { store, snapshots, units } = path;
-  const provider = paymentProviderOf(config.payment, log);
-  const attempts = createPaymentAttempts(mysql);
+  const provider = payments?.provider ?? null;
 
   const { pollMaxMs, streamsMax, streamsPerBuyerMax, streamsPerAddressMax, ...streamTimes } = config.notifications;
   const waiting = {
@@ -124,6 +127,8 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
 
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   const refunds = operator.refunds();
+  const attempts = createPaymentAttempts(mysql);
+  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
   const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
@@ -165,14 +170,16 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
     findOrder: (orderId) => orders.findOrder(orderId),
     getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-    payOrder: (request) =>
-      payOrder(request, { repository: orders, transitions, attempts, refunds, provider, clock, log }),
+    payOrder: (request) => payOrder(request, paying),
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: operator.orderSearch(),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
-    webhook: webhookOf(config.payment, transitions),
+    webhook: webhookOf(config.payment, payments?.webhook ?? null, {
+      pay: (orderId, payment) => transitions.pay(orderId, payment),
+      resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
+    }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     currency: config.sale.currency,
     editor: await operator.saleEditor(),
@@ -257,10 +264,16 @@ async function openAccessLog(
 /** Where the payment provider reports payments; null without a secret to check its signature with. */
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ApiConfig['payment'],
-  transitions: OrderTransitions,
+  format: PaymentWebhook | null,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
   const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
-  return { verifier, mode: webhookMode, pay: (orderId, payment) => transitions.pay(orderId, payment) };
+  return {
+    verifier,
+    mode: webhookMode,
+    ...(format ?? { header: PAYMENT_SIGNATURE, read: readPaymentEvent }),
+    ...moves,
+  };
 }

@@ -17,14 +17,8 @@ import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
-import {
-  createReadiness,
-  messageSignatures,
-  openRedis,
-  openSignedMessages,
-  paymentProviderOf,
-  serversOf,
-} from './servers.js';
+import { createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
+import { openPayments } from '../payment/open-payments.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -33,10 +27,11 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
  * The keeper: the process of background jobs. What they are: `keeper-jobs.ts`.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
+  const payments = await openPayments(config.payment, { clock, log });
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
@@ -64,7 +59,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     mysql,
     broker,
     failPoints,
-    provider: paymentProviderOf(config.payment, log),
+    provider: payments?.provider ?? null,
     reconcile: await operator.reconcile(),
     tracing,
     metrics,

@@ -21,6 +21,7 @@ import { createBuyersServer, createOperatorsServer } from '../../src/http/server
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
 import type { HttpServices } from '../../src/http/services.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
@@ -281,8 +282,11 @@ export class HostileWorld extends ReconcileWorld {
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, transitions }),
       webhook: {
         verifier: createWebhookVerifier([WEBHOOK_SECRET]),
+        header: PAYMENT_SIGNATURE,
+        read: readPaymentEvent,
         mode: 'live',
         pay: (...payment) => transitions.pay(...payment),
+        resolve: () => Promise.resolve(),
       },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),

@@ -494,13 +494,16 @@ const TimeLeft = ({ label, time, isTurn = false, children }: TimeLeftProps): JSX
   </div>
 );
 
+/** The page takes no cards: either nobody does, or the shop does it with the library of its payment provider. */
+const PAID_ELSEWHERE = ['payment_not_configured', 'payment_method_needed'];
+
 function toPay(props: ViewProps, { order, leftMs }: Named<'to_pay'>): Parts {
   const { words, format, state, page, choices, choose } = props;
   const { buttons } = words;
   const isOver = leftMs <= 0;
   const isFree = !isOver && state.move === null;
   const moving = state.move?.move;
-  const isPaidElsewhere = state.moveProblem === 'payment_not_configured';
+  const isPaidElsewhere = PAID_ELSEWHERE.some((code) => code === state.moveProblem);
   const { title, text } = words.screens[isOver ? 'time_up' : 'to_pay'];
   const above = (
     <>

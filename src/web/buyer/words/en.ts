@@ -162,6 +162,7 @@ export const en: Words = {
     payload_too_large: 'The shop did not understand this page. Reload it, please.',
     payment_declined: 'Your payment was declined. You can try again.',
     payment_in_progress: 'Another payment of this order is under way.',
+    payment_method_needed: 'This shop takes payments on its own pages. Pay there; this page shows it.',
     payment_not_configured: 'This shop takes payments on its own pages. Pay there; this page shows it.',
     purchase_not_found: 'The shop does not know this purchase.',
     purchase_token_needed: 'Your entry to this sale does not fit. Each entry is good for one purchase.',

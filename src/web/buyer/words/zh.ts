@@ -138,6 +138,7 @@ export const zh: Words = {
     payload_too_large: '商店无法理解本页的请求，请刷新页面。',
     payment_declined: '付款被拒绝，您可以重试。',
     payment_in_progress: '此订单的另一笔付款正在进行。',
+    payment_method_needed: '商店在自己的页面收款。请在那里付款，到账后本页会显示。',
     payment_not_configured: '商店在自己的页面收款。请在那里付款，到账后本页会显示。',
     purchase_not_found: '商店没有这次购买的记录。',
     purchase_token_needed: '您的入场凭证不适用。每个凭证只能购买一次。',
