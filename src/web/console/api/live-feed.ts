@@ -1,8 +1,7 @@
 import { backOffMs } from '../../shared/back-off.js';
-import { EventStreamReader } from '../../shared/event-stream.js';
+import { EventStreamReader, type StreamedEvent } from '../../shared/event-stream.js';
 import type { LiveStore } from '../logic/live-store.js';
 import { ApiError, apiErrorOf } from './api-error.js';
-import type { Api } from './client.js';
 import type { Snapshot } from './types.js';
 
 /** A stream that lasted so long was a good one: after it the pauses begin anew. */
@@ -10,16 +9,21 @@ const GOOD_AFTER_MS = 10_000;
 /** Snapshots come every second; a stream that is silent for so long is dead, whatever the network says. */
 const SILENT_MAX_MS = 8_000;
 
+/** The api, as far as it is needed here. */
+export interface Streams {
+  events(path: string, call: { readonly signal: AbortSignal }, parser: EventStreamReader): AsyncIterable<StreamedEvent>;
+}
+
 /**
  * Follows `GET /admin/v1/live` until the signal aborts, over and over. There is a pause after every stream, also after one that
  * ended as streams do: an api that stops ends those of all consoles at one moment. Never rejects.
  * @param network tells with `online` that it is worth a try
  */
 export async function followLive(
-  api: Pick<Api, 'events'>,
+  api: Streams,
   store: LiveStore,
+  network: EventTarget,
   signal: AbortSignal,
-  network: EventTarget = globalThis,
 ): Promise<void> {
   let tries = 0;
   while (!signal.aborted) {
@@ -35,7 +39,7 @@ export async function followLive(
 
 /** @returns why it failed; null: it came to its end. And how long the api asks to wait, ms; null: it says nothing */
 async function readStream(
-  api: Pick<Api, 'events'>,
+  api: Streams,
   store: LiveStore,
   signal: AbortSignal,
 ): Promise<{ readonly why: ApiError | null; readonly retryMs: number | null }> {
@@ -53,9 +57,7 @@ async function readStream(
       store.take(JSON.parse(data) as Snapshot, performance.now());
       snapshots++;
     }
-    return ended(
-      snapshots > 0 ? null : new ApiError(0, 'unreachable', 'the stream ended before its first snapshot'),
-    );
+    return ended(snapshots > 0 ? null : new ApiError(0, 'unreachable', 'the stream ended before its first snapshot'));
   } catch (error) {
     return ended(apiErrorOf(error));
   } finally {

@@ -1,11 +1,9 @@
 import { expect } from 'chai';
 import sinon from 'sinon';
 import { ApiError } from '../../../../src/web/console/api/api-error.js';
-import type { Api } from '../../../../src/web/console/api/client.js';
-import { followLive } from '../../../../src/web/console/api/live-feed.js';
+import { followLive, type Streams } from '../../../../src/web/console/api/live-feed.js';
 import type { LiveSale, Snapshot } from '../../../../src/web/console/api/types.js';
 import { LiveStore, SECONDS_KEPT } from '../../../../src/web/console/logic/live-store.js';
-import type { EventStreamReader } from '../../../../src/web/shared/event-stream.js';
 
 const BEGIN_MS = 1_800_000_000_000;
 
@@ -100,8 +98,8 @@ describe('the stream of live figures', () => {
   });
   const follow = (lastsMs: number, retryMs: number | null = null, network = new EventTarget()): LiveStore => {
     const store = new LiveStore();
-    const api = {
-      async *events(_path: string, _call: object, parser: EventStreamReader) {
+    const api: Streams = {
+      async *events(_path, _call, parser) {
         askedMs.push(performance.now());
         parser.retryMs = retryMs;
         for (let atMs = 0; atMs <= lastsMs; atMs += 1_000) {
@@ -109,8 +107,8 @@ describe('the stream of live figures', () => {
           if (atMs < lastsMs) await new Promise((resolve) => setTimeout(resolve, 1_000));
         }
       },
-    } as unknown as Api;
-    following = followLive(api, store, ending.signal, network);
+    };
+    following = followLive(api, store, network, ending.signal);
     return store;
   };
   const pausesMs = (lastsMs: number): number[] =>
