@@ -332,7 +332,8 @@ export interface BulkEnd {
   readonly done: number;
   readonly failed: number;
   readonly left: number;
-  readonly stopped: 'fault' | 'drained' | null;
+  /** Why it ended before its last one, a word; null: it did not. */
+  readonly stopped: string | null;
   readonly failures: readonly { readonly id: string; readonly why: string }[];
 }
 

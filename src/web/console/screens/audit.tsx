@@ -72,7 +72,7 @@ export function AuditScreen() {
           keyOf={({ auditId }) => auditId}
           nameOf={({ auditId }) => t.audit.entry(auditId)}
           onOpen={setOpen}
-          isOpen={(entry) => entry === open}
+          isOpen={({ auditId }) => auditId === open?.auditId}
           empty={<Empty title={t.audit.empty} text={t.audit.emptyText} icon="audit" />}
           error={entries.error}
           isLoading={entries.isLoading}

@@ -30,15 +30,16 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
   const { t, f } = useWords();
   const { search } = useAddress();
   const [filter, setFilter] = useFilter(FILTERS);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const letters = usePages<DeadLetter, { deadLetters: readonly DeadLetter[]; next: string | null }>(
     '/admin/v1/dead-letters',
     filter,
     {
       place: 'after',
       read: (page) => ({ rows: page.deadLetters, next: page.next }),
+      isHeld: selected.size > 0,
     },
   );
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [bulk, setBulk] = useState<{ action: BulkAction; on: BulkOn } | null>(null);
   const [mayReplay, mayDiscard] = [may(me.role, 'operator'), may(me.role, 'admin')];
   const parked = letters.rows
@@ -156,7 +157,9 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
             setSelected(new Set());
             setFilter(values);
           }}
-        />
+        >
+          <Freshness {...letters} />
+        </FilterBar>
         {mayReplay && (
           <div class="bulk">
             <span class="faint number">{t.deadLetters.selected(f.number(parked.length))}</span>
@@ -177,7 +180,6 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
                 {t.deadLetters.discardMatching}
               </Button>
             )}
-            <Freshness {...letters} />
           </div>
         )}
         <Table
