@@ -51,6 +51,8 @@ export class StripeStandIn {
   lastHeaders: Record<string, unknown> = {};
   /** The search index does not have anything yet. */
   isSearchLate = false;
+  /** Somebody has withdrawn our key in the dashboard. */
+  isKeyWithdrawn = false;
   #faults: { readonly path: RegExp; readonly fault: Fault }[] = [];
   #replays = new Map<string, { readonly sent: string; readonly answer: NonNullable<StandInAnswer> }>();
   #made = 0;
@@ -99,7 +101,7 @@ export class StripeStandIn {
     const { method, path, headers, text } = request;
     this.asked.push(`${method} ${path.replace(/pi_\w+/, ':id')}`);
     this.lastHeaders = headers;
-    if (headers.authorization !== `Bearer ${STRIPE_KEY}`) {
+    if (headers.authorization !== `Bearer ${STRIPE_KEY}` || this.isKeyWithdrawn) {
       const isPoor = String(headers.authorization).includes('_poor_');
       return isPoor
         ? errorOf(403, 'invalid_request_error', 'The provided key sk_test_*** does not have the required permissions.')

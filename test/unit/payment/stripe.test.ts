@@ -94,6 +94,9 @@ describe('Stripe', () => {
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
       expect((await charge()).outcome, 'again').to.equal('succeeded');
       expect(logged.join()).to.contain('"statusCode":429');
+      stripe.isKeyWithdrawn = true;
+      expect(await charge('k2')).to.deep.equal({ outcome: 'unknown' });
+      expect(logged.join()).to.contain('Invalid API Key provided: …"');
     });
   });
 
@@ -103,6 +106,15 @@ describe('Stripe', () => {
     expect(answer).to.deep.equal({ outcome: 'action_needed', clientSecret: intent?.client_secret });
     return intent as { id: string };
   }
+
+  it('a search that is late finds nothing, which is not believed before minutes have gone by', async () => {
+    await charge();
+    stripe.forgetKeys();
+    stripe.isSearchLate = true;
+    expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
+    stripe.isSearchLate = false;
+    expect((await lookUp()).outcome).to.equal('succeeded');
+  });
 
   describe('what became of a charge', () => {
     it('is asked without a way to take money, and leaves a charge that was never made as it was', async () => {
