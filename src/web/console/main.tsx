@@ -11,6 +11,9 @@ import './styles/parts.css';
 import './styles/screens.css';
 
 applyPreferences();
-const session = new Session(openTabStorage(() => sessionStorage), askMe);
+const session = new Session(
+  openTabStorage(() => sessionStorage),
+  askMe,
+);
 render(<Console api={new Api(session)} live={new LiveStore()} />, document.querySelector('#page') as Element);
 void session.restore();
