@@ -13,8 +13,8 @@ import {
   type TopicReport,
 } from '../core/ports/message-inspection.js';
 import type { Clock } from '../core/ports/clock.js';
+import { Places } from '../core/places.js';
 import { recent } from '../core/recent.js';
-import { Places } from '../purchase/places.js';
 
 /** A broker whose part of an answer is missing. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
@@ -50,7 +50,7 @@ export class BrokerViews {
   readonly halves: () => Promise<BrokerList<HalfMessage>>;
   readonly producers: () => Promise<BrokerList<ProducerClient>>;
   readonly #open: OpenInspection;
-  readonly #places = new Places({ max: LOOKS_MAX, perBuyerMax: LOOKS_MAX });
+  readonly #places = new Places({ max: LOOKS_MAX });
 
   constructor(open: OpenInspection, clock: Clock) {
     this.#open = open;
@@ -72,7 +72,7 @@ export class BrokerViews {
    * @returns null: others are under way
    */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
-    const leave = this.#places.take('');
+    const leave = this.#places.take();
     if (leave === null) return null;
     try {
       return await ask();

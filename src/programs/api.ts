@@ -10,7 +10,7 @@ import { LiveSnapshots } from '../http/live-snapshots.js';
 import { Pages, type Shop } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
-import type { HttpServices } from '../http/services.js';
+import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createLandedOrders } from '../mysql/landed-orders.js';
@@ -186,6 +186,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
       config.operators.consoleStreamsMax,
     ),
     breakers: admission.breakers,
+    operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     deadLetters: await operator.deadLetters(),
     reconcile: await operator.reconcile(),

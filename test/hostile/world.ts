@@ -20,7 +20,7 @@ import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
-import type { HttpServices } from '../../src/http/services.js';
+import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
@@ -237,6 +237,7 @@ export class HostileWorld extends ReconcileWorld {
         1000,
       ),
       breakers: { mode: 'off', standings: [] },
+      operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
       currency: 'EUR',
       plan: () => Promise.resolve([]),

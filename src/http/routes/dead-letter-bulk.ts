@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { includesRole } from '../../core/roles.js';
 import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
-import { Places } from '../../purchase/places.js';
 import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
 import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
 import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
@@ -26,7 +25,6 @@ const PACE = { perSecond: 100, inFlightMax: 1 };
 /** Each replay may be followed for its whole wait. */
 const BULK_MAX_MS = 4 * 3_600_000;
 
-const places = new Places({ max: 1, perBuyerMax: 1 });
 const TOO_MANY = 'This api works on dead letters for somebody else. Wait for it, or use another api.';
 
 const bulk = z
@@ -79,7 +77,7 @@ export const workOnDeadLetters = defineRoute({
       const first = await deadLetters.list(filter, { max: FIRST_SHOWN });
       return json(200, 'found', { matching, most: BULK_MAX, first: first.map(summaryBody) });
     }
-    const leave = places.take(call.userId);
+    const leave = services.operatorPlaces.bulks.take();
     if (leave === null) return problem('overloaded', { detail: TOO_MANY });
     try {
       const ids: string[] = [];
