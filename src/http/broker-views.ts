@@ -93,21 +93,23 @@ export class BrokerViews {
   }
 
   /** @param which of a key, of an id, or from somewhere on; null: the newest */
-  messages(
+  async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
     max: number,
   ): Promise<BrokerList<FoundMessage>> {
-    return this.#list(async (inspection) => {
-      if (which !== null && 'key' in which) return inspection.messagesOfKey(topic, which.key);
-      if (which !== null && 'id' in which) return inspection.messagesOfId(topic, which.id);
-      const found = await inspection.browse(topic, which, max + 1);
-      return which === null ? found.reverse() : found;
-    }, max).then(({ items, more, down }) => {
-      const some = withinBodies(items);
-      const inOrder = which === null ? [...some].reverse() : some; // oldest first, whichever were left out
-      return { items: inOrder, more: more || some.length < items.length, down };
-    });
+    const down: DownBroker[] = [];
+    const inspection = this.#open((broker) => down.push(downOf(broker)));
+    if (which === null || !('key' in which || 'id' in which)) {
+      const { messages, more } = await inspection.browse(topic, which, { max, bodiesMax: BODIES_MAX });
+      return { items: messages, more, down };
+    }
+    const found =
+      'key' in which
+        ? await inspection.messagesOfKey(topic, which.key)
+        : await inspection.messagesOfId(topic, which.id);
+    const items = withinBodies(found.slice(0, max));
+    return { items, more: items.length < found.length, down };
   }
 
   /** Of a key, as they are now, with what resumes them. @throws OperationalError rocketmq */

@@ -35,6 +35,7 @@ import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
+import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
@@ -237,14 +238,15 @@ async function loadPages(shop: Shop, log: Log): Promise<HttpServices['pages']> {
 }
 
 /** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
-function openBroker({ repair: { namesrv }, brokerAccess }: ApiConfig): {
+export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ApiConfig, 'repair' | 'brokerAccess'>): {
   readonly brokerViews: BrokerViews | null;
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
   const credentials = credentialsOf(brokerAccess);
+  const seen = new SeenBrokers(); // each look has an inspection of its own
   return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown }), clock),
+    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
     traceBroker: createTraceBroker(namesrv, credentials),
   };
 }

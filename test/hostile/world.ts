@@ -418,5 +418,5 @@ const NO_MESSAGES: MessageInspection = {
   consumers: async () => [],
   messagesOfKey: async () => [],
   messagesOfId: async () => [],
-  browse: async () => [],
+  browse: async () => ({ messages: [], more: false }),
 };
