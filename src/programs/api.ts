@@ -247,7 +247,7 @@ export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ApiConfig
   const seen = new SeenBrokers(); // each look has an inspection of its own
   return {
     brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
-    traceBroker: createTraceBroker(namesrv, credentials),
+    traceBroker: createTraceBroker(namesrv, credentials, { seen }),
   };
 }
 

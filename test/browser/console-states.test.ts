@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { accessibilityFaults } from '../helpers/accessibility.js';
+import { until } from '../chaos/harness/wait.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { FakeApi, type FakeMode } from './console/fake-api.js';
 import { LOOKS, openConsole, SCREEN_NAMES, SCREENS, showScreen, type Look, type Opened } from './console/looks.js';
@@ -159,6 +160,37 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.locator('dialog').waitFor({ state: 'detached' });
     expect(await draft.inputValue()).to.equal(text);
     await page.getByText('These rules can be published.').waitFor();
+  });
+
+  it('a search for purchases is made once: what it found is read again by its own key, what it did not find is not', async () => {
+    const page = await open('data');
+    const asked: string[] = [];
+    const path = '/admin/v1/requests/';
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (pathname.startsWith(path)) asked.push(pathname.slice(path.length) + search);
+    });
+    const body = JSON.stringify({
+      status: 404,
+      code: 'purchase_not_found',
+      detail: 'Nobody knows it.',
+      retryable: false,
+    });
+    await page.route(`**${path}nothing`, (route) =>
+      route.fulfill({ status: 404, contentType: 'application/problem+json', body }),
+    );
+    await showScreen(page, api.url, SCREENS['several-purchases']);
+    await page.locator('tbody tr').first().click();
+    await until('the one that is looked at is read again', () => asked.length >= 4);
+    const [search, ...byKey] = asked;
+    expect(search).to.equal('any');
+    expect(new Set(byKey).size).to.equal(1);
+    expect(byKey[0]).to.match(/^[\w-]+\?saleId=\d+&userId=\S+$/);
+    asked.length = 0;
+    await page.goto(`${api.url}/console/purchases/nothing`);
+    await page.getByText('Nobody knows it.').waitFor();
+    await page.waitForTimeout(4_000); // longer than the pause between two reads
+    expect(asked).to.deep.equal(['nothing']);
   });
 
   it('are reached and used by keyboard alone', async () => {
