@@ -1,5 +1,6 @@
 import type { ShownOrder } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
+import { Places } from '../core/places.js';
 import type { Sale } from '../core/sale.js';
 import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
@@ -59,6 +60,16 @@ export interface ReadyReport {
   readonly ready: boolean;
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
+
+/** What operators may have under way at one api at the same time. */
+export const newOperatorPlaces = () => ({
+  /** Each keeps a connection to MySQL busy. */
+  exports: new Places({ max: 2 }),
+  /** Each keeps the workers busy. */
+  bulks: new Places({ max: 1 }),
+  /** The first look for an id may read much of Redis. Who looks for another one meanwhile needs a second place. */
+  traces: new Places({ max: 4, perUserMax: 2 }),
+});
 
 /** All that the HTTP layer needs; `src/programs/api.ts` fills it. */
 export interface HttpServices {
@@ -146,6 +157,7 @@ export interface HttpServices {
   /** What open consoles show. */
   readonly live: Pick<LiveSnapshots, 'isFull' | 'follow'>;
   readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
+  readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** What RocketMQ holds; null: no name server is known. */
   readonly mq: BrokerViews | null;
   readonly deadLetters: Pick<

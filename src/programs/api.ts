@@ -11,7 +11,7 @@ import { Pages, type Shop } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
-import type { HttpServices } from '../http/services.js';
+import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createLandedOrders } from '../mysql/landed-orders.js';
@@ -38,6 +38,7 @@ import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
+import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
@@ -190,6 +191,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
     live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
     breakers: admission.breakers,
+    operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     deadLetters: await operator.deadLetters(),
     reconcile: await operator.reconcile(),
@@ -240,15 +242,16 @@ async function loadPages(shop: Shop, log: Log): Promise<HttpServices['pages']> {
 }
 
 /** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
-function openBroker({ repair: { namesrv }, brokerAccess }: ApiConfig): {
+export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ApiConfig, 'repair' | 'brokerAccess'>): {
   readonly brokerViews: BrokerViews | null;
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
   const credentials = credentialsOf(brokerAccess);
+  const seen = new SeenBrokers(); // each look has an inspection of its own
   return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown }), clock),
-    traceBroker: createTraceBroker(namesrv, credentials),
+    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
+    traceBroker: createTraceBroker(namesrv, credentials, { seen }),
   };
 }
 

@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { accessibilityFaults, OF_COLOURS, OF_LANGUAGE, OF_WIDTH } from '../helpers/accessibility.js';
+import { until } from '../chaos/harness/wait.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { FakeApi, type FakeMode } from './console/fake-api.js';
 import {
@@ -335,6 +336,37 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByLabel('Token', { exact: true }).fill(TOKEN);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByText('As in force').waitFor();
+  });
+
+  it('a search for purchases is made once: what it found is read again by its own key, what it did not find is not', async () => {
+    const page = await open('data', 'live');
+    const asked: string[] = [];
+    const path = '/admin/v1/requests/';
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (pathname.startsWith(path)) asked.push(pathname.slice(path.length) + search);
+    });
+    const body = JSON.stringify({
+      status: 404,
+      code: 'purchase_not_found',
+      detail: 'Nobody knows it.',
+      retryable: false,
+    });
+    await page.route(`**${path}nothing`, (route) =>
+      route.fulfill({ status: 404, contentType: 'application/problem+json', body }),
+    );
+    await goTo(page, 'several-purchases');
+    await page.locator('tbody tr').first().click();
+    await until('the one that is looked at is read again', () => asked.length >= 4);
+    const [search, ...byKey] = asked;
+    expect(search).to.equal('any');
+    expect(new Set(byKey).size).to.equal(1);
+    expect(byKey[0]).to.match(/^[\w-]+\?saleId=\d+&userId=\S+$/);
+    asked.length = 0;
+    await page.goto(`${api.url}/console/purchases/nothing`);
+    await page.getByText('Nobody knows it.').waitFor();
+    await page.waitForTimeout(4_000); // longer than the pause between two reads
+    expect(asked).to.deep.equal(['nothing']);
   });
 
   it('are reached and used by keyboard alone', async () => {

@@ -20,8 +20,8 @@ import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
-import type { HttpServices } from '../../src/http/services.js';
 import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
+import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
@@ -238,6 +238,7 @@ export class HostileWorld extends ReconcileWorld {
         1000,
       ),
       breakers: { mode: 'off', standings: [] },
+      operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
       currency: 'EUR',
       plan: () => Promise.resolve([]),
@@ -421,5 +422,5 @@ const NO_MESSAGES: MessageInspection = {
   consumers: async () => [],
   messagesOfKey: async () => [],
   messagesOfId: async () => [],
-  browse: async () => [],
+  browse: async () => ({ messages: [], more: false }),
 };

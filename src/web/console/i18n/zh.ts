@@ -513,8 +513,9 @@ export const zh: Dictionary = {
     left: (count) => `${count} 条保持原样。`,
     stopped: {
       fault: '服务器故障，执行已停止。恢复后请再次执行。',
+      unfinished: '最近五条都没有 worker 处理，执行已停止。worker 恢复后请再次执行。',
+      time_up: '登录已过期，或已满四小时，执行已停止。请再次执行。',
       drained: 'API 正在关闭，执行已停止。请再次执行。',
-      time_up: '执行已达到允许的最长时间。其余请再次执行。',
       you: '您停止了执行。',
       lost: '连接中断，其余结果未知。列表会显示。',
     },

@@ -69,6 +69,7 @@ function BrokersDown({ down }: { readonly down: readonly Pick<BrokerReport, 'nam
 }
 
 function Lag() {
+  const { me } = useApp();
   const { t, f } = useWords();
   const [isAll, setAll] = useState(false);
   const status = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 5_000 });
@@ -115,7 +116,7 @@ function Lag() {
               flush
               actions={
                 <>
-                  <Check label={t.messages.allGroups} checked={isAll} onChange={setAll} />
+                  {may(me.role, 'admin') && <Check label={t.messages.allGroups} checked={isAll} onChange={setAll} />}
                   <Freshness {...status} />
                 </>
               }

@@ -11,7 +11,7 @@ import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
-import { navigate, useFilter, useNow, usePages, useResource, useWords } from '../shell/hooks.js';
+import { navigate, useFilter, useNow, usePages, useResource, useWords, type Resource } from '../shell/hooks.js';
 
 type Way = 'id' | 'user';
 
@@ -105,15 +105,18 @@ function SearchForm({
   );
 }
 
+interface FoundPurchases {
+  readonly purchases: readonly Purchase[];
+  readonly more: boolean;
+}
+
+const pathOfRequest = (id: string): string => `/admin/v1/requests/${encodeURIComponent(id)}`;
+const keyOf = ({ saleId, userId, requestId }: Purchase): string => `${saleId} ${userId} ${requestId}`;
+
+/** The look for an id may read every store, and what it does not find most of all: it is not repeated by itself. */
 function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
   const { t, f } = useWords();
-  const found = useResource<{ purchases: readonly Purchase[]; more: boolean }>(
-    `/admin/v1/requests/${encodeURIComponent(id)}`,
-    {
-      query: { saleId, userId: buyer },
-      everyMs: 3_000,
-    },
-  );
+  const found = useResource<FoundPurchases>(pathOfRequest(id), { query: { saleId, userId: buyer } });
   const [picked, setPicked] = useState<string | null>(null);
   if (found.data === null) {
     if (found.error === null)
@@ -142,7 +145,6 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
     );
   }
   const { purchases, more } = found.data;
-  const keyOf = ({ saleId: sale, userId, requestId }: Purchase): string => `${sale} ${userId} ${requestId}`;
   const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
   const columns: readonly Column<Purchase>[] = [
     { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
@@ -163,7 +165,7 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   return (
     <>
       {purchases.length > 1 && (
-        <Panel title={t.purchases.several(f.number(purchases.length))} flush>
+        <Panel title={t.purchases.several(f.number(purchases.length))} flush actions={<Freshness {...found} />}>
           <Table
             label={t.purchases.title}
             columns={columns}
@@ -176,9 +178,28 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
           {more && <p class="panel-foot">{t.purchases.moreThanShown}</p>}
         </Panel>
       )}
-      {shown && <Life purchase={shown} read={found} />}
+      {shown && <Followed key={keyOf(shown)} purchase={shown} found={found} />}
     </>
   );
+}
+
+/**
+ * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase
+ * that only the broker knows, stays as it was found.
+ */
+function Followed({ purchase, found }: { readonly purchase: Purchase; readonly found: Resource<FoundPurchases> }) {
+  const { saleId, userId, requestId } = purchase;
+  const [isFollowed, setFollowed] = useState(true);
+  const read = useResource<FoundPurchases>(isFollowed ? pathOfRequest(requestId) : null, {
+    query: { saleId, userId },
+    everyMs: 3_000,
+  });
+  useEffect(() => {
+    if (read.error?.status === 404) setFollowed(false);
+  }, [read.error]);
+  const now = read.data?.purchases.find((one) => keyOf(one) === keyOf(purchase)) ?? purchase;
+  const state = isFollowed ? { ...read, readAtMs: Math.max(read.readAtMs, found.readAtMs) } : found;
+  return <Life purchase={now} read={state} />;
 }
 
 /** The life of one purchase. */
