@@ -365,6 +365,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     {
       name: t.sale.server,
       hides: 'narrow',
+      width: '76px',
       cell: ({ sameServer }) =>
         sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },
