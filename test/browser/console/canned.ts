@@ -101,7 +101,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     const s = (atMs - opensMs(index)) / 1000;
     return s < 0 || index > 1
       ? 0
-      : Math.round((420 - index * 200) * Math.exp(-s / 110) * (0.87 + 0.13 * Math.sin(s * 1.1 + index)));
+      : Math.round((420 - index * 200) * Math.exp(-s / 110) * (0.93 + 0.07 * Math.sin(s * 0.23 + index)));
   };
   const landed = (index: number, atMs: number): number =>
     Math.round((accepted(index, atMs - 2_000) + accepted(index, atMs - 3_000)) / 2);

@@ -332,8 +332,7 @@ export interface BulkEnd {
   readonly done: number;
   readonly failed: number;
   readonly left: number;
-  /** Why it ended before its last one, a word; null: it did not. */
-  readonly stopped: string | null;
+  readonly stopped: 'fault' | 'unfinished' | 'time_up' | 'drained' | null;
   readonly failures: readonly { readonly id: string; readonly why: string }[];
 }
 

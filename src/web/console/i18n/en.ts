@@ -277,7 +277,8 @@ export const en = {
     asChart: 'As a chart',
     noSeconds: 'Nothing happened in this stretch',
     noSecondsText: 'Pick another stretch, or wait for the sale to open.',
-    forgotten: 'Accepted and refused are remembered for an hour; older seconds show what MySQL has.',
+    forgotten:
+      'Accepted and refused are not known for some seconds: they are remembered for an hour, and an api counts 20 sales apart. Landed is what MySQL has.',
     peak: 'Peak',
     total: 'In this stretch',
     words: 'Refusals by code',
@@ -530,8 +531,9 @@ export const en = {
     left: (count: string) => `${count} left as they were.`,
     stopped: {
       fault: 'A server failed, so the run stopped. Run it again when it is back.',
+      unfinished: 'No worker has worked on the last five, so the run stopped. Run it again when workers are up.',
+      time_up: 'Your sign-in ended, or four hours are over, so the run stopped. Run it again.',
       drained: 'The api shuts down, so the run stopped. Run it again.',
-      time_up: 'The run took as long as one may. Run it again for the rest.',
       you: 'You stopped the run.',
       lost: 'The connection broke, so nobody tells what became of the rest. The list shows it.',
     },

@@ -365,7 +365,7 @@ function OrdersBeside({
   };
   const columns: readonly Column<PurchaseAndOrder>[] = [
     {
-      name: `${t.common.user}, ${t.common.request}`,
+      name: `${t.common.user} / ${t.common.request}`,
       cell: ({ userId, requestId }) => (
         <div class="two-lines">
           <span class="cut" title={userId}>
@@ -391,7 +391,7 @@ function OrdersBeside({
       name: t.deadLetters.found,
       isNumber: true,
       width: '92px',
-      phoneWidth: '72px',
+      phoneWidth: '64px',
       cell: ({ quantity, order }) =>
         order === null ? (
           <span class="faint">{t.deadLetters.noOrder}</span>
@@ -402,7 +402,7 @@ function OrdersBeside({
     {
       name: t.common.state,
       width: '190px',
-      phoneWidth: '150px',
+      phoneWidth: '176px',
       sort: (row) => verdictOf(row).text,
       cell: (row) => {
         const { tone, text } = verdictOf(row);

@@ -172,7 +172,7 @@ function Programs({
       width: '110px',
       phoneWidth: '72px',
       sort: ({ seenMsAgo }) => seenMsAgo,
-      cell: ({ seenMsAgo }) => t.health.ago(f.duration(seenMsAgo + ageMs)),
+      cell: ({ seenMsAgo }) => t.health.ago(f.duration(Math.round((seenMsAgo + ageMs) / 100) * 100)),
     },
   ];
   return (

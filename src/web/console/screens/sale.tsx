@@ -305,7 +305,7 @@ function Stretch({
           <Refusals counts={totals.words} most={6} />
         </div>
       )}
-      {seconds[0]?.won === null && <p class="hint">{t.sale.forgotten}</p>}
+      {seconds.some(({ won }) => won === null) && <p class="hint">{t.sale.forgotten}</p>}
     </>
   );
 }
