@@ -93,6 +93,9 @@ export async function lookAs(page: Page, look: Look): Promise<void> {
   const { colorScheme, viewport } = LOOKS[look];
   await page.emulateMedia({ colorScheme });
   await page.setViewportSize(viewport);
+  // Colours change in a transition, however short.
+  await page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+    .then(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished))).then(() => null)`);
 }
 
 /** Goes to a screen as the console itself does, without loading it again. */

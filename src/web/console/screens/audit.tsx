@@ -23,16 +23,24 @@ export function AuditScreen() {
   );
   const [open, setOpen] = useState<AuditEntry | null>(null);
   const columns: readonly Column<AuditEntry>[] = [
-    { name: t.common.at, width: '150px', cell: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
+    {
+      name: t.common.at,
+      width: '150px',
+      phoneWidth: '116px',
+      cell: ({ at }) => <Time at={at} />,
+      sort: ({ at }) => at,
+    },
     {
       name: t.common.action,
       width: '210px',
+      phoneWidth: 'auto',
       cell: ({ action }) => <code class="strong">{action}</code>,
       sort: ({ action }) => action,
     },
     {
       name: t.common.subject,
       width: '24%',
+      phoneWidth: '110px',
       cell: ({ subject }) => <Subject subject={subject} />,
       sort: ({ subject }) => subject,
     },

@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { apiErrorOf, type ApiError } from '../api/api-error.js';
 import type { BulkEnd, BulkPreview, BulkProgress } from '../api/types.js';
-import { wordIn } from '../i18n/language.js';
 import { pathOf } from '../logic/routes.js';
 import { boundTo, queryOf, type Filter } from '../logic/query.js';
 import { Button, Link } from '../parts/basics.js';
@@ -14,11 +13,12 @@ export type BulkAction = 'replay' | 'discard';
 /** Those that were picked, or all that match. */
 export type BulkOn = { readonly ids: readonly string[] } | { readonly filter: Filter };
 
+type Stopped = BulkEnd['stopped'] | 'you' | 'lost';
 type State =
   | { readonly is: 'looking' }
   | { readonly is: 'asked'; readonly preview: BulkPreview; readonly error?: ApiError }
   | { readonly is: 'running'; readonly preview: BulkPreview; readonly progress: BulkProgress | null }
-  | { readonly is: 'ended'; readonly end: BulkEnd }
+  | { readonly is: 'ended'; readonly end: Omit<BulkEnd, 'stopped'> & { readonly stopped: Stopped } }
   | { readonly is: 'failed'; readonly error: ApiError };
 
 const PATH = '/admin/v1/dead-letters/bulk';
@@ -226,13 +226,13 @@ function Progress({
   );
 }
 
-function Result({ done, failed, left, stopped, failures }: BulkEnd) {
+function Result({ done, failed, left, stopped, failures }: Omit<BulkEnd, 'stopped'> & { readonly stopped: Stopped }) {
   const { t, f } = useWords();
   return (
     <div role="status">
       <Note tone={failed > 0 || stopped !== null ? 'warn' : 'ok'}>
         {t.deadLetters.result(f.number(done), f.number(failed))} {left > 0 && t.deadLetters.left(f.number(left))}
-        {stopped !== null && <p>{wordIn(t.deadLetters.stopped, stopped)}</p>}
+        {stopped !== null && <p>{t.deadLetters.stopped[stopped]}</p>}
       </Note>
       {failures.length > 0 && (
         <>

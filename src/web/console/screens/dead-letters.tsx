@@ -56,18 +56,21 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
       name: '#',
       isNumber: true,
       width: '76px',
+      phoneWidth: '48px',
       sort: ({ deadLetterId }) => Number(deadLetterId),
       cell: ({ deadLetterId }) => <code>{deadLetterId}</code>,
     },
     {
       name: t.common.state,
       width: '110px',
+      phoneWidth: '92px',
       sort: ({ state }) => state,
       cell: ({ state }) => <Badge tone={STATE_TONES[state]}>{t.deadLetters.states[state]}</Badge>,
     },
     {
       name: t.common.reason,
       width: '160px',
+      phoneWidth: 'auto',
       sort: ({ reason }) => reason,
       cell: ({ reason }) => <span title={reason}>{t.deadLetters.reasons[reason]}</span>,
     },
@@ -111,6 +114,7 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
     {
       name: t.deadLetters.parkedAt,
       width: '110px',
+      phoneWidth: '84px',
       sort: ({ parkedAt }) => parkedAt,
       cell: ({ parkedAt }) => <Ago at={parkedAt} />,
     },
@@ -361,28 +365,33 @@ function OrdersBeside({
   };
   const columns: readonly Column<PurchaseAndOrder>[] = [
     {
-      name: t.common.user,
-      cell: ({ userId }) => (
-        <span class="cut" title={userId}>
-          {userId}
-        </span>
+      name: `${t.common.user} / ${t.common.request}`,
+      cell: ({ userId, requestId }) => (
+        <div class="two-lines">
+          <span class="cut" title={userId}>
+            {userId}
+          </span>
+          <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
+            <code class="cut" title={requestId}>
+              {requestId}
+            </code>
+          </Link>
+        </div>
       ),
       sort: ({ userId }) => userId,
     },
     {
-      name: t.common.request,
+      name: t.deadLetters.asked,
+      isNumber: true,
       hides: 'phone',
-      cell: ({ requestId }) => (
-        <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
-          <code class="cut">{requestId}</code>
-        </Link>
-      ),
+      width: '92px',
+      cell: ({ quantity }) => f.number(quantity),
     },
-    { name: t.deadLetters.asked, isNumber: true, width: '92px', cell: ({ quantity }) => f.number(quantity) },
     {
       name: t.deadLetters.found,
       isNumber: true,
       width: '92px',
+      phoneWidth: '64px',
       cell: ({ quantity, order }) =>
         order === null ? (
           <span class="faint">{t.deadLetters.noOrder}</span>
@@ -393,6 +402,7 @@ function OrdersBeside({
     {
       name: t.common.state,
       width: '190px',
+      phoneWidth: '176px',
       sort: (row) => verdictOf(row).text,
       cell: (row) => {
         const { tone, text } = verdictOf(row);

@@ -121,21 +121,28 @@ function Programs({
     {
       name: t.health.program,
       width: '110px',
+      phoneWidth: '76px',
       sort: ({ kind }) => kind,
       cell: ({ kind }) => <b>{t.health.kinds[kind]}</b>,
     },
     {
       name: 'host:pid',
       sort: ({ id }) => id,
-      cell: ({ id }) => (
-        <code class="cut" title={id}>
-          {id}
-        </code>
+      cell: ({ id, problems }) => (
+        <>
+          <code class="cut" title={id}>
+            {id}
+          </code>
+          <span class="wraps shows-phone" lang="en">
+            {problems.join(' ')}
+          </span>
+        </>
       ),
     },
     {
       name: t.common.state,
       width: '120px',
+      phoneWidth: '96px',
       cell: (program) =>
         program.seenMsAgo >= SILENT_AFTER_MS ? (
           <Badge tone="bad">{t.health.silent}</Badge>
@@ -153,7 +160,7 @@ function Programs({
         problems.length === 0 ? (
           <span class="faint">–</span>
         ) : (
-          <span class="cut" lang="en" title={problems.join('\n')}>
+          <span class="wraps" lang="en" title={problems.join('\n')}>
             {problems.join(' ')}
           </span>
         ),
@@ -163,8 +170,9 @@ function Programs({
       name: t.health.seen,
       isNumber: true,
       width: '110px',
+      phoneWidth: '72px',
       sort: ({ seenMsAgo }) => seenMsAgo,
-      cell: ({ seenMsAgo }) => t.health.ago(f.duration(seenMsAgo + ageMs)),
+      cell: ({ seenMsAgo }) => t.health.ago(f.duration(Math.round((seenMsAgo + ageMs) / 100) * 100)),
     },
   ];
   return (
@@ -181,7 +189,7 @@ function Programs({
 function Parts({ dependencies }: Pick<Readiness, 'dependencies'>) {
   const { t } = useWords();
   const columns: readonly Column<Readiness['dependencies'][number]>[] = [
-    { name: t.health.part, width: '130px', cell: ({ name }) => <b>{name}</b> },
+    { name: t.health.part, width: '130px', phoneWidth: '88px', cell: ({ name }) => <b>{name}</b> },
     {
       name: t.common.state,
       width: '150px',
@@ -190,7 +198,7 @@ function Parts({ dependencies }: Pick<Readiness, 'dependencies'>) {
     {
       name: t.common.details,
       cell: ({ detail }) => (
-        <span class="cut" lang="en" title={detail}>
+        <span class="wraps" lang="en">
           {detail}
         </span>
       ),

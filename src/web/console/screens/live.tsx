@@ -96,7 +96,7 @@ function Programs({ programs }: { readonly programs: readonly RunningProgram[] }
     <span class="programs">
       {kinds.map((kind) => (
         <span key={kind}>
-          {f.number(programs.filter((program) => program.kind === kind).length)} {t.health.kinds[kind]}
+          {t.live.running[kind](f.number(programs.filter((program) => program.kind === kind).length))}
         </span>
       ))}
     </span>
@@ -194,7 +194,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
     {
       name: t.live.refused + t.live.perSecond,
       hides: 'narrow',
-      width: '150px',
+      width: '180px',
       hint: t.live.refusedHint,
       sort: refusedIn,
       cell: ({ refusedPerSecond }) =>
@@ -222,7 +222,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
     {
       name: t.live.window,
       hides: 'narrow',
-      width: '136px',
+      width: '156px',
       sort: ({ closesAtMs }) => closesAtMs,
       cell: (sale) => <WindowLeft {...sale} />,
     },

@@ -218,7 +218,7 @@ function Life({ purchase, read }: { readonly purchase: Purchase; readonly read: 
         }
         actions={<Freshness {...read} />}
       >
-        <Next sentence={sentence} nextAt={purchase.nextAt} state={state} />
+        <Next sentence={sentence} nextAt={purchase.nextAt} state={state} deadLetterIds={deadLetterIds} />
         <Facts
           facts={[
             [t.common.request, <Id text={requestId} />],
@@ -266,10 +266,12 @@ function Next({
   sentence,
   nextAt,
   state,
+  deadLetterIds,
 }: {
   readonly sentence: string;
   readonly nextAt: string | null;
   readonly state: string;
+  readonly deadLetterIds: readonly string[];
 }) {
   const { t, f } = useWords();
   const now = useNow();
@@ -286,8 +288,14 @@ function Next({
         </span>
       )}
       <p lang="en" class="sentence">
-        {sentence}
+        {f.withTimes(sentence)}
       </p>
+      {state === 'parked' &&
+        deadLetterIds.map((id) => (
+          <Link key={id} to={pathOf({ screen: 'dead-letters', deadLetterId: id })} class="button plain">
+            {t.purchases.openDeadLetter(id)}
+          </Link>
+        ))}
     </Note>
   );
 }
@@ -323,7 +331,7 @@ function TimeLine({ stages }: { readonly stages: readonly StageLine[] }) {
             )}
             {afterMs !== null && <small class="number">{t.purchases.after(f.duration(Math.max(0, afterMs)))}</small>}
           </div>
-          <p lang="en">{text}</p>
+          <p lang="en">{f.withTimes(text)}</p>
         </li>
       ))}
     </ol>
@@ -345,7 +353,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
       hides: 'phone',
       cell: ({ source }) => wordIn(t.purchases.source, source),
     },
-    { name: t.common.action, width: '150px', cell: ({ what }) => <code>{what}</code> },
+    { name: t.common.action, width: '150px', phoneWidth: '110px', cell: ({ what }) => <code>{what}</code> },
     {
       name: t.common.details,
       cell: ({ detail }) => (
@@ -379,6 +387,7 @@ function OrdersOf({ user }: { readonly user: string }) {
     {
       name: t.common.state,
       width: '150px',
+      phoneWidth: '124px',
       cell: ({ state, reason }) => (
         <span title={reason ?? undefined}>
           <PurchaseState state={state} />
@@ -388,6 +397,7 @@ function OrdersOf({ user }: { readonly user: string }) {
     },
     {
       name: t.common.sale,
+      hides: 'phone',
       width: '90px',
       cell: ({ saleId: sale }) => (
         <Link to={pathOf({ screen: 'sale', saleId: sale })}>
@@ -408,6 +418,7 @@ function OrdersOf({ user }: { readonly user: string }) {
       name: t.purchases.amount,
       isNumber: true,
       width: '110px',
+      phoneWidth: '84px',
       cell: ({ amountCents, currency }) => f.money(amountCents, currency),
       sort: ({ amountCents }) => amountCents,
     },

@@ -305,7 +305,7 @@ function Stretch({
           <Refusals counts={totals.words} most={6} />
         </div>
       )}
-      {seconds[0]?.won === null && <p class="hint">{t.sale.forgotten}</p>}
+      {seconds.some(({ won }) => won === null) && <p class="hint">{t.sale.forgotten}</p>}
     </>
   );
 }
@@ -365,6 +365,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     {
       name: t.sale.server,
       hides: 'narrow',
+      width: '76px',
       cell: ({ sameServer }) =>
         sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },
