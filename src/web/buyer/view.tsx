@@ -255,7 +255,14 @@ function partsOf(props: ViewProps): Parts {
       const [known, offered] = [state.signIn?.userId ?? '', state.offeredSignIn?.userId ?? ''].map(maskedName);
       return {
         ...simple(buttons.stayAs(known as string), { id: 'stay', onPress: () => page.decideOffer(false) }),
-        below: <Quiet id="change" label={buttons.goOnAs(offered as string)} onPress={() => page.decideOffer(true)} />,
+        below: (
+          <Quiet
+            key="change"
+            id="change"
+            label={buttons.goOnAs(offered as string)}
+            onPress={() => page.decideOffer(true)}
+          />
+        ),
       };
     }
     case 'refused':
@@ -265,7 +272,7 @@ function partsOf(props: ViewProps): Parts {
     case 'asking': {
       const parts = soon(buttons.sending, { isBusy: true });
       if (screen.code === null) return parts;
-      return { ...parts, below: <Quiet id="stop" label={buttons.stop} onPress={() => page.giveUp()} /> };
+      return { ...parts, below: <Quiet key="stop" id="stop" label={buttons.stop} onPress={() => page.giveUp()} /> };
     }
     case 'held':
       return { ...simple(buttons.held, { isBusy: true }), tone: 'good' };
@@ -307,7 +314,7 @@ function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts
   if (sale === null || sale.state === 'closed') return { go: null };
   if (!isBought) return { go: { id: 'again', label: words.buttons.again, onPress } };
   if ((order?.quantity ?? 1) >= sale.limitPerBuyer) return { go: null };
-  return { go: null, below: <Quiet label={words.buttons.again} onPress={onPress} /> };
+  return { go: null, below: <Quiet key="again" id="again" label={words.buttons.again} onPress={onPress} /> };
 }
 
 const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;
@@ -343,39 +350,44 @@ const Note = ({
     </p>
   );
 
-interface GoProps {
-  readonly id?: string;
-  readonly label: string;
+interface PressProps {
   /** Left out: it cannot be pressed. */
   readonly onPress?: () => void;
-  /** It leads elsewhere instead. */
-  readonly href?: string;
-  readonly isBusy?: boolean;
-  /** A press costs money. */
-  readonly charges?: boolean;
-  /** Something else is asked at the moment. */
-  readonly isQuiet?: boolean;
+  /** What a press does cannot be undone. */
+  readonly isFinal?: boolean;
 }
 
 /** As long as most systems take for a double click. */
 const DOUBLE_CLICK_MS = 500;
 
-/** The button. One that cannot be pressed keeps the focus that it has: it says `aria-disabled`, and does nothing. */
-class Go extends Component<GoProps> {
+/**
+ * Clicks that follow each other quickly are counted by the browser. Those whose first one fell on what stood in this place before
+ * were meant for that: they do nothing for as long as a double click takes, and nothing at all where they could not be undone.
+ */
+abstract class Pressed<P extends PressProps> extends Component<P> {
   readonly #sinceMs = performance.now();
   #isPressedFirst = false;
 
-  /**
-   * Clicks that follow each other quickly are counted by the browser. Those whose first one fell on what stood here before were
-   * meant for that: they do nothing for as long as a double click takes, and nothing at all where they would cost money.
-   */
-  readonly #press = ({ detail }: MouseEvent): void => {
-    const { onPress, charges = false } = this.props;
+  protected readonly press = ({ detail }: MouseEvent): void => {
+    const { onPress, isFinal = false } = this.props;
     if (detail <= 1) this.#isPressedFirst = true;
-    const isOld = !charges && performance.now() - this.#sinceMs > DOUBLE_CLICK_MS;
+    const isOld = !isFinal && performance.now() - this.#sinceMs > DOUBLE_CLICK_MS;
     if (this.#isPressedFirst || isOld) onPress?.();
   };
+}
 
+interface GoProps extends PressProps {
+  readonly id?: string;
+  readonly label: string;
+  /** It leads elsewhere instead. */
+  readonly href?: string;
+  readonly isBusy?: boolean;
+  /** Something else is asked at the moment. */
+  readonly isQuiet?: boolean;
+}
+
+/** The button. One that cannot be pressed keeps the focus that it has: it says `aria-disabled`, and does nothing. */
+class Go extends Pressed<GoProps> {
   override render({ id = 'go', label, onPress, href, isBusy = false, isQuiet = false }: GoProps): JSX.Element {
     if (href !== undefined) {
       return (
@@ -393,7 +405,7 @@ class Go extends Component<GoProps> {
         aria-describedby="hint"
         data-busy={isBusy}
         data-quiet={isQuiet}
-        onClick={this.#press}
+        onClick={this.press}
       >
         <span>{label}</span>
       </button>
@@ -401,17 +413,20 @@ class Go extends Component<GoProps> {
   }
 }
 
-interface QuietProps {
-  readonly id?: string;
+interface QuietProps extends PressProps {
+  readonly id: string;
   readonly label: string;
-  readonly onPress?: () => void;
 }
 
-const Quiet = ({ id, label, onPress }: QuietProps): JSX.Element => (
-  <button type="button" class="quiet" id={id} aria-disabled={onPress === undefined} onClick={onPress}>
-    {label}
-  </button>
-);
+class Quiet extends Pressed<QuietProps> {
+  override render({ id, label, onPress }: QuietProps): JSX.Element {
+    return (
+      <button type="button" class="quiet" id={id} aria-disabled={onPress === undefined} onClick={this.press}>
+        {label}
+      </button>
+    );
+  }
+}
 
 type Named<N extends Screen['name']> = Screen & { readonly name: N };
 
@@ -559,7 +574,7 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
     id: 'pay',
     label: moving === 'pay' ? buttons.paying : buttons.pay(format.price(order.amountCents)),
     isBusy: moving === 'pay',
-    charges: true,
+    isFinal: true,
     isQuiet: isAsked,
     ...(isFree ? { onPress: () => page.move('pay') } : {}),
   };
@@ -569,10 +584,11 @@ function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>):
         {words.cancelSure}
       </p>
       <Quiet id="cancel-no" label={buttons.cancelNo} onPress={() => choose({ isCancelling: false })} />
-      <Quiet id="cancel-yes" label={buttons.cancelYes} onPress={() => page.move('cancel')} />
+      <Quiet id="cancel-yes" label={buttons.cancelYes} isFinal onPress={() => page.move('cancel')} />
     </div>
   ) : (
     <Quiet
+      key="cancel"
       id="cancel"
       label={moving === 'cancel' ? buttons.cancelling : buttons.cancel}
       {...(isFree ? { onPress: () => choose({ isCancelling: true }) } : {})}

@@ -135,7 +135,7 @@ export const en: Words = {
   signInEarly: 'Your sign-in ends before the sale opens. Sign in again shortly before.',
   toShop: 'The shop links here with your sign-in. Go there and come back by its link.',
   signedInAs: 'Signed in as',
-  linkFor: (name) => `The link that you followed signs in ${name}.`,
+  linkFor: (name) => `The link that you followed signs in ${name} instead of you.`,
   otherLanguage: 'Language',
   factsTitle: 'Good to know',
 

@@ -112,7 +112,7 @@ export const zh: Words = {
   signInEarly: '您的登录会在开售前失效，请在开售前不久重新登录。',
   toShop: '请从商店登录，再通过商店的链接回到这里。',
   signedInAs: '已登录：',
-  linkFor: (name) => `您打开的链接会登录 ${name}。`,
+  linkFor: (name) => `您打开的链接会改为登录 ${name} 的账户。`,
   otherLanguage: '语言',
   factsTitle: '购买须知',
 
