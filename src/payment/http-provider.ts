@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
+import { assertNever } from '../core/errors.js';
 import { isPaymentId } from '../core/ids.js';
 import type { Log } from '../core/ports/log.js';
 import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment-provider.js';
@@ -116,8 +117,11 @@ function chargeIn(value: unknown): FoundCharge {
       return { outcome: 'action_needed', clientSecret: answer.clientSecret };
     case 'pending':
       return { outcome: 'unknown' };
-    default:
+    case 'declined':
+    case 'not_found':
       return { outcome: answer.status };
+    default:
+      return assertNever(answer);
   }
 }
 

@@ -99,7 +99,9 @@ function createStripe(stripe: Stripe, log: Log): PaymentProvider {
       case 'requires_payment_method':
         // After a refused card the page of the buyer could try another one, so it is ended before we say that it was declined.
         return giveUp || !isUntouched(intent) ? cancel(intent) : { outcome: 'not_found' };
-      default: // processing: decided soon
+      case 'processing': // decided soon
+      case 'requires_capture': // none of ours
+      default: // of a later version of their API
         return { outcome: 'unknown' };
     }
   };

@@ -197,6 +197,7 @@ export class StripeStandIn {
           'card_declined',
           this.#refuse(intent, 'card_declined'),
         );
+      case null:
       default:
         return errorOf(400, 'invalid_request_error', `No such PaymentMethod: '${method}'`, 'resource_missing');
     }
