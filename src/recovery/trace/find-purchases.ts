@@ -10,7 +10,7 @@ import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.j
 import type { TracePorts, TraceQuery } from './evidence.js';
 
 /** A purchase that matches the id, and the batch that it was found by. */
-export interface FoundPurchase {
+interface FoundPurchase {
   readonly request: RequestRef;
   readonly batchId: string | null;
 }
