@@ -170,7 +170,7 @@ function Programs({
       name: t.health.seen,
       isNumber: true,
       width: '110px',
-      phoneWidth: '72px',
+      phoneWidth: '86px',
       sort: ({ seenMsAgo }) => seenMsAgo,
       cell: ({ seenMsAgo }) => t.health.ago(f.duration(Math.round((seenMsAgo + ageMs) / 100) * 100)),
     },

@@ -89,11 +89,11 @@ function Runs({ openId }: { readonly openId: string | null }) {
   const show = (runId: string | null): void =>
     navigate(pathOf({ screen: 'reconcile', tab: 'runs', runId }) + queryOf(filter));
   const columns: readonly Column<ReconcileRun>[] = [
-    { name: '#', isNumber: true, width: '80px', phoneWidth: '56px', cell: ({ runId }) => <code>{runId}</code> },
+    { name: '#', isNumber: true, width: '80px', phoneWidth: '48px', cell: ({ runId }) => <code>{runId}</code> },
     {
       name: t.reconcile.outcome,
       width: '140px',
-      phoneWidth: '112px',
+      phoneWidth: '104px',
       cell: ({ outcome }) => <Outcome outcome={outcome} />,
     },
     {
@@ -126,7 +126,7 @@ function Runs({ openId }: { readonly openId: string | null }) {
     {
       name: t.reconcile.started,
       width: '140px',
-      phoneWidth: '116px',
+      phoneWidth: '128px',
       cell: ({ startedAt }) => <Time at={startedAt} />,
     },
   ];
