@@ -20,7 +20,7 @@ for (const [page, base] of Object.entries(PAGES)) {
       outDir: folder(`../../dist/web/${page}`),
       emptyOutDir: false, // is above
       assetsInlineLimit: 0, // the content security policy allows no data: in scripts and styles
-      modulePreload: { polyfill: false }, // it is an inline script
+      modulePreload: false, // its polyfill is an inline script
       target: 'es2022',
     },
   });

@@ -9,15 +9,15 @@ import { sentenceFor, shownOf, type Shown } from './says.js';
 import { screenOf, untilNextSecondMs, type Screen } from './screen.js';
 import './style.css';
 import { View, type Choices } from './view.js';
-import { en } from './words/en.js';
+import { languageOf, LANGUAGES } from './words/languages.js';
 import type { Words } from './words/words.js';
-import { zh } from './words/zh.js';
 
-const LANGUAGES: readonly Words[] = [en, zh];
 /** Between the end of the countdown and the answer to the click. */
 const KEEPS_CLOCK: readonly Screen['name'][] = ['opening', 'ready', 'asking'];
 const SLOW_MS = 10_000;
 const CLOCK_WATCH_MS = 5000;
+/** Where the words cannot be had the page is loaded anew, at the soonest after so long. */
+const LOAD_AGAIN_MS = 2000;
 const LANGUAGE = 'seckill:lang';
 
 const meta = (name: string): string => document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? '';
@@ -39,7 +39,7 @@ const page = new Page(saleId, {
 const root = document.querySelector('#page') as Element;
 const said = document.querySelector('#said') as Element;
 
-let words = languageOf(storage.read(LANGUAGE) ?? navigator.language);
+let words = await firstWords();
 let choices: Choices = { isCancelling: false };
 let shown: Shown | null = null;
 let heldSinceMs = 0;
@@ -54,8 +54,14 @@ function takeFragment(): { readonly signIn: SignIn | null; readonly lang: string
   return { signIn: token === null ? null : readToken(token), lang };
 }
 
-function languageOf(wanted: string): Words {
-  return LANGUAGES.find(({ lang }) => wanted.slice(0, 2).toLowerCase() === lang.slice(0, 2)) ?? en;
+/** A browser does not ask again for a file that failed, until the page is loaded anew. */
+async function firstWords(): Promise<Words> {
+  try {
+    return await languageOf(storage.read(LANGUAGE) ?? navigator.language).load();
+  } catch (error) {
+    setTimeout(() => location.reload(), LOAD_AGAIN_MS * (1 + 2 * Math.random()));
+    throw error;
+  }
 }
 
 /** An address of the shop for this sale; null: it has given none. */
@@ -65,8 +71,12 @@ function filledIn(template: string): string | null {
   return template.replaceAll('{saleId}', saleId).replaceAll('{sku}', sku);
 }
 
-function setLanguage(lang: string): void {
-  words = languageOf(lang);
+async function setLanguage(lang: string): Promise<void> {
+  const other = await languageOf(lang)
+    .load()
+    .catch(() => null);
+  if (other === null) return; // it goes on in the language that it has
+  words = other;
   storage.write(LANGUAGE, lang);
   draw();
 }
@@ -100,8 +110,8 @@ function draw(): void {
   const focused = document.activeElement;
   render(
     <View
-      {...{ page, state, shown, nowMs, words, format, choices, choose, setLanguage, hasCountedDown }}
-      languages={LANGUAGES}
+      {...{ page, state, shown, nowMs, words, format, choices, choose, hasCountedDown }}
+      setLanguage={(lang) => void setLanguage(lang)}
       shop={meta('shop') || location.host}
       pictureUrl={isPictureLost ? null : filledIn(meta('picture'))}
       signInUrl={filledIn(meta('sign-in'))}
@@ -159,6 +169,6 @@ document.addEventListener('visibilitychange', () => {
 addEventListener('hashchange', () => {
   const { signIn, lang } = takeFragment();
   if (signIn !== null) page.handOver(signIn);
-  if (lang !== null) setLanguage(lang);
+  if (lang !== null) void setLanguage(lang);
 });
 setInterval(() => page.watchClocks(), CLOCK_WATCH_MS);

@@ -7,6 +7,7 @@ import type { Page } from './page.js';
 import type { Shown } from './says.js';
 import { chipOf, clockParts, type Screen, type ShownPlace } from './screen.js';
 import type { PageState } from './state.js';
+import { LANGUAGES } from './words/languages.js';
 import type { Words } from './words/words.js';
 
 /** What a person has chosen on the page; it is no part of what the page knows of the sale. */
@@ -21,7 +22,6 @@ export interface ViewProps {
   readonly shown: Shown;
   readonly nowMs: number;
   readonly words: Words;
-  readonly languages: readonly Words[];
   readonly format: Format;
   readonly choices: Choices;
   readonly choose: (choices: Partial<Choices>) => void;
@@ -37,7 +37,7 @@ export interface ViewProps {
 }
 
 export function View(props: ViewProps): JSX.Element {
-  const { state, shown, words, shop, pictureUrl, languages, setLanguage } = props;
+  const { state, shown, words, shop, pictureUrl, setLanguage } = props;
   const { sale, signIn, signInEnded } = state;
   const { screen } = shown;
   return (
@@ -51,7 +51,7 @@ export function View(props: ViewProps): JSX.Element {
           </p>
         )}
         <div class="languages" role="group" aria-label={words.otherLanguage}>
-          {languages.map(({ lang, name }) => (
+          {LANGUAGES.map(({ lang, name }) => (
             <button
               key={lang}
               type="button"

@@ -4,7 +4,6 @@ const units = (count: number): string => (count === 1 ? '1 unit' : `${count} uni
 
 export const en: Words = {
   lang: 'en',
-  name: 'English',
   chips: {
     not_open: 'Opens soon',
     opening: 'Opening',

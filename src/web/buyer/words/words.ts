@@ -19,8 +19,6 @@ type Reason = (typeof REASONS)[number];
 /** All that the page says, in one language. Prices and times come in as they are shown. */
 export interface Words {
   readonly lang: string;
-  /** Of the language, in itself. */
-  readonly name: string;
   readonly chips: Readonly<Record<Chip, string>>;
   readonly units: (count: number) => string;
   readonly each: (price: string) => string;

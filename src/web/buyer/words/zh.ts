@@ -2,7 +2,6 @@ import type { Words } from './words.js';
 
 export const zh: Words = {
   lang: 'zh-CN',
-  name: '中文',
   chips: {
     not_open: '即将开售',
     opening: '马上开始',

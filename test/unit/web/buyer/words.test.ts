@@ -5,6 +5,7 @@ import { routesOf } from '../../../../src/http/routes/index.js';
 import { openapiOf } from '../../../../src/http/openapi.js';
 import { knownCode, MEANINGS } from '../../../../src/web/buyer/problem-codes.js';
 import { en } from '../../../../src/web/buyer/words/en.js';
+import { languageOf, LANGUAGES } from '../../../../src/web/buyer/words/languages.js';
 import { reasonIn, REASONS } from '../../../../src/web/buyer/words/words.js';
 import { zh } from '../../../../src/web/buyer/words/zh.js';
 
@@ -43,6 +44,12 @@ describe('the words of the page', () => {
       }
     });
   }
+
+  it('each language loads its own, and is found by the names that browsers have for it', async () => {
+    for (const { lang, load } of LANGUAGES) expect((await load()).lang).to.equal(lang);
+    const found = ['en-GB', 'zh', 'ZH-TW', 'de'].map((wanted) => languageOf(wanted).lang);
+    expect(found).to.deep.equal(['en', 'zh-CN', 'zh-CN', 'en']);
+  });
 
   it('Chinese is Chinese in every text', () => {
     for (const text of textsIn(zh).filter((one) => !['zh-CN'].includes(one))) expect(text).to.match(/\p{Script=Han}/u);
