@@ -59,7 +59,7 @@ export interface ReadyReport {
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
 
-/** All that the HTTP layer needs; `src/programs/api.ts` fills it. */
+/** All that the HTTP layer needs; `src/programs/api-services.ts` fills it. */
 export interface HttpServices {
   readonly auth: Authenticator;
   /** The admission layers. */

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
+import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
@@ -16,7 +17,7 @@ import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
-import type { Running } from './run-program.js';
+import type { OpenProgram, Running } from './run-program.js';
 import {
   createReadiness,
   messageSignatures,
@@ -32,10 +33,33 @@ import { openTracing } from './tracing.js';
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
- * The keeper: the process of background jobs. What they are: `keeper-jobs.ts`.
+ * The keeper with its probe server.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
+  const keeper = await openKeeper(config, log, paymentProviderOf(config.payment, log));
+  const probe = await startProbeServer(keeper, config.keeperMetrics);
+  return {
+    ready: `keeper runs ${keeper.jobs} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
+    facts: { metricsPort: probe.port },
+    async stop(): Promise<void> {
+      await keeper.drain();
+      await probe.close();
+      await keeper.close();
+    },
+  };
+}
+
+/**
+ * The keeper: background jobs. What they are: `keeper-jobs.ts`.
+ * @param provider null: refunds wait for a person
+ * @throws OperationalError when a dependency does not answer at the start
+ */
+export async function openKeeper(
+  config: Omit<KeeperConfig, 'keeperMetrics' | 'log'>,
+  log: Log,
+  provider: PaymentProvider | null,
+): Promise<OpenProgram & { readonly jobs: number }> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
@@ -64,7 +88,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     mysql,
     broker,
     failPoints,
-    provider: paymentProviderOf(config.payment, log),
+    provider,
     reconcile: await operator.reconcile(),
     tracing,
     metrics,
@@ -72,13 +96,6 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   });
 
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint });
-  const probe = await startProbeServer(
-    {
-      ready,
-      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    },
-    config.keeperMetrics,
-  );
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
@@ -88,16 +105,18 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   );
 
   return {
-    ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
-    facts: { metricsPort: probe.port },
-    async stop(): Promise<void> {
+    jobs: jobs.length,
+    ready,
+    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    async drain(): Promise<void> {
       stopping.abort();
       const sources = broker.closeSources(); // open receives end by themselves
       await Promise.all([...loops, reporting]);
       await sources;
       await operator.close();
       await broker.closeChannels();
-      await probe.close();
+    },
+    async close(): Promise<void> {
       await redis.close();
       await mysql.close();
       await tracing.close();

@@ -18,7 +18,7 @@ import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
-import type { Running } from './run-program.js';
+import type { OpenProgram, Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
@@ -34,10 +34,33 @@ const CONSUMED = [
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * The worker with its probe server.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  const worker = await openWorker(config, log, fail);
+  const probe = await startProbeServer(worker, config.workerMetrics);
+  return {
+    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.workerMetrics.host}:${probe.port}/metrics`,
+    facts: { metricsPort: probe.port },
+    async stop(): Promise<void> {
+      await worker.drain();
+      await probe.close();
+      await worker.close();
+    },
+  };
+}
+
+/**
+ * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * @param fail called with errors that are bugs
+ * @throws OperationalError when a dependency does not answer at the start
+ */
+export async function openWorker(
+  config: Omit<WorkerConfig, 'workerMetrics' | 'log'>,
+  log: Log,
+  fail: (error: unknown) => void,
+): Promise<OpenProgram> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
   const failPoints = workerFailPoints(config.failPoint, log);
@@ -93,18 +116,11 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal).catch(
     fail,
   );
-  const probe = await startProbeServer(
-    {
-      ready,
-      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    },
-    config.workerMetrics,
-  );
 
   return {
-    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.workerMetrics.host}:${probe.port}/metrics`,
-    facts: { metricsPort: probe.port },
-    async stop(): Promise<void> {
+    ready,
+    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    async drain(): Promise<void> {
       const closed = Promise.all(consumers.map(({ source }) => source.close())); // open receives end by themselves
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
@@ -113,7 +129,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await reporting;
       outage.shutdown();
       await minter.close();
-      await probe.close();
+    },
+    async close(): Promise<void> {
       await redis.close();
       await mysql.close();
       await tracing.close();
