@@ -42,6 +42,7 @@ import { LiveSales } from '../sales/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { readSaleBuckets } from '../sales/sale-buckets.js';
 import { openAdmission } from './admission.js';
+import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { apiFailPoints } from './fail-points.js';
 import type { Identity, IdentityParts } from './identity.js';
 import { Operator } from './operator.js';
@@ -84,27 +85,36 @@ const READY_KEPT_MS = 1000;
  * What an api is made of: admission, the path of a purchase with its producer, and what operators do over HTTP.
  * @throws OperationalError when a dependency does not answer at the start
  */
-export async function openServices(config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> {
+export const openServices = (config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> =>
+  allOrNothing((opened) => open(config, parts, opened));
+
+async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened): Promise<OpenServices> {
   const { log, fail, provider, cors, pages } = parts;
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
+  opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
   await mysql.probe();
 
   const common = { redis, registry, log, fail };
   const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
   const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
+  opened(() => admission.close());
   const { withBreakers } = admission;
   const identity = await parts.openIdentity({ mysql, registry, log, fail });
+  opened(() => identity.close());
   const sales = withBreakers.sales(createSaleRepository(mysql));
   const orders = withBreakers.orders(createOrderRepository(mysql));
   const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
   const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
   // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
   const notifications = openPurchaseNotifications(config.redis, log);
+  opened(() => notifications.close());
   const deadLetters = createDeadLetterRepository(mysql);
   const path = await openPurchasePath(config, {
     ...common,
@@ -116,6 +126,7 @@ export async function openServices(config: ServicesConfig, parts: ServicesParts)
     notifications,
     tracing,
   });
+  opened(() => path.close());
   const { store, snapshots, units } = path;
   const attempts = createPaymentAttempts(mysql);
 
@@ -138,6 +149,7 @@ export async function openServices(config: ServicesConfig, parts: ServicesParts)
   });
 
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
+  opened(() => operator.close());
   const refunds = operator.refunds();
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);

@@ -5,7 +5,7 @@ import type { Config, Section } from '../core/config/schema.js';
 import { readKeyList } from '../core/hmac.js';
 import type { Log } from '../core/ports/log.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
-import { createAuthenticator, type Authenticator } from '../http/auth.js';
+import { createAuthenticator, type RequestAuthenticator } from '../http/auth.js';
 import { Jwks } from '../http/jwks.js';
 import { createIdentityMetrics } from '../http/metrics.js';
 import { hs256Key, publicKey, type IssuerKeys, type OwnKeys } from '../http/token-keys.js';
@@ -24,7 +24,7 @@ export interface IdentityParts {
 
 /** Who callers are. */
 export interface Identity {
-  readonly auth: Authenticator;
+  readonly auth: RequestAuthenticator;
   readonly revocations: RevocationRepository;
   /** Whose keys are needed. */
   readonly issuers: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];

@@ -12,6 +12,7 @@ import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { createSaleMetrics } from '../sales/metrics.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
+import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
@@ -55,17 +56,27 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
  * @param provider null: refunds wait for a person
  * @throws OperationalError when a dependency does not answer at the start
  */
-export async function openKeeper(
-  config: Omit<KeeperConfig, 'keeperMetrics' | 'log'>,
-  log: Log,
-  provider: PaymentProvider | null,
-): Promise<OpenProgram & { readonly jobs: number }> {
+export const openKeeper = (config: OpenConfig, log: Log, provider: PaymentProvider | null): Promise<OpenKeeper> =>
+  allOrNothing((opened) => open(config, { log, provider, opened }));
+
+type OpenConfig = Omit<KeeperConfig, 'keeperMetrics' | 'log'>;
+type OpenKeeper = OpenProgram & { readonly jobs: number };
+interface OpenParts {
+  readonly log: Log;
+  readonly provider: PaymentProvider | null;
+  readonly opened: Opened;
+}
+
+async function open(config: OpenConfig, { log, provider, opened }: OpenParts): Promise<OpenKeeper> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
+  opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
   await mysql.probe();
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
@@ -74,6 +85,7 @@ export async function openKeeper(
     log,
   });
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
+  opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;
   const operator = new Operator(config, log, { redis, mysql, redrives, compensated: failPoints.compensated });
   const metrics = {

@@ -93,6 +93,10 @@ export function paymentProviderOf({ provider }: Section<'payment'>, log: Log): P
   return answersInTime(createPaymentSimulator(), systemClock);
 }
 
+/** The provider of an app around us, with each call bounded; null: it has none. */
+export const boundedProvider = (provider: PaymentProvider | undefined): PaymentProvider | null =>
+  provider === undefined ? null : answersInTime(provider, systemClock);
+
 /** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;

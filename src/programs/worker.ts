@@ -16,6 +16,7 @@ import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
@@ -56,18 +57,27 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
  * @param fail called with errors that are bugs
  * @throws OperationalError when a dependency does not answer at the start
  */
-export async function openWorker(
-  config: Omit<WorkerConfig, 'workerMetrics' | 'log'>,
-  log: Log,
-  fail: (error: unknown) => void,
-): Promise<OpenProgram> {
+export const openWorker = (config: OpenConfig, log: Log, fail: (error: unknown) => void): Promise<OpenProgram> =>
+  allOrNothing((opened) => open(config, { log, fail, opened }));
+
+type OpenConfig = Omit<WorkerConfig, 'workerMetrics' | 'log'>;
+interface OpenParts {
+  readonly log: Log;
+  readonly fail: (error: unknown) => void;
+  readonly opened: Opened;
+}
+
+async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promise<OpenProgram> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
   const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
   const tracing = await openTracing(config.tracing, 'worker', { registry, clock, log });
+  opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
   await mysql.probe();
 
   const owner = ownerName();
@@ -75,6 +85,10 @@ export async function openWorker(
   const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql), clock, log }, { owner, leaseMs });
   await minter.renew();
   const stopRenewing = keepLease(minter, leaseMs, log);
+  opened(async () => {
+    stopRenewing();
+    await minter.close();
+  });
 
   const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
@@ -101,6 +115,7 @@ export async function openWorker(
   const consumers = await Promise.all(
     CONSUMED.map(async (consumed) => {
       const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
+      opened(() => source.close());
       const loop = new WorkerLoop(
         { ...shared, source: failPoints.source(messages.of(source, consumed)) },
         { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },

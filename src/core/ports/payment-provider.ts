@@ -16,7 +16,7 @@ export type ChargeOutcome =
  * - `not_found`: the provider has not heard of it; a call that is still on its way may arrive
  * - `unknown`: no answer, or it is not decided yet; ask again
  */
-type FoundCharge = ChargeOutcome | { readonly outcome: 'not_found' };
+export type FoundCharge = ChargeOutcome | { readonly outcome: 'not_found' };
 
 /**
  * - `refunded`: the money of this payment is on its way back, now or since an earlier call
