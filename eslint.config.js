@@ -21,7 +21,7 @@ const FLOW = {
     'core',
   ],
   /** Seckill inside an app: it composes what the programs compose. */
-  library: ['programs', 'http', 'orders', 'mysql', 'rocketmq', 'core'],
+  library: ['programs', 'http', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
   programs: [
     'http',
     'admission',

@@ -25,7 +25,7 @@ const STACK_DIR = join(REPO_DIR, '.stack-test');
 const PARALLEL: readonly Folder[] = ['contract'];
 const PARALLEL_JOBS = 2;
 /** Files of a part that goes to the stack which is free first: a start of mocha costs three seconds, and parts end unevenly. */
-const PART_FILES = 5;
+const PART_FILES = 4;
 const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
 
 const REASON_LAST_LINES = 6;

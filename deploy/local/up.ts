@@ -112,13 +112,33 @@ async function up(flags: UpFlags): Promise<void> {
   if (process.exitCode === 130) process.exitCode = 0; // Ctrl-C is the way to end this command
 }
 
+/** What comes before the programs; a test fails one of them. */
+interface SystemParts {
+  readonly startStack: (flags: UpFlags, signal: AbortSignal) => Promise<StartedStack>;
+  readonly buildPages: (signal: AbortSignal) => Promise<void>;
+}
+
+interface StartedStack {
+  readonly stack: Pick<Stack, 'env' | 'down'>;
+  /** Servers that ran before this command are not its own to stop. */
+  readonly ranBefore: boolean;
+}
+
 /** Starts everything, runs until the signal, and stops what it has started. */
-async function runSystem(flags: UpFlags, signal: AbortSignal): Promise<void> {
-  const [{ stack, ranBefore }] = await Promise.all([startStack(flags, signal), buildPagesIfOlder(signal)]);
+export async function runSystem(
+  flags: UpFlags,
+  signal: AbortSignal,
+  { startStack, buildPages }: SystemParts = { startStack: startServers, buildPages: buildPagesIfOlder },
+): Promise<void> {
+  const building = buildPages(signal); // while the servers start
+  building.catch(() => undefined); // awaited below, where the servers are stopped if it fails
+  const { stack, ranBefore } = await startStack(flags, signal);
   const programs: SupervisedProgram[] = [];
   const { traffic = false, faults = false } = flags;
   try {
-    const env = programEnv({ ...process.env, ...stack.env() }, { traffic, faults });
+    await building;
+    const { PAYMENT_WEBHOOK_SECRET = stack.env().PAYMENT_WEBHOOK_SECRET } = process.env; // that of a provider comes first
+    const env = programEnv({ ...process.env, ...stack.env(), PAYMENT_WEBHOOK_SECRET }, { traffic, faults });
     const sale = await prepare(env);
     const { api, worker, keeper } = makePrograms(env, flags, programs);
     await Promise.all([api.start(), worker.start(), keeper.start()]);
@@ -170,8 +190,7 @@ export function assertApiPortsFree(flags: UpFlags, env: Environment): void {
   }
 }
 
-/** Servers that ran before this command are not its own to stop. */
-function startStack(flags: UpFlags, signal: AbortSignal): Promise<{ stack: Stack; ranBefore: boolean }> {
+function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack> {
   return showProgress(progressStyle(flags.json === true), UP_STEPS, async (onProgress) => {
     const stack = openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress });
     const { started } = await stack.up({ signal });
@@ -208,6 +227,7 @@ async function demoSale(admin: SaleAdmin): Promise<Sale> {
 const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; faults: boolean }): Environment => ({
   LOG_LEVEL: 'warn',
   PAYMENT_PROVIDER: paymentProviderIn(env),
+  PAYMENT_WEBHOOK_MODE: 'test', // no money that is reported here is real
   SHOP_NAME: 'Seckill demo',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
   ...(traffic ? demoEnv({ faults }) : {}),

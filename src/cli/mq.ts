@@ -29,6 +29,8 @@ interface MqFlags {
 const WATCH_DEFAULT_S = 2;
 const MESSAGES_DEFAULT = 20;
 const MESSAGES_MAX = 1_000;
+/** Bodies together, in characters. */
+const BODIES_MAX = 64 * 1024 * 1024;
 /** Half messages that were given up: the newest of them are shown, and can be resumed. */
 const DISCARDED_MAX = 1_000;
 /** A body in a table; `--json` has all of it. */
@@ -236,10 +238,10 @@ async function messages(inspection: RocketmqInspection, flags: MessagesFlags): P
   if ((queue === undefined) !== (offset === undefined)) throw new UsageError('--queue and --offset go together.');
   const ways = [key, id, queue, since].filter((way) => way !== undefined);
   if (ways.length > 1) throw new UsageError('give one of --key, --id, --since, and --queue with --offset.');
-  const find = (): Promise<FoundMessage[]> => {
+  const find = async (): Promise<readonly FoundMessage[]> => {
     if (key !== undefined) return inspection.messagesOfKey(topic, key);
     if (id !== undefined) return inspection.messagesOfId(topic, id);
-    return inspection.browse(topic, fromOf(flags), limit);
+    return (await inspection.browse(topic, fromOf(flags), { max: limit, bodiesMax: BODIES_MAX })).messages;
   };
   const found = (await find()).slice(0, limit);
   for (const message of found) {

@@ -50,7 +50,7 @@ export function traceCommand(): Command {
 async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'keeper', 'repair', 'brokerAccess'], process.env);
   const { namesrv } = config.repair;
-  const broker = namesrv === '' ? null : createTraceBroker(namesrv, credentialsOf(config.brokerAccess), cluster);
+  const broker = namesrv === '' ? null : createTraceBroker(namesrv, credentialsOf(config.brokerAccess), { cluster });
   const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
   const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
     (await operator.trace(broker)).trace(query),

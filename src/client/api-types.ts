@@ -209,7 +209,7 @@ export interface components {
             status: number;
             detail: string;
             /** @enum {string} */
-            code: "request_conflict" | "not_found" | "closed" | "sold_out" | "not_enough_left" | "limit_reached" | "not_open" | "paused" | "loading" | "rate_limited" | "overloaded" | "unavailable" | "outcome_unknown" | "bad_request" | "unauthorized" | "role_needed" | "denied" | "queue_pass_needed" | "purchase_token_needed" | "route_not_found" | "order_not_found" | "purchase_not_found" | "dead_letter_not_found" | "job_not_found" | "refund_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "sale_overlaps" | "units_not_free" | "not_warmed" | "not_replayable" | "reconcile_running" | "profile_running" | "version_conflict" | "rules_not_found" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "internal" | "repairing" | "payment_declined" | "refund_due" | "payment_conflict" | "payment_in_progress" | "wrong_payment_mode" | "payment_not_configured" | "broker_not_configured" | "bad_signature" | "ticket_not_found" | "degraded" | "rules_unfit" | "tokens_gone" | "cancel_limit_reached" | "unpaid_pause" | "token_limit_reached";
+            code: "request_conflict" | "not_found" | "closed" | "sold_out" | "not_enough_left" | "limit_reached" | "not_open" | "paused" | "loading" | "rate_limited" | "overloaded" | "unavailable" | "outcome_unknown" | "bad_request" | "unauthorized" | "role_needed" | "denied" | "queue_pass_needed" | "purchase_token_needed" | "route_not_found" | "order_not_found" | "purchase_not_found" | "dead_letter_not_found" | "job_not_found" | "refund_not_found" | "method_not_allowed" | "request_timeout" | "wrong_state" | "sale_overlaps" | "units_not_free" | "not_warmed" | "not_replayable" | "reconcile_running" | "profile_running" | "version_conflict" | "rules_not_found" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "internal" | "repairing" | "payment_declined" | "refund_due" | "payment_conflict" | "payment_in_progress" | "payment_method_needed" | "wrong_payment_mode" | "payment_not_configured" | "broker_not_configured" | "bad_signature" | "ticket_not_found" | "degraded" | "rules_unfit" | "tokens_gone" | "cancel_limit_reached" | "unpaid_pause" | "token_limit_reached";
             requestId: string | null;
             retryable: boolean;
             /** @description present exactly when `retryable` */
@@ -302,7 +302,7 @@ export interface components {
             }[];
         };
         PaymentEvent: {
-            /** @description `payment.succeeded` */
+            /** @description `payment.succeeded`, or an event of Stripe, whose fields are its own */
             type: string;
             paymentId?: string;
             orderId?: string;
@@ -1561,7 +1561,14 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": {
+                    /** @description what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself */
+                    paymentMethod?: string;
+                };
+            };
+        };
         responses: {
             /** @description the order, paid now or before */
             200: {
@@ -1570,6 +1577,20 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Order"];
+                };
+            };
+            /** @description the bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then ask again with the same key */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        outcome: "action_needed";
+                        orderId: string;
+                        clientSecret: string;
+                    };
                 };
             };
             /** @description `bad_request`: The request is not well-formed. */
@@ -1630,6 +1651,33 @@ export interface operations {
                 headers: {
                     /** @description whole seconds to wait before the same request may do better; there where `retryable` is true */
                     "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `payload_too_large`: The body is larger than this address accepts. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: The body must be plain application/json. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `payment_method_needed`: Send {"paymentMethod": "…"}: what the library of the payment provider calls the card of the buyer. Nothing was charged. */
+            422: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

@@ -15,30 +15,40 @@ export class EventStreamReader {
   #data: string[] = [];
 
   /** @returns the events that are whole now */
-  push(text: string): StreamedEvent[] {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop() ?? '';
+  push(piece: string): StreamedEvent[] {
+    const text = this.#rest + piece;
     const events: StreamedEvent[] = [];
-    for (const line of lines) this.#line(line.endsWith('\r') ? line.slice(0, -1) : line, events);
+    let from = 0;
+    for (let at = 0; at < text.length; at++) {
+      const char = text[at];
+      if (char !== '\n' && char !== '\r') continue;
+      if (char === '\r' && at + 1 === text.length) break; // its \n may come with the next piece
+      const event = this.#line(text.slice(from, at));
+      if (event !== null) events.push(event);
+      if (char === '\r' && text[at + 1] === '\n') at++;
+      from = at + 1;
+    }
+    this.#rest = text.slice(from);
     return events;
   }
 
-  #line(line: string, events: StreamedEvent[]): void {
-    if (line === '') {
-      if (this.#data.length > 0) {
-        events.push({ id: this.#id, event: this.#event || 'message', data: this.#data.join('\n') });
-      }
-      this.#id = null;
-      this.#event = '';
-      this.#data = [];
-      return;
-    }
+  #line(line: string): StreamedEvent | null {
+    if (line === '') return this.#end();
     const colon = line.indexOf(':');
-    const field = colon < 0 ? line : line.slice(0, colon);
+    const field = colon < 0 ? line : line.slice(0, colon); // of a comment it is empty
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'id') this.#id = value;
     else if (field === 'event') this.#event = value;
     else if (field === 'data') this.#data.push(value);
     else if (field === 'retry' && /^\d+$/.test(value)) this.retryMs = Number(value);
+    return null;
+  }
+
+  #end(): StreamedEvent | null {
+    const [id, event, data] = [this.#id, this.#event || 'message', this.#data];
+    this.#id = null;
+    this.#event = '';
+    this.#data = [];
+    return data.length === 0 ? null : { id, event, data: data.join('\n') };
   }
 }

@@ -2,6 +2,7 @@ import { buy } from './buy.js';
 import { follow } from './follow.js';
 import { untilAnswered, type Request } from './send.js';
 import type {
+  ActionNeeded,
   Answer,
   BuyOptions,
   CallOptions,
@@ -51,8 +52,14 @@ export interface Client {
     options?: CallOptions & { readonly after?: string | null; readonly limit?: number },
   ): Promise<Answer<OrderPage>>;
   order(orderId: string, options?: CallOptions): Promise<Answer<OrderWithRefunds | Degraded>>;
-  /** @param key the name of this charge; a new one after `payment_declined`. Left out: all tries are one charge */
-  pay(orderId: string, options?: CallOptions & { readonly key?: string }): Promise<Answer<Order>>;
+  /**
+   * @param key the name of this charge; a new one after `payment_declined`. Left out: all tries are one charge
+   * @param paymentMethod what the library of the payment provider calls the card, where the provider needs it
+   */
+  pay(
+    orderId: string,
+    options?: CallOptions & { readonly key?: string; readonly paymentMethod?: string },
+  ): Promise<Answer<Order | ActionNeeded>>;
   cancel(orderId: string, options?: CallOptions): Promise<Answer<Order>>;
   joinQueue(saleId: string, options?: CallOptions): Promise<Answer<Place>>;
   /** Each answer brings a new ticket; the old one ends. */
@@ -102,9 +109,11 @@ export function createClient(options: ClientOptions): Client {
       return call({ path: `/v1/me/orders${text === '' ? '' : `?${text}`}` }, limits);
     },
     order: (orderId, limits) => call({ path: orderAt(orderId) }, limits),
-    pay(orderId, { key, ...limits } = {}) {
+    pay(orderId, { key, paymentMethod, ...limits } = {}) {
       const headers = { 'Idempotency-Key': key };
-      return call({ method: 'POST', path: `${orderAt(orderId)}/pay`, headers, timeoutMs: PAY_TIMEOUT_MS }, limits);
+      const body = paymentMethod === undefined ? {} : { body: { paymentMethod } };
+      const path = `${orderAt(orderId)}/pay`;
+      return call({ method: 'POST', path, headers, ...body, timeoutMs: PAY_TIMEOUT_MS }, limits);
     },
     cancel: (orderId, limits) => call({ method: 'POST', path: `${orderAt(orderId)}/cancel` }, limits),
     joinQueue: (saleId, limits) => call({ method: 'POST', path: `${saleAt(saleId)}/queue` }, limits),

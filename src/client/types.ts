@@ -12,6 +12,8 @@ export type Degraded = Schemas['Degraded'];
 export type OrderPage = BodyOf<'listMyOrders'>;
 export type Place = BodyOf<'joinQueue'>;
 export type PurchaseToken = BodyOf<'fetchPurchaseToken'>;
+/** The bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then pay again with the same key. */
+export type ActionNeeded = operations['payOrder']['responses'][202]['content']['application/json'];
 
 type BodyOf<O extends keyof operations> = operations[O] extends {
   responses: { 200: { content: { 'application/json': infer Body } } };

@@ -39,7 +39,7 @@ export class SaleInRepair extends OperationalError {
 
 /**
  * A mistake in our code. Api and worker log it, drain and exit. The keeper logs it and runs the job again, since its other
- * jobs must go on (`core/job.ts`).
+ * jobs must go on (`core/job.ts`). So does what is for people only: a console must not end a sale.
  */
 export class Bug extends Error {
   constructor(message: string) {

@@ -16,7 +16,7 @@ interface LoopPorts {
   readonly metrics: { jobRan(job: string, result: 'done' | 'failed', tookMs: number): void };
 }
 
-/** A job that runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
+/** What runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
 const LOG_AGAIN_MS = 10_000;
 
 /** Runs a job again and again, `everyMs` apart, until the signal aborts; resolves when the last run has ended. */
@@ -43,6 +43,23 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
     }
     await clock.sleep(everyMs, signal);
   }
+}
+
+/**
+ * For what runs beside a sale and is for people only, such as what a console shows: a bug in it is logged, as seldom as that of a
+ * job, and ends nothing.
+ * @param message what did not happen
+ */
+export function bugLog(
+  message: string,
+  { clock, log }: { readonly clock: Pick<Clock, 'monotonicMs'>; readonly log: Pick<Log, 'error'> },
+): (err: unknown) => void {
+  let loggedMs = -Infinity;
+  return (err) => {
+    if (clock.monotonicMs() - loggedMs < LOG_AGAIN_MS) return;
+    loggedMs = clock.monotonicMs();
+    log.error({ err }, `a bug: ${message}`);
+  };
 }
 
 /** In pauses: one run may be late. */

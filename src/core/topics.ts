@@ -45,5 +45,20 @@ export const DEAD_LETTERS = {
   [GROUPS.coupon]: { topic: '%DLQ%seckill-coupon', collector: 'seckill-dlq-collector-coupon' },
 } as const satisfies Record<Group, { topic: string; collector: string }>;
 
+/** Every topic that holds messages of ours and no others: where we publish, and what RocketMQ keeps for our groups. */
+export const OWN_TOPICS: ReadonlySet<string> = new Set([
+  ...Object.values(TOPICS),
+  ...Object.values(DEAD_LETTERS).map(({ topic }) => topic),
+  ...[...Object.values(GROUPS), ...Object.values(DEAD_LETTERS).map(({ collector }) => collector)].map(
+    (group) => `%RETRY%${group}`,
+  ),
+]);
+
+/**
+ * Where a broker keeps the half messages of all topics, and those that it has given up: nobody asks about them again. The
+ * property `REAL_TOPIC` names the topic that one is meant for.
+ */
+export const HALF_TOPICS = { open: 'RMQ_SYS_TRANS_HALF_TOPIC', discarded: 'TRANS_CHECK_MAX_TIME_TOPIC' } as const;
+
 /** `retryMaxTimes` of both writer groups: a worker sees a message one time more, then it is a dead letter. */
 export const WRITER_RETRIES_MAX = 5;

@@ -111,7 +111,9 @@ export const batchIdOfTrace = (traceId: string): string | null =>
 
 /** The trace ids of these purchases, each once. */
 export function traceIdsOf(purchases: readonly { readonly traceId?: string }[]): readonly string[] {
-  const ids = new Set<string>();
-  for (const { traceId } of purchases) if (traceId !== undefined) ids.add(traceId);
-  return [...ids];
+  let ids: Set<string> | null = null;
+  for (const { traceId } of purchases) if (traceId !== undefined) (ids ??= new Set()).add(traceId);
+  return ids === null ? NONE : [...ids];
 }
+
+const NONE: readonly string[] = [];

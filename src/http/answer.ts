@@ -127,7 +127,7 @@ export function startPoll(res: ServerResponse, lifecycle: Lifecycle): AbortContr
 export const newLifecycle = (): Lifecycle => ({ draining: false, polls: new Set() });
 
 /** Names the trace of a request to whoever made it. */
-const TRACE_ID_HEADER = 'Trace-Id';
+export const TRACE_ID_HEADER = 'Trace-Id';
 
 /** Where a request says that it belongs. Given twice the header arrives joined by a comma, and is not well-formed. */
 export function parentOf({ headers }: Pick<IncomingMessage, 'headers'>): TraceParent | null {
@@ -157,9 +157,21 @@ export function send(
   if (res.destroyed || res.headersSent) return;
   const leavesBody = !req.complete && hasLongBody(req); // not worth skipping for the next request on the connection
   if (leavesBody || lifecycle.draining) res.shouldKeepAlive = false;
-  res.writeHead(answer.status, [...answer.headers, TRACE_ID_HEADER, traceId]);
+  res.writeHead(answer.status, withTraceId(answer.headers, traceId));
   if (leavesBody) endAfterBody(req, res, answer);
   else res.end(answer.body, answer.encoding);
+}
+
+const head: string[] = [];
+
+/** One list for all answers, since `writeHead` reads it before it returns. */
+function withTraceId(headers: readonly string[], traceId: string): string[] {
+  const { length } = headers;
+  for (let i = 0; i < length; i++) head[i] = headers[i] as string;
+  head[length] = TRACE_ID_HEADER;
+  head[length + 1] = traceId;
+  head.length = length + 2;
+  return head;
 }
 
 /**

@@ -13,8 +13,8 @@ import {
   type TopicReport,
 } from '../core/ports/message-inspection.js';
 import type { Clock } from '../core/ports/clock.js';
+import { Places } from '../core/places.js';
 import { recent } from '../core/recent.js';
-import { Places } from '../purchase/places.js';
 
 /** A broker whose part of an answer is missing. */
 type DownBroker = Pick<BrokerReport, 'name' | 'address' | 'down'>;
@@ -50,7 +50,7 @@ export class BrokerViews {
   readonly halves: () => Promise<BrokerList<HalfMessage>>;
   readonly producers: () => Promise<BrokerList<ProducerClient>>;
   readonly #open: OpenInspection;
-  readonly #places = new Places({ max: LOOKS_MAX, perBuyerMax: LOOKS_MAX });
+  readonly #places = new Places({ max: LOOKS_MAX });
 
   constructor(open: OpenInspection, clock: Clock) {
     this.#open = open;
@@ -72,7 +72,7 @@ export class BrokerViews {
    * @returns null: others are under way
    */
   async look<T>(ask: () => Promise<T>): Promise<T | null> {
-    const leave = this.#places.take('');
+    const leave = this.#places.take();
     if (leave === null) return null;
     try {
       return await ask();
@@ -93,21 +93,23 @@ export class BrokerViews {
   }
 
   /** @param which of a key, of an id, or from somewhere on; null: the newest */
-  messages(
+  async messages(
     topic: string,
     which: { readonly key: string } | { readonly id: string } | BrowseFrom | null,
     max: number,
   ): Promise<BrokerList<FoundMessage>> {
-    return this.#list(async (inspection) => {
-      if (which !== null && 'key' in which) return inspection.messagesOfKey(topic, which.key);
-      if (which !== null && 'id' in which) return inspection.messagesOfId(topic, which.id);
-      const found = await inspection.browse(topic, which, max + 1);
-      return which === null ? found.reverse() : found;
-    }, max).then(({ items, more, down }) => {
-      const some = withinBodies(items);
-      const inOrder = which === null ? [...some].reverse() : some; // oldest first, whichever were left out
-      return { items: inOrder, more: more || some.length < items.length, down };
-    });
+    const down: DownBroker[] = [];
+    const inspection = this.#open((broker) => down.push(downOf(broker)));
+    if (which === null || !('key' in which || 'id' in which)) {
+      const { messages, more } = await inspection.browse(topic, which, { max, bodiesMax: BODIES_MAX });
+      return { items: messages, more, down };
+    }
+    const found =
+      'key' in which
+        ? await inspection.messagesOfKey(topic, which.key)
+        : await inspection.messagesOfId(topic, which.id);
+    const items = withinBodies(found.slice(0, max));
+    return { items, more: items.length < found.length, down };
   }
 
   /** Of a key, as they are now, with what resumes them. @throws OperationalError rocketmq */

@@ -46,10 +46,12 @@ function firstUntrusted(peer: string, forwarded: string, isTrusted: (text: strin
   return found;
 }
 
-const peerOf = (req: IncomingMessage): string => plain(req.socket.remoteAddress ?? '');
+const peerOf = (req: IncomingMessage): string => withoutPrefix(req.socket.remoteAddress ?? '');
 
 function plain(text: string): string {
   const bare = WITH_PORT.exec(text);
-  const address = bare?.[1] ?? bare?.[2] ?? text;
-  return address.startsWith(IPV4_MAPPED) && address.includes('.') ? address.slice(IPV4_MAPPED.length) : address;
+  return withoutPrefix(bare?.[1] ?? bare?.[2] ?? text);
 }
+
+const withoutPrefix = (address: string): string =>
+  address.startsWith(IPV4_MAPPED) && address.includes('.') ? address.slice(IPV4_MAPPED.length) : address;

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { newTraceId } from '../core/trace-context.js';
 import type { ProblemCode } from './problem.js';
-import { problem } from './answer.js';
+import { parentOf, problem, TRACE_ID_HEADER } from './answer.js';
 
 const REASONS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -45,12 +46,23 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex):
     return null;
   }
   const { status, headers, body } = problem(code);
-  const lines = [`HTTP/1.1 ${status} ${REASONS[status]}`, 'Connection: close'];
+  const lines = [
+    `HTTP/1.1 ${status} ${REASONS[status]}`,
+    'Connection: close',
+    `${TRACE_ID_HEADER}: ${traceIdOf(socket)}`,
+  ];
   for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
   socket.end(`${lines.join('\r\n')}\r\n\r\n${body}`);
   // The parser still reads: a request, or the rest of one, that comes now would be carried out although it was refused.
   if (code === 'request_timeout') socket.once('finish', () => socket.destroy());
   return code;
+}
+
+/** That of the request whose body is still coming in, or a new one: of what never became a request no header is known. */
+function traceIdOf(socket: Marked): string {
+  const last = socket[LAST];
+  const parent = last === undefined || last.writableFinished ? null : parentOf(last.req);
+  return parent?.traceId ?? newTraceId();
 }
 
 /** True between requests, and while the body of the only request under way is still coming in. */

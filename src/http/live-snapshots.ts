@@ -1,6 +1,8 @@
-import { OperationalError } from '../core/errors.js';
+import { assert, OperationalError } from '../core/errors.js';
+import { bugLog } from '../core/job.js';
 import { mergedConditions, type Condition } from '../core/conditions.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
 import type { LiveProgram, ProgramReports } from '../core/ports/program-reports.js';
 import type { LiveSale, LiveSales } from '../sales/live-sales.js';
 
@@ -25,24 +27,26 @@ export interface LiveSnapshotsParts {
   readonly sales: Pick<LiveSales, 'look'>;
   readonly programs: Pick<ProgramReports, 'live'>;
   readonly clock: Clock;
-  /** Called with errors that are bugs; nobody gets a snapshot then. */
-  readonly onBug: (error: unknown) => void;
+  readonly log: Pick<Log, 'error'>;
 }
 
 /** Gets each snapshot as the text of an event, encoded once for all. */
 export type SendEvent = (event: Buffer) => void;
 
 const EVERY_MS = 1000;
+/** Three reports: one slow answer of a server is no outage. */
+const NOT_READY_MS = 6_000;
 /** A keeper that is restarted is gone for so long; then nobody works. */
 const KEEPER_GONE_MS = 120_000;
 
 /**
- * Makes a snapshot a second while somebody listens, and sends it to all who do. One that takes longer delays the next; nothing
- * is made while nobody listens.
+ * Makes a snapshot a second while somebody listens, and sends it to all who do. One that takes longer delays the next; one that
+ * fails by a bug is left out; nothing is made while nobody listens.
  */
 export class LiveSnapshots {
   readonly #parts: LiveSnapshotsParts;
   readonly #listenersMax: number;
+  readonly #onBug: (error: unknown) => void;
   readonly #listeners = new Set<SendEvent>();
   /** Since when each condition holds that only this api sees. */
   #since = new Map<string, { readonly atMs: number; readonly monotonicMs: number }>();
@@ -52,6 +56,7 @@ export class LiveSnapshots {
   constructor(parts: LiveSnapshotsParts, listenersMax: number) {
     this.#parts = parts;
     this.#listenersMax = listenersMax;
+    this.#onBug = bugLog('no snapshot was made for those who watch', parts);
   }
 
   /** How many listen. */
@@ -59,20 +64,25 @@ export class LiveSnapshots {
     return this.#listeners.size;
   }
 
-  /** @returns ends it, and may be called again; null: too many listen */
-  follow(send: SendEvent): (() => void) | null {
-    if (this.#listeners.size >= this.#listenersMax) return null;
+  /** Whether nobody else may listen. */
+  get isFull(): boolean {
+    return this.#listeners.size >= this.#listenersMax;
+  }
+
+  /**
+   * Not while it is full.
+   * @param send gets the last snapshot before this returns, if it is not old
+   * @returns ends it, and may be called again
+   */
+  follow(send: SendEvent): () => void {
+    assert(!this.isFull, 'one more listens than may');
     this.#listeners.add(send);
     if (this.#last !== null && this.#parts.clock.monotonicMs() - this.#last.monotonicMs < EVERY_MS) {
       send(this.#last.event);
     }
     if (this.#stop === null) {
-      const stop = new AbortController();
-      this.#stop = stop;
-      this.#run(stop.signal).catch((error: unknown) => {
-        if (this.#stop === stop) this.#stop = null; // whoever comes next begins anew
-        this.#parts.onBug(error);
-      });
+      this.#stop = new AbortController();
+      void this.#run(this.#stop.signal);
     }
     return () => {
       this.#listeners.delete(send);
@@ -87,10 +97,14 @@ export class LiveSnapshots {
     const { clock } = this.#parts;
     while (!signal.aborted) {
       const begunMs = clock.monotonicMs();
-      const event = Buffer.from(`event: snapshot\ndata: ${JSON.stringify(await this.#make())}\n\n`);
-      if (signal.aborted) return;
-      this.#last = { event, monotonicMs: clock.monotonicMs() };
-      for (const send of this.#listeners) send(event);
+      try {
+        const event = Buffer.from(`event: snapshot\ndata: ${JSON.stringify(await this.#make())}\n\n`);
+        if (signal.aborted) return;
+        this.#last = { event, monotonicMs: clock.monotonicMs() };
+        for (const send of this.#listeners) send(event);
+      } catch (error) {
+        this.#onBug(error);
+      }
       await clock.sleep(Math.max(0, begunMs + EVERY_MS - clock.monotonicMs()), signal);
     }
   }
@@ -133,7 +147,7 @@ export class LiveSnapshots {
       .filter(({ ready }) => !ready)
       .map(({ kind, id, problems }) => {
         const text = `The ${kind} ${id} is not ready. ${problems.join(' ')}`.trimEnd();
-        return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, 0);
+        return own(`ProgramNotReady ${id}`, { name: 'ProgramNotReady', about: id, text }, NOT_READY_MS);
       });
     const hasKeeper = programs.some(({ kind }) => kind === 'keeper');
     const noKeeper = hasKeeper ? [] : [own(KEEPER_ABSENT.name, KEEPER_ABSENT, KEEPER_GONE_MS)];

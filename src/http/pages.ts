@@ -25,8 +25,11 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** The name of such a file changes with what is in it. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
-/** A page may be kept, also by caches on the way, and shown while a newer one is fetched. */
-const SHELL = 'public, max-age=60, stale-while-revalidate=86400';
+/**
+ * A page may be kept, also by caches on the way, and shown while a newer one is fetched: for minutes only, since it names files of
+ * its release, which the apis of the next one do not have.
+ */
+const SHELL = 'public, max-age=60, stale-while-revalidate=300';
 
 /** What the page of buyers knows of the shop around it. */
 export interface Shop {

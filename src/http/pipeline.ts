@@ -64,7 +64,6 @@ export class Pipeline {
   /** Never throws. */
   run(call: Call): void {
     try {
-      if (call.route.access === 'purchase') this.#startSpan(call);
       const refused = this.#refuseUnproven(call);
       if (refused !== null) return this.#refuse(call, refused);
       if (call.route.endpoint === null || !this.#services.admission.isOn) this.#identify(call);
@@ -72,11 +71,6 @@ export class Pipeline {
     } catch (error) {
       this.#fail(call, error);
     }
-  }
-
-  #startSpan(call: Call): void {
-    call.span = this.#services.tracing.startRequest(call.parent, PURCHASE_SPAN);
-    if (call.span !== null) call.traceId = call.span.traceId;
   }
 
   /** Steps 1 and 2. */
@@ -128,6 +122,7 @@ export class Pipeline {
     if (typeof who === 'string') return this.#refuse(call, unauthorizedAnswer(who, requestId));
     call.userId = who.userId;
     call.roles = who.roles;
+    if (route.access === 'purchase') this.#startSpan(call);
     const { role } = route.asks;
     if (role !== null) {
       if (!includesRole(who.roles, role)) return this.#refuse(call, roleNeededAnswer(role, requestId));
@@ -136,6 +131,12 @@ export class Pipeline {
       if (refused !== null) return this.#refuse(call, refusedAnswer(refused, requestId));
     }
     this.#admitBuyer(call);
+  }
+
+  /** Strangers have none: only so many are recorded, and a flood of them would leave none for buyers. */
+  #startSpan(call: Call): void {
+    call.span = this.#services.tracing.startRequest(call.parent, PURCHASE_SPAN);
+    if (call.span !== null) call.traceId = call.span.traceId;
   }
 
   /** Steps 6 to 10. */

@@ -74,6 +74,11 @@ export const PROBLEMS = {
     'A payment of this order with another Idempotency-Key is not resolved yet. Nothing was charged for this one.',
     2000,
   ),
+  payment_method_needed: row(
+    422,
+    'Payment method needed',
+    'Send {"paymentMethod": "…"}: what the library of the payment provider calls the card of the buyer. Nothing was charged.',
+  ),
   wrong_payment_mode: row(422, 'Wrong mode', 'This server does not accept payments of this mode (live or test).'),
   payment_not_configured: row(501, 'No payments here', 'This server is not set up for it.'),
   broker_not_configured: row(501, 'No way to the broker', 'This server does not know how to reach RocketMQ.'),

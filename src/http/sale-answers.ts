@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { OperationalError } from '../core/errors.js';
+import { bugLog } from '../core/job.js';
 import type { AnswerHistory, AnswersOfSecond } from '../core/ports/answer-history.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
@@ -24,6 +25,8 @@ export class SaleAnswers {
   readonly #isKnown: (saleId: string) => boolean;
   readonly #monotonicMs: () => number;
   readonly #sales = new Map<string, SaleTally>();
+  /** Answers to sales that are known and have no place, since the last look. */
+  #others = 0;
   readonly #other: SaleTally = { saleId: OTHER, lastMs: 0, byCode: new Map() };
   /** Nearly always the next request is for the same sale. */
   #latest: SaleTally = this.#other;
@@ -50,7 +53,7 @@ export class SaleAnswers {
     add();
   }
 
-  /** What was answered since the last call; for sales without a place of their own it is not known. */
+  /** What was answered since the last call. What was asked of made-up sales is in no part of it. */
   takeNew(): AnswersOfSecond {
     const sales = new Map<string, Record<string, number>>();
     for (const [[saleId = '', code = ''], times] of this.#tally.takeNew()) {
@@ -59,7 +62,9 @@ export class SaleAnswers {
       sales.set(saleId, counts);
       counts[code] = times;
     }
-    return sales;
+    const others = this.#others;
+    this.#others = 0;
+    return { sales, others };
   }
 
   #find(saleId: string): SaleTally {
@@ -74,7 +79,10 @@ export class SaleAnswers {
   #admit(saleId: string, nowMs: number): SaleTally {
     if (!this.#isKnown(saleId)) return this.#other;
     if (this.#sales.size >= SALES_MAX) this.#forgetQuiet(nowMs);
-    if (this.#sales.size >= SALES_MAX) return this.#other;
+    if (this.#sales.size >= SALES_MAX) {
+      this.#others++;
+      return this.#other;
+    }
     const sale = { saleId, lastMs: nowMs, byCode: new Map<string, () => void>() };
     this.#sales.set(saleId, sale);
     return sale;
@@ -91,30 +99,39 @@ export class SaleAnswers {
 
 const SECOND_MS = 1000;
 
+export interface RememberAnswersPorts {
+  readonly history: Pick<AnswerHistory, 'add'>;
+  readonly clock: Clock;
+  readonly log: Pick<Log, 'debug' | 'error'>;
+}
+
 /**
  * Adds what this process has answered to the history, each second when it is over, until the signal aborts; nothing while nobody
- * buys. A second that Redis does not take is lost: it may have been added, and these figures are for people.
+ * buys. A second that Redis does not take is lost: it may have been added, and these figures are for people. So is one that a
+ * bug costs.
  */
 export async function rememberAnswers(
   answers: Pick<SaleAnswers, 'takeNew'>,
-  {
-    history,
-    clock,
-    log,
-  }: { readonly history: Pick<AnswerHistory, 'add'>; readonly clock: Clock; readonly log: Pick<Log, 'debug'> },
+  { history, clock, log }: RememberAnswersPorts,
   signal: AbortSignal,
 ): Promise<void> {
+  const onBug = bugLog('the answers of a second were not remembered', { clock, log });
   let adding = Promise.resolve();
   while (!signal.aborted) {
     const nowMs = clock.nowMs();
     const atMs = Math.floor(nowMs / SECOND_MS) * SECOND_MS;
     await clock.sleep(atMs + SECOND_MS - nowMs, signal);
-    const taken = answers.takeNew();
-    if (taken.size === 0) continue;
-    adding = history.add(atMs, taken).catch((err: unknown) => {
-      if (!(err instanceof OperationalError)) throw err;
-      log.debug({ err }, 'the answers of a second were not remembered');
-    });
+    adding = remember(atMs);
   }
   await adding;
+
+  async function remember(atMs: number): Promise<void> {
+    try {
+      const taken = answers.takeNew();
+      if (taken.sales.size > 0 || taken.others > 0) await history.add(atMs, taken);
+    } catch (err) {
+      if (err instanceof OperationalError) log.debug({ err }, 'the answers of a second were not remembered');
+      else onBug(err);
+    }
+  }
 }

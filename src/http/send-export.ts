@@ -1,14 +1,10 @@
 import { once } from 'node:events';
 import { OperationalError } from '../core/errors.js';
-import { Places } from '../purchase/places.js';
 import { nameTrace, problem, startPoll, type Answer } from './answer.js';
 import type { ExportFormat } from './export-lines.js';
 import { NOSNIFF } from './problem.js';
 import type { Call, RouteServices } from './route.js';
 
-/** Exports of one api at the same time: each keeps a connection to MySQL busy. */
-const EXPORTS_MAX = 2;
-const places = new Places({ max: EXPORTS_MAX, perBuyerMax: EXPORTS_MAX });
 const TOO_MANY = 'Other exports are under way. Try again later, or use another api.';
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
@@ -33,10 +29,10 @@ export async function sendExport(
   call: Call<unknown, { readonly format: ExportFormat }>,
   name: string,
   pages: AsyncGenerator<string>,
-  { lifecycle, log, onBug }: Pick<RouteServices, 'lifecycle' | 'log' | 'onBug'>,
+  { operatorPlaces, lifecycle, log, onBug }: Pick<RouteServices, 'operatorPlaces' | 'lifecycle' | 'log' | 'onBug'>,
 ): Promise<Answer<'overloaded'> | null> {
-  const { query, userId, res } = call;
-  const leave = places.take(userId);
+  const { query, res } = call;
+  const leave = operatorPlaces.exports.take();
   if (leave === null) return problem('overloaded', { detail: TOO_MANY });
   const poll = startPoll(res, lifecycle);
   try {

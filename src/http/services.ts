@@ -1,5 +1,6 @@
 import type { ShownOrder } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
+import { Places } from '../core/places.js';
 import type { Sale } from '../core/sale.js';
 import type { Resharded } from '../core/sale-repair.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../orders/buyer-orders.js';
@@ -25,6 +26,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { RuleReports } from '../core/ports/rules.js';
 import type { OrderSearch } from '../core/ports/order-search.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
+import type { PaymentReport } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import type { RevocationRepository } from '../core/ports/revocations.js';
 import type { Tracing } from '../core/ports/tracing.js';
@@ -58,6 +60,16 @@ export interface ReadyReport {
   readonly ready: boolean;
   readonly dependencies: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
 }
+
+/** What operators may have under way at one api at the same time. */
+export const newOperatorPlaces = () => ({
+  /** Each keeps a connection to MySQL busy. */
+  exports: new Places({ max: 2 }),
+  /** Each keeps the workers busy. */
+  bulks: new Places({ max: 1 }),
+  /** The first look for an id may read much of Redis. Who looks for another one meanwhile needs a second place. */
+  traces: new Places({ max: 4, perUserMax: 2 }),
+});
 
 /** All that the HTTP layer needs; `src/programs/api-services.ts` fills it. */
 export interface HttpServices {
@@ -107,9 +119,14 @@ export interface HttpServices {
   /** Where the payment provider reports payments; null without a secret to check its messages with. */
   readonly webhook: {
     readonly verifier: WebhookVerifier;
+    /** The header with the signature, in small letters, and what a signed body says. */
+    readonly header: string;
+    readonly read: (body: string) => PaymentReport;
     /** Payments of the other kind are refused. */
     readonly mode: 'live' | 'test';
     readonly pay: OrderTransitions['pay'];
+    /** Asks the provider what became of the charges of an order. @throws OperationalError mysql */
+    readonly resolve: (orderId: string) => Promise<void>;
   } | null;
   /** Of a new sale that names none. */
   readonly currency: string;
@@ -138,8 +155,9 @@ export interface HttpServices {
     readonly keptMs: number;
   };
   /** What open consoles show. */
-  readonly live: Pick<LiveSnapshots, 'follow'>;
+  readonly live: Pick<LiveSnapshots, 'isFull' | 'follow'>;
   readonly breakers: Pick<SharedBreakers, 'mode' | 'standings'>;
+  readonly operatorPlaces: ReturnType<typeof newOperatorPlaces>;
   /** What RocketMQ holds; null: no name server is known. */
   readonly mq: BrokerViews | null;
   readonly deadLetters: Pick<

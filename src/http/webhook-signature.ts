@@ -1,6 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Of the header `Payment-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA-256 over "<t>.<body>">`. */
+/**
+ * Of the header `t=<unix seconds>,v1=<hex of HMAC-SHA-256 over "<t>.<body>">`. There may be several `v1`: a provider that changes
+ * its secret signs with both for a while. Parts with other names, such as Stripe's `v0`, say nothing.
+ */
 type SignatureVerdict = 'good' | 'invalid' | 'stale';
 
 export interface WebhookVerifier {
@@ -15,7 +18,10 @@ export interface WebhookVerifierOptions {
 
 /** How far the time of a signature may be from ours, either way: an older message is a replay. */
 export const SIGNATURE_LIFE_MS = 300_000;
-const SHAPE = /^t=([0-9]{1,12}),v1=([0-9a-f]{64})$/;
+const TIME = /^t=([0-9]{1,12})$/;
+const SIGNATURE = /^v1=([0-9a-f]{64})$/;
+/** A provider sends two or three signatures; each costs an HMAC here. */
+const PARTS_MAX = 8;
 
 /** @param secrets any of these may have signed: while the provider changes to a new one, there are two */
 export function createWebhookVerifier(
@@ -25,14 +31,20 @@ export function createWebhookVerifier(
   const nowMs = options.nowMs ?? Date.now;
   return {
     verify(header, body) {
-      const [, seconds, given] = (typeof header === 'string' && SHAPE.exec(header)) || [];
-      if (seconds === undefined || given === undefined) return 'invalid';
-      const signature = Buffer.from(given, 'hex');
-      if (!secrets.some((secret) => timingSafeEqual(hmac(secret, seconds, body), signature))) return 'invalid';
+      const parts = typeof header === 'string' ? header.split(',', PARTS_MAX + 1) : [];
+      const times = found(TIME, parts);
+      const [seconds] = times;
+      if (seconds === undefined || times.length > 1 || parts.length > PARTS_MAX) return 'invalid';
+      const given = found(SIGNATURE, parts).map((hex) => Buffer.from(hex, 'hex'));
+      const expected = given.length === 0 ? [] : secrets.map((secret) => hmac(secret, seconds, body));
+      if (!given.some((one) => expected.some((other) => timingSafeEqual(one, other)))) return 'invalid';
       return Math.abs(nowMs() - Number(seconds) * 1000) > SIGNATURE_LIFE_MS ? 'stale' : 'good';
     },
   };
 }
+
+const found = (pattern: RegExp, parts: readonly string[]): string[] =>
+  parts.map((part) => pattern.exec(part)?.[1]).filter((value) => value !== undefined);
 
 const hmac = (secret: string, seconds: string, body: string): Buffer =>
   createHmac('sha256', secret).update(`${seconds}.${body}`).digest();

@@ -12,17 +12,21 @@ import { openServices } from '../programs/api-services.js';
 import { openIdentity, type Identity, type IdentityParts } from '../programs/identity.js';
 import { openKeeper } from '../programs/keeper.js';
 import type { OpenProgram } from '../programs/run-program.js';
-import { boundedProvider, paymentProviderOf } from '../programs/servers.js';
 import { createLog } from '../programs/telemetry.js';
 import { openWorker } from '../programs/worker.js';
 import { listenToOrders } from './hooks.js';
 import type { KeeperOptions, SeckillOptions, WorkerOptions } from './options.js';
+import { paymentsOf } from './payments.js';
 import { createRouter } from './router.js';
 
 export type {
   ChargeOutcome,
   FoundCharge,
+  PaymentClaims,
   PaymentProvider,
+  PaymentReport,
+  Payments,
+  PaymentWebhook,
   Price,
   RefundOutcome,
 } from '../core/ports/payment-provider.js';
@@ -83,7 +87,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
       authenticate === undefined
         ? openIdentity(config as Config<'auth'>, parts)
         : Promise.resolve(identityOf(authenticate, parts)),
-    provider: boundedProvider(options.payments) ?? paymentProviderOf(config.payment, log),
+    openPayments: () => paymentsOf(options, config.payment, log),
     cors: null, // the app decides who may call it
     pages: { buyers: Pages.none(), operators: Pages.none() },
   });
@@ -140,8 +144,8 @@ export async function startKeeper(options: KeeperOptions = {}): Promise<Running>
   const env = environmentOf(options);
   const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
   const log = logOf(options, env);
-  const provider = boundedProvider(options.payments) ?? paymentProviderOf(config.payment, log);
-  return runningOf(await openKeeper(config, log, provider), log);
+  const payments = () => paymentsOf(options, config.payment, log);
+  return runningOf(await openKeeper(config, log, payments), log);
 }
 
 type Section = Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop'>;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Environment } from '../core/config/load.js';
 import type { OrderEvent } from '../core/order-event.js';
 import type { Log } from '../core/ports/log.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { PaymentProvider, Payments } from '../core/ports/payment-provider.js';
 import type { Caller } from '../http/auth.js';
 import type { Settings } from './settings.js';
 
@@ -23,9 +23,10 @@ export interface WorkerOptions {
 export interface KeeperOptions extends WorkerOptions {
   /**
    * Who takes the money, and gives it back. Each call may be repeated, must not reject, and has 20 s; the
-   * same is given to every process. Default: what `PAYMENT_PROVIDER` names.
+   * same is given to every process. Alone, it reports in the format of ours (docs/api.md); with a `webhook`, in that one.
+   * Default: what `PAYMENT_PROVIDER` names.
    */
-  readonly payments?: PaymentProvider;
+  readonly payments?: PaymentProvider | Payments;
 }
 
 export interface SeckillOptions extends KeeperOptions {

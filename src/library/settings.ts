@@ -118,8 +118,12 @@ export interface Settings {
   readonly ORDER_PAYMENT_WINDOW_MS?: number;
   /** How long a worker keeps its slot for order ids without renewing it. (5000 to 3600000 ms; default 60000) */
   readonly ORDER_SLOT_LEASE_MS?: number;
-  /** Who takes the money of POST …/pay. `simulator` moves none and is refused where NODE_ENV is production. (default none) */
-  readonly PAYMENT_PROVIDER?: 'none' | 'simulator';
+  /** Who takes the money of POST …/pay (docs/payments.md). `simulator` moves none and is refused where NODE_ENV is production. (default none) */
+  readonly PAYMENT_PROVIDER?: 'none' | 'simulator' | 'http' | 'stripe';
+  /** What the provider knows us by. Stripe: the secret key (`sk_…`), or better a restricted one (`rk_…`) that may write PaymentIntents and Refunds. `http`: a bearer token. (16 characters or more; not set by default) */
+  readonly PAYMENT_API_KEY?: string;
+  /** Where the provider is reached: needed for `http`; for Stripe only to test against another server. https, except on this machine. (https://… or http://…; not set by default) */
+  readonly PAYMENT_API_URL?: string;
   /** Secret that the payment provider signs its webhook calls with; without it every call is refused. (32 characters or more; not set by default) */
   readonly PAYMENT_WEBHOOK_SECRET?: string;
   /** While the secret of the webhook is changed: the one before, which is accepted too. Remove it when the provider signs with the new one. (32 characters or more; not set by default) */
@@ -218,7 +222,7 @@ export interface Settings {
   readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   /** The share of purchases that an api records whose caller sends no `traceparent`; where there is one, the caller has decided. (0 to 1; default 0.01) */
   readonly OTEL_TRACES_SAMPLER_ARG?: number;
-  /** Purchases of one second that an api records, whatever callers decide: anybody can send a `traceparent`. (1 to 100000 purchases; default 100) */
+  /** Purchases of one second that an api records because their callers ask for it, since anybody can send a `traceparent`; and as many that chance has chosen. (1 to 100000 purchases; default 100) */
   readonly TRACES_PER_SECOND_MAX?: number;
   /** Spans wait up to so long, and are sent together. (10 to 60000 ms; default 1000) */
   readonly OTEL_BSP_SCHEDULE_DELAY?: number;

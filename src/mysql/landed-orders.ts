@@ -1,11 +1,14 @@
 import type { Knex } from 'knex';
 import { lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../core/order-id.js';
 import type { LandedOrders, OrdersBySecond } from '../core/ports/landed-orders.js';
+import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { bigint, knex, select } from './knex.js';
+import { behind, ordersIn, rangesAfter, windowsOf } from './order-ranges.js';
 import type { MysqlPool } from './pool.js';
 
-/** Rows of `order_ranges`, one for each transaction of a worker, and of the index of the archive, that one look reads. */
-const LOOK = { ranges: 50_000, archived: 200_000 };
+/** Rows of `order_ranges`, one for each transaction of a worker, and of orders themselves, that one look reads. */
+const LOOK = { ranges: 50_000, orders: 200_000 };
+const SECOND_MS = 1000;
 
 /** Reads when orders were written off their ids, so that no order pays for an index by time. @param look for tests */
 export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): LandedOrders {
@@ -26,27 +29,29 @@ export function createLandedOrders(pool: MysqlPool, look: typeof LOOK = LOOK): L
 
     async bySecond(saleId, fromMs, toMs): Promise<{ seconds: OrdersBySecond; readToMs: number }> {
       const ofSale = { sale_id: saleId };
+      const archived = await readSeconds(
+        pool,
+        knex
+          .from(knex.raw('orders_archive FORCE INDEX (sale)'))
+          .select('id', knex.raw('1 AS orders'))
+          .where(ofSale)
+          .where(inTime('id', fromMs, toMs)),
+        look.orders,
+      );
       const ranges = knex('order_ranges')
         .select({ id: 'first_id' }, 'orders')
         .where(ofSale)
         .where(inTime('first_id', fromMs, toMs));
-      const archived = knex
-        .from(knex.raw('orders_archive FORCE INDEX (sale)'))
-        .select('id', knex.raw('1 AS orders'))
-        .where(ofSale)
-        .where(inTime('id', fromMs, toMs));
-      const both = [
-        await readSeconds(pool, ranges, look.ranges, toMs),
-        await readSeconds(pool, archived, look.archived, toMs),
-      ];
-      const readToMs = Math.min(...both.map((part) => part.readToMs));
+      // A range counts what it had, and stays while one of its orders does: beside an archive, the rows say what is left.
+      const live =
+        archived.seconds.size === 0
+          ? await readSeconds(pool, ranges, look.ranges)
+          : await readLeft(pool, saleId, fromMs, toMs, look.orders);
+      const readToMs = Math.min(endOf(archived, toMs), endOf(live, toMs));
       const seconds = new Map<number, number>();
-      for (const part of both) {
-        for (const [atMs, orders] of part.seconds) {
-          if (atMs < readToMs) seconds.set(atMs, (seconds.get(atMs) ?? 0) + orders);
-        }
-      }
-      return { seconds: new Map([...seconds].sort(([one], [other]) => one - other)), readToMs };
+      for (const part of [archived, live]) addTo(seconds, part.seconds);
+      const read = [...seconds].filter(([atMs]) => atMs < readToMs);
+      return { seconds: new Map(read.sort(([one], [other]) => one - other)), readToMs };
     },
   };
 }
@@ -56,13 +61,25 @@ const inTime =
   (where: Knex.QueryBuilder): void =>
     void where.where(column, '>=', bigint(lowestOrderIdAt(fromMs))).where(column, '<', bigint(lowestOrderIdAt(toMs)));
 
-/** Up to the last second that is read whole. */
-async function readSeconds(
-  pool: MysqlPool,
-  rows: Knex.QueryBuilder,
-  max: number,
-  toMs: number,
-): Promise<{ readonly seconds: OrdersBySecond; readonly readToMs: number }> {
+interface ReadSeconds {
+  /** In order. */
+  readonly seconds: OrdersBySecond;
+  /** There may be more than was read: the last second is not whole, and none is there behind it. */
+  readonly isCut: boolean;
+}
+
+/** A second that alone is more than one look reads counts as read: whoever goes on behind it must get past it. */
+function endOf({ seconds, isCut }: ReadSeconds, toMs: number): number {
+  const lastMs = [...seconds.keys()].at(-1);
+  if (!isCut || lastMs === undefined) return toMs;
+  return seconds.size === 1 ? lastMs + SECOND_MS : lastMs;
+}
+
+function addTo(seconds: Map<number, number>, more: OrdersBySecond): void {
+  for (const [atMs, orders] of more) seconds.set(atMs, (seconds.get(atMs) ?? 0) + orders);
+}
+
+async function readSeconds(pool: MysqlPool, rows: Knex.QueryBuilder, max: number): Promise<ReadSeconds> {
   const found = await select(
     pool,
     knex
@@ -73,10 +90,39 @@ async function readSeconds(
       .groupBy('second')
       .orderBy('second'),
   );
-  const seconds = new Map(found.map(({ second, n }) => [ORDER_ID_EPOCH_MS + Number(second) * 1000, Number(n)]));
-  const isCut = found.reduce((sum, { read }) => sum + Number(read), 0) === max;
-  const lastMs = [...seconds.keys()].at(-1);
-  if (!isCut || lastMs === undefined || seconds.size === 1) return { seconds, readToMs: toMs };
-  seconds.delete(lastMs);
-  return { seconds, readToMs: lastMs };
+  return {
+    seconds: new Map(found.map(({ second, n }) => [ORDER_ID_EPOCH_MS + Number(second) * SECOND_MS, Number(n)])),
+    isCut: found.reduce((sum, { read }) => sum + Number(read), 0) === max,
+  };
+}
+
+/** The orders of a sale that have not moved, by way of its ranges. What one transaction wrote has ids of about one moment. */
+async function readLeft(
+  pool: MysqlPool,
+  saleId: string,
+  fromMs: number,
+  toMs: number,
+  max: number,
+): Promise<ReadSeconds> {
+  const end = BigInt(lowestOrderIdAt(toMs));
+  const seconds = new Map<number, number>();
+  let left = max;
+  let cursor: OrderCursor | null = {
+    afterFirst: lowestOrderIdAt(fromMs - SECOND_MS),
+    readTo: String(BigInt(lowestOrderIdAt(fromMs)) - 1n),
+  };
+  while (cursor !== null && BigInt(cursor.afterFirst) < end) {
+    const taken = await rangesAfter(pool, saleId, cursor.afterFirst, left);
+    const windows = windowsOf(taken, cursor.readTo);
+    cursor = behind(taken, cursor);
+    if (windows.length === 0) continue;
+    const rows = ordersIn(saleId, windows)
+      .select('id', knex.raw('1 AS orders'))
+      .where('id', '<', bigint(String(end)));
+    const part = await readSeconds(pool, rows, left);
+    addTo(seconds, part.seconds);
+    if (part.isCut) return { seconds, isCut: true };
+    for (const orders of part.seconds.values()) left -= orders;
+  }
+  return { seconds, isCut: false };
 }

@@ -113,8 +113,12 @@ export function behind({ ranges, isEnd }: TakenRanges, { afterFirst, readTo }: O
   return { afterFirst: ranges.at(-1)?.first_id ?? afterFirst, readTo: read };
 }
 
-const inWindows = (windows: readonly IdWindow[]): string =>
-  `(${windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ')})`;
+/** @param windows at least one */
+export const ordersIn = (saleId: string, windows: readonly IdWindow[]): Knex.QueryBuilder =>
+  knex
+    .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
+    .where({ sale_id: saleId })
+    .whereRaw(`(${windows.map(({ first, last }) => `id BETWEEN ${first} AND ${last}`).join(' OR ')})`);
 
 /** The first ids in these windows that are orders of the sale. */
 export async function idsIn(
@@ -124,13 +128,7 @@ export async function idsIn(
   max: number,
 ): Promise<string[]> {
   if (windows.length === 0) return [];
-  const found = knex
-    .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
-    .select<Pick<OrderRow, 'id'>[]>('id')
-    .where({ sale_id: saleId })
-    .whereRaw(inWindows(windows))
-    .orderBy('id')
-    .limit(max);
+  const found = ordersIn(saleId, windows).select<Pick<OrderRow, 'id'>[]>('id').orderBy('id').limit(max);
   return (await select(on, found)).map(({ id }) => id);
 }
 
@@ -194,11 +192,9 @@ async function nextLive<Row extends Pick<OrderRow, 'id'>>(
   const windows = windowsOf(taken, start.readTo);
   const next = behind(taken, start);
   if (windows.length === 0) return { rows: [], next };
-  const found = knex
-    .from(knex.raw('orders FORCE INDEX (PRIMARY)'))
+  const found = ordersIn(saleId, windows)
     .select<Row[]>(...columns)
-    .where({ ...where, sale_id: saleId })
-    .whereRaw(inWindows(windows))
+    .where(where)
     .orderBy('id');
   if (limit !== undefined) void found.limit(limit);
   const rows = (await select(pool, found)) as Row[];

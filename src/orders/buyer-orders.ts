@@ -42,6 +42,8 @@ export interface PayRequest {
   readonly userId: string;
   /** One key is one charge; null takes the default one of the order. */
   readonly key: string | null;
+  /** What the provider calls the card of the buyer; null: not given. */
+  readonly method: string | null;
 }
 
 /**
@@ -50,13 +52,22 @@ export interface PayRequest {
  * - `refund_due`: the order ended before the money came; it goes back, or has gone
  * - `payment_in_progress`: a charge with another key is under way or not resolved; nothing was charged by this call
  * - `declined`: the provider said no; another key may try again
+ * - `action_needed`: the bank of the buyer asks them first; then the same key gives the answer, or the webhook does
+ * - `payment_method_needed`: the provider takes no money without one; nothing was charged
  * - `outcome_unknown`: the money may have been taken; the same key again gives the answer, and takes it only once
  * - `payment_not_configured`: there is no provider that could take money
  */
 export type PayAnswer =
   | { readonly outcome: 'paid' | 'wrong_state' | 'refund_due'; readonly order: ShownOrder }
+  | { readonly outcome: 'action_needed'; readonly order: ShownOrder; readonly clientSecret: string }
   | {
-      readonly outcome: 'not_found' | 'declined' | 'outcome_unknown' | 'payment_in_progress' | 'payment_not_configured';
+      readonly outcome:
+        | 'not_found'
+        | 'declined'
+        | 'outcome_unknown'
+        | 'payment_in_progress'
+        | 'payment_method_needed'
+        | 'payment_not_configured';
     };
 
 /** The key of a request without one: its retries are one charge. */
@@ -82,12 +93,13 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (order.state === 'paid') return { outcome: 'paid', order };
     if (!mayMove(order.state, 'paid')) return answerEnded(order, ports);
     if (provider === null) return { outcome: 'payment_not_configured' };
+    if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
 
     const opened = await attempts.open(orderId, key, order.amountCents, ASK_AFTER_MS);
-    if (opened.outcome === 'opened') return charge(order, key, { ...ports, provider });
+    if (opened.outcome === 'opened') return charge(order, { key, method: request.method }, { ...ports, provider });
     if (opened.outcome === 'wrong_state') continue; // it was moved since it was read
     if (opened.other.ageMs >= ASK_AFTER_MS) {
-      if ((await resolveAttempt(opened.other, { ...ports, provider })) === 'open') break;
+      if ((await resolveAttempt(opened.other, { ...ports, provider }, true)) === 'open') break;
     } else if (waitMs !== null) await clock.sleep(waitMs);
   }
   return { outcome: 'payment_in_progress' };
@@ -95,12 +107,14 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
 
 /** The one charge of this moment. */
 async function charge(
-  { orderId, userId, amountCents, currency }: ShownOrder,
-  key: string,
+  order: ShownOrder,
+  { key, method }: { readonly key: string; readonly method: string | null },
   ports: PayPorts & { readonly provider: PaymentProvider },
 ): Promise<PayAnswer> {
-  const answer = await ports.provider.charge(orderId, { amountCents, currency }, key);
+  const { orderId, userId, amountCents, currency } = order;
+  const answer = await ports.provider.charge(orderId, { amountCents, currency }, key, method ?? undefined);
   if (answer.outcome === 'unknown') return { outcome: 'outcome_unknown' };
+  if (answer.outcome === 'action_needed') return { ...answer, order };
   try {
     if (answer.outcome === 'declined') {
       await closeAttempt({ orderId, key }, 'declined', ports);
@@ -149,7 +163,7 @@ async function answerEnded(order: ShownOrder, ports: PayPorts): Promise<PayAnswe
   const open = await attempts.openOf(order.orderId);
   for (const attempt of open) {
     if (provider === null) return { outcome: 'outcome_unknown' };
-    const resolved = await resolveAttempt(attempt, { ...ports, provider });
+    const resolved = await resolveAttempt(attempt, { ...ports, provider }, true);
     if (resolved === 'open') return { outcome: 'outcome_unknown' };
   }
   const owed = await refunds.refundsOf(order.orderId);

@@ -80,7 +80,7 @@ export async function readBatches(
       if (isDated(batch)) ports.metrics.batchReceived(ports.clock.nowMs() - batch.createdAtMs);
       const span = startSpan(delivery, batch, ports, options);
       batches.push(span === null ? { delivery, batch } : { delivery: endingSpan(delivery, span), batch, span });
-    } else await park(delivery, null, decoded.outcome, decoded.detail, ports, options);
+    } else await park({ delivery, batch: null }, decoded.outcome, decoded.detail, ports, options);
   }
   return batches;
 }
@@ -160,7 +160,7 @@ export async function handleDeliveries(
         recorded.push({ ...one, orders: result.orders });
         break;
       case 'unknown_sale':
-        await park(delivery, batch, 'unknown_sale', `there is no sale ${batch.saleId}`, ports, options);
+        await park(one, 'unknown_sale', `there is no sale ${batch.saleId}`, ports, options);
         break;
       case 'retry': {
         metrics.retried(result.reason);
@@ -172,7 +172,7 @@ export async function handleDeliveries(
         const { reason, error } = result;
         log.warn({ ...logFieldsOf(batch), attempt: delivery.attempt, reason, error: error?.message }, 'not recorded');
         const why = error === null ? reason : `${reason}: ${error.serverMessage}`;
-        await retryOrPark(delivery, batch, why, ports, options);
+        await retryOrPark(one, why, ports, options);
         break;
       }
       default:
@@ -195,15 +195,13 @@ const isPassing = (reason: RetryReason): boolean =>
  * is parked here, where its error is known; the broker parks what a worker died with.
  */
 async function retryOrPark(
-  delivery: Delivery,
-  batch: Batch,
+  one: BatchDelivery,
   detail: string,
   ports: HandlePorts,
   options: HandleOptions,
 ): Promise<void> {
-  if (delivery.attempt > WRITER_RETRIES_MAX) {
-    return park(delivery, batch, 'retries_exhausted', detail, ports, options);
-  }
+  const { delivery, batch } = one;
+  if (delivery.attempt > WRITER_RETRIES_MAX) return park(one, 'retries_exhausted', detail, ports, options);
   ports.metrics.delivered('retry', batch.purchases.length);
   const { retryFirstMs = RETRY_FIRST_MS } = options;
   const delayMs = redeliveryDelayMs(delivery.attempt, retryFirstMs);
@@ -298,8 +296,7 @@ async function notMarked(
  * Row first, then out of `pending` (the units stay held), then the ack: a death in between parks the same row again.
  */
 async function park(
-  delivery: Delivery,
-  batch: Batch | null,
+  { delivery, batch, span }: Omit<BatchDelivery, 'batch'> & { readonly batch: Batch | null },
   reason: Exclude<DeadLetterReason, 'forged'>,
   detail: string,
   { deadLetters, store, metrics, log }: HandlePorts,
@@ -322,6 +319,7 @@ async function park(
       attempts: attempt,
     });
     if (batch !== null) await store.park(batch);
+    span?.end(`parked as a dead letter: ${reason}`); // its ack is no success
     await delivery.ack();
     log.error({ messageId, ...named, reason }, 'message parked as a dead letter');
   } catch (error) {

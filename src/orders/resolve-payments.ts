@@ -1,19 +1,24 @@
 import { assertNever } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
+import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { OpenAttempt, PaymentAttempts, ResolvedAttempt } from '../core/ports/payment-attempts.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OrderJobMetrics } from './metrics.js';
 
 export interface ResolvePorts {
+  readonly repository: Pick<OrderRepository, 'findOrder'>;
   readonly attempts: Pick<PaymentAttempts, 'close' | 'postpone'>;
   readonly provider: PaymentProvider;
   readonly transitions: Pick<OrderTransitions, 'pay'>;
   readonly log: Log;
 }
 
-/** What the provider has not heard of for so long will not arrive any more: no call is on its way for minutes. */
+/**
+ * What the provider has not heard of for so long will not arrive any more: no call is on its way for minutes. A buyer whose
+ * bank has asked them for so long is gone.
+ */
 const ON_ITS_WAY_MAX_MS = 600_000;
 /** One without an answer is asked for again after 2, 4, 8 … s; and every ten minutes at the latest. */
 const RETRY_FIRST_MS = 2_000;
@@ -22,12 +27,23 @@ const RETRY_MAX_MS = 600_000;
 /**
  * Asks the provider what became of a charge, and records it: money pays the order, or is owed back where the order has
  * ended (protocol rule 10). Safe to repeat, and by several at once: a payment counts once.
+ * @param giveUp nobody waits for this charge: the order has ended, or its buyer pays with another key
  * @throws OperationalError mysql; it stays open
  */
-export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts): Promise<ResolvedAttempt> {
+export async function resolveAttempt(
+  attempt: OpenAttempt,
+  ports: ResolvePorts,
+  giveUp = attempt.ageMs >= ON_ITS_WAY_MAX_MS,
+): Promise<ResolvedAttempt> {
   const { attempts, provider, transitions, log } = ports;
   const { orderId, key, amountCents, version, ageMs } = attempt;
-  const found = await provider.lookUp(orderId, amountCents, key);
+  const order = await ports.repository.findOrder(orderId);
+  if (order === null) {
+    log.error({ orderId, key, amountCents }, 'a payment attempt without its order: ask the provider');
+    await attempts.postpone(attempt, RETRY_MAX_MS, 'there is no such order');
+    return 'open';
+  }
+  const found = await provider.lookUp(orderId, { amountCents, currency: order.currency }, key, giveUp);
   switch (found.outcome) {
     case 'succeeded': {
       const moved = await transitions.pay(orderId, found.payment);
@@ -52,6 +68,9 @@ export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts):
       }
       await attempts.postpone(attempt, providerAskDelayMs(version), 'the provider has not heard of it');
       return 'open';
+    case 'action_needed':
+      await attempts.postpone(attempt, providerAskDelayMs(version), 'the buyer has not confirmed it at their bank');
+      return 'open';
     case 'unknown':
       await attempts.postpone(attempt, providerAskDelayMs(version), 'no answer from the provider');
       return 'open';
@@ -62,6 +81,17 @@ export async function resolveAttempt(attempt: OpenAttempt, ports: ResolvePorts):
 
 const providerAskDelayMs = (asked: number): number =>
   Math.min(RETRY_FIRST_MS * 2 ** Math.min(Math.max(asked - 1, 0), 20), RETRY_MAX_MS);
+
+/**
+ * The provider reports that something became of a charge of this order: what, it is asked.
+ * @throws OperationalError mysql; what it did not come to stays open, for a keeper
+ */
+export async function resolveOrder(
+  orderId: string,
+  ports: ResolvePorts & { readonly attempts: Pick<PaymentAttempts, 'openOf'> },
+): Promise<void> {
+  for (const attempt of await ports.attempts.openOf(orderId)) await resolveAttempt(attempt, ports);
+}
 
 export interface ResolvePaymentsPorts extends ResolvePorts {
   readonly attempts: Pick<PaymentAttempts, 'lease' | 'close' | 'postpone'>;

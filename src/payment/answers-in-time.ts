@@ -12,8 +12,9 @@ export function answersInTime(provider: PaymentProvider, clock: Pick<Clock, 'sle
     return Promise.race([call, late]).finally(() => answered.abort());
   };
   return {
-    charge: (orderId, price, key) => inTime(provider.charge(orderId, price, key)),
-    lookUp: (orderId, amountCents, key) => inTime(provider.lookUp(orderId, amountCents, key)),
+    needsMethod: provider.needsMethod,
+    charge: (...charge) => inTime(provider.charge(...charge)),
+    lookUp: (...charge) => inTime(provider.lookUp(...charge)),
     refund: (paymentId, amountCents, key) => inTime(provider.refund(paymentId, amountCents, key)),
   };
 }

@@ -14,15 +14,16 @@ const SIMULATED = 'simulated-';
  * `simulated-`. It refuses to refund any other payment, since that one took real money.
  */
 export function createPaymentSimulator(): PaymentProvider {
-  const begun = async (orderId: string, price: Pick<Price, 'amountCents'>, key: string): Promise<ChargeOutcome> => {
+  const begun = async (orderId: string, price: Price, key: string): Promise<ChargeOutcome> => {
     if (key.startsWith(SIMULATED_DECLINE)) return { outcome: 'declined' };
     if (key.startsWith(SIMULATED_LOST_ANSWER)) return { outcome: 'unknown' };
     const id = createHash('sha256').update(`${orderId}/${key}`).digest('base64url');
     return { outcome: 'succeeded', payment: { ...price, paymentId: `${SIMULATED}${id}` } };
   };
   return {
+    needsMethod: false,
     charge: begun,
-    lookUp: (orderId, amountCents, key) => begun(orderId, { amountCents }, key),
+    lookUp: begun,
     async refund(paymentId) {
       if (!paymentId.startsWith(SIMULATED)) return { outcome: 'refused', detail: 'not a simulated payment' };
       const word = paymentId.slice(SIMULATED.length);

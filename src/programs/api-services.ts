@@ -8,7 +8,8 @@ import { BrokerViews } from '../http/broker-views.js';
 import { LiveSnapshots } from '../http/live-snapshots.js';
 import type { Pages } from '../http/pages.js';
 import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
-import type { HttpServices } from '../http/services.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
+import { newOperatorPlaces, type HttpServices } from '../http/services.js';
 import { createWebhookVerifier } from '../http/webhook-signature.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createLandedOrders } from '../mysql/landed-orders.js';
@@ -18,9 +19,9 @@ import { createPaymentAttempts } from '../mysql/payment-attempts.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
+import { resolveOrder } from '../orders/resolve-payments.js';
 import type { Log } from '../core/ports/log.js';
-import type { OrderTransitions } from '../core/ports/order-transitions.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { Payments, PaymentWebhook } from '../core/ports/payment-provider.js';
 import type { TraceBroker } from '../core/ports/trace-sources.js';
 import { ClosedRows } from '../purchase/closed-rows.js';
 import { PurchaseGate } from '../purchase/gate.js';
@@ -34,6 +35,7 @@ import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
 import { createRepairStore } from '../redis/repair-store.js';
 import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
+import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
@@ -62,8 +64,8 @@ interface ServicesParts {
   /** Called with errors that are bugs. */
   readonly fail: (error: unknown) => void;
   readonly openIdentity: (parts: IdentityParts) => Promise<Identity>;
-  /** Null: orders cannot be paid here. */
-  readonly provider: PaymentProvider | null;
+  /** Called before anything is opened. Null: orders cannot be paid here. */
+  readonly openPayments: () => Promise<Payments | null>;
   readonly cors: Cors | null;
   readonly pages: Readonly<Record<'buyers' | 'operators', Pages>>;
 }
@@ -83,14 +85,15 @@ const READY_KEPT_MS = 1000;
 
 /**
  * What an api is made of: admission, the path of a purchase with its producer, and what operators do over HTTP.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError when a dependency does not answer at the start, and what `openPayments` throws
  */
 export const openServices = (config: ServicesConfig, parts: ServicesParts): Promise<OpenServices> =>
   allOrNothing((opened) => open(config, parts, opened));
 
 async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened): Promise<OpenServices> {
-  const { log, fail, provider, cors, pages } = parts;
+  const { log, fail, cors, pages } = parts;
   log.info({ servers: serversOf(config) }, 'starting with these servers');
+  const payments = await parts.openPayments();
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
@@ -128,7 +131,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   });
   opened(() => path.close());
   const { store, snapshots, units } = path;
-  const attempts = createPaymentAttempts(mysql);
+  const provider = payments?.provider ?? null;
 
   const { pollMaxMs, streamsMax, streamsPerBuyerMax, streamsPerAddressMax, ...streamTimes } = config.notifications;
   const waiting = {
@@ -151,6 +154,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
   opened(() => operator.close());
   const refunds = operator.refunds();
+  const attempts = createPaymentAttempts(mysql);
+  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
   const ready = createReadiness({
@@ -171,7 +176,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       stop.signal,
     ),
     rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
-  ].map((loop) => loop.catch(fail));
+  ];
   // What operators look at counts for no breaker.
   const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
   const landed = createLandedOrders(mysql);
@@ -191,14 +196,16 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
     findOrder: (orderId) => orders.findOrder(orderId),
     getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-    payOrder: (request) =>
-      payOrder(request, { repository: orders, transitions, attempts, refunds, provider, clock, log }),
+    payOrder: (request) => payOrder(request, paying),
     cancelOrder: (orderId, userId) =>
       cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
     orderSearch: operator.orderSearch(),
     refunds,
     refundsOf: (orderId) => refunds.refundsOf(orderId),
-    webhook: webhookOf(config.payment, transitions),
+    webhook: webhookOf(config.payment, payments?.webhook ?? null, {
+      pay: (orderId, payment) => transitions.pay(orderId, payment),
+      resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
+    }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     currency: config.sale.currency,
     editor: await operator.saleEditor(),
@@ -207,11 +214,9 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     repair: (saleId, order, options) => operator.repair(saleId, order, options),
     bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
     saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
-    live: new LiveSnapshots(
-      { sales: liveSales, programs: reports, clock, onBug: fail },
-      config.operators.consoleStreamsMax,
-    ),
+    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
     breakers: admission.breakers,
+    operatorPlaces: newOperatorPlaces(),
     mq: brokerViews,
     deadLetters: await operator.deadLetters(),
     reconcile: await operator.reconcile(),
@@ -246,15 +251,16 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
 }
 
 /** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
-function openBroker({ repair: { namesrv }, brokerAccess }: ServicesConfig): {
+export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ServicesConfig, 'repair' | 'brokerAccess'>): {
   readonly brokerViews: BrokerViews | null;
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
   const credentials = credentialsOf(brokerAccess);
+  const seen = new SeenBrokers(); // each look has an inspection of its own
   return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown }), clock),
-    traceBroker: createTraceBroker(namesrv, credentials),
+    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
+    traceBroker: createTraceBroker(namesrv, credentials, { seen }),
   };
 }
 
@@ -270,10 +276,16 @@ async function openAccessLog(
 /** Where the payment provider reports payments; null without a secret to check its signature with. */
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
-  transitions: OrderTransitions,
+  format: PaymentWebhook | null,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
   const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
-  return { verifier, mode: webhookMode, pay: (orderId, payment) => transitions.pay(orderId, payment) };
+  return {
+    verifier,
+    mode: webhookMode,
+    ...(format ?? { header: PAYMENT_SIGNATURE, read: readPaymentEvent }),
+    ...moves,
+  };
 }

@@ -5,10 +5,11 @@ import { Pages, type Shop } from '../http/pages.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
 import type { HttpServices } from '../http/services.js';
 import type { Log } from '../core/ports/log.js';
+import { openPayments } from '../payment/open-payments.js';
 import { openServices } from './api-services.js';
 import { openIdentity } from './identity.js';
 import type { Running } from './run-program.js';
-import { paymentProviderOf } from './servers.js';
+import { systemClock as clock } from './system-clock.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
@@ -17,7 +18,7 @@ const OPERATORS_DRAIN_MS = 1000;
 
 /**
  * The api: what it is made of, behind two listeners.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
   const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
@@ -25,7 +26,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     log,
     fail,
     openIdentity: (parts) => openIdentity(config, parts),
-    provider: paymentProviderOf(config.payment, log),
+    openPayments: () => openPayments(config.payment, { clock, log }),
     cors: shop.origins.length > 0 ? new Cors(shop.origins) : null,
     pages: await loadPages(shop, log),
   });

@@ -352,7 +352,7 @@ export function planJobs(
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
     jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
-    const asked = { attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
+    const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
     jobs.push([everyMs, resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
   }
   return jobs;

@@ -2,12 +2,13 @@ import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
+import { openPayments } from '../payment/open-payments.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { createSaleMetrics } from '../sales/metrics.js';
 import { createProgramReports } from '../redis/program-reports.js';
@@ -19,14 +20,7 @@ import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import {
-  createReadiness,
-  messageSignatures,
-  openRedis,
-  openSignedMessages,
-  paymentProviderOf,
-  serversOf,
-} from './servers.js';
+import { createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -35,10 +29,10 @@ export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
  * The keeper with its probe server.
- * @throws OperationalError when a dependency does not answer at the start
+ * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
-  const keeper = await openKeeper(config, log, paymentProviderOf(config.payment, log));
+  const keeper = await openKeeper(config, log, () => openPayments(config.payment, { clock, log }));
   const probe = await startProbeServer(keeper, config.keeperMetrics);
   return {
     ready: `keeper runs ${keeper.jobs} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
@@ -53,22 +47,23 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
 
 /**
  * The keeper: background jobs. What they are: `keeper-jobs.ts`.
- * @param provider null: refunds wait for a person
- * @throws OperationalError when a dependency does not answer at the start
+ * @param payments asked before anything is opened; null: refunds wait for a person
+ * @throws OperationalError when a dependency does not answer at the start, and what `payments` throws
  */
-export const openKeeper = (config: OpenConfig, log: Log, provider: PaymentProvider | null): Promise<OpenKeeper> =>
-  allOrNothing((opened) => open(config, { log, provider, opened }));
+export const openKeeper = (config: OpenConfig, log: Log, payments: OpenParts['payments']): Promise<OpenKeeper> =>
+  allOrNothing((opened) => open(config, { log, payments, opened }));
 
 type OpenConfig = Omit<KeeperConfig, 'keeperMetrics' | 'log'>;
 type OpenKeeper = OpenProgram & { readonly jobs: number };
 interface OpenParts {
   readonly log: Log;
-  readonly provider: PaymentProvider | null;
+  readonly payments: () => Promise<Payments | null>;
   readonly opened: Opened;
 }
 
-async function open(config: OpenConfig, { log, provider, opened }: OpenParts): Promise<OpenKeeper> {
+async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): Promise<OpenKeeper> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
+  const payments = await parts.payments();
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
@@ -100,7 +95,7 @@ async function open(config: OpenConfig, { log, provider, opened }: OpenParts): P
     mysql,
     broker,
     failPoints,
-    provider,
+    provider: payments?.provider ?? null,
     reconcile: await operator.reconcile(),
     tracing,
     metrics,
@@ -112,9 +107,7 @@ async function open(config: OpenConfig, { log, provider, opened }: OpenParts): P
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
   const reports = createProgramReports(redis);
-  const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal).catch(
-    (err: unknown) => log.error({ err }, 'a bug: this keeper reports no more that it runs'), // its jobs must go on
-  );
+  const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {
     jobs: jobs.length,

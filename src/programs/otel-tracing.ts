@@ -61,12 +61,14 @@ export class OtelTracing implements OpenTracing {
   readonly #parts: OtelParts;
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
-  #secondEndsMs = 0;
-  #inSecond = 0;
+  readonly #asked: SecondBudget;
+  readonly #byChance: SecondBudget;
 
   constructor(config: Section<'tracing'>, program: string, parts: OtelParts) {
     this.#config = config;
     this.#parts = parts;
+    this.#asked = new SecondBudget(config.perSecondMax, parts.clock);
+    this.#byChance = new SecondBudget(config.perSecondMax, parts.clock);
     const exporter = exporterTo(config.endpoint);
     this.#provider = new TracerProvider({
       sampler: new AlwaysOnSampler(),
@@ -85,7 +87,8 @@ export class OtelTracing implements OpenTracing {
   startRequest(parent: TraceParent | null, start: SpanStart): Span | null {
     const isWanted = parent === null ? Math.random() < this.#config.sampledShare : parent.isSampled;
     if (!isWanted) return null;
-    if (!this.#hasRoom()) {
+    // Anybody can send a `traceparent` that asks for it: that leaves what chance has chosen its own room.
+    if (!(parent === null ? this.#byChance : this.#asked).take()) {
       this.#parts.metrics.limited();
       return null;
     }
@@ -108,15 +111,27 @@ export class OtelTracing implements OpenTracing {
     const options = { kind: KINDS[kind], links: links.flatMap(linkTo), ...(fields && { attributes: fields }) };
     return new RecordedSpan(this.#tracer.startSpan(name, options, context));
   }
+}
 
-  /** Anybody can send a `traceparent` that asks for it. */
-  #hasRoom(): boolean {
-    const nowMs = this.#parts.clock.monotonicMs();
+/** So many in each second. */
+class SecondBudget {
+  readonly #max: number;
+  readonly #clock: Clock;
+  #secondEndsMs = 0;
+  #taken = 0;
+
+  constructor(max: number, clock: Clock) {
+    this.#max = max;
+    this.#clock = clock;
+  }
+
+  take(): boolean {
+    const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#secondEndsMs) {
       this.#secondEndsMs = nowMs + SECOND_MS;
-      this.#inSecond = 0;
+      this.#taken = 0;
     }
-    return this.#inSecond++ < this.#config.perSecondMax;
+    return this.#taken++ < this.#max;
   }
 }
 

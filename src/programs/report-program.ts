@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import { AlertWatch, type Series } from '../core/conditions.js';
 import { OperationalError } from '../core/errors.js';
+import { bugLog } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { ProgramKind, ProgramReports } from '../core/ports/program-reports.js';
@@ -24,31 +25,41 @@ export interface ReportProgramParts {
   /** Of an api, as a report has it. */
   readonly waiting?: () => Readonly<Record<string, number>>;
   readonly clock: Clock;
-  readonly log: Pick<Log, 'debug'>;
+  readonly log: Pick<Log, 'debug' | 'error'>;
 }
 
-/** Says that this process runs, whether it is ready and what it sees go wrong, until the signal aborts; then it takes it back. */
+/**
+ * Says that this process runs, whether it is ready and what it sees go wrong, until the signal aborts; then it takes it back.
+ * Never rejects: a report is for people, and what sells goes on without.
+ */
 export async function reportProgram(parts: ReportProgramParts, signal: AbortSignal): Promise<void> {
   const { kind, reports, registry, ready, waiting = () => ({}), clock, log } = parts;
   const processId = randomUUID();
   const id = `${hostname()}:${process.pid}`;
   const watch = new AlertWatch();
-  const quietly = (call: Promise<void>): Promise<void> =>
-    call.catch((err: unknown) => {
-      if (!(err instanceof OperationalError)) throw err;
-      log.debug({ err }, 'this process was not reported; the next report follows');
-    });
-  while (!signal.aborted) {
+  const onBug = bugLog('this process was not reported', { clock, log });
+  const quietly = async (call: () => Promise<void>): Promise<void> => {
+    try {
+      await call();
+    } catch (err) {
+      if (err instanceof OperationalError) log.debug({ err }, 'this process was not reported; the next report follows');
+      else onBug(err);
+    }
+  };
+  const report = async (): Promise<void> => {
     const series = await seriesIn(registry, watch.metrics);
     const now = { nowMs: Math.round(clock.nowMs()), monotonicMs: clock.monotonicMs() };
     const conditions = watch.look((metric) => series.get(metric) ?? [], now);
     const problems = await problemsOf(ready, clock);
     const isReady = problems.length === 0;
-    const report = { kind, id, version, ready: isReady, problems, conditions, waiting: waiting() };
-    await quietly(reports.report(processId, report, REPORT_LIFE_MS));
+    const said = { kind, id, version, ready: isReady, problems, conditions, waiting: waiting() };
+    await reports.report(processId, said, REPORT_LIFE_MS);
+  };
+  while (!signal.aborted) {
+    await quietly(report);
     await clock.sleep(REPORT_EVERY_MS, signal);
   }
-  await quietly(reports.withdraw(processId));
+  await quietly(() => reports.withdraw(processId));
 }
 
 async function problemsOf(ready: () => Promise<ReadyReport>, clock: Clock): Promise<string[]> {

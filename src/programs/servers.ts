@@ -6,13 +6,10 @@ import { MessageSignatures, SignedMessages } from '../core/message-signatures.js
 import type { DeadLetterRepository } from '../core/ports/dead-letter-repository.js';
 import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
-import { answersInTime } from '../payment/answers-in-time.js';
-import { createPaymentSimulator } from '../payment/simulator.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
@@ -85,17 +82,6 @@ export function openSignedMessages(
   const metrics = createSignatureMetrics(registry);
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
-
-/** Null where no provider is configured: then orders cannot be paid, and refunds wait for a person. */
-export function paymentProviderOf({ provider }: Section<'payment'>, log: Log): PaymentProvider | null {
-  if (provider === 'none') return null;
-  log.warn({}, 'payments are simulated: no money moves');
-  return answersInTime(createPaymentSimulator(), systemClock);
-}
-
-/** The provider of an app around us, with each call bounded; null: it has none. */
-export const boundedProvider = (provider: PaymentProvider | undefined): PaymentProvider | null =>
-  provider === undefined ? null : answersInTime(provider, systemClock);
 
 /** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
 export function createReadiness(servers: {

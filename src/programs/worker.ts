@@ -128,9 +128,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const ready = createReadiness({ redis, mysql, endpoint, health: consumers[0]?.source.health, minter });
   const stopReporting = new AbortController();
   const reports = createProgramReports(redis);
-  const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal).catch(
-    fail,
-  );
+  const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);
 
   return {
     ready,

@@ -5,6 +5,7 @@ import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 import type { CheckBack } from '../core/ports/channels.js';
 import type { StockStore } from '../core/ports/stock-store.js';
+import { inSpan } from '../core/spans.js';
 import { GROUPS, TOPICS } from '../core/topics.js';
 
 /** Where a forged half message is found: the workers would have got it. */
@@ -38,9 +39,11 @@ export function createCheckBack(
       kind: 'server',
       fields: { 'seckill.batch': batchId },
     });
-    const verdict = await store.resolve(decoded.batch);
-    span?.set({ 'seckill.verdict': verdict });
-    span?.end();
+    const verdict = await inSpan(span, async () => {
+      const resolved = await store.resolve(decoded.batch);
+      span?.set({ 'seckill.verdict': resolved });
+      return resolved;
+    });
     switch (verdict) {
       case 'deducted':
       case 'claimed':

@@ -1,9 +1,9 @@
 import { OperationalError } from '../core/errors.js';
 import type { OrderState } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
+import { Places } from '../core/places.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import type { StatusMetrics } from './metrics.js';
-import { Places } from './places.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
@@ -91,7 +91,7 @@ export class FollowPurchase {
     this.#pollMaxMs = options.pollMaxMs;
     this.#places = new Places({
       max: options.followersMax,
-      perBuyerMax: options.followersPerBuyerMax,
+      perUserMax: options.followersPerBuyerMax,
       perAddressMax: options.followersPerAddressMax ?? Infinity,
     });
   }

@@ -1,7 +1,7 @@
 import type { PurchaseStatus } from '../core/outcome.js';
+import { Places } from '../core/places.js';
 import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
 import type { StatusMetrics } from './metrics.js';
-import { Places } from './places.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
 
@@ -32,7 +32,7 @@ export class GetPurchase {
   readonly #pollMaxMs: number;
   readonly #places = new Places({
     max: WAITERS_MAX,
-    perBuyerMax: WAITERS_PER_BUYER_MAX,
+    perUserMax: WAITERS_PER_BUYER_MAX,
     perAddressMax: WAITERS_PER_ADDRESS_MAX,
   });
 

@@ -1,65 +1,81 @@
-import type { AnswerHistory, AnswersOfSecond } from '../core/ports/answer-history.js';
+import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.js';
 import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
 import { answersKey } from './keys.js';
 
 /** Seconds of one key: few enough that Redis keeps it compact (`hash-max-listpack-entries`), but where very many sales are busy. */
-const BLOCK_MS = 5_000;
+const BLOCK_MS = 10_000;
 /** Blocks read at once: a bounded reply. */
 const BLOCKS_PER_READ = 60;
 
 /**
- * A hash for each five seconds, which expires by itself: `<second> <sale> <code>` → how often. All share a slot.
+ * Hashes of ten seconds, which expire by themselves: of each sale, `<second> <code>` → how often, so that whoever looks at one
+ * reads no other; of all, `<second> <saleId>`; of those that are not counted apart, `<second> any`. They share a slot.
  * @param keepMs how long a second is remembered
  */
 export function createAnswerHistory({ redis }: RedisConnection, keepMs: number): AnswerHistory {
   return {
-    async add(atMs, answers): Promise<void> {
-      const key = answersKey(Math.floor(atMs / BLOCK_MS));
+    async add(atMs, { sales, others }): Promise<void> {
+      const block = Math.floor(atMs / BLOCK_MS);
       const second = (atMs % BLOCK_MS) / 1000;
       const commands: (string | number)[][] = [];
-      for (const [saleId, counts] of answers) {
-        for (const [code, times] of Object.entries(counts)) {
-          commands.push(['hincrby', key, `${second} ${saleId} ${code}`, times]);
-        }
-      }
-      if (commands.length === 0) return;
-      await asOperationalError('add answers', () => pipelined(redis, [...commands, ['pexpire', key, keepMs]]));
+      const increment = (of: string, counts: AnswerCounts): void => {
+        const key = answersKey(block, of);
+        for (const [what, times] of Object.entries(counts)) commands.push(['hincrby', key, `${second} ${what}`, times]);
+        commands.push(['pexpire', key, keepMs]);
+      };
+      for (const [saleId, counts] of sales) increment(saleId, counts);
+      const totals = [...sales].map(([saleId, counts]) => [saleId, sumOf(counts)] as const);
+      if (totals.length > 0) increment('all', Object.fromEntries(totals));
+      if (others > 0) increment('others', { any: others });
+      if (commands.length > 0) await asOperationalError('add answers', () => pipelined(redis, commands));
     },
 
-    read: (fromMs, toMs, saleId) =>
+    busy: (fromMs, toMs) =>
+      asOperationalError('read busy sales', async () => {
+        const sales = new Map<string, number>();
+        await eachField(['all'], fromMs, toMs, (_of, _atMs, saleId, times) => {
+          sales.set(saleId, (sales.get(saleId) ?? 0) + times);
+        });
+        return sales;
+      }),
+
+    read: (saleId, fromMs, toMs) =>
       asOperationalError('read answers', async () => {
-        const seconds = new Map<number, Map<string, Record<string, number>>>();
-        const end = Math.ceil(toMs / BLOCK_MS);
-        for (let block = Math.floor(fromMs / BLOCK_MS); block < end; block += BLOCKS_PER_READ) {
-          const blocks = Array.from({ length: Math.min(BLOCKS_PER_READ, end - block) }, (_, index) => block + index);
-          const replies = await pipelined(
-            redis,
-            blocks.map((one) => ['hgetall', answersKey(one)]),
-          );
-          for (const [index, fields] of replies.entries()) {
-            for (const [field, times] of Object.entries(fields as Record<string, string>)) {
-              const [second, sale = '', code = ''] = field.split(' ');
-              const atMs = (block + index) * BLOCK_MS + Number(second) * 1000;
-              if (atMs < fromMs || atMs >= toMs || (saleId !== undefined && sale !== saleId)) continue;
-              addTo(seconds, atMs, sale, code, Number(times));
-            }
-          }
-        }
-        return new Map<number, AnswersOfSecond>([...seconds].sort(([one], [other]) => one - other));
+        const seconds = new Map<number, Record<string, number> | null>();
+        await eachField(['others', saleId], fromMs, toMs, (of, atMs, code, times) => {
+          const counts = seconds.get(atMs) ?? null;
+          seconds.set(atMs, of === saleId ? { ...counts, [code]: times } : counts);
+        });
+        return new Map([...seconds].sort(([one], [other]) => one - other));
       }),
   };
+
+  /** Of each block the hashes in this order. */
+  async function eachField(
+    hashes: readonly string[],
+    fromMs: number,
+    toMs: number,
+    take: (of: string, atMs: number, what: string, times: number) => void,
+  ): Promise<void> {
+    const end = Math.ceil(toMs / BLOCK_MS);
+    for (let block = Math.floor(fromMs / BLOCK_MS); block < end; block += BLOCKS_PER_READ) {
+      const blocks = Array.from({ length: Math.min(BLOCKS_PER_READ, end - block) }, (_, index) => block + index);
+      const asked = blocks.flatMap((one) =>
+        hashes.map((of) => ({ atMs: one * BLOCK_MS, of, key: answersKey(one, of) })),
+      );
+      const replies = await pipelined(
+        redis,
+        asked.map(({ key }) => ['hgetall', key]),
+      );
+      for (const [index, { atMs: blockMs, of }] of asked.entries()) {
+        for (const [field, times] of Object.entries(replies[index] as Record<string, string>)) {
+          const [second, what = ''] = field.split(' ');
+          const atMs = blockMs + Number(second) * 1000;
+          if (atMs >= fromMs && atMs < toMs) take(of, atMs, what, Number(times));
+        }
+      }
+    }
+  }
 }
 
-function addTo(
-  seconds: Map<number, Map<string, Record<string, number>>>,
-  atMs: number,
-  saleId: string,
-  code: string,
-  times: number,
-): void {
-  const sales = seconds.get(atMs) ?? new Map<string, Record<string, number>>();
-  seconds.set(atMs, sales);
-  const counts = sales.get(saleId) ?? {};
-  sales.set(saleId, counts);
-  counts[code] = times;
-}
+const sumOf = (counts: AnswerCounts): number => Object.values(counts).reduce((sum, times) => sum + times, 0);

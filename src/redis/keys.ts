@@ -88,7 +88,7 @@ export const purchaseTokenKeys = {
 
 // What operators watch belongs to no bucket either; its keys share a tag of their own.
 const LIVE_TAG = 'sk:{live}:';
-/** What buyers heard in some seconds; each block of seconds is a key. */
-export const answersKey = (block: number): string => `${LIVE_TAG}answers:${block}`;
+/** What buyers heard in a block of seconds. @param of a sale, `all` together, or `others`, which are not counted apart */
+export const answersKey = (block: number, of: string): string => `${LIVE_TAG}answers:${block}:${of}`;
 /** Which processes run: the report of each, and those that have one. */
 export const PROGRAMS_KEY = `${LIVE_TAG}programs`;

@@ -128,6 +128,6 @@ const TRACE_KEYS_MAX = 16;
 export function batchMessage(topic: string, batch: Batch, signatures: ProducerOptions['signatures']): MessageOptions {
   const { batchId, saleId, epoch, body, traceparent, purchases } = batch;
   const properties = { saleId, batchId, epoch: String(epoch), ...traceProperty(traceparent) };
-  const traceIds = traceIdsOf(purchases).slice(0, TRACE_KEYS_MAX);
-  return { topic, keys: [batchId, ...traceIds], ...signedMessage(topic, body, properties, signatures) };
+  const keys = [batchId, ...traceIdsOf(purchases).slice(0, TRACE_KEYS_MAX)];
+  return { topic, keys, ...signedMessage(topic, body, properties, signatures) };
 }

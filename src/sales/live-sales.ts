@@ -35,6 +35,7 @@ export interface LiveSale {
   readonly closesAtMs: number;
   /** The second that the rates are of, Unix ms; null: they are not known. */
   readonly secondAtMs: number | null;
+  /** Null: not known. Apis count some busy sales apart, and answers to further ones together. */
   readonly acceptedPerSecond: number | null;
   readonly landedPerSecond: number | null;
   readonly refusedPerSecond: AnswerCounts | null;
@@ -56,7 +57,7 @@ export interface LiveSalesPorts {
   readonly sales: Pick<SaleRepository, 'list' | 'find'>;
   readonly stock: Pick<StockStore, 'readSale'>;
   readonly batches: Pick<BatchStore, 'pendingSummary'>;
-  readonly answers: Pick<AnswerHistory, 'read'>;
+  readonly answers: Pick<AnswerHistory, 'busy' | 'read'>;
   readonly landed: Pick<LandedOrders, 'bySale'>;
   readonly clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
 }
@@ -64,6 +65,12 @@ export interface LiveSalesPorts {
 /** Answers that are no refusal. */
 const ACCEPTED = 'accepted';
 const REPEATED = 'replayed';
+
+/** @param heard as the history has it; null: it could not be read. @returns null: not known */
+export function answersAt(heard: ReadonlyMap<number, AnswerCounts | null> | null, atMs: number): AnswerCounts | null {
+  const counts = heard === null ? null : heard.get(atMs);
+  return counts === undefined ? {} : counts;
+}
 
 export const acceptedOf = (counts: AnswerCounts): number => counts[ACCEPTED] ?? 0;
 
@@ -98,32 +105,26 @@ export class LiveSales {
     };
     const { answers, landed, clock } = this.#ports;
     const secondAtMs = Math.floor(clock.nowMs() / 1000) * 1000 - SECOND_AGO_MS;
-    const heard = await known(answers.read(secondAtMs + 1000 - BUSY_MS, secondAtMs + 1000));
-    const busy = new Map<string, number>();
-    for (const second of heard?.values() ?? []) {
-      for (const [saleId, counts] of second) {
-        const asked = Object.values(counts).reduce((sum, times) => sum + times, 0);
-        busy.set(saleId, (busy.get(saleId) ?? 0) + asked);
-      }
-    }
-    const all = (await known(this.#alive(busy))) ?? [];
+    const second = [secondAtMs, secondAtMs + 1000] as const;
+    const busy = await known(answers.busy(second[1] - BUSY_MS, second[1]));
+    const all = (await known(this.#alive(busy ?? new Map()))) ?? [];
     const shown = all.slice(0, LIVE_SALES_MAX);
-    const ordered = await known(
-      landed.bySale(
-        shown.map(({ saleId }) => saleId),
-        secondAtMs,
-        secondAtMs + 1000,
-      ),
-    );
+    const ids = shown.map(({ saleId }) => saleId);
+    const [heard, ordered] = await Promise.all([
+      busy === null ? null : known(Promise.all(ids.map((saleId) => answers.read(saleId, ...second)))),
+      known(landed.bySale(ids, ...second)),
+    ]);
     await this.#readFigures(shown, known);
-    const counts = heard?.get(secondAtMs);
-    const sales = shown.map((sale) => ({
-      ...saleOf(sale, this.#figures.get(sale.saleId) ?? UNREAD),
-      secondAtMs: heard === null && ordered === null ? null : secondAtMs,
-      acceptedPerSecond: heard === null ? null : acceptedOf(counts?.get(sale.saleId) ?? {}),
-      landedPerSecond: ordered === null ? null : (ordered.get(sale.saleId) ?? 0),
-      refusedPerSecond: heard === null ? null : refusalsOf(counts?.get(sale.saleId) ?? {}),
-    }));
+    const sales = shown.map((sale, index) => {
+      const counts = answersAt(heard?.[index] ?? null, secondAtMs);
+      return {
+        ...saleOf(sale, this.#figures.get(sale.saleId) ?? UNREAD),
+        secondAtMs: heard === null && ordered === null ? null : secondAtMs,
+        acceptedPerSecond: counts === null ? null : acceptedOf(counts),
+        landedPerSecond: ordered === null ? null : (ordered.get(sale.saleId) ?? 0),
+        refusedPerSecond: counts === null ? null : refusalsOf(counts),
+      };
+    });
     return { sales, moreSales: all.length - shown.length, missing: [...missing] };
   }
 

@@ -4,10 +4,23 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { accessibilityFaults } from '../helpers/accessibility.js';
+import { accessibilityFaults, OF_COLOURS, OF_LANGUAGE, OF_WIDTH } from '../helpers/accessibility.js';
+import { until } from '../chaos/harness/wait.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { FakeApi, type FakeMode } from './console/fake-api.js';
-import { LOOKS, openConsole, SCREEN_NAMES, SCREENS, showScreen, type Look, type Opened } from './console/looks.js';
+import {
+  goTo,
+  hasLoaded,
+  isShown,
+  lookAs,
+  LOOKS,
+  openConsole,
+  SCREEN_NAMES,
+  SCREENS,
+  type Look,
+  type Opened,
+  type ScreenName,
+} from './console/looks.js';
 
 const BUILT = join(REPO_DIR, 'dist/web/console');
 const PICTURES = join(REPO_DIR, 'docs/console');
@@ -33,6 +46,8 @@ const PICTURED = [
 const CHECKED_IN_STATES = ['live', 'sale', 'several-purchases', 'dead-letters', 'dead-letter', 'rules', 'health'];
 const SIZE_MAX = 120 * 1024;
 const TOKEN = 'head.body.signature';
+/** A chart is drawn anew after its colours have changed. */
+const PAINTED_AFTER_MS = 300;
 /** Each of the longer ones goes through all screens, on a machine that does other things too. */
 const TEST_MAX_MS = 300_000;
 
@@ -44,20 +59,26 @@ describe('the screens of the console in each of their states, on canned answers'
   before(async () => {
     [api, started] = await Promise.all([FakeApi.start(), startChromium()]);
   });
-  after(() => Promise.all([started?.close(), api?.close()]));
+  after(() => api?.close());
   afterEach(async () => {
-    await opened?.context.close();
-    Object.assign(api, { mode: 'data', role: 'admin' });
+    Object.assign(api, { mode: 'data', role: 'admin', snapshotsBefore: 90 });
     api.refused.clear();
+    await started?.close();
   });
 
-  const open = async (mode: FakeMode, look: Look = 'light', locale?: string): Promise<Page> => {
+  /** A tab in which somebody is signed in, at a screen. */
+  const open = async (mode: FakeMode, name: ScreenName, look: Look = 'light'): Promise<Page> => {
     api.mode = mode;
-    opened = await openConsole(started.browser, { origin: api.url, look, token: TOKEN, ...(locale && { locale }) });
+    opened = await openConsole(started.browser, { origin: api.url, look, token: TOKEN });
+    await opened.page.goto(`${api.url}/console/${SCREENS[name][0]}`);
+    await isShown(opened.page, name);
     return opened.page;
   };
-  const fits = (page: Page): Promise<boolean> =>
-    page.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth');
+  const openLoaded = async (...parts: Parameters<typeof open>): Promise<Page> => {
+    const page = await open(...parts);
+    await hasLoaded(page);
+    return page;
+  };
 
   it(`are at most ${SIZE_MAX / 1024} kB in all, zipped`, () => {
     const sizes = readdirSync(BUILT, { recursive: true, encoding: 'utf8' })
@@ -68,35 +89,45 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(all).to.be.at.most(SIZE_MAX);
   });
 
-  for (const look of Object.keys(LOOKS) as Look[]) {
-    it(`with data (${look}): nothing serious for axe, within the width, nothing from elsewhere`, async () => {
-      const page = await open('data', look);
-      if (MAKES_PICTURES) mkdirSync(PICTURES, { recursive: true });
-      const found: string[] = [];
-      for (const name of SCREEN_NAMES) {
-        await showScreen(page, api.url, SCREENS[name]);
-        for (const fault of await accessibilityFaults(page)) found.push(`${name}: ${fault}`);
-        if (!(await fits(page))) found.push(`${name}: wider than its window`);
-        if (MAKES_PICTURES && PICTURED.includes(name))
-          await page.screenshot({ path: join(PICTURES, `${name}-${look}.png`) });
-      }
-      expect(found).to.deep.equal([]);
-      expect(opened.faults).to.deep.equal([]);
-    });
-  }
+  it('with data: nothing serious for axe, in light, dark and on a phone, within the width, nothing from elsewhere', async () => {
+    const page = await open('data', 'live');
+    if (MAKES_PICTURES) mkdirSync(PICTURES, { recursive: true });
+    const found: string[] = [];
+    const picture = async (name: ScreenName, look: Look): Promise<void> => {
+      if (!MAKES_PICTURES || !PICTURED.includes(name)) return;
+      await page.waitForTimeout(PAINTED_AFTER_MS);
+      await page.screenshot({ path: join(PICTURES, `${name}-${look}.png`) });
+    };
+    for (const name of SCREEN_NAMES) {
+      const add = (faults: readonly string[]): void => void found.push(...faults.map((fault) => `${name}: ${fault}`));
+      await goTo(page, name);
+      await hasLoaded(page);
+      add(await accessibilityFaults(page));
+      add(await tooWide(page));
+      await picture(name, 'light');
+      await lookAs(page, 'dark');
+      add(await accessibilityFaults(page, OF_COLOURS));
+      await picture(name, 'dark');
+      await lookAs(page, 'phone');
+      add(await accessibilityFaults(page, OF_WIDTH));
+      add(await tooWide(page));
+      await picture(name, 'phone');
+      await lookAs(page, 'light');
+    }
+    expect(found).to.deep.equal([]);
+    expect(opened.faults).to.deep.equal([]);
+  });
 
   for (const mode of ['empty', 'failing', 'long'] as const) {
     it(`${mode}: each screen says so, and is as good to use`, async () => {
-      const page = await open(mode, mode === 'long' ? 'phone' : 'light');
+      const page = await open(mode, 'live', mode === 'long' ? 'phone' : 'light');
       const found: string[] = [];
       for (const name of SCREEN_NAMES) {
-        await page.goto(`${api.url}/console/${SCREENS[name]}`);
-        await page.locator('main h1').waitFor();
-        await page.locator('main .loading, dialog .loading').first().waitFor({ state: 'detached' });
+        await goTo(page, name);
+        await hasLoaded(page);
         if (mode === 'failing') await page.getByText('mysql does not answer').first().waitFor();
         const faults = CHECKED_IN_STATES.includes(name) ? await accessibilityFaults(page) : [];
-        for (const fault of faults) found.push(`${name}: ${fault}`);
-        if (!(await fits(page))) found.push(`${name}: wider than its window`);
+        for (const fault of [...faults, ...(await tooWide(page))]) found.push(`${name}: ${fault}`);
         const rows = await page.locator('tr').count();
         if (rows > 400) found.push(`${name}: draws ${rows} rows`);
       }
@@ -106,19 +137,17 @@ describe('the screens of the console in each of their states, on canned answers'
   }
 
   it('without an answer, grey bars stand in for what comes', async () => {
-    const page = await open('silent');
+    const page = await open('silent', 'live');
     for (const name of SCREEN_NAMES) {
       if (name === 'browse') continue; // asks nothing before somebody does
-      await page.goto(`${api.url}/console/${SCREENS[name]}`);
-      await page.locator('main h1').waitFor();
+      await goTo(page, name);
       await page.locator('.loading').first().waitFor();
     }
     expect(opened.faults).to.deep.equal([]);
   });
 
   it('ten thousand rows scroll to the last one without all being drawn', async () => {
-    const page = await open('long');
-    await showScreen(page, api.url, SCREENS['dead-letters']);
+    const page = await openLoaded('long', 'dead-letters');
     const box = page.locator('.table-box.long');
     await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
     await page.getByRole('cell', { name: '10016', exact: true }).waitFor();
@@ -127,33 +156,160 @@ describe('the screens of the console in each of their states, on canned answers'
   });
 
   it('figures that stop to arrive are marked as stale, with their age, and go on by themselves', async () => {
-    const page = await open('data');
-    await showScreen(page, api.url, SCREENS.live);
+    const page = await openLoaded('data', 'health');
+    const sale = await opened.context.newPage();
+    await sale.goto(`${api.url}/console/${SCREENS.sale[0]}`);
+    await sale.locator('.chart canvas').waitFor();
     await page.locator('.sign.ok').waitFor();
     api.mode = 'failing';
-    api.dropStreams();
+    api.snapshotsBefore = 0; // what was missed is missing
+    api.drop();
+    await page.getByText('5 parts are not known').waitFor({ timeout: 20_000 });
+    await sale
+      .locator('.under')
+      .getByText(/Stale: \d/)
+      .waitFor({ timeout: 20_000 });
+    expect(await sale.locator('.is-stale .figure').count(), 'figures of the sale').to.equal(4);
+    await goTo(page, 'live');
     await page
       .locator('.is-stale .under')
       .getByText(/Stale: \d/)
-      .waitFor({ timeout: 20_000 });
+      .waitFor();
     await page
       .locator('.sign.bad')
       .getByText(/No data for \d/)
       .waitFor();
     expect(await page.locator('.figure').count(), 'what was last known stays').to.be.greaterThan(3);
+
+    const readAgain = sale.waitForResponse((response) => response.url().includes('/seconds?') && response.ok());
     api.mode = 'data';
     await page.locator('.sign.ok').waitFor({ timeout: 40_000 });
+    const { fromMs, toMs } = (await (await readAgain).json()) as { fromMs: number; toMs: number };
+    expect(toMs - fromMs, 'only the seconds that were missed').to.be.within(1_000, 60_000);
+  });
+
+  it('a reload while nobody answers keeps the token, and goes on by itself or on request', async () => {
+    const page = await openLoaded('data', 'audit');
+    api.mode = 'away';
+    await page.reload();
+    await page.getByRole('heading', { name: 'Waiting for the api' }).waitFor();
+    await page.getByText('(502 Bad Gateway)').waitFor();
+    expect(await page.evaluate('Object.values(sessionStorage)')).to.deep.equal([TOKEN]);
+    expect(await accessibilityFaults(page)).to.deep.equal([]);
+    api.mode = 'data';
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await isShown(page, 'audit');
+
+    api.mode = 'away';
+    await page.reload();
+    await page.getByRole('heading', { name: 'Waiting for the api' }).waitFor();
+    api.mode = 'data';
+    await isShown(page, 'audit');
+  });
+
+  it('rows of another filter do not stand under a new one, and a list that is looked at is read again', async () => {
+    api.mode = 'data';
+    api.role = 'viewer';
+    opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
+    const { page } = opened;
+    await page.clock.install();
+    await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
+    const row = page.locator('tbody tr').first();
+    await row.waitFor();
+    await page.getByRole('button', { name: 'Read again' }).click(); // a viewer has it, too
+    await row.waitFor();
+    await page.locator('[data-busy="false"]').waitFor();
+    api.mode = 'silent';
+    await page.getByLabel('State').selectOption('parked');
+    await page.locator('main .loading').waitFor();
+    expect(await row.count()).to.equal(0);
+    api.mode = 'data';
+    await page.getByLabel('State').selectOption('replayed');
+    await row.waitFor();
+    await page.locator('[data-busy="false"]').waitFor();
+    api.mode = 'empty';
+    await page.clock.fastForward(10_000);
+    await page.getByText('No dead letter matches').waitFor();
+  });
+
+  it('rows that somebody has picked stay as they are', async () => {
+    api.mode = 'data';
+    opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
+    const { page } = opened;
+    await page.clock.install();
+    await page.goto(`${api.url}/console/${SCREENS['dead-letters'][0]}`);
+    await page.getByLabel('Select Dead letter 17').check();
+    await page.getByText('1 selected').waitFor();
+    await page.waitForTimeout(500); // what is under way ends
+    const asked: string[] = [];
+    page.on('request', (request) => void asked.push(new URL(request.url()).pathname));
+    await page.clock.fastForward(30_000);
+    await page.getByText(/Read 3\ds ago/).waitFor();
+    expect(asked).not.to.include('/admin/v1/dead-letters');
+  });
+
+  it('an action that is under way can neither be left nor begun again, and says so', async () => {
+    const page = await openLoaded('data', 'sale');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const question = page.getByRole('dialog');
+    api.mode = 'silent';
+    await question.getByRole('button', { name: 'Pause' }).click();
+    await question.getByRole('status').getByText('Working on it …').waitFor();
+    for (let press = 0; press < 3; press++) await page.keyboard.press('Escape');
+    await page.mouse.click(5, 400); // beside it
+    await question.getByText('Working on it …').waitFor();
+    expect(await question.getByRole('button', { name: 'Cancel' }).isDisabled()).to.equal(true);
+    expect(await question.getByRole('button', { name: 'Close' }).count()).to.equal(0);
+    api.mode = 'failing'; // Chromium sends it once more where a connection that it had used before breaks
+    api.drop();
+    await question.getByText(/No answer came|mysql does not answer/).waitFor();
+    await page.keyboard.press('Escape');
+    await question.waitFor({ state: 'detached' });
+  });
+
+  it('a field of a sale that is emptied says what it needs', async () => {
+    const page = await openLoaded('data', 'sale');
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const question = page.getByRole('dialog');
+    const save = question.getByRole('button', { name: 'Edit' });
+    await question.getByLabel('Title').fill('Trail shoe, winter run');
+    expect(await save.isDisabled()).to.equal(false);
+    await question.getByLabel('Closes').fill('');
+    await question.getByText('A day and a time are needed.').waitFor();
+    await question.getByLabel('Units').fill('');
+    await question.getByText('A whole number of units, 1 or more.').waitFor();
+    expect(await save.isDisabled()).to.equal(true);
+    expect(opened.faults).to.deep.equal([]);
+  });
+
+  it('a run over all that match touches nothing that comes after its dry run', async () => {
+    const page = await openLoaded('data', 'dead-letters');
+    const bodies: { filter: { until: string }; dryRun: boolean }[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/bulk')) bodies.push(JSON.parse(request.postData() ?? '') as (typeof bodies)[number]);
+    });
+    await page.getByRole('button', { name: 'Replay all that match' }).click();
+    await page.waitForTimeout(1_100);
+    await page.getByRole('button', { name: 'Replay (12)' }).click();
+    await page.getByText('The connection broke').waitFor(); // this api only knows the dry run
+    expect(bodies.map(({ dryRun }) => dryRun)).to.deep.equal([true, false]);
+    const [looked, ran] = bodies.map(({ filter }) => Date.parse(filter.until));
+    expect(looked).to.be.a('number').and.closeTo(Date.now(), 60_000);
+    expect(ran).to.equal(looked);
   });
 
   it('a token that is refused asks for another one over the screen, which stays as it was', async () => {
-    const page = await open('data');
-    await showScreen(page, api.url, SCREENS['rules-json']);
+    const page = await openLoaded('data', 'rules-json');
     const draft = page.getByLabel('As JSON').last();
     const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
     await draft.fill(text);
     api.refused.add(TOKEN);
-    await page.getByRole('heading', { name: 'Your token is no longer accepted' }).waitFor({ timeout: 20_000 });
+    const question = page.getByRole('dialog', { name: 'Your token is no longer accepted' });
+    await question.waitFor({ timeout: 20_000 });
     expect(await page.evaluate('sessionStorage.length')).to.equal(0);
+    for (let press = 0; press < 3; press++) await page.keyboard.press('Escape');
+    await page.waitForTimeout(100);
+    expect(await question.isVisible(), 'it cannot be left').to.equal(true);
     await page.getByLabel('Token', { exact: true }).fill('another.good.token');
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.locator('dialog').waitFor({ state: 'detached' });
@@ -161,13 +317,69 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.getByText('These rules can be published.').waitFor();
   });
 
+  it('a draft of rules is kept while somebody looks at other screens, without what is no JSON', async () => {
+    const page = await openLoaded('data', 'rules-json');
+    const draft = page.getByLabel('As JSON').last();
+    const text = (await draft.inputValue()).replace('"processes": 0', '"processes": 3');
+    await draft.fill(text);
+    await draft.fill(`${text}!`);
+    await page.getByText('This is no JSON').waitFor();
+    const publish = page.getByRole('button', { name: 'Publish' });
+    expect(await publish.isDisabled()).to.equal(true);
+    await page.getByRole('link', { name: 'Rules', exact: true }).click();
+    await page.getByText('1 change', { exact: true }).first().waitFor();
+    await page.getByText('These rules can be published.').waitFor();
+    expect(await publish.isDisabled()).to.equal(false);
+    await page.getByRole('link', { name: 'Live', exact: true }).click();
+    await isShown(page, 'live');
+    await goTo(page, 'rules-json');
+    await page.getByText('1 change', { exact: true }).first().waitFor();
+    expect(await draft.inputValue()).to.equal(text);
+    await page.locator('.account-button').click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Token', { exact: true }).fill(TOKEN);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('As in force').waitFor();
+  });
+
+  it('a search for purchases is made once: what it found is read again by its own key, what it did not find is not', async () => {
+    const page = await open('data', 'live');
+    const asked: string[] = [];
+    const path = '/admin/v1/requests/';
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      if (pathname.startsWith(path)) asked.push(pathname.slice(path.length) + search);
+    });
+    const body = JSON.stringify({
+      status: 404,
+      code: 'purchase_not_found',
+      detail: 'Nobody knows it.',
+      retryable: false,
+    });
+    await page.route(`**${path}nothing`, (route) =>
+      route.fulfill({ status: 404, contentType: 'application/problem+json', body }),
+    );
+    await goTo(page, 'several-purchases');
+    await page.locator('tbody tr').first().click();
+    await until('the one that is looked at is read again', () => asked.length >= 4);
+    const [search, ...byKey] = asked;
+    expect(search).to.equal('any');
+    expect(new Set(byKey).size).to.equal(1);
+    expect(byKey[0]).to.match(/^[\w-]+\?saleId=\d+&userId=\S+$/);
+    asked.length = 0;
+    await page.goto(`${api.url}/console/purchases/nothing`);
+    await page.getByText('Nobody knows it.').waitFor();
+    await page.waitForTimeout(4_000); // longer than the pause between two reads
+    expect(asked).to.deep.equal(['nothing']);
+  });
+
   it('are reached and used by keyboard alone', async () => {
-    const page = await open('data');
-    await showScreen(page, api.url, SCREENS.live);
+    const page = await openLoaded('data', 'live');
+    const focused = (what: string): Promise<unknown> => page.evaluate(`document.activeElement.${what}`);
     await page.keyboard.press('Tab');
-    expect(await page.evaluate('document.activeElement.textContent')).to.equal('Skip to content');
+    expect(await focused('textContent')).to.equal('Skip to content');
     await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).to.equal('content');
+    expect(await focused('id')).to.equal('content');
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     for (let press = 0; press < 6; press++) {
@@ -181,32 +393,51 @@ describe('the screens of the console in each of their states, on canned answers'
     await page.locator('dialog').waitFor({ state: 'detached' });
     await page.keyboard.press('g');
     await page.keyboard.press('d');
-    await page.getByRole('heading', { name: 'Dead letters', level: 1 }).waitFor();
+    await page.locator('h1:focus').getByText('Dead letters').waitFor();
     await page.locator('tbody tr').first().focus();
     await page.keyboard.press('j');
     await page.keyboard.press('Enter');
     await page.getByRole('dialog', { name: 'Dead letter 18' }).waitFor();
     await page.keyboard.press('Escape');
     await page.locator('dialog').waitFor({ state: 'detached' });
+    await page.locator('tr[data-row="1"]:focus').waitFor();
     await page.keyboard.press('/');
     await page.keyboard.type('41');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/console/sales/41');
+    await page.locator('h1:focus').waitFor();
   });
 
   it('speak Chinese to who reads it, and change the language on request', async () => {
-    const page = await open('data', 'light', 'zh-CN');
-    await showScreen(page, api.url, SCREENS.health);
-    expect(await page.locator('html').getAttribute('lang')).to.equal('zh-CN');
+    opened = await openConsole(started.browser, { origin: api.url, token: TOKEN, locale: 'zh-CN' });
+    const { page } = opened;
+    await page.goto(`${api.url}/console/${SCREENS.health[0]}`);
     await page.getByRole('heading', { name: '健康' }).waitFor();
-    expect(await accessibilityFaults(page)).to.deep.equal([]);
+    await hasLoaded(page);
+    expect(await page.locator('html').getAttribute('lang')).to.equal('zh-CN');
+    expect(await accessibilityFaults(page, OF_LANGUAGE)).to.deep.equal([]);
     await page.locator('.account-button').click();
     await page.getByRole('button', { name: 'English' }).click();
-    await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
+    await isShown(page, 'health');
     await page.reload();
-    await page.getByRole('heading', { name: 'Health', level: 1 }).waitFor();
+    await isShown(page, 'health');
+  });
+
+  it('are there also where the browser forbids to keep anything', async () => {
+    opened = await openConsole(started.browser, { origin: api.url });
+    const { page } = opened;
+    await page.addInitScript(
+      "for (const name of ['localStorage', 'sessionStorage']) Object.defineProperty(window, name, { get() { throw new DOMException('no', 'SecurityError'); } });",
+    );
+    await page.goto(`${api.url}/console`);
+    await page.getByLabel('Token', { exact: true }).fill(TOKEN);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await isShown(page, 'live');
+    await page.keyboard.press('t');
+    await page.locator('html[data-theme="light"]').waitFor();
+    expect(opened.faults).to.deep.equal([]);
   });
 
   it('the docs have a picture of each', () => {
@@ -216,3 +447,20 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(missing, 'made with UPDATE_PICTURES=1').to.deep.equal([]);
   });
 });
+
+/** Columns that are narrower show nothing, px. */
+const COLUMN_MIN_PX = 24;
+
+/** What does not fit into the window: the page itself, or columns that others have squeezed. */
+async function tooWide(page: Page): Promise<string[]> {
+  const isWider = await page.evaluate('document.documentElement.scrollWidth > document.documentElement.clientWidth');
+  const squeezed = (await page.evaluate(
+    `[...document.querySelectorAll('tbody td')]
+      .filter((cell) => cell.checkVisibility() && cell.clientWidth < ${COLUMN_MIN_PX})
+      .map((cell) => cell.closest('table').rows[0].cells[cell.cellIndex].textContent)`,
+  )) as string[];
+  return [
+    ...(isWider ? ['wider than its window'] : []),
+    ...[...new Set(squeezed)].map((column) => `column ${column} is squeezed`),
+  ];
+}

@@ -12,6 +12,7 @@ import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
 import { until } from '../chaos/harness/wait.js';
+import { accessibilityFaults } from '../helpers/accessibility.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
@@ -32,8 +33,7 @@ describe('the console on a system that runs', () => {
       startChromium(),
     ]);
   });
-  after(() => started?.close());
-  afterEach(() => opened?.context.close());
+  afterEach(() => started?.close());
 
   const tokenOf = (role: Role | 'buyer'): string =>
     signToken(
@@ -47,9 +47,12 @@ describe('the console on a system that runs', () => {
     opened = await openConsole(started.browser, { origin: operatorsUrl() });
     const { page } = opened;
     await page.goto(`${operatorsUrl()}/console/${path}`);
+    await signIn(page, role);
+    return page;
+  };
+  const signIn = async (page: Page, role: Role | 'buyer'): Promise<void> => {
     await page.getByLabel('Token', { exact: true }).fill(tokenOf(role));
     await page.getByRole('button', { name: 'Sign in' }).click();
-    return page;
   };
   const audited = async (subject: string): Promise<string[]> => {
     const { json } = await ask(`${operatorsUrl()}/admin/v1/audit?subject=${encodeURIComponent(subject)}`, {
@@ -60,9 +63,19 @@ describe('the console on a system that runs', () => {
       .map(({ action }) => action);
   };
 
-  it('lets in who has a role, and keeps the token in the tab alone', async () => {
+  it('lets in who has a role, under its content security policy, and keeps the token in the tab alone', async () => {
     const token = tokenOf('operator');
-    const page = await open('buyer');
+    opened = await openConsole(started.browser, { origin: operatorsUrl() });
+    const { page } = opened;
+    const wrong: string[] = [];
+    page.on('console', (message) => void (message.type() === 'error' && wrong.push(message.text())));
+    page.on('requestfailed', (asked) => void wrong.push(asked.url()));
+    await page.goto(`${operatorsUrl()}/console`);
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await accessibilityFaults(page)).to.deep.equal([]);
+    expect([...wrong, ...opened.faults], 'before anything is asked').to.deep.equal([]);
+
+    await signIn(page, 'buyer');
     await page.getByText('This token carries no role of an operator.').waitFor();
     await page.getByLabel('Token', { exact: true }).fill('a.b.c');
     await page.getByRole('button', { name: 'Sign in' }).click();
@@ -102,48 +115,48 @@ describe('the console on a system that runs', () => {
     expect(await page.evaluate('sessionStorage.length')).to.equal(0);
   });
 
-  it('finds a purchase that died on the way by its id, in three clicks', async () => {
+  it('finds purchases that died on the way until the check-back has ended them', async () => {
     const { stack, programs } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
+    /** A purchase whose api dies at the fail point. */
+    const lost = async (failPoint: string, user: string, requestId: string): Promise<string> => {
+      const { saleId } = await openSale(stack, { stock: 5 });
+      const dying = await programs.start('api', { failPoint });
+      await new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]).buy(user, { requestId }).catch(() => undefined);
+      await dying.ended();
+      expect(dying.hasReached(failPoint)).to.equal(true);
+      return saleId;
+    };
     const requestId = `lost-${randomBytes(4).toString('hex')}`;
-    const dying = await programs.start('api', { failPoint: 'after_deduct' });
-    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]);
-    await buyers.buy('ann', { requestId }).catch(() => undefined);
-    await dying.ended();
-    expect(dying.hasReached('after_deduct')).to.equal(true);
 
-    const page = await open('viewer');
-    await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // one
-    await page.getByLabel('Request, batch, order, trace or dead letter, or a user').fill(requestId);
-    await page.getByRole('button', { name: 'Find', exact: true }).click(); // two
-    await page.getByText('What happens next').waitFor();
-    await page.locator('.timeline').getByText('Half message', { exact: true }).waitFor();
-    await page.locator('.timeline .done').getByText('Deduct', { exact: true }).waitFor();
-    // The screen goes on by itself: the check-back commits, a worker writes the row.
-    await page
-      .locator('.timeline .done')
-      .getByText('Order row', { exact: true })
-      .waitFor({ timeout: CHECKED_BACK_WITHIN_MS });
-    await page.locator('.badge').getByText('Waits for payment').first().waitFor();
-    await page.getByRole('link', { name: saleId, exact: true }).first().click(); // three: its sale
-    await page.waitForURL(`**/console/sales/${saleId}`);
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 1, unitsLeft: 4 });
-  });
-
-  it('shows an open half message of an api that died before it deducted, until the check-back has ended it', async () => {
-    const { stack, programs } = system;
-    const { saleId } = await openSale(stack, { stock: 5 });
-    const dying = await programs.start('api', { failPoint: 'after_half' });
-    const buyers = new Buyers(saleId, stack.env.JWT_SECRET, () => [dying.url]);
-    await buyers.buy('bob').catch(() => undefined);
-    await dying.ended();
-    expect(dying.hasReached('after_half')).to.equal(true);
-
-    const page = await open('viewer', 'messages/halves');
-    const half = page.getByRole('row').filter({ has: page.getByRole('link', { name: saleId, exact: true }) });
-    await half.waitFor({ timeout: 20_000 });
-    await half.waitFor({ state: 'detached', timeout: CHECKED_BACK_WITHIN_MS });
-    expect(await expectInvariants(stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 5 });
+    /** Deducted and not committed: by its id in three clicks. The check-back commits, a worker writes the row. */
+    const isRecorded = async (saleId: string, page: Page): Promise<void> => {
+      await page.getByRole('link', { name: 'Purchase', exact: true }).click(); // one
+      await page.getByLabel('Request, batch, order, trace or dead letter, or a user').fill(requestId);
+      await page.getByRole('button', { name: 'Find', exact: true }).click(); // two
+      await page.getByText('What happens next').waitFor();
+      await page.locator('.timeline').getByText('Half message', { exact: true }).waitFor();
+      await page.locator('.timeline .done').getByText('Deduct', { exact: true }).waitFor();
+      await page // the screen goes on by itself
+        .locator('.timeline .done')
+        .getByText('Order row', { exact: true })
+        .waitFor({ timeout: CHECKED_BACK_WITHIN_MS });
+      await page.locator('.badge').getByText('Waits for payment').first().waitFor();
+      await page.getByRole('link', { name: saleId, exact: true }).first().click(); // three: its sale
+      await page.waitForURL(`**/console/sales/${saleId}`);
+      expect(await expectInvariants(stack, saleId)).to.include({ rows: 1, sold: 1, unitsLeft: 4 });
+    };
+    /** Stored and not deducted: an open half message, which the check-back rolls back. */
+    const isRolledBack = async (saleId: string, page: Page): Promise<void> => {
+      const half = page.getByRole('row').filter({ has: page.getByRole('link', { name: saleId, exact: true }) });
+      await half.waitFor({ timeout: 20_000 });
+      await half.waitFor({ state: 'detached', timeout: CHECKED_BACK_WITHIN_MS });
+      expect(await expectInvariants(stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 5 });
+    };
+    const pages = await Promise.all([open('viewer'), open('viewer', 'messages/halves')]);
+    await Promise.all([
+      lost('after_deduct', 'ann', requestId).then((saleId) => isRecorded(saleId, pages[0])),
+      lost('after_half', 'bob', `${requestId}-2`).then((saleId) => isRolledBack(saleId, pages[1])),
+    ]);
   });
 
   it('replays a poisoned batch: asks, shows its purchases beside their orders, and the result', async () => {

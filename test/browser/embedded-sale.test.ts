@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { BrowserContext, Page } from 'playwright-core';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -24,6 +24,11 @@ const exampleWith = (text: string): string => {
 
 const TYPES: Readonly<Record<string, string>> = { js: 'text/javascript', svg: 'image/svg+xml' };
 
+const REFUSED = createTokenSigner('another-secret-of-more-than-forty-bytes-length')({
+  userId: 'ann',
+  roles: [],
+  ttlMs: 600_000,
+});
 const PICTURE =
   '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8" fill="teal"/></svg>';
 /** Of an element in the browser, whose types a test of Node does not have. */
@@ -73,9 +78,15 @@ describe('a sale on the pages of a shop', () => {
     createTokenSigner(system.stack.env.JWT_SECRET)({ userId, roles: [], ttlMs: 600_000 });
   const here = (code: string, saleId: string): string =>
     code.replaceAll('https://sale.example', api.url).replaceAll('/s/7', `/s/${saleId}`);
+  let context: BrowserContext;
+  async function openPage(): Promise<Page> {
+    context = await started.browser.newContext();
+    return context.newPage();
+  }
+  afterEach(() => context.close());
   async function openShop(html: string): Promise<{ page: Page; said: string[] }> {
     served.set('/', `<!doctype html><title>A shop</title>${html}`);
-    const page = await started.browser.newPage();
+    const page = await openPage();
     const said: string[] = [];
     page.on('console', (message) => void said.push(message.text()));
     page.on('pageerror', (error) => void said.push(`error ${error.message}`));
@@ -86,17 +97,26 @@ describe('a sale on the pages of a shop', () => {
   it('in a frame, signed in by a message, as the documentation shows it', async () => {
     const { saleId, sku } = await openSale(system.stack, { stock: 3 });
     served.set(`/${sku}.svg`, PICTURE);
-    const signs = `<script>let asked = 0; const tokenOfBuyer = async () => (asked++ === 0 ? ${JSON.stringify(tokenOf('ann'))} : 'none');</script>`;
+    // A token that the api refuses, out of a cache of the shop; then a good one.
+    const tokens = JSON.stringify([REFUSED, REFUSED, tokenOf('ann')]);
+    const signs = `<script>const asked = []; const tokenOfBuyer = async () => ${tokens}[asked.push(performance.now()) - 1];</script>`;
     const { page, said } = await openShop(signs + here(exampleWith('<iframe'), saleId));
     const sale = page.frameLocator('#sale');
     await sale.locator('[data-screen="ready"]').waitFor();
+    await sale.locator('#go').click();
+    await sale.locator('.headline', { hasText: 'Your sign-in has ended' }).waitFor();
+    await sale.locator('[data-screen="ready"]').waitFor();
+    const askedAt = (await page.evaluate('asked')) as number[];
+    expect(askedAt, 'when it begins, when the token is refused, and after a pause').to.have.length(3);
+    expect((askedAt[2] as number) - (askedAt[1] as number)).to.be.at.least(450);
     await sale.locator('#go').click();
     await sale.locator('[data-screen="to_pay"]').waitFor();
     await sale.locator('#pay').click();
     await sale.locator('[data-screen="paid"]').waitFor();
     await until('the shop hears of it', () => said.some((line) => /^order \d+ is paid$/.test(line)));
-    expect(said.filter((line) => !/^order \d+ is (pending_payment|paid)$/.test(line))).to.deep.equal([]);
-    await page.close();
+    const ofOrders = /^order \d+ is (pending_payment|paid)$/;
+    const ofRefusal = /^Failed to load resource: .* 401 /;
+    expect(said.filter((line) => !ofOrders.test(line) && !ofRefusal.test(line))).to.deep.equal([]);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });
 
@@ -109,14 +129,13 @@ describe('a sale on the pages of a shop', () => {
     await page.getByRole('button').click();
     await page.locator('[data-screen="ready"]').waitFor();
     expect(page.url()).to.equal(`${api.url}/s/${saleId}`);
-    await page.close();
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
   it('it shows the name and the picture of the shop, draws one where there is none, and leads to its sign-in', async () => {
     const { saleId, sku } = await openSale(system.stack);
     served.set(`/${sku}.svg`, PICTURE);
-    const page = await started.browser.newPage();
+    const page = await openPage();
     await page.goto(`${api.url}/s/${saleId}`);
     await page.locator('[data-screen="signed_out"]').waitFor();
     expect(await page.locator('.shop').textContent()).to.equal('A shop & more');
@@ -129,11 +148,10 @@ describe('a sale on the pages of a shop', () => {
     await page.reload();
     await page.locator('svg.art').waitFor();
     expect(await page.locator('img.picture').count()).to.equal(0);
-    await page.close();
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0 });
   });
 
-  it('from a page of the shop, as the documentation shows it: a second try is the same purchase', async () => {
+  it('from a page of the shop, as the documentation shows it: one purchase until it has ended, then another', async () => {
     const { saleId } = await openSale(system.stack, { stock: 3, limitPerBuyer: 3 });
     served.set('/buy.js', here(exampleWith('export async function buy'), saleId));
     const { page, said } = await openShop('');
@@ -141,11 +159,23 @@ describe('a sale on the pages of a shop', () => {
     const [first, second] = (await page.evaluate(`Promise.all([${buy}, ${buy}])`)) as Record<string, unknown>[];
     expect(first).to.include({ status: 'ordered' });
     expect(second?.orderId).to.equal(first?.orderId);
+    let spared = 0;
+    await page.route(/\?wait=/, (route) =>
+      spared++ > 0
+        ? route.continue()
+        : route.fulfill({
+            headers: { 'Access-Control-Allow-Origin': shopUrl },
+            json: { saleId, status: 'unknown', degraded: 'L3' }, // of an api that is spared
+          }),
+    );
+    const third = (await page.evaluate(buy)) as Record<string, unknown>;
+    expect(third, 'asked for until it is known').to.include({ status: 'ordered' });
+    expect(third.orderId).not.to.equal(first?.orderId);
+    expect(spared).to.be.greaterThan(1);
     const wrong = `import('/buy.js').then(({ buy }) => buy('999999999999999999', ${JSON.stringify(tokenOf('ann'))})).catch(({ code, message }) => [code, message])`;
     expect(await page.evaluate(wrong)).to.deep.equal(['not_found', 'There is no such sale.']);
     expect(said.filter((line) => !line.startsWith('Failed to load resource'))).to.deep.equal([]);
-    await page.close();
-    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
+    expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2 });
   });
 
   it('a page of somebody else can neither read an answer, nor send a purchase, nor have the sale in a frame', async () => {
@@ -164,7 +194,6 @@ describe('a sale on the pages of a shop', () => {
       const frame = page.frames().find((one) => one !== page.mainFrame());
       return frame !== undefined && frame.url().startsWith('chrome-error:');
     });
-    await page.close();
     expect(await expectInvariants(system.stack, saleId), 'nothing was bought').to.include({ rows: 0, sold: 0 });
   });
 });

@@ -1,13 +1,18 @@
 import { expect } from 'chai';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { BrowserContextOptions, Page, Request, Route } from 'playwright-core';
 import { createTokenSigner } from '../../src/http/token.js';
+import { ask } from '../chaos/harness/http.js';
 import { until } from '../chaos/harness/wait.js';
-import { accessibilityFaults } from '../helpers/accessibility.js';
 import type { StartedBrowser } from '../helpers/chromium.js';
 
 /** What Chromium itself writes about an answer of 4xx or 5xx, or none: the page speaks of it in its own way. */
 const OF_THE_NETWORK = /^Failed to load resource: /;
 const WAIT_MS = 20_000;
+/** New rules are in force within a second; the rest is a busy machine. */
+const IN_FORCE_MS = 5000;
+/** An answer, and some more. */
+const LOOK_MS = 400;
 const TOKEN_LIFE_MS = 43_200_000;
 
 export interface VisitorParts {
@@ -16,6 +21,8 @@ export interface VisitorParts {
   readonly saleId: string;
   /** Null: nobody is signed in. */
   readonly userId?: string | null;
+  /** The link names this language. */
+  readonly lang?: string;
   readonly context?: BrowserContextOptions;
   /** Runs in the page before its script. */
   readonly before?: string;
@@ -23,6 +30,22 @@ export interface VisitorParts {
   readonly route?: (page: Page) => Promise<unknown>;
   /** The page reads this one, so that its picture is always the same; left out: that of the sale. */
   readonly sku?: string;
+}
+
+/** Publishes rules of admission. @returns their version */
+export async function publishRules(secret: string, operatorsUrl: string, rules: object): Promise<unknown> {
+  const token = createTokenSigner(secret)({ userId: 'root', roles: ['admin'], ttlMs: 600_000 });
+  const url = `${operatorsUrl}/admin/v1/rules`;
+  const { version } = (await ask(url, { token })).json;
+  const { status, text, json } = await ask(url, { method: 'PUT', token, body: { version, rules } });
+  expect(status, text).to.equal(200);
+  return json.version;
+}
+
+export async function untilInForce(operatorsUrl: string, version: unknown): Promise<void> {
+  const inForce = async (): Promise<number> =>
+    Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec((await ask(`${operatorsUrl}/metrics`)).text)?.[1]);
+  await until('the rules are in force', async () => (await inForce()) === version, IN_FORCE_MS);
 }
 
 async function withSku(asked: Route, sku: string): Promise<void> {
@@ -53,7 +76,7 @@ export class Visitor {
 
   /** Opens the page as the link of a shop does. */
   static async open({ browser }: StartedBrowser, secret: string, parts: VisitorParts): Promise<Visitor> {
-    const { url, saleId, userId = 'ann', context = {}, before, route, sku } = parts;
+    const { url, saleId, userId = 'ann', lang, context = {}, before, route, sku } = parts;
     const opened = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...context });
     const page = await opened.newPage();
     if (before !== undefined) await page.addInitScript(before);
@@ -61,7 +84,8 @@ export class Visitor {
     await route?.(page);
     const token = userId === null ? null : createTokenSigner(secret)({ userId, roles: [], ttlMs: TOKEN_LIFE_MS });
     const visitor = new Visitor(page, url, token);
-    await page.goto(`${url}/s/${saleId}${token === null ? '' : `#token=${token}`}`);
+    const link = new URLSearchParams({ ...(token === null ? {} : { token }), ...(lang === undefined ? {} : { lang }) });
+    await page.goto(`${url}/s/${saleId}${link.size === 0 ? '' : `#${link}`}`);
     return visitor;
   }
 
@@ -76,12 +100,42 @@ export class Visitor {
 
   /** Waits until the page shows this. */
   async sees(screen: string, timeoutMs = WAIT_MS): Promise<this> {
-    const shown = (): Promise<string | null> => this.page.locator('.page').getAttribute('data-screen');
-    let last: string | null = null;
-    await until(`the page shows ${screen}`, async () => (last = await shown()) === screen, timeoutMs).catch((error) => {
-      throw new Error(`${String(error)}: it shows ${last}`);
+    const shown = this.page.locator('.page');
+    await this.page
+      .locator(`.page[data-screen="${screen}"]`)
+      .waitFor({ timeout: timeoutMs })
+      .catch(async (error: unknown) => {
+        const last = await shown.getAttribute('data-screen', { timeout: 1000 }).catch(() => 'nothing');
+        throw new Error(`The page shows ${last}, not ${screen}.`, { cause: error });
+      });
+    return this;
+  }
+
+  /** The same, where something has changed that the page would read in some seconds: it reads the sale now, as when its tab is seen again. */
+  async seesSoon(screen: string): Promise<this> {
+    const wanted = this.page.locator(`.page[data-screen="${screen}"]`);
+    await until(`the page shows ${screen}`, async () => {
+      await this.lookAgain();
+      return wanted.waitFor({ timeout: LOOK_MS }).then(
+        () => true,
+        () => false,
+      );
     });
     return this;
+  }
+
+  /** The page reads the sale now. */
+  async lookAgain(): Promise<void> {
+    await this.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  }
+
+  /** Clicks as a mouse does that is pressed again and again in one place: each click counts those before it. */
+  async hammers(clicks: number, everyMs: number, from = 1): Promise<void> {
+    for (let nth = from; nth < from + clicks; nth++) {
+      await this.page.mouse.down({ clickCount: nth });
+      await this.page.mouse.up({ clickCount: nth });
+      await sleep(everyMs);
+    }
   }
 
   /** Whether the button can be pressed. */
@@ -103,12 +157,6 @@ export class Visitor {
   async keys(): Promise<string[]> {
     const sent = await Promise.all(this.sent('POST', /\/purchases$/).map((request) => request.allHeaders()));
     return [...new Set(sent.map((headers) => headers['idempotency-key'] ?? ''))];
-  }
-
-  /** Nobody who uses a screen reader, a keyboard, or more contrast is kept out as the page stands. */
-  async isAccessible(): Promise<this> {
-    expect(await accessibilityFaults(this.page), await this.page.title()).to.deep.equal([]);
-    return this;
   }
 
   /** What must be true of every visit: no error, no request to elsewhere, the token in headers and in the storage of the tab only. */

@@ -42,45 +42,60 @@ for (const [name, createWorld] of WORLDS) {
     });
     after(() => world?.close());
 
-    /** As plain objects: second, from the start → sale → code → times. */
-    const read = async (startMs: number, fromMs: number, toMs: number, saleId?: string): Promise<unknown> => {
-      const seconds = await world.history.read(startMs + fromMs, startMs + toMs, saleId);
-      return [...seconds].map(([atMs, sales]) => [atMs - startMs, Object.fromEntries(sales)]);
+    const add = (atMs: number, sales: Readonly<Record<string, AnswerCounts>>, others = 0): Promise<void> =>
+      world.history.add(atMs, { sales: new Map(Object.entries(sales)), others });
+    /** Seconds, from the start, with what was answered. */
+    const read = async (startMs: number, fromMs: number, toMs: number, saleId: string): Promise<unknown> => {
+      const seconds = await world.history.read(saleId, startMs + fromMs, startMs + toMs);
+      return [...seconds].map(([atMs, counts]) => [atMs - startMs, counts]);
     };
+    const busy = async (fromMs: number, toMs: number): Promise<unknown> =>
+      Object.fromEntries(await world.history.busy(fromMs, toMs));
 
     it('adds up what several apis answered in a second', async () => {
-      const { history } = world;
       const [startMs, one, other] = [freshMs(), freshSaleId(), freshSaleId()];
-      await history.add(startMs, new Map([[one, { accepted: 2, sold_out: 5 }]]));
-      const more = new Map<string, AnswerCounts>([
-        [one, { accepted: 1, limit_reached: 7 }],
-        [other, { paused: 3 }],
-      ]);
-      await history.add(startMs, more);
-      const sum = { [one]: { accepted: 3, sold_out: 5, limit_reached: 7 }, [other]: { paused: 3 } };
-      expect(await read(startMs, 0, 1000)).to.deep.equal([[0, sum]]);
-      expect(await read(startMs, 0, 1000, other)).to.deep.equal([[0, { [other]: { paused: 3 } }]]);
+      await add(startMs, { [one]: { accepted: 2, sold_out: 5 } });
+      await add(startMs, { [one]: { accepted: 1, limit_reached: 7 }, [other]: { paused: 3 } });
+      expect(await read(startMs, 0, 1000, one)).to.deep.equal([[0, { accepted: 3, sold_out: 5, limit_reached: 7 }]]);
+      expect(await read(startMs, 0, 1000, other)).to.deep.equal([[0, { paused: 3 }]]);
       expect(await read(startMs, 0, 1000, freshSaleId())).to.deep.equal([]);
+      expect(await busy(startMs, startMs + 1000)).to.deep.equal({ [one]: 15, [other]: 3 });
     });
 
     it('reads a stretch of time, in order, from its first second to before its end', async () => {
-      const { history } = world;
       const [startMs, saleId] = [freshMs(), freshSaleId()];
-      const seconds = [59_000, 0, 4000, 5000, 12_000];
-      for (const [index, ms] of seconds.entries()) {
-        await history.add(startMs + ms, new Map([[saleId, { accepted: index + 1 }]]));
-      }
-      const at = (ms: number): unknown => [ms, { [saleId]: { accepted: seconds.indexOf(ms) + 1 } }];
-      expect(await read(startMs, 0, 60_000)).to.deep.equal([0, 4000, 5000, 12_000, 59_000].map(at));
-      expect(await read(startMs, 4000, 12_000)).to.deep.equal([4000, 5000].map(at));
-      expect(await read(startMs, 13_000, 59_000)).to.deep.equal([]);
-      expect(await read(startMs, -3_600_000 + 60_000, 1000)).to.deep.equal([at(0)]);
+      const seconds = [59_000, 0, 9000, 10_000, 12_000];
+      for (const [index, ms] of seconds.entries()) await add(startMs + ms, { [saleId]: { accepted: index + 1 } });
+      const at = (ms: number): unknown => [ms, { accepted: seconds.indexOf(ms) + 1 }];
+      expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([0, 9000, 10_000, 12_000, 59_000].map(at));
+      expect(await read(startMs, 9000, 12_000, saleId)).to.deep.equal([9000, 10_000].map(at));
+      expect(await read(startMs, 13_000, 59_000, saleId)).to.deep.equal([]);
+      expect(await read(startMs, -3_600_000 + 60_000, 1000, saleId)).to.deep.equal([at(0)]);
+      expect(await busy(startMs + 9000, startMs + 12_000)).to.deep.equal({ [saleId]: 3 + 4 });
+      expect(await busy(startMs + 13_000, startMs + 59_000)).to.deep.equal({});
+    });
+
+    it('beside answers to sales that are not counted apart, what a sale without any was answered is not known', async () => {
+      const [startMs, counted, other] = [freshMs(), freshSaleId(), freshSaleId()];
+      await add(startMs, { [counted]: { accepted: 1 } });
+      await add(startMs + 1000, { [counted]: { accepted: 2 } }, 5);
+      await add(startMs + 2000, {}, 1);
+      expect(await read(startMs, 0, 60_000, other)).to.deep.equal([
+        [1000, null],
+        [2000, null],
+      ]);
+      expect(await read(startMs, 0, 60_000, counted)).to.deep.equal([
+        [0, { accepted: 1 }],
+        [1000, { accepted: 2 }],
+        [2000, null],
+      ]);
+      expect(await busy(startMs, startMs + 60_000)).to.deep.equal({ [counted]: 3 });
     });
 
     it('nothing was answered: nothing is written', async () => {
-      const startMs = freshMs();
-      await world.history.add(startMs, new Map());
-      expect(await read(startMs, 0, 60_000)).to.deep.equal([]);
+      const [startMs, saleId] = [freshMs(), freshSaleId()];
+      await add(startMs, {});
+      expect(await read(startMs, 0, 60_000, saleId)).to.deep.equal([]);
     });
   });
 }
@@ -90,17 +105,44 @@ describe('AnswerHistory on redis', () => {
     const connection = await connect();
     const { redis } = connection;
     const startMs = freshMs();
-    const key = answersKey(startMs / 5000);
+    const ids = Array.from({ length: 6 }, freshSaleId);
+    const keys = [...ids, 'all', 'others'].map((of) => answersKey(startMs / 10_000, of));
     try {
       const history = createAnswerHistory(connection, KEEP_MS);
       const codes = { accepted: 1000, sold_out: 100_000, limit_reached: 7, overloaded: 9 };
-      const sales = Array.from({ length: 6 }, () => [freshSaleId(), codes] as const);
-      for (let second = 0; second < 5; second++) await history.add(startMs + second * 1000, new Map(sales));
-      expect(await redis.pttl(key)).to.be.within(1, KEEP_MS);
-      expect(await redis.hlen(key)).to.equal(6 * 4 * 5);
-      expect(Number(await redis.call('MEMORY', 'USAGE', key)), 'five seconds of six busy sales').to.be.below(8000);
+      const sales = new Map(ids.map((saleId) => [saleId, codes]));
+      for (let second = 0; second < 10; second++) await history.add(startMs + second * 1000, { sales, others: 3 });
+      expect(await redis.hlen(keys[0] as string)).to.equal(10 * 4);
+      let bytes = 0;
+      for (const key of keys) {
+        expect(await redis.pttl(key), key).to.be.within(1, KEEP_MS);
+        bytes += Number(await redis.call('MEMORY', 'USAGE', key));
+      }
+      expect(bytes, 'ten seconds of six busy sales').to.be.below(16_000);
     } finally {
-      await redis.del(key);
+      await redis.del(...keys);
+      await connection.close();
+    }
+  });
+
+  it('whoever looks at one sale reads nothing of the others, and an hour in bounded parts', async () => {
+    const connection = await connect();
+    const pipelines: string[][] = [];
+    const redis = {
+      pipeline: (commands: (string | number)[][]) => {
+        pipelines.push(commands.map(([, key]) => String(key).replace(/\d+/, '<n>')));
+        return connection.redis.pipeline(commands);
+      },
+    };
+    try {
+      const history = createAnswerHistory({ ...connection, redis } as unknown as RedisConnection, KEEP_MS);
+      const [startMs, saleId] = [freshMs(), freshSaleId()];
+      await history.read(saleId, startMs, startMs + 3_600_000);
+      expect(new Set(pipelines.flat())).to.deep.equal(
+        new Set([`sk:{live}:answers:<n>:${saleId}`, 'sk:{live}:answers:<n>:others']),
+      );
+      expect(pipelines.map(({ length }) => length)).to.deep.equal([120, 120, 120, 120, 120, 120]);
+    } finally {
       await connection.close();
     }
   });

@@ -31,13 +31,15 @@ const WRITTEN_MS = [0, 1, 999, 1000, 2500, 2999, 59_000];
 
 let orderCount = 0;
 
-async function write(world: RepositoryWorld, sale: Sale, atMs: number): Promise<void> {
-  const batch = batchOf(sale, [purchaseOf(`buyer${orderCount}`)]);
-  const [purchase] = batch.purchases;
-  if (purchase === undefined) throw new Error('a batch has a purchase');
-  const orderId = composeOrderId(atMs, 9, purchase.userId, orderCount++ % 256);
+/** One transaction, whose orders are all of one millisecond. */
+async function write(world: RepositoryWorld, sale: Sale, atMs: number, count = 1): Promise<void> {
+  const purchases = Array.from({ length: count }, (_, index) => purchaseOf(`buyer${orderCount + index}`));
+  const batch = batchOf(sale, purchases);
   const terms = await world.orders.termsOf([sale.saleId]);
-  const orders = [{ orderId, batch, purchase, failure: null }];
+  const orders = purchases.map((purchase) => {
+    const orderId = composeOrderId(atMs, 9, purchase.userId, orderCount++ % 256);
+    return { orderId, batch, purchase, failure: null };
+  });
   const plan = { terms, orders, releases: [], oneByOne: new Set<string>(), paymentWindowMs: 900_000 };
   expect((await world.orders.write(plan)).outcome).to.equal('written');
 }
@@ -101,7 +103,7 @@ describe('LandedOrders on mysql', () => {
 
   it('where there are more than one look reads, it ends at the last second that it has whole', async () => {
     const saleId = await soldOut(0, 500, 1000, 1500, 1999, 5000);
-    const few = createLandedOrders(world.pool, { ranges: 4, archived: 4 });
+    const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
     const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
     expect([...seconds]).to.deep.equal([[START_MS, 2]]);
     expect(readToMs).to.equal(START_MS + 1000);
@@ -111,16 +113,32 @@ describe('LandedOrders on mysql', () => {
     expect([...last.seconds.values(), last.readToMs]).to.deep.equal([1, START_MS + 60_000]);
   });
 
-  it('orders that have moved to the archive are counted where they were', async () => {
-    const saleId = await soldOut(0, 1, 3000);
-    const landed = createLandedOrders(world.pool);
-    const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
+  it('a second that alone is more than one look reads ends where it ends', async () => {
+    const saleId = await soldOut(0, 200, 400, 600, 800, 999, 3000);
+    const few = createLandedOrders(world.pool, { ranges: 4, orders: 4 });
+    const { seconds, readToMs } = await few.bySecond(saleId, START_MS, START_MS + 60_000);
+    expect([...seconds]).to.deep.equal([[START_MS, 4]]);
+    expect(readToMs, 'what is behind it was not read').to.equal(START_MS + 1000);
+    const next = await few.bySecond(saleId, readToMs, START_MS + 60_000);
+    expect([...next.seconds, next.readToMs]).to.deep.equal([[START_MS + 3000, 1], START_MS + 60_000]);
+  });
+
+  /** Its orders have ended, and Redis has forgotten it. */
+  async function begunArchive(saleId: string): Promise<ReturnType<typeof createOrderArchive>> {
     for (const state of ['warm', 'closed'] as const) await world.sales.move(saleId, state);
     await world.pool.execute("UPDATE orders SET state = 'cancelled' WHERE sale_id = ?", [saleId]);
     await world.retirement.retire({ saleId, epoch: 1 }, 'test');
     await world.retirement.forgotten(saleId);
     const archive = createOrderArchive(world.pool, 0);
     await archive.begin(saleId, 'test');
+    return archive;
+  }
+
+  it('orders that have moved to the archive are counted where they were', async () => {
+    const saleId = await soldOut(0, 1, 3000);
+    const landed = createLandedOrders(world.pool);
+    const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
+    const archive = await begunArchive(saleId);
     let step = await archive.move(saleId, null, 2);
     while (step.next !== null) step = await archive.move(saleId, step.next, 2);
     expect(await archive.finish(saleId)).to.equal(true);
@@ -130,5 +148,35 @@ describe('LandedOrders on mysql', () => {
     expect(Number(left?.n), 'they have left the tables that sell').to.equal(0);
     expect(await landed.bySecond(saleId, START_MS, START_MS + 60_000)).to.deep.equal(before);
     expect([...before.seconds.values()]).to.deep.equal([2, 1]);
+  });
+
+  it('each order counts once while its sale moves to the archive, also beside one that is kept back', async () => {
+    const sale = await world.sales.create(newSale({ stock: 100, limitPerBuyer: 10, opensAtMs: START_MS }));
+    const { saleId } = sale;
+    await write(world, sale, START_MS, 20);
+    await write(world, sale, START_MS, 10); // of another worker, in the same millisecond: the two ranges overlap
+    await write(world, sale, START_MS + 2999, 5);
+    const landed = createLandedOrders(world.pool);
+    const before = await landed.bySecond(saleId, START_MS, START_MS + 60_000);
+    expect([...before.seconds.values()]).to.deep.equal([30, 5]);
+    const archive = await begunArchive(saleId);
+    await world.pool.execute(
+      `INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state)
+       SELECT 'owed', MIN(id), 100, 'order_cancelled', 'due' FROM orders WHERE sale_id = ?`,
+      [saleId],
+    );
+    let step = await archive.move(saleId, null, 8);
+    for (let moves = 1; ; moves++) {
+      expect(await landed.bySecond(saleId, START_MS, START_MS + 60_000), `move ${moves}`).to.deep.equal(before);
+      if (step.next === null) break;
+      step = await archive.move(saleId, step.next, 8);
+    }
+    expect(await archive.finish(saleId), 'the buyer has not got the money back').to.equal(false);
+    const few = createLandedOrders(world.pool, { ranges: 100, orders: 10 });
+    const cut = await few.bySecond(saleId, START_MS, START_MS + 60_000);
+    expect(cut.readToMs).to.equal(START_MS + 1000);
+    const next = await few.bySecond(saleId, cut.readToMs, START_MS + 60_000);
+    expect([...next.seconds, next.readToMs]).to.deep.equal([[START_MS + 2000, 5], START_MS + 60_000]);
+    expect((await landed.bySecond(saleId, START_MS + 1000, START_MS + 2000)).seconds.size).to.equal(0);
   });
 });

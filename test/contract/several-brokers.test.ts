@@ -1,5 +1,9 @@
 import { expect } from 'chai';
-import type { BrokerReport } from '../../src/core/ports/message-inspection.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { OWN_GROUPS, type BrokerReport } from '../../src/core/ports/message-inspection.js';
+import { newBatchId } from '../../src/core/batch.js';
+import { loadConfig } from '../../src/core/config/load.js';
+import { openBroker } from '../../src/programs/api-services.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
@@ -11,6 +15,9 @@ import { PrivateCluster } from '../helpers/private-cluster.js';
 const BROKERS = ['broker-a', 'broker-b'];
 /** A broker that does not answer costs 2 s, and a look asks each broker once before it does anything else. */
 const SAID_WITHIN_MS = 8_000;
+/** As long as a full garbage collection may take: longer than a question waits. */
+const PAUSE_MS = 2_500;
+const LOOKS = 8;
 
 describe('inspection of several brokers', function () {
   this.timeout(240_000);
@@ -67,8 +74,27 @@ describe('inspection of several brokers', function () {
     await until('it answers again', async () => (await look()).brokers.every((line) => line.endsWith(': up')), 30_000);
   });
 
+  it('waits for one that pauses for a moment while it is asked', async () => {
+    await look(); // the first one takes a broker seconds
+    const begunMs = performance.now();
+    await inspection.status(OWN_GROUPS);
+    const tookMs = performance.now() - begunMs;
+    const looks: Promise<unknown>[] = [];
+    for (let nth = 0; nth < LOOKS; nth++) {
+      looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
+      await sleep(tookMs / LOOKS); // so that they are at different questions when it pauses
+    }
+    await cluster.signal('broker-b', 'SIGSTOP');
+    await sleep(PAUSE_MS);
+    await cluster.signal('broker-b', 'SIGCONT');
+    for (const found of await Promise.all(looks)) expect(found).to.have.property('brokers');
+    await until('it answers again', async () => (await look()).brokers.every((line) => line.endsWith(': up')), 30_000);
+  });
+
   it('goes on without one that dies while it is asked, and names it though the name server has forgotten it', async () => {
     expect((await look()).queues).to.equal(16);
+    const ofApi = openBroker(loadConfig(['repair', 'brokerAccess'], { NAMESRV_ADDR: cluster.namesrvAddr }));
+    expect((await ofApi.brokerViews?.topics())?.down).to.deep.equal([]);
     const looking = Promise.all(Array.from({ length: 8 }, () => inspection.topics()));
     await cluster.signal('broker-b', 'SIGKILL');
     for (const topics of await looking) {
@@ -81,5 +107,10 @@ describe('inspection of several brokers', function () {
     expect(brokers).to.deep.equal(['broker-a: up', 'broker-b: no name server knows it any more']);
     expect(queues).to.equal(8);
     expect(heard).to.deep.equal(['broker-b', 'broker-b']);
+    const said = 'no name server knows it any more';
+    const { down = [] } = (await ofApi.brokerViews?.producers()) ?? {};
+    expect(down.map(({ name, down: why }) => [name, why])).to.deep.equal([['broker-b', said]]);
+    const ofBatch = await ofApi.traceBroker?.messagesOf(newBatchId());
+    expect(ofBatch).to.deep.equal({ found: [], silent: [{ name: 'broker-b', why: said }] });
   });
 });

@@ -21,22 +21,39 @@ const ARGS = [
 
 export interface StartedBrowser {
   readonly browser: Browser;
+  /** Closes the pages that a suite has left open. */
   close(): Promise<void>;
 }
 
+/** One for all suites of a process: each looks at it in contexts of its own. */
+let shared: Promise<Browser> | undefined;
+after(async () => (await shared?.catch(() => undefined))?.close());
+
 /**
  * A real Chromium without a window: one that is installed (`chromium-headless-shell`, `chromium`), or Debian's, unpacked beside
- * the other servers.
+ * the other servers. It ends with the last suite.
  * @throws Error when there is none, with the reason
  */
 export async function startChromium(): Promise<StartedBrowser> {
+  shared ??= launch();
+  const browser = await shared;
+  return {
+    browser,
+    close: async () => void (await Promise.all(browser.contexts().map((context) => context.close()))),
+  };
+}
+
+async function launch(): Promise<Browser> {
   const work = mkdtempSync(join(tmpdir(), 'chromium-'));
   const remove = (): void => rmSync(work, { recursive: true, force: true });
   try {
     const { path, env } = await findChromium(work);
-    const launched = { executablePath: path, args: ARGS, env, timeout: START_MAX_MS };
-    const browser = await chromium.launch(launched);
-    return { browser, close: () => browser.close().finally(remove) };
+    const browser = await chromium.launch({ executablePath: path, args: ARGS, env, timeout: START_MAX_MS });
+    browser.once('disconnected', () => {
+      shared = undefined; // one that has crashed is of no use to the next suite
+      remove();
+    });
+    return browser;
   } catch (error) {
     remove();
     throw error;

@@ -1,7 +1,7 @@
 const NAMES = [
   ...(['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADDR', 'JWT_SECRET', 'MESSAGE_KEYS'] as const),
   ...(['ROCKETMQ_ACCESS_KEY', 'ROCKETMQ_ACCESS_SECRET'] as const),
-  ...(['ADMISSION_SIGN_KEYS', 'ADMISSION_SEAL_KEYS'] as const),
+  ...(['ADMISSION_SIGN_KEYS', 'ADMISSION_SEAL_KEYS', 'PAYMENT_WEBHOOK_SECRET'] as const),
 ];
 
 /** Where the servers of this test run are. */

@@ -20,7 +20,8 @@ import { newLifecycle } from '../../src/http/answer.js';
 import { createBuyersServer, createOperatorsServer } from '../../src/http/server.js';
 import { createClientAddress } from '../../src/http/client-address.js';
 import { Cors } from '../../src/http/cors.js';
-import type { HttpServices } from '../../src/http/services.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../src/http/routes/payment-webhook.js';
+import { newOperatorPlaces, type HttpServices } from '../../src/http/services.js';
 import { createWebhookVerifier } from '../../src/http/webhook-signature.js';
 import { createHttpMetrics } from '../../src/http/metrics.js';
 import { BrokerViews } from '../../src/http/broker-views.js';
@@ -232,11 +233,12 @@ export class HostileWorld extends ReconcileWorld {
           sales: { look: async () => ({ sales: [], moreSales: 0, missing: [] }) },
           programs: { live: async () => [] },
           clock,
-          onBug: (error) => void this.#wrong('bug', error),
+          log: { error: ({ err }: { err?: unknown }) => void this.#wrong('bug', err) },
         },
         1000,
       ),
       breakers: { mode: 'off', standings: [] },
+      operatorPlaces: newOperatorPlaces(),
       mq: new BrokerViews(() => NO_MESSAGES, clock),
       currency: 'EUR',
       plan: () => Promise.resolve([]),
@@ -281,8 +283,11 @@ export class HostileWorld extends ReconcileWorld {
       cancelOrder: (orderId, userId) => cancelOrder(orderId, userId, { repository: mysql, transitions }),
       webhook: {
         verifier: createWebhookVerifier([WEBHOOK_SECRET]),
+        header: PAYMENT_SIGNATURE,
+        read: readPaymentEvent,
         mode: 'live',
         pay: (...payment) => transitions.pay(...payment),
+        resolve: () => Promise.resolve(),
       },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),
@@ -417,5 +422,5 @@ const NO_MESSAGES: MessageInspection = {
   consumers: async () => [],
   messagesOfKey: async () => [],
   messagesOfId: async () => [],
-  browse: async () => [],
+  browse: async () => ({ messages: [], more: false }),
 };

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { openStack } from '../../deploy/local/stack/stack.js';
 import { until } from '../chaos/harness/wait.js';
 import { documentedCommands, isCoveredBy } from './documented-commands.js';
-import { RUN_HERE } from './how-commands-run.js';
+import { RUN_BY, RUN_HERE } from './how-commands-run.js';
 import { runInShell } from './run-in-shell.js';
 
 const run = promisify(execFile);
@@ -96,6 +96,20 @@ describe('the first steps of a newcomer', function () {
     expect(printed).to.include('seckill_admission_refusals_total');
     expect(printed).to.match(/^open half messages: \d+.*; given up: 0$/m);
     expect(printed).to.match(/^seckill-order-writer +seckill-purchase +0 +- +1$/m);
+  });
+
+  it('the order of the printed lines is paid by the documented webhook, once', async () => {
+    const { host } = new URL(/http:\/\/[^/]+/.exec(buy)?.[0] ?? '');
+    const rows = RUN_BY['test/newcomer/first-steps.test.ts']?.filter((row) => row !== 'npm start') ?? [];
+    const commands = documentedCommands()
+      .filter(({ page, text }) => page === 'docs/payments.md' && rows.some((row) => isCoveredBy(row, text)))
+      .map(({ text }) => text.replace('127.0.0.1:8080', host).replace('"amountCents":250', '"amountCents":1999'));
+    expect(commands).to.have.length(rows.length);
+    const env = { ...openStack({ dir }).env(), ORDER: String(order.orderId) };
+    const printed = await runInShell([...commands, ...commands.slice(-1)], env);
+    expect(printed.match(/"outcome":"paid"/g), printed).to.have.length(2);
+    order = await printedOrder();
+    expect(order).to.include({ orderState: 'paid' });
   });
 
   it('a second start is refused', async () => {

@@ -61,7 +61,13 @@ export const RUN_HERE: readonly string[] = [
 
 /** By another test, which makes what the command needs. */
 export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
-  'test/newcomer/first-steps.test.ts': ['npm start'],
+  'test/newcomer/first-steps.test.ts': [
+    'npm start',
+    'EVENT=…',
+    'TIME=$(date +%s)',
+    'SIGNATURE=$(node -p …',
+    'curl -s -X POST http://127.0.0.1:8080/v1/payments/webhook …',
+  ],
   'test/newcomer/traffic.test.ts': ['npm start -- --traffic', 'npm start -- --traffic --faults'],
   'test/guard/fault-matrix.test.ts': ['npx mocha test/guard/fault-matrix.test.ts'],
   'test/guard/config-docs.test.ts': ['npx tsx test/guard/config-docs.ts > docs/configuration.md'],

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { signerOf } from '../../../src/cli/setup.js';
 import { loadConfig, type Environment } from '../../../src/core/config/load.js';
 import { openMysqlPool, type MysqlPool } from '../../../src/mysql/pool.js';
@@ -31,8 +30,7 @@ const PAYMENT_WINDOW_MAX_MS = 120_000;
 
 /** What the programs of a system with traffic are started with, where the environment says nothing else. */
 export function demoEnv({ faults }: { readonly faults: boolean }): Record<string, string> {
-  const webhookSecret = randomBytes(24).toString('hex');
-  return { ...TRAFFIC_ENV, ...(faults ? FAULTS_ENV : {}), PAYMENT_WEBHOOK_SECRET: webhookSecret };
+  return { ...TRAFFIC_ENV, ...(faults ? FAULTS_ENV : {}) };
 }
 
 /** Simulated buyers, new sales, and faults where they are wanted. It goes on until `stop`. */

@@ -148,7 +148,6 @@ export type Fault = keyof typeof FAULT_TIMES;
 /** The programs of a system with traffic; what the environment says comes before it. */
 export const TRAFFIC_ENV = {
   ORDER_PAYMENT_WINDOW_MS: '45000', // orders expire before somebody's eyes
-  PAYMENT_WEBHOOK_MODE: 'test', // money that comes too late is announced by webhook, and is no real money
   HOT_SALE_PER_SECOND: '20',
   // Redis forgets a sale minutes after its end, so that hours of traffic need no more of it than minutes
   RETIRE_AFTER_MS: '600000',

@@ -105,6 +105,8 @@ export interface StackEnv {
   readonly MESSAGE_KEYS: string;
   readonly ADMISSION_SIGN_KEYS: string;
   readonly ADMISSION_SEAL_KEYS: string;
+  /** What a message about a payment is signed with. */
+  readonly PAYMENT_WEBHOOK_SECRET: string;
 }
 
 export const DATABASE = 'seckill';
@@ -123,6 +125,7 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     MESSAGE_KEYS: `local:${derivedKey(secrets.jwtSecret, 'message')}`,
     ADMISSION_SIGN_KEYS: `local:${derivedKey(secrets.jwtSecret, 'sign')}`,
     ADMISSION_SEAL_KEYS: `local:${derivedKey(secrets.jwtSecret, 'seal')}`,
+    PAYMENT_WEBHOOK_SECRET: derivedKey(secrets.jwtSecret, 'webhook'),
   };
 }
 

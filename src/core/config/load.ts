@@ -42,6 +42,7 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
     payment && payment.webhookSecretBefore !== '' && payment.webhookSecret === ''
       ? 'PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is'
       : null,
+  ({ payment }) => (payment ? flawOfProvider(payment) : null),
   ({ redis }) =>
     redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
       ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
@@ -72,6 +73,27 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
+
+/** The key goes along with each call, so it must not travel where others can read it. */
+function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'payment'>): string | null {
+  if (provider !== 'stripe' && provider !== 'http') return null;
+  if (apiKey === '') return `PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is ${provider}`;
+  if (apiUrl === '' && provider === 'http') return 'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http';
+  if (apiUrl !== '') {
+    const { protocol, hostname } = new URL(apiUrl);
+    if (protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)) {
+      return 'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network';
+    }
+  }
+  if (provider !== 'stripe') return null;
+  const mode = /^[sr]k_(live|test)_/.exec(apiKey)?.[1];
+  if (mode === undefined) {
+    return 'PAYMENT_API_KEY must be a secret or restricted key of Stripe, which begins with sk_live_, sk_test_, rk_live_ or rk_test_';
+  }
+  return mode === webhookMode
+    ? null
+    : `PAYMENT_WEBHOOK_MODE must be ${mode}, as the key of Stripe in PAYMENT_API_KEY is, but is ${webhookMode}`;
+}
 
 function flawOfTokenKeys({ algorithm, key, keys, issuers }: Section<'auth'>): string | null {
   if (key === '') {

@@ -1,8 +1,13 @@
 /** How often each code was answered to purchases of a sale. */
 export type AnswerCounts = Readonly<Record<string, number>>;
 
-/** What buyers heard in one second: by sale, and by code. */
-export type AnswersOfSecond = ReadonlyMap<string, AnswerCounts>;
+/** What one api answered in one second. */
+export interface AnswersOfSecond {
+  /** By sale; only those that it counts apart. */
+  readonly sales: ReadonlyMap<string, AnswerCounts>;
+  /** Answers to sales that it does not count apart. */
+  readonly others: number;
+}
 
 /** What buyers of each sale heard, second by second, over all apis. Remembered for a while, for people: it may lack some. */
 export interface AnswerHistory {
@@ -14,10 +19,19 @@ export interface AnswerHistory {
   add(atMs: number, answers: AnswersOfSecond): Promise<void>;
 
   /**
-   * @param fromMs, toMs the first second, and the one behind the last: Unix ms, multiples of 1000, at most an hour apart
-   * @param saleId only this one; left out: all sales
-   * @returns the seconds in which buyers were answered, in order
+   * How busy sales were.
+   * @param fromMs, toMs the first second, and the one behind the last: Unix ms, multiples of 1000; some seconds apart
+   * @returns answers by sale, whatever they were
    * @throws OperationalError redis
    */
-  read(fromMs: number, toMs: number, saleId?: string): Promise<ReadonlyMap<number, AnswersOfSecond>>;
+  busy(fromMs: number, toMs: number): Promise<ReadonlyMap<string, number>>;
+
+  /**
+   * What buyers of one sale heard.
+   * @param fromMs, toMs as above, at most an hour apart
+   * @returns the seconds in which they were answered, in order. Null: the sale has no answers there, but some went to sales
+   *   that are not counted apart, which may have been this one
+   * @throws OperationalError redis
+   */
+  read(saleId: string, fromMs: number, toMs: number): Promise<ReadonlyMap<number, AnswerCounts | null>>;
 }

@@ -84,6 +84,20 @@ export interface FoundMessage {
 /** Where a look at a topic begins: at one place of a queue, or in every queue with what was stored at this time or later. */
 export type BrowseFrom = { readonly queueId: number; readonly offset: number } | { readonly sinceMs: number };
 
+/** How much of a topic one look gives. */
+export interface BrowseLimits {
+  readonly max: number;
+  /** Bodies together, in characters: one may have 4 MiB. One message is given, whatever its body has. */
+  readonly bodiesMax: number;
+}
+
+/** Oldest first. */
+export interface Browsed {
+  readonly messages: readonly FoundMessage[];
+  /** Whether there are others that the look would give without its limits. */
+  readonly more: boolean;
+}
+
 /** A half message that has no answer that the broker has written down. */
 export interface HalfMessage {
   readonly broker: string;
@@ -152,7 +166,8 @@ export interface ClusterStatus extends ClusterFigures {
 
 /**
  * Looks at a cluster of RocketMQ, and changes nothing but by `resume`. Several brokers are one cluster to whoever looks; what
- * one that does not answer holds is missing. Every method throws OperationalError rocketmq when no name server answers.
+ * one that does not answer holds is missing. Every method throws OperationalError rocketmq when no name server answers, or a
+ * broker that was up refuses or goes on not to answer.
  */
 export interface MessageInspection {
   status(groups: readonly NamedGroup[]): Promise<ClusterStatus>;
@@ -190,5 +205,5 @@ export interface MessageInspection {
    * The newest messages of a topic, or the first ones from somewhere on; oldest first.
    * @param from null: the newest of every queue
    */
-  browse(topic: string, from: BrowseFrom | null, max: number): Promise<FoundMessage[]>;
+  browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed>;
 }

@@ -121,13 +121,24 @@ export interface TracedMessage {
   readonly storedAtMs: number;
 }
 
-/** The broker, asked about one batch. It forgets after days. */
+/** A broker that holds a part of the answer and did not give it. */
+export interface SilentBroker {
+  readonly name: string;
+  /** For a person. */
+  readonly why: string;
+}
+
+/** What the brokers that answered have. */
+export interface FromBrokers<T> {
+  readonly found: readonly T[];
+  /** What these have is not known. */
+  readonly silent: readonly SilentBroker[];
+}
+
+/** The brokers, asked about one batch. They forget after days. Every method throws OperationalError rocketmq when no name server answers. */
 export interface TraceBroker {
-  /** @throws Error with a sentence, when no broker answers */
-  messagesOf(batchId: string): Promise<TracedMessage[]>;
-  /**
-   * Bodies of half messages that have this trace id as a key, whatever became of them. Nobody has checked who wrote them.
-   * @throws Error with a sentence, when no broker answers
-   */
-  halvesOf(traceId: string): Promise<string[]>;
+  /** @param without names of brokers that are not asked: each that is silent costs seconds */
+  messagesOf(batchId: string, without?: ReadonlySet<string>): Promise<FromBrokers<TracedMessage>>;
+  /** Bodies of half messages that have this trace id as a key, whatever became of them. Nobody has checked who wrote them. */
+  halvesOf(traceId: string): Promise<FromBrokers<string>>;
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { includesRole } from '../../core/roles.js';
 import type { DeadLetterFilter } from '../../core/ports/dead-letter-repository.js';
-import { Places } from '../../purchase/places.js';
 import type { DeadLetterResult } from '../../recovery/dead-letters/dead-letter-admin.js';
 import { readResult } from '../../recovery/dead-letters/dead-letter-result.js';
 import type { DiscardAnswer } from '../../recovery/dead-letters/discard-dead-letter.js';
@@ -23,10 +22,11 @@ const FIRST_SHOWN = 20;
 const FAILURES_SHOWN = 100;
 /** One after the other, and not faster than the workers can follow. */
 const PACE = { perSecond: 100, inFlightMax: 1 };
-/** Each replay may be followed for its whole wait. */
+/** Each replay may be followed for its whole wait. A token that ends before ends the bulk. */
 const BULK_MAX_MS = 4 * 3_600_000;
+/** So many replays in a row that nobody works on: the workers are down, and each more costs its whole wait. */
+const UNFINISHED_MAX = 5;
 
-const places = new Places({ max: 1, perBuyerMax: 1 });
 const TOO_MANY = 'This api works on dead letters for somebody else. Wait for it, or use another api.';
 
 const bulk = z
@@ -55,8 +55,8 @@ export const workOnDeadLetters = defineRoute({
     200: {
       description:
         'a dry run: JSON. Else a stream of events: `progress` for each, with `deadLetterId`, `outcome`, `note`, `ok`, `handled`' +
-        ' and `of`; the last one is `end` with `done`, `failed`, `left`, `stopped` (null, `fault`, `drained` or `time_up`) and' +
-        ' the first `failures`.',
+        ' and `of`; the last one is `end` with `done`, `failed`, `left`, the first `failures`, and `stopped`: null, `fault`,' +
+        ' `unfinished` (no worker has worked on the last five), `time_up` (the token, or four hours, are over) or `drained`.',
       schema: z.object({
         matching: count,
         most: count.meta({ description: 'how many of them one bulk works on, the oldest first' }),
@@ -79,7 +79,7 @@ export const workOnDeadLetters = defineRoute({
       const first = await deadLetters.list(filter, { max: FIRST_SHOWN });
       return json(200, 'found', { matching, most: BULK_MAX, first: first.map(summaryBody) });
     }
-    const leave = places.take(call.userId);
+    const leave = services.operatorPlaces.bulks.take();
     if (leave === null) return problem('overloaded', { detail: TOO_MANY });
     try {
       const ids: string[] = [];
@@ -96,7 +96,7 @@ export const workOnDeadLetters = defineRoute({
 async function workThrough(
   ids: readonly string[],
   call: Call<unknown, unknown, Bulk>,
-  { deadLetters, lifecycle, streamTimes, log, onBug }: RouteServices,
+  { deadLetters, lifecycle, streamTimes, clock, log, onBug }: RouteServices,
 ): Promise<void> {
   const { req, res, body, userId: actor, counter } = call;
   const { action } = body;
@@ -104,9 +104,10 @@ async function workThrough(
   counter.count('stream');
   const poll = startPoll(res, lifecycle);
   const { signal } = poll;
-  let isTimeUp = false;
-  const stream = new EventStream(req, res, { ...streamTimes, streamMaxMs: BULK_MAX_MS }, () => {
-    isTimeUp = true;
+  let ended: 'time_up' | 'unfinished' | null = null;
+  const streamMaxMs = Math.max(0, Math.min(BULK_MAX_MS, call.expiresAtMs - clock.nowMs()));
+  const stream = new EventStream(req, res, { ...streamTimes, streamMaxMs }, () => {
+    ended = 'time_up';
     poll.abort();
   });
   const progress = new Progress(ids.length, action === 'replay' ? 'replayed' : 'discarded');
@@ -115,10 +116,14 @@ async function workThrough(
       ? deadLetters.replay(id, { actor, waitMs: REPLAY_WAIT_MS, signal })
       : deadLetters.discard(id, actor);
   try {
-    const onResult = (result: DeadLetterResult): void => stream.send(progress.next(result));
+    const onResult = (result: DeadLetterResult): void => {
+      stream.send(progress.next(result));
+      if (!progress.isStuck) return;
+      ended ??= 'unfinished';
+      poll.abort();
+    };
     await deadLetters.workThrough(ids, work, PACE, onResult, signal);
-    const stopped = isTimeUp ? 'time_up' : signal.aborted ? 'drained' : progress.hasFault ? 'fault' : null;
-    stream.send(progress.end(stopped));
+    stream.send(progress.end(ended ?? (signal.aborted ? 'drained' : progress.hasFault ? 'fault' : null)));
   } catch (error) {
     log.error({ err: error }, 'unexpected error while working on dead letters');
     onBug(error);
@@ -136,10 +141,20 @@ class Progress {
   #done = 0;
   #failed = 0;
   hasFault = false;
+  /** Since the last one that was not. */
+  #unfinished = 0;
 
   constructor(of: number, end: 'replayed' | 'discarded') {
     this.#of = of;
     this.#end = end;
+  }
+
+  get isStuck(): boolean {
+    return this.#unfinished >= UNFINISHED_MAX && this.#left > 0;
+  }
+
+  get #left(): number {
+    return this.#of - this.#done - this.#failed;
   }
 
   next(result: DeadLetterResult) {
@@ -151,6 +166,7 @@ class Progress {
       this.#failures.push({ id: deadLetterId, why: note === null ? word : `${word}: ${note}` });
     }
     this.hasFault ||= 'fault' in result;
+    this.#unfinished = word === 'unfinished' ? this.#unfinished + 1 : 0;
     const handled = this.#done + this.#failed;
     return {
       id: deadLetterId,
@@ -159,9 +175,8 @@ class Progress {
     };
   }
 
-  end(stopped: 'fault' | 'drained' | 'time_up' | null) {
-    const left = this.#of - this.#done - this.#failed;
-    const data = { done: this.#done, failed: this.#failed, left, stopped, failures: this.#failures };
+  end(stopped: 'fault' | 'unfinished' | 'time_up' | 'drained' | null) {
+    const data = { done: this.#done, failed: this.#failed, left: this.#left, stopped, failures: this.#failures };
     return { id: 'end', event: 'end', data };
   }
 }

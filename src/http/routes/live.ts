@@ -32,12 +32,11 @@ export const followLive = defineRoute({
       res.end();
       return null;
     }
-    let stream: EventStream | null = null;
-    const leave = live.follow((event) => stream?.sendEncoded(event));
-    if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+    if (live.isFull) return problem('overloaded', { detail: TOO_MANY });
     counter.count('stream');
     const poll = startPoll(res, lifecycle);
-    stream = new EventStream(req, res, streamTimes, () => poll.abort());
+    const stream = new EventStream(req, res, streamTimes, () => poll.abort());
+    const leave = live.follow((event) => stream.sendEncoded(event));
     if (!poll.signal.aborted) await once(poll.signal, 'abort');
     leave();
     lifecycle.polls.delete(poll);

@@ -1,14 +1,24 @@
 import { z } from 'zod';
 import { OperationalError } from '../../core/errors.js';
-import type { BrowseFrom, DiscardedHalf } from '../../core/ports/message-inspection.js';
-import { TOPICS } from '../../core/topics.js';
+import {
+  OWN_GROUPS,
+  type BrowseFrom,
+  type DiscardedHalf,
+  type FoundMessage,
+} from '../../core/ports/message-inspection.js';
+import { includesRole } from '../../core/roles.js';
+import { HALF_TOPICS, OWN_TOPICS, TOPICS } from '../../core/topics.js';
 import { resumableOf, resumeHalf } from '../../recovery/resume-halves.js';
+import { roleNeededAnswer } from '../admission-answers.js';
 import { json, problem, type Answer } from '../answer.js';
 import type { BrokerList, BrokerViews } from '../broker-views.js';
 import { defineRoute, jsonBody, type RouteServices } from '../route.js';
 import { count, queryText, queryTime, queryWhole, queryWord, text } from '../schemas.js';
 
-/** What RocketMQ holds; the same as `seckill mq … --json`. */
+/**
+ * What RocketMQ holds; the same as `seckill mq … --json`. Other systems may share the cluster: their messages and their groups are
+ * for admins.
+ */
 
 const MESSAGES_MAX = 100;
 const MESSAGES_DEFAULT = 20;
@@ -117,14 +127,19 @@ export const listMqGroups = defineRoute({
   path: '/admin/v1/mq/groups',
   label: 'admin',
   operationId: 'listMqGroups',
-  summary: 'Consumer groups and what they have not been given yet, the largest lag first.',
+  summary:
+    'Consumer groups and what they have not been given yet, the largest lag first. With `all` those of other systems too, for which' +
+    ' the role admin is needed.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ all: queryWord(['true', 'false']).default('false') }),
-  answers: { 200: { description: '`all`: those of other systems too', schema: listOf(group) } },
+  answers: { 200: { description: 'the groups', schema: listOf(group) } },
   problems: PROBLEMS_OF_MQ,
-  handle: ({ query }, services) =>
-    ask(services, async (views) => found(await (query.all === 'true' ? views.allGroups() : views.ownGroups()))),
+  handle({ query, roles }, services) {
+    const isAll = query.all === 'true';
+    if (isAll && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
+    return ask(services, async (views) => found(await (isAll ? views.allGroups() : views.ownGroups())));
+  },
 });
 
 export const listMqTopics = defineRoute({
@@ -214,7 +229,7 @@ export const listMqConsumers = defineRoute({
   path: '/admin/v1/mq/consumers',
   label: 'admin',
   operationId: 'listMqConsumers',
-  summary: 'Clients that consume by a group.',
+  summary: 'Clients that consume by a group. For a group of another system the role admin is needed.',
   access: 'viewer',
   endpoint: null,
   query: z.strictObject({ group: queryText(NAME_MAX) }),
@@ -225,7 +240,11 @@ export const listMqConsumers = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle: ({ query }, services) => ask(services, (views) => listed(views, () => views.consumers(query.group))),
+  handle({ query, roles }, services) {
+    const isOurs = OWN_GROUPS.some(({ group: name }) => name === query.group);
+    if (!isOurs && !includesRole(roles, 'admin')) return roleNeededAnswer('admin', null);
+    return ask(services, (views) => listed(views, () => views.consumers(query.group)));
+  },
 });
 
 export const listMessages = defineRoute({
@@ -235,7 +254,8 @@ export const listMessages = defineRoute({
   operationId: 'listMessages',
   summary:
     'Messages of a topic with bodies and properties, oldest first: of a key, of an id, the first ones since a time or from a' +
-    ' place of a queue on, or the newest.',
+    ' place of a queue on, or the newest. For a topic of another system the role admin is needed; of half messages, which all' +
+    ' systems keep in one topic, others see those of ours.',
   access: 'viewer',
   endpoint: null,
   query: z
@@ -263,12 +283,21 @@ export const listMessages = defineRoute({
     },
   },
   problems: [...PROBLEMS_OF_MQ, 'overloaded'],
-  handle: ({ query: { topic, key, id, limit, ...from } }, services) =>
-    ask(services, (views) => {
-      const which = key !== undefined ? { key } : id !== undefined ? { id } : fromOf(from);
-      return listed(views, () => views.messages(topic, which, limit));
-    }),
+  handle({ query: { topic, key, id, limit, ...from }, roles }, services) {
+    const isAdmin = includesRole(roles, 'admin');
+    const isOfHalves = topic === HALF_TOPICS.open || topic === HALF_TOPICS.discarded;
+    if (!isAdmin && !isOfHalves && !OWN_TOPICS.has(topic)) return roleNeededAnswer('admin', null);
+    const which = key !== undefined ? { key } : id !== undefined ? { id } : fromOf(from);
+    return ask(services, (views) =>
+      listed(views, async () => {
+        const messages = await views.messages(topic, which, limit);
+        return isAdmin || !isOfHalves ? messages : { ...messages, items: messages.items.filter(isHalfOfOurs) };
+      }),
+    );
+  },
 });
+
+const isHalfOfOurs = ({ properties }: FoundMessage): boolean => OWN_TOPICS.has(properties.REAL_TOPIC ?? '');
 
 function fromOf({
   since,

@@ -5,8 +5,8 @@ import type { Order, ShownOrder } from '../../core/order.js';
 import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { json, problem } from '../answer.js';
-import { defineRoute, type Call, type RouteServices } from '../route.js';
-import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema } from '../schemas.js';
+import { defineRoute, jsonBody, type BodySpec, type Call, type RouteServices } from '../route.js';
+import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema, text } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
 /**
@@ -55,6 +55,20 @@ async function orderPage(orderId: string, userId: string, services: RouteService
 
 const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters A-Z a-z 0-9 _ -';
 
+const payment = z.object({
+  paymentMethod: id.optional().meta({
+    description:
+      'what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself',
+  }),
+});
+const required = jsonBody(payment);
+/** Most providers need none. */
+const paymentBody: BodySpec<z.infer<typeof payment>> = {
+  ...required,
+  required: false,
+  read: (sent, services) => (sent === '' ? { value: {} } : required.read(sent, services)),
+};
+
 export const payOrder = defineRoute({
   method: 'post',
   path: '/v1/orders/{orderId}/pay',
@@ -66,26 +80,40 @@ export const payOrder = defineRoute({
   endpoint: 'order',
   params,
   headers: [{ name: 'Idempotency-Key', required: false, description: 'the name of this charge', schema: id }],
-  answers: { 200: { description: 'the order, paid now or before', schema: orderSchema } },
+  body: paymentBody,
+  answers: {
+    200: { description: 'the order, paid now or before', schema: orderSchema },
+    202: {
+      description:
+        'the bank of the buyer asks them first: give `clientSecret` to the library of the payment provider, then ask again with the same key',
+      schema: z.object({ outcome: z.literal('action_needed'), orderId: text, clientSecret: text }),
+    },
+  },
   problems: [
     'order_not_found',
     'wrong_state',
     'refund_due',
     'payment_declined',
     'payment_in_progress',
+    'payment_method_needed',
     'payment_not_configured',
     'outcome_unknown',
   ],
   async handle(call, services) {
-    const { userId, requestId, params, req } = call;
+    const { userId, requestId, params, req, body } = call;
     if (req.headers['idempotency-key'] !== undefined && !isId(req.headers['idempotency-key'])) {
       return problem('bad_request', { detail: KEY_SHAPE });
     }
     if (isDegraded(call, services)) return problem('degraded', { requestId });
-    const answer = await services.payOrder({ orderId: params.orderId, userId, key: requestId });
+    const method = body.paymentMethod ?? null;
+    const answer = await services.payOrder({ orderId: params.orderId, userId, key: requestId, method });
     switch (answer.outcome) {
       case 'paid':
         return json(200, answer.outcome, orderBody(answer.order));
+      case 'action_needed': {
+        const { outcome, clientSecret } = answer;
+        return json(202, outcome, { outcome, orderId: answer.order.orderId, clientSecret });
+      }
       case 'wrong_state':
         return problem(answer.outcome, { requestId, detail: stateDetail('pay', answer.order) });
       case 'not_found':
@@ -95,6 +123,7 @@ export const payOrder = defineRoute({
       case 'refund_due':
       case 'outcome_unknown':
       case 'payment_in_progress':
+      case 'payment_method_needed':
       case 'payment_not_configured':
         return problem(answer.outcome, { requestId });
       default:

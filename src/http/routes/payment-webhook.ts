@@ -2,14 +2,18 @@ import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
 import { fieldErrors, plainError } from '../../core/field-errors.js';
 import { parseJson } from '../../core/parse-json.js';
-import type { Payment } from '../../core/ports/order-transitions.js';
+import { PAYMENT_CLAIMS, type PaymentClaims, type PaymentReport } from '../../core/ports/payment-provider.js';
+import type { OrderTransitions } from '../../core/ports/order-transitions.js';
 import { json, problem } from '../answer.js';
-import { BODY_BYTES_MAX } from '../body.js';
-import { defineRoute } from '../route.js';
+import { defineRoute, type RouteServices } from '../route.js';
 import { count, currency, orderId, paymentId, text } from '../schemas.js';
 
-/** The one event that moves an order. Others are acknowledged and ignored: a provider sends what it likes. */
+/** The one event of our own format that moves an order. Others are acknowledged and ignored. */
 const PAYMENT_SUCCEEDED = 'payment.succeeded';
+/** The header of our own format. */
+export const PAYMENT_SIGNATURE = 'payment-signature';
+/** A provider sends whole objects: Stripe some 4 kB, with notes of a shop more. */
+const REPORT_BYTES_MAX = 65_536;
 
 /**
  * Where the payment provider reports what it took. No token: the body is signed. A copy of a message, however late, is
@@ -27,15 +31,22 @@ export const paymentWebhook = defineRoute({
   headers: [
     {
       name: 'Payment-Signature',
-      required: true,
-      description: 't: Unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>"',
+      required: false,
+      description:
+        't: Unix seconds, at most 300 from now; v1: hex of HMAC-SHA-256 over "<t>.<body>". Needed unless PAYMENT_PROVIDER is stripe',
       schema: z.string().regex(/^t=[0-9]{1,12},v1=[0-9a-f]{64}$/),
+    },
+    {
+      name: 'Stripe-Signature',
+      required: false,
+      description: 'the same, as Stripe signs its events. Needed where PAYMENT_PROVIDER is stripe',
+      schema: text,
     },
   ],
   body: {
     schema: z
       .object({
-        type: text.meta({ description: '`payment.succeeded`' }),
+        type: text.meta({ description: '`payment.succeeded`, or an event of Stripe, whose fields are its own' }),
         paymentId: paymentId.optional(),
         orderId: orderId.optional(),
         amountCents: count.optional(),
@@ -44,14 +55,15 @@ export const paymentWebhook = defineRoute({
       })
       .meta({ id: 'PaymentEvent' }),
     required: true,
-    bytesMax: BODY_BYTES_MAX,
+    bytesMax: REPORT_BYTES_MAX,
     read: (text) => ({ value: text }), // the signature is over the text, so it is checked first
   },
   answers: {
     200: {
-      description: 'recorded: the order is paid, or the money is owed back; `ignored` for other types',
+      description:
+        'recorded: the order is paid, or the money is owed back; `noted`: looked after; `ignored`: nothing that concerns an order',
       schema: z.object({
-        outcome: z.enum(['paid', 'refund_due', 'ignored']),
+        outcome: z.enum(['paid', 'refund_due', 'noted', 'ignored']),
         orderId: text.optional(),
         paymentId: text.optional(),
       }),
@@ -61,65 +73,79 @@ export const paymentWebhook = defineRoute({
   early: (_call, { webhook }) => (webhook === null ? problem('payment_not_configured') : null),
   async handle({ body, req }, { webhook, log }) {
     if (webhook === null) return problem('payment_not_configured');
-    const verdict = webhook.verifier.verify(req.headers['payment-signature'], body);
-    if (verdict === 'invalid') return problem('bad_signature', { detail: HEADER_SHAPE });
+    const verdict = webhook.verifier.verify(req.headers[webhook.header], body);
+    if (verdict === 'invalid') return problem('bad_signature', { detail: headerShape(webhook.header) });
     if (verdict === 'stale') {
       return problem('bad_signature', { detail: 'The time of the signature is too far from now.' });
     }
-    const event = readPaymentEvent(body);
-    if (event.type === 'other') return json(200, 'ignored', { outcome: 'ignored' });
-    if (event.type === 'unreadable') {
-      log.error({ ...event.claims, outcome: event.type, detail: event.detail }, LOST);
-      return problem('bad_request', { detail: event.detail });
+    const report = webhook.read(body);
+    if (report.type === 'other') return json(200, 'ignored', { outcome: 'ignored' });
+    if (report.type === 'unreadable') {
+      log.error({ ...report.claims, outcome: report.type, detail: report.detail }, LOST);
+      return problem('bad_request', { detail: report.detail });
     }
-    const { orderId, payment, live } = event;
-    if (live !== (webhook.mode === 'live')) {
-      const fields = { orderId, ...payment, live, outcome: 'wrong_payment_mode' };
-      if (live) log.error(fields, LOST);
-      else log.warn(fields, TEST_PAYMENT);
-      return problem('wrong_payment_mode');
-    }
-    const outcome = await webhook.pay(orderId, payment);
-    if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
-    switch (outcome) {
-      case 'paid':
-      case 'refund_due':
-        return json(200, outcome, { outcome, orderId, paymentId: payment.paymentId });
-      case 'not_found':
-        return problem('order_not_found', { detail: 'There is no such order.' });
-      case 'payment_conflict':
-        return problem(outcome);
+    if (report.live !== (webhook.mode === 'live')) return refuseMode(report, log);
+    switch (report.type) {
+      case 'succeeded':
+        return recorded(report, await webhook.pay(report.orderId, report.payment), log);
+      case 'changed':
+        await webhook.resolve(report.orderId);
+        return json(200, 'noted', { outcome: 'noted', orderId: report.orderId });
+      case 'refund_failed': {
+        const { paymentId, detail } = report;
+        log.error({ paymentId, detail }, 'a refund that was made did not arrive: pay the buyer by hand');
+        return json(200, 'noted', { outcome: 'noted', paymentId });
+      }
       default:
-        return assertNever(outcome);
+        return assertNever(report);
     }
   },
 });
 
-const HEADER_SHAPE = 'A valid header Payment-Signature is needed: t=<unix seconds>,v1=<hex>.';
-const TEST_PAYMENT = 'a payment of the trial mode of the provider was reported here: nothing was recorded';
-const LOST = 'money was taken that cannot be recorded: ask the provider';
+type Log = RouteServices['log'];
+type ReportOf<T extends PaymentReport['type']> = Extract<PaymentReport, { readonly type: T }>;
 
-/**
- * What a provider reports. `unreadable`: it may be about money, but it cannot be recorded; `detail` is a sentence,
- * `claims` what it says of the payment, unchecked, for a person.
- */
-type PaymentEvent =
-  | {
-      readonly type: typeof PAYMENT_SUCCEEDED;
-      readonly orderId: string;
-      readonly payment: Payment;
-      readonly live: boolean;
-    }
-  | { readonly type: 'other' }
-  | { readonly type: 'unreadable'; readonly detail: string; readonly claims: PaymentClaims };
-const CLAIMS = ['orderId', 'paymentId', 'amountCents', 'currency', 'live'] as const;
-type PaymentClaims = Readonly<Partial<Record<(typeof CLAIMS)[number], unknown>>>;
+function recorded(
+  { orderId, payment }: ReportOf<'succeeded'>,
+  outcome: Awaited<ReturnType<OrderTransitions['pay']>>,
+  log: Log,
+) {
+  if (outcome === 'not_found' || outcome === 'payment_conflict') log.error({ orderId, ...payment, outcome }, LOST);
+  switch (outcome) {
+    case 'paid':
+    case 'refund_due':
+      return json(200, outcome, { outcome, orderId, paymentId: payment.paymentId });
+    case 'not_found':
+      return problem('order_not_found', { detail: 'There is no such order.' });
+    case 'payment_conflict':
+      return problem(outcome);
+    default:
+      return assertNever(outcome);
+  }
+}
+
+/** Real money that came to a trial system is lost unless somebody sees it. */
+function refuseMode(report: ReportOf<'succeeded' | 'changed' | 'refund_failed'>, log: Log) {
+  const { type, ...rest } = report;
+  const fields = report.type === 'succeeded' ? { orderId: report.orderId, ...report.payment, live: report.live } : rest;
+  const noted = { ...fields, outcome: 'wrong_payment_mode' };
+  if (type === 'succeeded' && report.live) log.error(noted, LOST);
+  else log.warn(noted, WRONG_MODE);
+  return problem('wrong_payment_mode');
+}
+
+const headerShape = (header: string): string => {
+  const name = header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  return `A valid header ${name} is needed: t=<unix seconds>,v1=<hex>.`;
+};
+const WRONG_MODE = 'a payment provider reports something of its other mode (live or test) here: nothing was recorded';
+const LOST = 'money was taken that cannot be recorded: ask the provider';
 
 const typed = z.object({ type: z.string().min(1).max(64) });
 const succeeded = z.object({ paymentId, orderId, amountCents: z.int().min(0), currency, live: z.boolean() });
 
-/** Reads the body of the webhook. Fields that it does not know are fine. Never throws. */
-export function readPaymentEvent(text: string): PaymentEvent {
+/** Reads a body in the format of ours. Fields that it does not know are fine. Never throws. */
+export function readPaymentEvent(text: string): PaymentReport {
   const parsed = parseJson(text, 'The body');
   if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
   const raw = parsed.value;
@@ -132,10 +158,14 @@ export function readPaymentEvent(text: string): PaymentEvent {
     return unreadable(sentences.join(' '), raw);
   }
   const { orderId, live, ...payment } = read.data;
-  return { type: PAYMENT_SUCCEEDED, orderId, payment, live };
+  return { type: 'succeeded', orderId, payment, live };
 }
 
-function unreadable(detail: string, raw: unknown): PaymentEvent {
+function unreadable(detail: string, raw: unknown): PaymentReport {
   const claimed = (raw ?? {}) as PaymentClaims;
-  return { type: 'unreadable', detail, claims: Object.fromEntries(CLAIMS.map((name) => [name, claimed[name]])) };
+  return {
+    type: 'unreadable',
+    detail,
+    claims: Object.fromEntries(PAYMENT_CLAIMS.map((name) => [name, claimed[name]])),
+  };
 }

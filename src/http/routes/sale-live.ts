@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { AnswerCounts } from '../../core/ports/answer-history.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
-import { acceptedOf, refusalsOf } from '../../sales/live-sales.js';
+import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
 import { BODY_BYTES_MAX } from '../body.js';
 import { defineRoute, jsonBody } from '../route.js';
@@ -32,8 +32,9 @@ export const readSaleSeconds = defineRoute({
     200: {
       description:
         'seconds in which something happened, in order. `won` and `refused` are null where answers are not remembered any more' +
-        ' (CONSOLE_HISTORY_MS). `toMs` is where reading ended, before the end that was asked for if there is very much.' +
-        ' Without `from` and `to`: the last hour of the sale.',
+        ' (CONSOLE_HISTORY_MS), or may have been counted with those of other sales: an api counts 20 sales apart. `toMs` is' +
+        ' where reading ended, before the end that was asked for if there is very much. Without `from` and `to`: the last hour' +
+        ' of the sale.',
       schema: z
         .object({
           saleId,
@@ -54,7 +55,7 @@ export const readSaleSeconds = defineRoute({
     const toMs = Math.min(wholeSecond(endMs + SECOND_MS - 1), fromMs + SECONDS_MAX * SECOND_MS);
     if (toMs <= fromMs) return problem('bad_request', { detail: 'to must be later than from.' });
     const { seconds: landed, readToMs } = await saleSeconds.landed.bySecond(saleId, fromMs, toMs);
-    const heard = await saleSeconds.answers.read(fromMs, readToMs, saleId).catch((error: unknown) => {
+    const heard = await saleSeconds.answers.read(saleId, fromMs, readToMs).catch((error: unknown) => {
       if (error instanceof OperationalError) return null; // what MySQL says is worth an answer
       throw error;
     });
@@ -63,7 +64,7 @@ export const readSaleSeconds = defineRoute({
     const seconds = instants.map((atMs) => ({
       atMs,
       landed: landed.get(atMs) ?? 0,
-      ...answersAt(heard?.get(atMs)?.get(saleId) ?? (atMs < rememberedFromMs ? null : {})),
+      ...ratesOf(atMs < rememberedFromMs && !heard?.has(atMs) ? null : answersAt(heard, atMs)),
     }));
     return json(200, 'found', { saleId, fromMs, toMs: readToMs, seconds });
   },
@@ -74,10 +75,8 @@ const AFTER_END_MS = 60_000;
 
 const wholeSecond = (ms: number): number => Math.floor(ms / SECOND_MS) * SECOND_MS;
 
-const answersAt = (
-  heard: AnswerCounts | null,
-): { readonly won: number | null; readonly refused: AnswerCounts | null } =>
-  heard === null ? { won: null, refused: null } : { won: acceptedOf(heard), refused: refusalsOf(heard) };
+const ratesOf = (counts: AnswerCounts | null): { readonly won: number | null; readonly refused: AnswerCounts | null } =>
+  counts === null ? { won: null, refused: null } : { won: acceptedOf(counts), refused: refusalsOf(counts) };
 
 export const readBuckets = defineRoute({
   method: 'get',

@@ -8,6 +8,8 @@ import { defineRoute } from '../route.js';
 import { id, isoTimeOrNull, saleId, text, time, userId } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
+const TOO_MANY = 'You, or others, look for purchases by this api right now. Try again.';
+
 /** The whole life of a purchase, by its request id, batch id, order id, trace id or dead letter. */
 export const tracePurchase = defineRoute({
   method: 'get',
@@ -54,11 +56,22 @@ export const tracePurchase = defineRoute({
       }),
     },
   },
-  problems: ['purchase_not_found'],
-  async handle({ params: { id }, query }, { trace }) {
-    const answer = await trace.trace({ id, ...withoutUndefined(query) });
-    if (answer.outcome === 'not_found') return problem('purchase_not_found', { detail: answer.why });
-    return json(200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
+  problems: ['purchase_not_found', 'overloaded'],
+  async handle({ params: { id }, query, userId, res }, { trace, operatorPlaces }) {
+    const leave = operatorPlaces.traces.take(userId);
+    if (leave === null) return problem('overloaded', { detail: TOO_MANY });
+    const gone = new AbortController();
+    res.once('close', () => gone.abort());
+    try {
+      const answer = await trace.trace({ id, ...withoutUndefined(query) }, gone.signal);
+      if (answer.outcome === 'not_found') return problem('purchase_not_found', { detail: answer.why });
+      return json(200, 'found', { purchases: answer.traces.map(traceBody), more: answer.more });
+    } catch (error) {
+      if (error === gone.signal.reason) return null; // nobody waits for it any more
+      throw error;
+    } finally {
+      leave();
+    }
   },
 });
 

@@ -62,7 +62,9 @@ export interface PurchaseEvidence {
   readonly repository: OrderTrace;
   readonly deadLetters: readonly DeadLetterSummary[];
   readonly jobs: readonly CompensationJob[];
-  /** What the broker has of its batch, or why that is not known. */
+  /** What the brokers have of its batch, or why none was asked. */
   readonly broker: readonly TracedMessage[] | string;
+  /** Which brokers may have more and did not answer, and why. */
+  readonly silentBrokers: readonly string[];
   readonly audit: readonly StoredAuditEntry[];
 }

@@ -1,62 +1,104 @@
 import { decodeBatch } from '../../core/batch.js';
+import { OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../core/purchase.js';
 import { type Sale } from '../../core/sale.js';
-import { homeBucket } from '../../core/bucket.js';
+import { type BucketRef, homeBucket } from '../../core/bucket.js';
 import { batchIdOfTrace, typedTraceId } from '../../core/trace-context.js';
 import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
+import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import type { TracePorts, TraceQuery } from './evidence.js';
 
 /** A purchase that matches the id, and the batch that it was found by. */
-export interface FoundPurchase {
+interface FoundPurchase {
   readonly request: RequestRef;
   readonly batchId: string | null;
+}
+
+export interface FoundPurchases {
+  readonly purchases: readonly FoundPurchase[];
+  /** Why a broker was not asked that may know of one; empty: none would know more, or a purchase is found. */
+  readonly notAsked: readonly string[];
 }
 
 /** Whether a purchase of a batch is one that is looked for. */
 type IsMeant = (purchase: Purchase, batchId: string) => boolean;
 
+/** One question, and where it is looked for. */
+interface Search {
+  readonly query: TraceQuery;
+  readonly sales: readonly Sale[];
+  readonly ports: TracePorts;
+  readonly max: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Sales searched when none is named, newest first; of retired ones Redis has nothing. */
 const SALES_MAX = 50;
 const DEAD_LETTERS_MAX = 5;
 
+export const NO_NAME_SERVER = 'without NAMESRV_ADDR the broker is not asked';
+export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${why}`;
+
 /**
- * Every purchase that matches the id, cheapest search first: the indexes of MySQL, the requests in Redis, the batches
- * in Redis, the bodies of dead letters, the number of one, and at last the whole table of orders. An id that may be a trace id
- * is looked for as one before.
- * @throws OperationalError redis or mysql
+ * Every purchase that matches the id, cheapest search first: the indexes of MySQL and the entries of a known buyer, then what
+ * reads much of Redis (batches that wait, requests, markers), the bodies of dead letters, the number of one, and at last the whole
+ * table of orders. Of a known buyer only the home buckets are read, and where the first step finds a purchase, nothing else. An id
+ * that may be a trace id is looked for as one before, and as that of a request where that is cheap or nothing else is found.
+ * @param signal ends the search between two questions
+ * @throws OperationalError redis or mysql; the reason of `signal`
  */
-export async function findPurchases(query: TraceQuery, ports: TracePorts, max: number): Promise<FoundPurchase[]> {
+export async function findPurchases(
+  query: TraceQuery,
+  ports: TracePorts,
+  max: number,
+  signal?: AbortSignal,
+): Promise<FoundPurchases> {
   const { repository } = ports;
-  const { id } = query;
+  const { id, userId } = query;
   const found = new Map<string, FoundPurchase>();
   const add = (more: readonly FoundPurchase[]): void => {
     for (const one of more) {
-      const { saleId, userId } = one.request;
+      const { saleId, userId: buyer } = one.request;
       const key = `${saleId}/${purchaseKey(one.request)}`;
-      const fits = (query.saleId ?? saleId) === saleId && (query.userId ?? userId) === userId;
+      const fits = (query.saleId ?? saleId) === saleId && (userId ?? buyer) === buyer;
       if (fits && !found.has(key) && found.size < max) found.set(key, one);
     }
   };
-  const sales = await salesOf(query, ports);
+  const all = (notAsked: readonly string[] = []): FoundPurchases => ({ purchases: [...found.values()], notAsked });
+  const search: Search = { query, sales: await salesOf(query, ports), ports, max, signal };
   const traceId = typedTraceId(id);
-  if (traceId !== null) add(await purchasesOfTrace(traceId, query, sales, ports, max));
-  if (found.size > 0) return [...found.values()];
+
+  if (traceId !== null) add(await recordedOfTrace(traceId, search));
   const inRepository = await repository.findRequests(id, query, max);
   add(inRepository.map((request) => ({ request, batchId: null })));
   // A row names one purchase only if the id was not that of a request, which other buyers may have used as well.
   const byRequestId = inRepository.length === 0 || inRepository.some(({ requestId }) => requestId === id);
-  if (byRequestId) add(await requestsInStore(query, sales, ports, max));
-  if (found.size === 0) add(await batchInStore(id, sales, ports));
+  if (byRequestId && userId !== undefined) add(await requestsOfBuyer(userId, search));
+  if (userId !== undefined && found.size > 0) return all();
+
+  let notAsked: readonly string[] = [];
+  if (traceId !== null) {
+    add(await unrecordedOfTrace(traceId, found.size > 0, search));
+    if (found.size === 0) {
+      const halves = await halvesOfTrace(traceId, ports.broker);
+      add(halves.purchases);
+      ({ notAsked } = halves);
+    }
+    if (found.size > 0) return all();
+  }
+  if (byRequestId && userId === undefined) add(await requestsInStore(search));
+  if (found.size === 0) add(await batchInStore(id, search));
   if (found.size === 0) {
     const listed = await ports.deadLetters.list({ key: id }, { max: DEAD_LETTERS_MAX });
-    add(await purchasesInDeadLetters(listed, ({ requestId }, batchId) => id === requestId || id === batchId, ports));
+    add(await purchasesInDeadLetters(listed, ({ requestId }, batchId) => id === requestId || id === batchId, search));
   }
   if (found.size === 0) add(await purchasesOfDeadLetter(id, ports));
-  if (found.size === 0) {
+  if (found.size === 0 && userId === undefined) {
+    signal?.throwIfAborted(); // the requests of a known buyer have an index
     add((await repository.walkForRequest(id, query, max)).map((request) => ({ request, batchId: null })));
   }
-  return [...found.values()];
+  return all(found.size > 0 ? [] : notAsked);
 }
 
 export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts, 'sales'>): Promise<Sale[]> {
@@ -65,73 +107,97 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts
   return sale === null ? [] : [sale];
 }
 
-export const bucketsOf = ({ buckets }: Sale): number[] => Array.from({ length: buckets }, (_, bucket) => bucket);
+/** All buckets of a sale; of a known buyer their own, which is where their purchases are. */
+export const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
+  userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
-/**
- * Purchases that brought this trace id, or are in the batch that it stands for (`traceIdOfBatch`): in MySQL by index, in Redis
- * among the batches that are not recorded yet, and among dead letters. Where none is, the broker may have it as a half message,
- * which a refusal may have followed.
- */
-async function purchasesOfTrace(
-  traceId: string,
-  query: TraceQuery,
-  sales: readonly Sale[],
-  ports: TracePorts,
-  max: number,
-): Promise<FoundPurchase[]> {
-  const { repository, store, deadLetters, broker } = ports;
-  const batchId = batchIdOfTrace(traceId) ?? '';
-  const isMeant: IsMeant = (purchase, ofBatch) => purchase.traceId === traceId || ofBatch === batchId;
-  const recorded = [
-    ...(await repository.findByTrace(traceId, query, max)),
-    ...(await repository.findRequests(batchId, query, max)),
-  ];
-  const found: FoundPurchase[] = recorded.map((request) => ({ request, batchId: null }));
+/** The buckets in which the purchases that are looked for may be. */
+function* bucketsIn({ query: { userId }, sales, signal }: Search): Generator<BucketRef> {
   for (const sale of sales) {
-    for (const bucket of bucketsOf(sale)) {
-      const bodies = await store.pendingWith({ saleId: sale.saleId, bucket }, traceId);
-      found.push(...bodies.flatMap((body) => purchasesIn(body, isMeant)));
+    for (const bucket of bucketsOf(sale, userId)) {
+      signal?.throwIfAborted();
+      yield { saleId: sale.saleId, bucket };
     }
   }
-  for (const filter of [{ traceId }, { batchId }]) {
-    const listed = await deadLetters.list(filter, { max: DEAD_LETTERS_MAX });
-    found.push(...(await purchasesInDeadLetters(listed, isMeant, ports)));
-  }
-  if (found.length === 0) found.push(...(await batchInStore(batchId, sales, ports)));
-  if (found.length > 0 || broker === null) return found;
-  const halves = await broker.halvesOf(traceId).catch(() => []); // one that is away hides no other search
-  return halves.flatMap((body) => purchasesIn(body, isMeant));
 }
 
-async function requestsInStore(
-  { id: requestId, userId }: TraceQuery,
-  sales: readonly Sale[],
-  { store }: TracePorts,
-  max: number,
+/** Orders that brought this trace id, or are of the batch that it stands for (`traceIdOfBatch`). */
+async function recordedOfTrace(
+  traceId: string,
+  { query, ports: { repository }, max }: Search,
 ): Promise<FoundPurchase[]> {
+  const recorded = [
+    ...(await repository.findByTrace(traceId, query, max)),
+    ...(await repository.findRequests(batchIdOfTrace(traceId) ?? '', query, max)),
+  ];
+  return recorded.map((request) => ({ request, batchId: null }));
+}
+
+const isOfTrace =
+  (traceId: string): IsMeant =>
+  (purchase, batchId) =>
+    purchase.traceId === traceId || batchId === batchIdOfTrace(traceId);
+
+/** The same among batches that wait in Redis, and among dead letters. @param isRecorded some of them are orders */
+async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: Search): Promise<FoundPurchase[]> {
+  const { store, deadLetters } = search.ports;
+  const batchId = batchIdOfTrace(traceId) ?? '';
+  const isMeant = isOfTrace(traceId);
   const found: FoundPurchase[] = [];
-  for (const { saleId, buckets, ...sale } of sales) {
-    if (userId !== undefined) {
-      const entry = await store.entryOf({ saleId, bucket: homeBucket(userId, buckets) }, userId, requestId);
-      if (entry !== null) found.push({ request: { userId, saleId, requestId }, batchId: null });
-      continue;
-    }
-    for (const bucket of bucketsOf({ saleId, buckets, ...sale })) {
-      const users = await store.buyersOf({ saleId, bucket }, requestId, max);
-      found.push(...users.map((user) => ({ request: { userId: user, saleId, requestId }, batchId: null })));
-    }
+  for (const ref of bucketsIn(search)) {
+    found.push(...(await store.pendingWith(ref, traceId)).flatMap((body) => purchasesIn(body, isMeant)));
+  }
+  for (const filter of [{ traceId }, { batchId }]) {
+    search.signal?.throwIfAborted();
+    const listed = await deadLetters.list(filter, { max: DEAD_LETTERS_MAX });
+    found.push(...(await purchasesInDeadLetters(listed, isMeant, search)));
+  }
+  if (found.length === 0 && !isRecorded) found.push(...(await batchInStore(batchId, search)));
+  return found;
+}
+
+/** The same among half messages, which a refusal may have followed. A broker that is away hides no other search. */
+async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promise<FoundPurchases> {
+  if (broker === null) return { purchases: [], notAsked: [NO_NAME_SERVER] };
+  try {
+    const { found, silent } = await broker.halvesOf(traceId);
+    const purchases = found.flatMap((body) => purchasesIn(body, isOfTrace(traceId)));
+    return { purchases, notAsked: silent.map(sentenceOf) };
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    return { purchases: [], notAsked: [error.message] };
+  }
+}
+
+/** One question to Redis for each sale. */
+async function requestsOfBuyer(userId: string, search: Search): Promise<FoundPurchase[]> {
+  const { id: requestId } = search.query;
+  const found: FoundPurchase[] = [];
+  for (const ref of bucketsIn(search)) {
+    const entry = await search.ports.store.entryOf(ref, userId, requestId);
+    if (entry !== null) found.push({ request: { userId, saleId: ref.saleId, requestId }, batchId: null });
+  }
+  return found;
+}
+
+/** Reads every request in the buckets. */
+async function requestsInStore(search: Search): Promise<FoundPurchase[]> {
+  const { query, ports, max } = search;
+  const { id: requestId } = query;
+  const found: FoundPurchase[] = [];
+  for (const ref of bucketsIn(search)) {
+    const users = await ports.store.buyersOf(ref, requestId, max);
+    found.push(...users.map((userId) => ({ request: { userId, saleId: ref.saleId, requestId }, batchId: null })));
     if (found.length >= max) break;
   }
   return found;
 }
 
 /** A batch that is not recorded: its marker has the body. */
-async function batchInStore(batchId: string, sales: readonly Sale[], { store }: TracePorts): Promise<FoundPurchase[]> {
-  for (const sale of sales) {
-    for (const bucket of bucketsOf(sale)) {
-      const { body } = await store.readBatch({ saleId: sale.saleId, bucket }, batchId);
-      if (body !== null) return purchasesIn(body, () => true);
-    }
+async function batchInStore(batchId: string, search: Search): Promise<FoundPurchase[]> {
+  for (const ref of bucketsIn(search)) {
+    const { body } = await search.ports.store.readBatch(ref, batchId);
+    if (body !== null) return purchasesIn(body, () => true);
   }
   return [];
 }
@@ -139,7 +205,7 @@ async function batchInStore(batchId: string, sales: readonly Sale[], { store }: 
 async function purchasesInDeadLetters(
   listed: readonly DeadLetterSummary[],
   isMeant: IsMeant,
-  { deadLetters }: Pick<TracePorts, 'deadLetters'>,
+  { ports: { deadLetters } }: Search,
 ): Promise<FoundPurchase[]> {
   const found: FoundPurchase[] = [];
   for (const { deadLetterId } of listed) {

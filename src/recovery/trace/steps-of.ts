@@ -127,11 +127,14 @@ function outboxSteps({ outboxId, kind, attempts, atMs, availableAtMs, doneAtMs }
 
 const MESSAGE_STEPS = { half: 'half_stored', committed: 'committed', redriven: 'redriven' } as const;
 
-function brokerSteps({ broker, store, repository }: PurchaseEvidence): TraceStep[] {
+function brokerSteps({ broker, silentBrokers, store, repository }: PurchaseEvidence): TraceStep[] {
   if (typeof broker === 'string') return [at(null, 'broker', 'not_asked', broker)];
   const batchId = repository.order?.batchId ?? store.batch?.batchId ?? 'no batch';
-  if (broker.length === 0) return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
-  return broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId));
+  const silent = silentBrokers.map((why) => at(null, 'broker', 'not_asked', why));
+  if (broker.length === 0 && silent.length === 0) {
+    return [at(null, 'broker', 'messages', `${batchId}: none is stored (any more)`)];
+  }
+  return [...broker.map(({ kind, storedAtMs }) => at(storedAtMs, 'broker', MESSAGE_STEPS[kind], batchId)), ...silent];
 }
 
 function deadLetterSteps({ deadLetters }: PurchaseEvidence): TraceStep[] {

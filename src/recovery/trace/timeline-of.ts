@@ -53,17 +53,19 @@ export function timelineOf(evidence: PurchaseEvidence, limits: StandingLimits): 
 type Facts = ReturnType<typeof factsOf>;
 
 function factsOf(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits) {
-  const { store, repository, deadLetters, broker } = evidence;
+  const { store, repository, deadLetters, broker, silentBrokers } = evidence;
   const { order, outboxRows } = repository;
   const { batch, entry } = store;
   const parked = deadLetters.find(({ state }) => state === 'parked');
   const pendingSinceMs = batch?.pendingSinceMs ?? null;
-  const messages = typeof broker === 'string' ? null : broker;
+  const messages = typeof broker === 'string' ? [] : broker;
   return {
     order,
     outboxRows,
     parked,
     messages,
+    /** Whether every broker has said what it has. */
+    areAllMessages: typeof broker !== 'string' && silentBrokers.length === 0,
     isRolledBack: batch?.marker === 'aborted' && order === null,
     isHeld: entry !== null || order !== null || parked !== undefined,
     unsure: store.unsure,
@@ -73,8 +75,8 @@ function factsOf(evidence: PurchaseEvidence, { redriveAfterMs }: StandingLimits)
   };
 }
 
-const firstOf = (messages: readonly TracedMessage[] | null, kinds: readonly TracedMessage['kind'][]): number | null => {
-  const stored = (messages ?? []).filter(({ kind }) => kinds.includes(kind)).map(({ storedAtMs }) => storedAtMs);
+const firstOf = (messages: readonly TracedMessage[], kinds: readonly TracedMessage['kind'][]): number | null => {
+  const stored = messages.filter(({ kind }) => kinds.includes(kind)).map(({ storedAtMs }) => storedAtMs);
   return stored.length === 0 ? null : Math.min(...stored);
 };
 
@@ -92,13 +94,13 @@ function deductOf({ isHeld, isRolledBack, pendingSinceMs, unsure }: Facts): Outc
   return outcome('not_reached', 'Redis holds nothing for it.');
 }
 
-function commitOf({ messages, order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
+function commitOf({ messages, areAllMessages, order, parked, isHeld, isRolledBack, redriveAtMs }: Facts): Outcome {
   if (isRolledBack) return outcome('not_reached', 'A rolled back half message is dropped.');
   const atMs = firstOf(messages, ['committed', 'redriven']);
   if (atMs !== null) return outcome('done', 'Workers can see the message of its batch.', atMs);
   if (order !== null || parked !== undefined) return outcome('done', 'The message came to a worker.');
   if (!isHeld) return outcome('not_reached', 'Nothing is there to be committed.');
-  if (messages === null) return outcome('unknown', 'The broker was not asked, or does not answer.');
+  if (!areAllMessages) return outcome('unknown', 'The broker was not asked, or does not answer.');
   return waiting(
     'The broker asks an api what became of the half message, or the keeper publishes the batch again.',
     redriveAtMs,

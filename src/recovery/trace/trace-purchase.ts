@@ -1,33 +1,47 @@
 import { decodeBatch } from '../../core/batch.js';
 import { homeBucket } from '../../core/bucket.js';
+import { OperationalError } from '../../core/errors.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
-import type { TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
+import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import { batchIdOfTrace, traceIdOfBatch, typedTraceId } from '../../core/trace-context.js';
 import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
-import { bucketsOf, findPurchases, salesOf } from './find-purchases.js';
+import { bucketsOf, findPurchases, NO_NAME_SERVER, salesOf, sentenceOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
 
-/** A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale. */
-async function whyNotFound(query: TraceQuery, ports: TracePorts): Promise<string> {
+/**
+ * A refusal leaves no trace; what is left are the marker of its batch and the present state of the sale.
+ * @param notAsked why a broker was not asked that may have its half message
+ */
+async function whyNotFound(
+  query: TraceQuery,
+  ports: TracePorts,
+  notAsked: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<string> {
   const { id, saleId, userId } = query;
   const who = `${userId === undefined ? '' : ` of buyer ${userId}`}${saleId === undefined ? '' : ` in sale ${saleId}`}`;
   const isNarrow = saleId !== undefined || userId !== undefined;
   const searched = isNarrow
     ? ''
     : ' Only the newest sales and orders were searched: --sale or --user finds older ones.';
-  const none = `Neither Redis nor MySQL knows ${id}${who}: it never arrived, or was refused, which leaves no trace.${searched}`;
+  const why =
+    notAsked.length === 0
+      ? ': it never arrived, or was refused, which leaves no trace.'
+      : `, and RocketMQ, which may have its half message, was not asked (${notAsked.join('; ')}): whether it arrived is not known.`;
+  const none = `Neither Redis nor MySQL knows ${id}${who}${why}${searched}`;
   const sales = await salesOf(query, ports);
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
   const ofTrace = batchIdOfTrace(typedTraceId(id) ?? '');
   for (const batchId of ofTrace === null ? [id] : [ofTrace, id]) {
     for (const sale of sales) {
-      for (const bucket of bucketsOf(sale)) {
+      for (const bucket of bucketsOf(sale, userId)) {
+        signal?.throwIfAborted();
         const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, batchId);
         if (marker !== 'aborted') continue;
         return `Batch ${batchId} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
@@ -77,13 +91,16 @@ export class TracePurchase {
     this.#limits = limits;
   }
 
-  /** @throws OperationalError redis or mysql */
-  async trace(query: TraceQuery): Promise<TraceAnswer> {
-    const requests = await findPurchases(query, this.#ports, TRACES_MAX + 1);
-    if (requests.length === 0) return { outcome: 'not_found', why: await whyNotFound(query, this.#ports) };
+  /** @param signal ends the search between two questions. @throws OperationalError redis or mysql; the reason of `signal` */
+  async trace(query: TraceQuery, signal?: AbortSignal): Promise<TraceAnswer> {
+    const { purchases, notAsked } = await findPurchases(query, this.#ports, TRACES_MAX + 1, signal);
+    if (purchases.length === 0) {
+      return { outcome: 'not_found', why: await whyNotFound(query, this.#ports, notAsked, signal) };
+    }
     const traces: PurchaseTrace[] = [];
-    const broker = new AskedBroker(this.#ports.broker);
-    for (const { request, batchId } of requests.slice(0, TRACES_MAX)) {
+    const broker = new AskedBrokers(this.#ports.broker);
+    for (const { request, batchId } of purchases.slice(0, TRACES_MAX)) {
+      signal?.throwIfAborted();
       const evidence = await this.#gather(request, batchId, broker);
       traces.push({
         request,
@@ -93,11 +110,11 @@ export class TracePurchase {
         timeline: timelineOf(evidence, this.#limits),
       });
     }
-    return { outcome: 'found', traces, more: requests.length > TRACES_MAX };
+    return { outcome: 'found', traces, more: purchases.length > TRACES_MAX };
   }
 
   /** Redis is read before MySQL: a purchase that is recorded in between shows as recorded, never as lost. */
-  async #gather(request: RequestRef, knownBatchId: string | null, asked: AskedBroker): Promise<PurchaseEvidence> {
+  async #gather(request: RequestRef, knownBatchId: string | null, asked: AskedBrokers): Promise<PurchaseEvidence> {
     const { sales, repository, deadLetters, jobs } = this.#ports;
     const { userId, saleId, requestId } = request;
     const sale = await sales.find(saleId);
@@ -118,7 +135,7 @@ export class TracePurchase {
       repository: trace,
       deadLetters: found,
       jobs: allJobs,
-      broker: await asked.messagesOf(batchId),
+      ...(await asked.messagesOf(batchId)),
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
         ...found.map(({ deadLetterId }: DeadLetterSummary) => `dead_letter:${deadLetterId}`),
@@ -151,31 +168,40 @@ export class TracePurchase {
   }
 }
 
-/** The broker, for one trace: traces are needed most when a server is down, so one that does not answer is asked once. */
-class AskedBroker {
+/** The brokers, for one trace: traces are needed most when a server is down, so one that does not answer is asked once. */
+class AskedBrokers {
   readonly #broker: TraceBroker | null;
-  readonly #known = new Map<string, readonly TracedMessage[]>();
+  readonly #known = new Map<string, AskedMessages>();
+  readonly #silent = new Map<string, SilentBroker>();
   #failure: string | null = null;
 
   constructor(broker: TraceBroker | null) {
     this.#broker = broker;
   }
 
-  /** @returns a sentence where it is not known. Never rejects */
-  async messagesOf(batchId: string | null): Promise<PurchaseEvidence['broker']> {
-    if (this.#broker === null) return 'without NAMESRV_ADDR the broker is not asked';
-    if (batchId === null) return 'no batch is known';
-    if (this.#failure !== null) return this.#failure;
+  /** Never rejects with a fault. */
+  async messagesOf(batchId: string | null): Promise<AskedMessages> {
+    if (this.#broker === null) return notAsked(NO_NAME_SERVER);
+    if (batchId === null) return notAsked('no batch is known');
+    if (this.#failure !== null) return notAsked(this.#failure);
+    const known = this.#known.get(batchId);
+    if (known !== undefined) return known;
     try {
-      const found = this.#known.get(batchId) ?? (await this.#broker.messagesOf(batchId));
-      this.#known.set(batchId, found);
-      return found;
+      const { found, silent } = await this.#broker.messagesOf(batchId, new Set(this.#silent.keys()));
+      for (const one of silent) this.#silent.set(one.name, one);
+      const messages = { broker: found, silentBrokers: [...this.#silent.values()].map(sentenceOf) };
+      this.#known.set(batchId, messages);
+      return messages;
     } catch (error) {
-      this.#failure = error instanceof Error ? error.message : String(error);
-      return this.#failure;
+      if (!(error instanceof OperationalError)) throw error;
+      this.#failure = error.message;
+      return notAsked(this.#failure);
     }
   }
 }
+
+type AskedMessages = Pick<PurchaseEvidence, 'broker' | 'silentBrokers'>;
+const notAsked = (broker: string): AskedMessages => ({ broker, silentBrokers: [] });
 
 function traceIdIn({ request, store: { batch }, repository: { order } }: PurchaseEvidence): string | null {
   const decoded = batch?.body ? decodeBatch(batch.body) : null;

@@ -1,5 +1,15 @@
+import { OperationalError } from '../../core/errors.js';
 import type { BrokerCredentials } from '../credentials.js';
-import { askRemoting, exchange, refusal, REQUEST, type RemotingAddress, type RequestFields } from './remoting.js';
+import {
+  askRemoting,
+  exchange,
+  parseAnswer,
+  refusal,
+  RemotingError,
+  REQUEST,
+  type RemotingAddress,
+  type RequestFields,
+} from './remoting.js';
 import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
 
 /** Name of a cluster in a broker's own default configuration, and in ours. */
@@ -14,7 +24,7 @@ export function parseAddress(text: string, credentials: BrokerCredentials | null
 
 /**
  * The master brokers that a name server knows, of one cluster; they are asked with the credentials of the name server.
- * @throws Error when the name server does not answer
+ * @throws RemotingError when the name server does not answer
  */
 export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<BrokerAddress[]> {
   const { credentials } = namesrv;
@@ -22,16 +32,72 @@ export async function masterBrokers(namesrv: RemotingAddress, cluster: string): 
   return credentials ? masters.map((master) => ({ ...master, credentials })) : masters;
 }
 
+/**
+ * The same, asked of name servers in turn until one knows a broker: each knows all of them.
+ * @param namesrvAddr one or more `host:port`, with `;` between them
+ * @returns in the order of their names
+ * @throws OperationalError rocketmq, when no name server knows one
+ */
+export async function brokersKnownTo(
+  namesrvAddr: string,
+  credentials: BrokerCredentials | null,
+  cluster: string,
+): Promise<BrokerAddress[]> {
+  let cause: unknown;
+  for (const address of namesrvAddr.split(';')) {
+    try {
+      const found = await masterBrokers(parseAddress(address, credentials), cluster);
+      if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
+      cause = new RemotingError(`it knows no broker of the cluster ${cluster}`);
+    } catch (error) {
+      cause = error;
+    }
+  }
+  const why = cause instanceof Error ? cause.message : String(cause);
+  throw new OperationalError('rocketmq', `NAMESRV_ADDR ${namesrvAddr}: ${why}`, { retryable: true, cause });
+}
+
 /** A master broker, and its name in the cluster. */
 export interface BrokerAddress extends RemotingAddress {
   readonly name: string;
 }
 
+export const addressOf = ({ host, port }: RemotingAddress): string => `${host}:${port}`;
+
+/** After this long a broker that no name server knows any more is no longer named. */
+const GONE_NAMED_MS = 3_600_000;
+
+/** A broker that no name server knows any more. */
+interface GoneBroker {
+  readonly name: string;
+  readonly address: string;
+  readonly why: string;
+}
+
+/** The brokers that were ever seen. A name server forgets one at once when it dies; who shares this still knows of it. */
+export class SeenBrokers {
+  /** By name; `knownMs`: when a name server last knew it. */
+  readonly #brokers = new Map<string, { readonly address: string; readonly knownMs: number }>();
+
+  /** @param known to a name server now. @returns those that were known within the last hour, and are not now */
+  gone(known: readonly BrokerAddress[]): GoneBroker[] {
+    const nowMs = performance.now();
+    for (const broker of known) this.#brokers.set(broker.name, { address: addressOf(broker), knownMs: nowMs });
+    const names = new Set(known.map(({ name }) => name));
+    const gone: GoneBroker[] = [];
+    for (const [name, { address, knownMs }] of this.#brokers) {
+      if (nowMs - knownMs > GONE_NAMED_MS) this.#brokers.delete(name);
+      else if (!names.has(name)) gone.push({ name, address, why: 'no name server knows it any more' });
+    }
+    return gone;
+  }
+}
+
 /** Broker ids come as bare numbers, `{0:"host:port"}`, which JSON does not allow; 0 is the master. */
 export function parseMasters(body: string, cluster: string): BrokerAddress[] {
-  const info = JSON.parse(body.replace(/([{,])(\d+):/g, '$1"$2":')) as {
+  const info = parseAnswer<{
     brokerAddrTable?: Record<string, { cluster?: string; brokerAddrs?: Record<string, string> }>;
-  };
+  }>(body.replace(/([{,])(\d+):/g, '$1"$2":'));
   return Object.entries(info.brokerAddrTable ?? {}).flatMap(([name, broker]) => {
     const master = broker.brokerAddrs?.['0'];
     return broker.cluster !== cluster || master === undefined ? [] : [{ name, ...parseAddress(master) }];
@@ -43,31 +109,31 @@ export async function isBrokerActive(broker: RemotingAddress): Promise<boolean> 
   return (await readRuntime(broker)).brokerActive === 'true';
 }
 
-/** What a broker says of itself: version, rates, its disk. @throws Error when it does not answer or refuses */
+/** What a broker says of itself: version, rates, its disk. @throws RemotingError when it does not answer or refuses */
 export async function readRuntime(broker: RemotingAddress): Promise<Readonly<Record<string, string>>> {
-  const { table } = JSON.parse(await askRemoting(broker, REQUEST.brokerRuntimeInfo)) as {
-    table?: Record<string, string>;
-  };
+  const { table } = parseAnswer<{ table?: Record<string, string> }>(
+    await askRemoting(broker, REQUEST.brokerRuntimeInfo),
+  );
   return table ?? {};
 }
 
 /** Topics stored by a broker, by name; its system topics are among them. */
 export async function readTopics(broker: RemotingAddress): Promise<Record<string, TopicConfig>> {
-  const body = JSON.parse(await askRemoting(broker, REQUEST.allTopicConfigs)) as {
-    topicConfigTable?: Record<string, TopicConfig>;
-  };
+  const body = parseAnswer<{ topicConfigTable?: Record<string, TopicConfig> }>(
+    await askRemoting(broker, REQUEST.allTopicConfigs),
+  );
   return body.topicConfigTable ?? {};
 }
 
 /** Consumer groups stored by a broker, by name. */
 export async function readGroups(broker: RemotingAddress): Promise<Record<string, GroupConfig>> {
-  const body = JSON.parse(await askRemoting(broker, REQUEST.allGroupConfigs)) as {
-    subscriptionGroupTable?: Record<string, GroupConfig>;
-  };
+  const body = parseAnswer<{ subscriptionGroupTable?: Record<string, GroupConfig> }>(
+    await askRemoting(broker, REQUEST.allGroupConfigs),
+  );
   return body.subscriptionGroupTable ?? {};
 }
 
-/** Creates a topic or changes it to this. @throws Error when the broker does not answer or refuses */
+/** Creates a topic or changes it to this. @throws RemotingError when the broker does not answer or refuses */
 export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
   const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
   await order(broker, REQUEST.updateTopic, '', {
@@ -83,7 +149,7 @@ export async function createTopic(broker: RemotingAddress, topic: TopicEntry): P
   });
 }
 
-/** Creates a consumer group or changes it to this. @throws Error when the broker does not answer or refuses */
+/** Creates a consumer group or changes it to this. @throws RemotingError when the broker does not answer or refuses */
 export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
   await order(broker, REQUEST.updateGroup, JSON.stringify(group));
 }

@@ -1,5 +1,6 @@
 import { inflateSync } from 'node:zlib';
 import type { FoundMessage } from '../../core/ports/message-inspection.js';
+import { RemotingError } from './remoting.js';
 
 /** A message as a broker keeps it, its body not read yet. */
 export interface StoredMessage extends Omit<FoundMessage, 'broker' | 'body'> {
@@ -12,26 +13,38 @@ const [COMPRESSED, BORN_HOST_V6, STORE_HOST_V6] = [1, 1 << 4, 1 << 5] as const;
 const COMPRESSION_AT = 8;
 /** None named, or zlib: what a client of Java uses for bodies of 4 KiB and more. */
 const ZLIB: readonly number[] = [0, 3];
+/** No client sends a longer body by default. A few kB may claim to be many GiB. */
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
 const [V4_BYTES, V6_BYTES] = [8, 20];
 /** The fixed part before the first address. */
 const LEAST_BYTES = 48;
 
 /**
  * The messages of an answer, in their order, as the commit log keeps them (MessageDecoder.java of 5.4.0).
- * @throws Error when it holds no whole messages
+ * @throws RemotingError when it holds no whole messages
  */
 export function decodeMessages(bytes: Buffer): StoredMessage[] {
   const messages: StoredMessage[] = [];
   for (let at = 0; at < bytes.length;) {
     const length = at + LEAST_BYTES < bytes.length ? bytes.readInt32BE(at) : 0;
-    if (length <= LEAST_BYTES || at + length > bytes.length) throw new Error('the answer holds no whole messages');
+    if (length <= LEAST_BYTES || at + length > bytes.length) throw notWhole();
     messages.push(decodeOne(bytes.subarray(at, at + length)));
     at += length;
   }
   return messages;
 }
 
+const notWhole = (cause?: unknown): RemotingError => new RemotingError('the answer holds no whole messages', { cause });
+
 function decodeOne(record: Buffer): StoredMessage {
+  try {
+    return decodeRecord(record);
+  } catch (error) {
+    throw error instanceof RangeError ? notWhole(error) : error; // a length in it leads out of it
+  }
+}
+
+function decodeRecord(record: Buffer): StoredMessage {
   const systemFlags = record.readInt32BE(36);
   const hostBytes = (flag: number): number => ((systemFlags & flag) === 0 ? V4_BYTES : V6_BYTES);
   let at = LEAST_BYTES + hostBytes(BORN_HOST_V6);
@@ -62,8 +75,14 @@ function decodeOne(record: Buffer): StoredMessage {
   };
 }
 
+/** LZ4 and Zstandard stay as they are, and so does what only says that it is compressed: anybody may have sent it. */
 function inflated(body: Buffer, compression: number): Buffer {
-  return ZLIB.includes(compression) ? inflateSync(body) : body; // LZ4 and Zstandard stay as they are
+  if (!ZLIB.includes(compression)) return body;
+  try {
+    return inflateSync(body, { maxOutputLength: BODY_BYTES_MAX });
+  } catch {
+    return body;
+  }
 }
 
 /** `name 0x01 value 0x02 …`; the last end may be missing. */

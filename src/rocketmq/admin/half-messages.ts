@@ -1,17 +1,18 @@
 import { decodeBatch } from '../../core/batch.js';
 import type { DiscardedHalf, HalfMessage, OpenHalves } from '../../core/ports/message-inspection.js';
+import { HALF_TOPICS } from '../../core/topics.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
 import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
 import { exchange, refusal, REQUEST } from './remoting.js';
 
 /** Where the broker keeps half messages, and the answers to them, until it is done with both. */
-const HALVES = 'RMQ_SYS_TRANS_HALF_TOPIC';
+const HALVES = HALF_TOPICS.open;
 const ANSWERS = 'RMQ_SYS_TRANS_OP_HALF_TOPIC';
 /** Its group that works on both. */
 const HALVES_GROUP = 'CID_RMQ_SYS_TRANS';
-/** Where it puts those that were asked about too often. Nobody asks about them again. */
-export const DISCARDED = 'TRANS_CHECK_MAX_TIME_TOPIC';
+/** Where it puts those that were asked about too often. */
+const DISCARDED = HALF_TOPICS.discarded;
 /** Half messages and answers looked at in one inspection of a broker. */
 const HALVES_MAX = 20_000;
 
@@ -96,35 +97,47 @@ export async function discardedHalves(
 ): Promise<DiscardedHalf[]> {
   const found: DiscardedHalf[] = [];
   for (const broker of brokers) {
-    const messages =
-      'key' in which ? await readMessagesOfKey(broker, DISCARDED, which.key) : await newestDiscarded(broker, which.max);
-    for (const message of messages) found.push(await discardedHalf(broker, message));
+    const halves =
+      'key' in which
+        ? (await readMessagesOfKey(broker, DISCARDED, which.key)).map((message) => discardedHalf(broker, message))
+        : await newestDiscarded(broker, which.max);
+    for (const half of halves) found.push({ ...half, resumedAtMs: await resumedAtMs(broker, half) });
   }
   found.sort((one, other) => other.discardedAtMs - one.discardedAtMs);
   return 'max' in which ? found.slice(0, which.max) : found;
 }
 
-async function newestDiscarded(broker: BrokerAddress, max: number): Promise<StoredMessage[]> {
-  const messages: StoredMessage[] = [];
+type Discarded = Omit<DiscardedHalf, 'resumedAtMs'>;
+
+/** Each without its body at once: hundreds are read, and one may have 4 MiB. */
+async function newestDiscarded(broker: BrokerAddress, max: number): Promise<Discarded[]> {
+  const halves: Discarded[] = [];
   for (const { queueId, first, end } of await readQueues(broker, DISCARDED)) {
     const range = { from: Math.max(first, end - max), end };
-    for await (const message of walkQueue(broker, DISCARDED, queueId, range)) messages.push(message);
+    for await (const message of walkQueue(broker, DISCARDED, queueId, range))
+      halves.push(discardedHalf(broker, message));
   }
-  return messages.sort((one, other) => other.storedAtMs - one.storedAtMs).slice(0, max);
+  return halves.sort((one, other) => other.discardedAtMs - one.discardedAtMs).slice(0, max);
 }
 
-async function discardedHalf(broker: BrokerAddress, message: StoredMessage): Promise<DiscardedHalf> {
-  const half = halfOf(broker, message, Date.now());
-  const { storedAtMs: discardedAtMs, offsetId } = message;
-  const copies = half.messageId === '' ? [] : await readMessagesOfId(broker, HALVES, half.messageId);
-  const resumedAtMs = copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
-  return { ...half, discardedAtMs, resumedAtMs, offsetId };
+const discardedHalf = (broker: BrokerAddress, message: StoredMessage): Discarded => ({
+  ...halfOf(broker, message, Date.now()),
+  discardedAtMs: message.storedAtMs,
+  offsetId: message.offsetId,
+});
+
+async function resumedAtMs(
+  broker: BrokerAddress,
+  { messageId, discardedAtMs }: Pick<Discarded, 'messageId' | 'discardedAtMs'>,
+): Promise<number | null> {
+  const copies = messageId === '' ? [] : await readMessagesOfId(broker, HALVES, messageId);
+  return copies.find(({ storedAtMs }) => storedAtMs >= discardedAtMs)?.storedAtMs ?? null;
 }
 
 /**
  * Puts a half message that was given up among the open ones again, as one that was never asked about. The broker asks for its
  * outcome with its next round.
- * @throws Error when the broker does not answer or refuses
+ * @throws RemotingError when the broker does not answer or refuses
  */
 export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {
   const answer = await exchange(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });

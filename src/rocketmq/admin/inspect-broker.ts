@@ -7,13 +7,15 @@ import {
   exchange,
   NOBODY_ONLINE,
   NOT_FOUND,
+  parseAnswer,
   refusal,
   REQUEST,
   TOPIC_NOT_FOUND,
   type RemotingAddress,
 } from './remoting.js';
 
-// What one broker is asked for by an inspection. Nothing here changes it.
+// What one broker is asked for by an inspection. Nothing here changes it. A broker that does not answer, or refuses, is a
+// RemotingError.
 
 /** One queue of a topic. */
 export interface QueueEnds {
@@ -174,9 +176,9 @@ export async function readOffsetAt(
 
 /** Those that can be asked for the outcome of a half message among them. */
 export async function readProducers(broker: RemotingAddress): Promise<ProducerClient[]> {
-  const { data } = JSON.parse(await askRemoting(broker, REQUEST.allProducers)) as {
+  const { data } = parseAnswer<{
     data?: Record<string, readonly { clientId: string; remoteIP?: string; language?: string }[]>;
-  };
+  }>(await askRemoting(broker, REQUEST.allProducers));
   return Object.entries(data ?? {}).flatMap(([group, clients]) =>
     clients.map(({ clientId, remoteIP = '', language = '' }) => ({ group, clientId, address: remoteIP, language })),
   );
@@ -187,9 +189,9 @@ export async function readConsumers(broker: RemotingAddress, group: string): Pro
   const answer = await exchange(broker, REQUEST.consumerConnections, '', { consumerGroup: group });
   if (answer.code === NOBODY_ONLINE) return [];
   if (answer.code !== 0) throw refusal(broker, answer);
-  const { connectionSet } = JSON.parse(answer.body) as {
+  const { connectionSet } = parseAnswer<{
     connectionSet?: readonly { clientId: string; clientAddr?: string; language?: string }[];
-  };
+  }>(answer.body);
   return (connectionSet ?? []).map(({ clientId, clientAddr = '', language = '' }) => ({
     clientId,
     address: clientAddr,

@@ -1,8 +1,10 @@
 import { OperationalError } from '../../core/errors.js';
 import type {
   BrokerClient,
+  Browsed,
   BrokerReport,
   BrowseFrom,
+  BrowseLimits,
   ClusterFigures,
   ClusterStatus,
   DiscardedHalf,
@@ -14,18 +16,20 @@ import type {
   ProducerClient,
   TopicReport,
 } from '../../core/ports/message-inspection.js';
+import { HALF_TOPICS } from '../../core/topics.js';
 import type { BrokerCredentials } from '../credentials.js';
 import {
+  addressOf,
+  brokersKnownTo,
   DEFAULT_CLUSTER,
-  masterBrokers,
-  parseAddress,
   readGroups,
   readRuntime,
   readTopics,
+  SeenBrokers,
   type BrokerAddress,
 } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
-import { DISCARDED, discardedHalves, openHalves, resumeHalf } from './half-messages.js';
+import { discardedHalves, openHalves, resumeHalf } from './half-messages.js';
 import {
   readConsumers,
   readGroupQueues,
@@ -39,12 +43,11 @@ import {
   type GroupQueue,
   type QueueEnds,
 } from './inspect-broker.js';
+import { RemotingError } from './remoting.js';
 
 const isOfRetries = (topic: string): boolean => topic.startsWith('%RETRY%');
 const isOfDeadLetters = (topic: string): boolean => topic.startsWith('%DLQ%');
 
-/** A name server forgets a broker at once when it dies. Whoever has looked before still names it for this long. */
-const GONE_NAMED_MS = 3_600_000;
 /** Of one look, while brokers come and go. */
 const TRIES_MAX = 3;
 
@@ -58,20 +61,20 @@ interface Brokers {
 
 /**
  * Looks at a cluster of RocketMQ over the admin protocol of its brokers, and changes nothing but by `resume`. Several brokers are
- * one cluster to whoever looks; one that does not answer is named, and the others are shown. So is one that an earlier look of the
- * same object has seen and that no name server knows any more.
+ * one cluster to whoever looks; one that does not answer is named, and the others are shown. So is one that an earlier look has
+ * seen and that no name server knows any more.
  */
 export class RocketmqInspection implements MessageInspection {
   readonly #namesrvAddr: string;
   readonly #credentials: BrokerCredentials | null;
   readonly #cluster: string;
   readonly #onDown: (broker: BrokerReport) => void;
-  /** Every broker that was seen → when it was last known. */
-  readonly #seen = new Map<string, { readonly address: string; readonly knownMs: number }>();
+  readonly #seen: SeenBrokers;
 
   /**
    * @param namesrvAddr one or more `host:port`, with `;` between them
-   * @param onDown hears of each broker that does not answer, with every look: what is returned lacks what it holds
+   * @param onDown hears of each broker that does not answer, once with every look: what is returned lacks what it holds
+   * @param seen by other inspections too; left out: by this one
    */
   constructor(
     namesrvAddr: string,
@@ -79,12 +82,18 @@ export class RocketmqInspection implements MessageInspection {
     {
       cluster = DEFAULT_CLUSTER,
       onDown = () => undefined,
-    }: { readonly cluster?: string; readonly onDown?: (broker: BrokerReport) => void } = {},
+      seen = new SeenBrokers(),
+    }: {
+      readonly cluster?: string;
+      readonly onDown?: (broker: BrokerReport) => void;
+      readonly seen?: SeenBrokers;
+    } = {},
   ) {
     this.#namesrvAddr = namesrvAddr;
     this.#credentials = credentials;
     this.#cluster = cluster;
     this.#onDown = onDown;
+    this.#seen = seen;
   }
 
   async status(groups: readonly NamedGroup[]): Promise<ClusterStatus> {
@@ -117,8 +126,12 @@ export class RocketmqInspection implements MessageInspection {
   async resume(half: DiscardedHalf): Promise<void> {
     const { up } = await this.#brokers();
     const broker = up.find(({ name }) => name === half.broker);
-    const why = broker === undefined ? `broker ${half.broker} does not answer` : await refusedResume(broker, half);
-    if (why !== null) throw new OperationalError('rocketmq', why, { retryable: true });
+    if (broker === undefined) {
+      throw new OperationalError('rocketmq', `broker ${half.broker} does not answer`, { retryable: true });
+    }
+    await resumeHalf(broker, half).catch((error: unknown) => {
+      throw asOperationalError(error);
+    });
   }
 
   async producers(): Promise<ProducerClient[]> {
@@ -137,8 +150,8 @@ export class RocketmqInspection implements MessageInspection {
     return this.#messages((broker) => readMessagesOfId(broker, topic, id));
   }
 
-  async browse(topic: string, from: BrowseFrom | null, max: number): Promise<FoundMessage[]> {
-    return this.#look(({ up }) => browse(up, topic, from, max));
+  async browse(topic: string, from: BrowseFrom | null, limits: BrowseLimits): Promise<Browsed> {
+    return this.#look(({ up }) => browse(up, topic, from, limits));
   }
 
   async #messages(read: (broker: BrokerAddress) => Promise<StoredMessage[]>): Promise<FoundMessage[]> {
@@ -148,69 +161,39 @@ export class RocketmqInspection implements MessageInspection {
     });
   }
 
-  /** Does some work with those that answer. One that dies meanwhile is down with the next try, which is without it. */
+  /**
+   * Does some work with those that answer. One that dies meanwhile is down with the next try, which is without it; one that
+   * only paused answers then.
+   */
   async #look<T>(work: (brokers: Brokers) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       const brokers = await this.#brokers();
       try {
-        return await work(brokers);
+        const result = await work(brokers);
+        for (const report of brokers.reports) if (report.down !== null) this.#onDown(report);
+        return result;
       } catch (error) {
-        const now = await Promise.all(brokers.up.map(reportOf));
-        if (tries === TRIES_MAX || now.every(({ down }) => down === null)) throw error;
+        const mayPass = error instanceof RemotingError && !error.isRefusal;
+        if (tries === TRIES_MAX || !mayPass) throw asOperationalError(error);
       }
     }
   }
 
   /** @throws OperationalError when no name server knows a broker of the cluster */
   async #brokers(): Promise<Brokers> {
-    const brokers = await this.#known();
+    const brokers = await brokersKnownTo(this.#namesrvAddr, this.#credentials, this.#cluster);
     const answers = await Promise.all(brokers.map(reportOf));
-    const reports = [...answers, ...this.#gone(brokers)].sort(inOrderOfNames);
-    for (const report of reports) if (report.down !== null) this.#onDown(report);
+    const gone = this.#seen.gone(brokers).map(({ name, address, why }) => downReport(name, address, why));
+    const reports = [...answers, ...gone].sort((one, other) => (one.name < other.name ? -1 : 1));
     return { up: brokers.filter((_, index) => answers[index]?.down === null), reports };
-  }
-
-  /** Those that were seen before and that no name server knows any more. */
-  #gone(known: readonly BrokerAddress[]): BrokerReport[] {
-    const nowMs = performance.now();
-    for (const broker of known) this.#seen.set(broker.name, { address: addressOf(broker), knownMs: nowMs });
-    const names = new Set(known.map(({ name }) => name));
-    const gone: BrokerReport[] = [];
-    for (const [name, { address, knownMs }] of this.#seen) {
-      if (nowMs - knownMs > GONE_NAMED_MS) this.#seen.delete(name);
-      else if (!names.has(name)) gone.push(downReport(name, address, 'no name server knows it any more'));
-    }
-    return gone;
-  }
-
-  /** The name servers are asked in turn: each knows all brokers. */
-  async #known(): Promise<BrokerAddress[]> {
-    let cause: unknown;
-    for (const address of this.#namesrvAddr.split(';')) {
-      try {
-        const found = await masterBrokers(parseAddress(address, this.#credentials), this.#cluster);
-        if (found.length > 0) return found.sort(inOrderOfNames);
-        cause = new Error(`it knows no broker of the cluster ${this.#cluster}`);
-      } catch (error) {
-        cause = error;
-      }
-    }
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new OperationalError('rocketmq', `NAMESRV_ADDR ${this.#namesrvAddr}: ${why}`, { retryable: true, cause });
   }
 }
 
-/** @returns why the broker did not do it; null: it did */
-const refusedResume = (broker: BrokerAddress, half: DiscardedHalf): Promise<string | null> =>
-  resumeHalf(broker, half).then(
-    () => null,
-    (error: unknown) => `broker ${broker.name}: ${error instanceof Error ? error.message : String(error)}`,
-  );
-
-const inOrderOfNames = (one: { readonly name: string }, other: { readonly name: string }): number =>
-  one.name < other.name ? -1 : 1;
-
-const addressOf = ({ host, port }: BrokerAddress): string => `${host}:${port}`;
+/** What a broker did not answer, or refused, is a fault of RocketMQ; the rest is as it was. */
+const asOperationalError = (error: unknown): unknown =>
+  error instanceof RemotingError
+    ? new OperationalError('rocketmq', error.message, { retryable: true, cause: error })
+    : error;
 
 async function reportOf(broker: BrokerAddress): Promise<BrokerReport> {
   try {
@@ -243,7 +226,7 @@ const downReport = (name: string, address: string, down: string): BrokerReport =
 const firstNumber = (text = ''): number => Number.parseFloat(text.split(' ')[0] ?? '') || 0;
 
 async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]): Promise<ClusterFigures> {
-  const discarded = (await Promise.all(up.map((broker) => readQueues(broker, DISCARDED)))).flat();
+  const discarded = (await Promise.all(up.map((broker) => readQueues(broker, HALF_TOPICS.discarded)))).flat();
   return {
     brokers: reports,
     groups: await groupsOf(up, groups),
@@ -275,22 +258,85 @@ async function browse(
   brokers: readonly BrokerAddress[],
   topic: string,
   from: BrowseFrom | null,
-  max: number,
-): Promise<FoundMessage[]> {
-  const found: FoundMessage[] = [];
+  limits: BrowseLimits,
+): Promise<Browsed> {
+  const kept = new KeptMessages(limits, from === null ? 'newest' : 'first');
   for (const broker of brokers) {
     for (const { queueId, first, end } of await readQueues(broker, topic)) {
       if (from !== null && 'queueId' in from && from.queueId !== queueId) continue;
-      const offset = await beginOf(broker, { topic, queueId, first, end }, from, max);
-      const range = { from: offset, end: Math.min(end, offset + max) };
-      for await (const message of walkQueue(broker, topic, queueId, range)) {
-        found.push(shown(broker, message));
+      const begin = await beginOf(broker, { topic, queueId, first, end }, from, limits.max);
+      let read = 0;
+      for (const part of partsOf(begin, Math.min(end, begin + limits.max + 1), from === null)) {
+        if (read > limits.bodiesMax) {
+          kept.more = true; // the rest of this queue has no place beside what was read of it
+          break;
+        }
+        for await (const message of walkQueue(broker, topic, queueId, part)) {
+          const found = shown(broker, message);
+          read += found.body.length;
+          kept.add(found);
+        }
       }
     }
   }
-  found.sort((one, other) => one.storedAtMs - other.storedAtMs);
-  return from === null ? found.slice(-max) : found.slice(0, max);
+  return { messages: kept.oldestFirst(), more: kept.more };
 }
+
+/** A part of a queue that is asked for at once. */
+const PART = 32;
+
+/** The parts of a range of offsets: from its begin on, or from its end back. */
+function partsOf(begin: number, end: number, isBackwards: boolean): { readonly from: number; readonly end: number }[] {
+  const parts: { from: number; end: number }[] = [];
+  if (isBackwards) for (let at = end; at > begin; at -= PART) parts.push({ from: Math.max(begin, at - PART), end: at });
+  else for (let at = begin; at < end; at += PART) parts.push({ from: at, end: Math.min(end, at + PART) });
+  return parts;
+}
+
+/** Of many messages the first, or the newest: no more of them are held than twice of what is given in the end. */
+class KeptMessages {
+  /** Whether one was not kept. */
+  more = false;
+  readonly #limits: BrowseLimits;
+  readonly #order: (one: FoundMessage, other: FoundMessage) => number;
+  #messages: FoundMessage[] = [];
+  #length = 0;
+
+  constructor(limits: BrowseLimits, which: 'first' | 'newest') {
+    this.#limits = limits;
+    this.#order = which === 'first' ? inTime : (one, other) => inTime(other, one);
+  }
+
+  add(message: FoundMessage): void {
+    const { max, bodiesMax } = this.#limits;
+    this.#messages.push(message);
+    this.#length += message.body.length;
+    if (this.#messages.length > 2 * max || this.#length > 2 * bodiesMax) this.#trim();
+  }
+
+  oldestFirst(): FoundMessage[] {
+    this.#trim();
+    return this.#messages.sort(inTime);
+  }
+
+  #trim(): void {
+    const { max, bodiesMax } = this.#limits;
+    this.#messages.sort(this.#order);
+    let length = 0;
+    let count = 0;
+    for (const { body } of this.#messages) {
+      if (count === max || (count > 0 && length + body.length > bodiesMax)) break;
+      length += body.length;
+      count++;
+    }
+    this.more ||= count < this.#messages.length;
+    this.#messages = this.#messages.slice(0, count);
+    this.#length = length;
+  }
+}
+
+const inTime = (one: FoundMessage, other: FoundMessage): number =>
+  one.storedAtMs - other.storedAtMs || one.queueOffset - other.queueOffset;
 
 async function topicsOf(brokers: readonly BrokerAddress[]): Promise<TopicReport[]> {
   const byName = new Map<string, TopicReport>();
@@ -358,7 +404,7 @@ async function beginOf(
   max: number,
 ): Promise<number> {
   const { topic, queueId, first, end } = queue;
-  if (from === null) return Math.max(first, end - max);
+  if (from === null) return Math.max(first, end - max - 1); // one more says whether there are more
   const offset = 'queueId' in from ? from.offset : await readOffsetAt(broker, topic, queueId, from.sinceMs);
   return Math.max(first, offset);
 }

@@ -1,3 +1,5 @@
+import { parseAnswer, RemotingError } from './remoting.js';
+
 /** One queue, and the figures that a table has of it. */
 export interface QueueFigures {
   readonly topic: string;
@@ -8,14 +10,16 @@ export interface QueueFigures {
 /**
  * A table of offsets. Its keys are objects, `{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"t"}:{…}}}`, which JSON
  * does not allow.
- * @throws Error when a queue lacks one of the figures that are wanted
+ * @throws RemotingError when a queue lacks one of the figures that are wanted
  */
 export function readOffsetTable(body: string, wanted: readonly string[]): QueueFigures[] {
   const found: QueueFigures[] = [];
   for (const [, key = '', value = ''] of body.matchAll(/\{([^{}]*"queueId":[^{}]*)\}\s*:\s*\{([^{}]*)\}/g)) {
-    const { topic, queueId } = JSON.parse(`{${key}}`) as { topic: string; queueId: number };
-    const figures = JSON.parse(`{${value}}`) as Record<string, number>;
-    for (const name of wanted) if (typeof figures[name] !== 'number') throw new Error(`the answer has no ${name}`);
+    const { topic, queueId } = parseAnswer<{ topic: string; queueId: number }>(`{${key}}`);
+    const figures = parseAnswer<Record<string, number>>(`{${value}}`);
+    for (const name of wanted) {
+      if (typeof figures[name] !== 'number') throw new RemotingError(`the answer has no ${name}`);
+    }
     found.push({ topic, queueId, figures });
   }
   return found;

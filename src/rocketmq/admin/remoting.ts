@@ -49,11 +49,14 @@ export interface RemotingAddress {
   readonly credentials?: BrokerCredentials | null;
 }
 
-interface Frame {
+interface FrameHeader {
   /** 0 is success. */
   readonly code: number;
   readonly remark?: string;
   readonly extFields?: RequestFields;
+}
+
+interface Frame extends FrameHeader {
   readonly body: string;
   /** The body, where it is not text. */
   readonly bytes: Buffer;
@@ -71,8 +74,23 @@ export const NOBODY_ONLINE = 206;
 /** The code that a broker with access control answers to whom it does not know. */
 export const NO_PERMISSION = 16;
 
-/** All topics of a large broker fit; a length beyond it means that this port has another protocol. */
+/** All topics of a large broker fit. */
 const FRAME_BYTES_MAX = 64 * 1024 * 1024;
+
+/** A server of RocketMQ did not answer, refused, or answered what nobody can read. Each of these is a fault of that server. */
+export class RemotingError extends Error {
+  /** Whether it has answered and said no: asked again at once, it says the same. */
+  readonly isRefusal: boolean;
+
+  constructor(
+    message: string,
+    { cause, isRefusal = false }: { readonly cause?: unknown; readonly isRefusal?: boolean } = {},
+  ) {
+    super(message, { cause });
+    this.name = 'RemotingError';
+    this.isRefusal = isRefusal;
+  }
+}
 
 /** Frame: length (4), header length (4, its top byte 0 for a JSON header), header, body. */
 export function encodeRequest(code: number, body = '', extFields: RequestFields = {}): Buffer {
@@ -85,22 +103,39 @@ export function encodeRequest(code: number, body = '', extFields: RequestFields 
   return Buffer.concat([lengths, header, payload]);
 }
 
-/** @returns null while bytes are missing. @throws Error when this is no frame of the protocol */
+/** @returns null while bytes are missing. @throws RemotingError when this is no frame of the protocol, or too long a one */
 export function decodeFrame(bytes: Buffer): Frame | null {
   if (bytes.length < 8) return null;
   const length = bytes.readInt32BE(0);
-  if (length < 4 || length > FRAME_BYTES_MAX) throw new Error('the answer is not RocketMQ remoting');
+  if (length < 4 || length > FRAME_BYTES_MAX) {
+    throw new RemotingError('the answer is not RocketMQ remoting, or is longer than 64 MiB');
+  }
   if (bytes.length < 4 + length) return null;
   const headerEnd = 8 + (bytes.readInt32BE(4) & 0xffffff);
-  const header = JSON.parse(bytes.toString('utf8', 8, headerEnd)) as Pick<Frame, 'code' | 'remark' | 'extFields'>;
+  const header = parseAnswer<FrameHeader>(bytes.toString('utf8', 8, headerEnd));
   const body = bytes.subarray(headerEnd, 4 + length);
-  return { ...header, body: body.toString('utf8'), bytes: body };
+  return {
+    ...header,
+    bytes: body,
+    get body() {
+      return body.toString('utf8'); // many MiB of messages are read as bytes only
+    },
+  };
+}
+
+/** What a server says in JSON. @throws RemotingError when it is none */
+export function parseAnswer<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new RemotingError('the answer is no JSON', { cause });
+  }
 }
 
 /**
  * Asks one question.
  * @returns the body of the answer
- * @throws Error when no answer comes within 2 s, or the answer is a refusal
+ * @throws RemotingError when no answer comes within 2 s, or the answer is a refusal
  */
 export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
   const frame = await exchange(address, code, request);
@@ -109,15 +144,18 @@ export async function askRemoting(address: RemotingAddress, code: number, reques
 }
 
 /** What to throw for an answer that refuses. */
-export function refusal({ host, port }: RemotingAddress, { code, remark }: Frame): Error {
-  if (code !== NO_PERMISSION) return new Error(remark ?? `${host}:${port} refused with code ${code}`);
-  return new Error(`${host}:${port} ${accessRefusal(remark ?? 'no permission')}`);
+export function refusal({ host, port }: RemotingAddress, { code, remark }: FrameHeader): RemotingError {
+  const message =
+    code === NO_PERMISSION
+      ? `${host}:${port} ${accessRefusal(remark ?? 'no permission')}`
+      : (remark ?? `${host}:${port} refused with code ${code}`);
+  return new RemotingError(message, { isRefusal: true });
 }
 
 /**
  * Sends one request, signed where the address has credentials, over a connection that has nothing else under way.
  * @returns the answer, which may be a refusal
- * @throws Error when no answer comes within 2 s
+ * @throws RemotingError when no answer comes within 2 s
  */
 export async function exchange(
   address: RemotingAddress,
@@ -145,7 +183,7 @@ const placeOf = ({ host, port, credentials }: RemotingAddress): string =>
 const idle = new Map<string, Connection[]>();
 
 /** The server has closed the connection. */
-class ClosedError extends Error {}
+class ClosedError extends RemotingError {}
 
 interface Question {
   resolve(answer: Frame): void;
@@ -167,14 +205,12 @@ class Connection {
     this.#server = `${host}:${port}`;
     this.#socket = connect({ host, port, noDelay: true })
       .on('data', (chunk) => this.#read(chunk))
-      .on('timeout', () => this.#end(new Error(`${this.#server} does not answer`)))
+      .on('timeout', () => this.#end(new RemotingError(`${this.#server} does not answer`)))
       .on('close', () => this.#end(new ClosedError(`${this.#server} closed the connection`)))
-      .on('error', (error: NodeJS.ErrnoException) =>
-        this.#end(error.code === 'ECONNRESET' || error.code === 'EPIPE' ? new ClosedError(error.message) : error),
-      );
+      .on('error', (cause: NodeJS.ErrnoException) => this.#end(connectionError(this.#server, cause)));
   }
 
-  /** @throws Error; ClosedError when the server has closed the connection */
+  /** @throws RemotingError; ClosedError when the server has closed the connection */
   ask(request: Buffer): Promise<Frame> {
     return new Promise((resolve, reject) => {
       this.#question = { resolve, reject };
@@ -191,7 +227,7 @@ class Connection {
       const frame = decodeFrame(this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks));
       if (frame === null) return;
       const question = this.#question;
-      if (question === null) return this.#end(new Error(`${this.#server} answers what nobody has asked`));
+      if (question === null) return this.#end(new RemotingError(`${this.#server} answers what nobody has asked`));
       this.#wait();
       question.resolve(frame);
     } catch (error) {
@@ -219,7 +255,14 @@ class Connection {
   }
 }
 
+function connectionError(server: string, cause: NodeJS.ErrnoException): RemotingError {
+  const { code, message } = cause;
+  if (code === 'ECONNRESET' || code === 'EPIPE') return new ClosedError(message, { cause });
+  return new RemotingError(message || `${server}: ${code ?? 'no connection'}`, { cause }); // of a name with two addresses it is ''
+}
+
 /** Of the frame that these bytes begin, as far as it is known: a large one is put together once, not with each chunk. */
 function lengthOf([first]: readonly Buffer[]): number {
-  return first !== undefined && first.length >= 4 ? 4 + Math.min(first.readInt32BE(0), FRAME_BYTES_MAX) : 0;
+  const length = first !== undefined && first.length >= 4 ? first.readInt32BE(0) : 0;
+  return length > FRAME_BYTES_MAX ? 0 : 4 + length; // too long a one is not waited for
 }

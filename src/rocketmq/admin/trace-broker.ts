@@ -1,45 +1,65 @@
 import type { BrokerCredentials } from '../credentials.js';
-import { TOPICS } from '../../core/topics.js';
-import type { TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
-import { type BrokerAddress, DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
+import { HALF_TOPICS, TOPICS } from '../../core/topics.js';
+import type { FromBrokers, SilentBroker, TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
+import { type BrokerAddress, brokersKnownTo, DEFAULT_CLUSTER, SeenBrokers } from './broker-state.js';
 import { readMessagesOfKey } from './inspect-broker.js';
+import { RemotingError } from './remoting.js';
 
-/** Where the broker keeps half messages. */
-const HALVES = 'RMQ_SYS_TRANS_HALF_TOPIC';
 /** Where each kind of message of a batch is stored. */
 const PLACES = [
-  ['half', HALVES],
+  ['half', HALF_TOPICS.open],
   ['committed', TOPICS.purchase],
   ['redriven', TOPICS.redrive],
 ] as const;
 
-/** Asks every broker of the cluster over the admin protocol, which a gRPC endpoint does not support. */
+/**
+ * Asks every broker of the cluster over the admin protocol, which a gRPC endpoint does not support.
+ * @param namesrvAddr one or more `host:port`, with `;` between them
+ * @param seen brokers that others have seen before; left out: nobody has
+ */
 export function createTraceBroker(
   namesrvAddr: string,
   credentials: BrokerCredentials | null,
-  cluster: string = DEFAULT_CLUSTER,
+  {
+    cluster = DEFAULT_CLUSTER,
+    seen = new SeenBrokers(),
+  }: { readonly cluster?: string; readonly seen?: SeenBrokers } = {},
 ): TraceBroker {
-  const brokersOf = async (): Promise<BrokerAddress[]> => {
-    const brokers = await masterBrokers(parseAddress(namesrvAddr.split(';')[0] ?? '', credentials), cluster);
-    if (brokers.length === 0) throw new Error(`${namesrvAddr} knows no broker of the cluster ${cluster}`);
-    return brokers;
+  /** All at once: one that hangs costs its two seconds once. */
+  const askAll = async <T>(
+    ask: (broker: BrokerAddress) => Promise<readonly T[]>,
+    without: ReadonlySet<string> = new Set(),
+  ): Promise<FromBrokers<T>> => {
+    const brokers = await brokersKnownTo(namesrvAddr, credentials, cluster);
+    const silent: SilentBroker[] = seen.gone(brokers).map(({ name, why }) => ({ name, why }));
+    const found = await Promise.all(
+      brokers
+        .filter(({ name }) => !without.has(name))
+        .map((broker) =>
+          ask(broker).catch((error: unknown): readonly T[] => {
+            if (!(error instanceof RemotingError)) throw error;
+            silent.push({ name: broker.name, why: error.message });
+            return [];
+          }),
+        ),
+    );
+    return { found: found.flat(), silent };
   };
   return {
-    async halvesOf(traceId): Promise<string[]> {
-      const found = (await brokersOf()).map((broker) => readMessagesOfKey(broker, HALVES, traceId));
-      const bodies = (await Promise.all(found)).flat().map(({ body }) => body.toString('utf8'));
-      return [...new Set(bodies)]; // one that was checked back is stored again
+    async halvesOf(traceId): Promise<FromBrokers<string>> {
+      const { found, silent } = await askAll((broker) => readMessagesOfKey(broker, HALF_TOPICS.open, traceId));
+      const bodies = new Set(found.map(({ body }) => body.toString('utf8'))); // one that was checked back is stored again
+      return { found: [...bodies], silent };
     },
 
-    async messagesOf(batchId): Promise<TracedMessage[]> {
-      const found: TracedMessage[] = [];
-      for (const broker of await brokersOf()) {
+    messagesOf: (batchId, without) =>
+      askAll(async (broker): Promise<TracedMessage[]> => {
+        const messages: TracedMessage[] = [];
         for (const [kind, topic] of PLACES) {
-          const messages = await readMessagesOfKey(broker, topic, batchId);
-          found.push(...messages.map(({ storedAtMs }) => ({ kind, storedAtMs })));
+          const found = await readMessagesOfKey(broker, topic, batchId);
+          messages.push(...found.map(({ storedAtMs }) => ({ kind, storedAtMs })));
         }
-      }
-      return found;
-    },
+        return messages;
+      }, without),
   };
 }

@@ -6,34 +6,63 @@ const TOKEN = 'seckill:token';
 const SIGN_IN_ENDED = 'seckill:sign-in-ended';
 const ORDER = 'seckill:order';
 
+/** A shop that answers with a token that is refused as well is asked again after so long, twice as long each time. */
+const ASK_AGAIN_MS = 1000;
+const ASK_AGAIN_MAX_MS = 60_000;
+/** A sign-in that has lasted so long was good, and its end is the first one. */
+const LASTED_MS = 120_000;
+
 export interface Frame {
-  /** Tells the shop what it may want to know. */
+  /** Tells the shop what it may want to know. To be called with each change, and each second. */
   tell(state: PageState): void;
+}
+
+/** What is used of a window. */
+export interface FrameWindow {
+  readonly parent: FrameWindow;
+  postMessage(message: unknown, targetOrigin: string): void;
+  addEventListener(
+    type: 'message',
+    listener: (message: { readonly source: unknown; readonly origin: string; readonly data: unknown }) => void,
+  ): void;
 }
 
 /**
  * Takes the token from the page that has this one in a frame. Who that may be is said by `frame-ancestors` of our content security
  * policy, which the browser enforces: nobody else could ask.
+ * @param time `random` from 0 up to 1
  */
-export function joinFrame(self: Window, onToken: (token: string) => void): Frame {
+export function joinFrame(
+  self: FrameWindow,
+  onToken: (token: string) => void,
+  time: { readonly monotonicMs: () => number; readonly random: () => number },
+): Frame {
   const shop = self.parent;
   if (shop === self) return { tell: () => undefined };
   let origin: string | null = null;
-  let hasEnded = false;
+  let hasAsked = false;
+  let [asks, askFromMs] = [0, 0];
   let told = '';
-  self.addEventListener('message', ({ source, data, origin: from }: MessageEvent<unknown>) => {
+  self.addEventListener('message', ({ source, data, origin: from }) => {
     if (source !== shop || typeof data !== 'object' || data === null) return;
     const { type, token } = data as { readonly type?: unknown; readonly token?: unknown };
     if (type !== TOKEN || typeof token !== 'string') return;
     origin = from;
-    hasEnded = false;
+    hasAsked = false;
     onToken(token);
   });
   shop.postMessage({ type: READY }, '*'); // nothing that only the shop may know
+  const ask = (nowMs: number): void => {
+    if (nowMs < askFromMs) return;
+    shop.postMessage({ type: SIGN_IN_ENDED }, '*');
+    hasAsked = true;
+    asks = nowMs - askFromMs > LASTED_MS ? 1 : asks + 1;
+    askFromMs = nowMs + Math.min(ASK_AGAIN_MAX_MS, ASK_AGAIN_MS * 2 ** (asks - 1)) * (0.5 + time.random() / 2);
+  };
   return {
     tell({ signInEnded, saleId, order }) {
-      if (signInEnded && !hasEnded) shop.postMessage({ type: SIGN_IN_ENDED }, '*');
-      hasEnded = signInEnded;
+      if (!signInEnded) hasAsked = false;
+      else if (!hasAsked) ask(time.monotonicMs());
       if (order === null || origin === null) return;
       const { orderId, state } = order;
       if (told === `${orderId} ${state}`) return;

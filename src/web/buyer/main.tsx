@@ -1,11 +1,12 @@
 import { render } from 'preact';
-import { readFragment, readToken } from '../shared/sign-in.js';
+import { readFragment, readToken, type SignIn } from '../shared/sign-in.js';
 import { openTabStorage } from '../shared/tab-storage.js';
 import { exactSleep } from './exact-sleep.js';
 import { formatOf, type Format } from './format.js';
 import { joinFrame } from './frame.js';
 import { Page } from './page.js';
-import { screenOf, timeToSay, untilNextSecondMs, type Screen } from './screen.js';
+import { sentenceFor, shownOf, type Shown } from './says.js';
+import { screenOf, untilNextSecondMs, type Screen } from './screen.js';
 import './style.css';
 import { View, type Choices } from './view.js';
 import { en } from './words/en.js';
@@ -17,11 +18,13 @@ const LANGUAGES: readonly Words[] = [en, zh];
 const KEEPS_CLOCK: readonly Screen['name'][] = ['opening', 'ready', 'asking'];
 const SLOW_MS = 10_000;
 const CLOCK_WATCH_MS = 5000;
+const LANGUAGE = 'seckill:lang';
 
 const meta = (name: string): string => document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? '';
 const saleId = location.pathname.split('/').at(-1) ?? '';
-const storage = openTabStorage();
+const storage = openTabStorage(() => sessionStorage);
 const handedOver = takeFragment();
+if (handedOver.lang !== null) storage.write(LANGUAGE, handedOver.lang);
 
 const page = new Page(saleId, {
   fetch: (...request) => fetch(...request),
@@ -36,19 +39,19 @@ const page = new Page(saleId, {
 const root = document.querySelector('#page') as Element;
 const said = document.querySelector('#said') as Element;
 
-let words = languageOf(handedOver.lang ?? storage.read('seckill:lang') ?? navigator.language);
+let words = languageOf(storage.read(LANGUAGE) ?? navigator.language);
 let choices: Choices = { isCancelling: false };
-let screen: Screen | null = null;
+let shown: Shown | null = null;
 let heldSinceMs = 0;
 let hasCountedDown = false;
 let isPictureLost = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** The link of the shop carries the token where no server sees it; it does not stay in the address, nor in the history. */
-function takeFragment(): ReturnType<typeof readFragment> {
-  const found = readFragment(location.hash);
+function takeFragment(): { readonly signIn: SignIn | null; readonly lang: string | null } {
+  const { token, lang } = readFragment(location.hash);
   if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
-  return found;
+  return { signIn: token === null ? null : readToken(token), lang };
 }
 
 function languageOf(wanted: string): Words {
@@ -64,7 +67,7 @@ function filledIn(template: string): string | null {
 
 function setLanguage(lang: string): void {
   words = languageOf(lang);
-  storage.write('seckill:lang', lang);
+  storage.write(LANGUAGE, lang);
   draw();
 }
 
@@ -72,15 +75,17 @@ function choose(chosen: Partial<Choices>): void {
   choices = { ...choices, ...chosen };
   draw();
   document.querySelector<HTMLElement>(choices.isCancelling ? '#cancel-no' : '#cancel')?.focus();
+  document.querySelector('.sure')?.scrollIntoView({ block: 'nearest' });
 }
 
 function draw(): void {
   const { state } = page;
   const nowMs = page.nowMs();
-  const before = screen;
-  screen = screenOf(state, nowMs);
-  if (state.move !== null || before?.name !== screen.name) choices = { isCancelling: false };
-  if (before?.name !== screen.name) {
+  const before = shown;
+  const screen = screenOf(state, nowMs);
+  const isNew = before?.screen.name !== screen.name;
+  if (state.move !== null || isNew) choices = { isCancelling: false };
+  if (isNew) {
     if (screen.name === 'held') heldSinceMs = performance.now();
     if (screen.name === 'countdown') hasCountedDown = true;
     else if (!KEEPS_CLOCK.includes(screen.name)) hasCountedDown = false;
@@ -88,24 +93,27 @@ function draw(): void {
   const { language } = navigator; // it knows how the country writes times, too
   const isOurs = language.slice(0, 2) === words.lang.slice(0, 2);
   const format = formatFor(isOurs ? language : words.lang, state.sale?.currency ?? 'EUR');
+  const isSlow = screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS;
+  shown = shownOf(screen, state, isSlow, words, format);
   document.documentElement.lang = words.lang;
   document.title = state.sale === null ? words.screens.loading.title : state.sale.title;
   const focused = document.activeElement;
   render(
     <View
-      {...{ page, state, screen, nowMs, words, format, choices, choose, setLanguage, hasCountedDown }}
+      {...{ page, state, shown, nowMs, words, format, choices, choose, setLanguage, hasCountedDown }}
       languages={LANGUAGES}
       shop={meta('shop') || location.host}
       pictureUrl={isPictureLost ? null : filledIn(meta('picture'))}
       signInUrl={filledIn(meta('sign-in'))}
-      isSlow={screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS}
     />,
     root,
   );
   // What had the focus is gone: its successor is read, and a keyboard goes on from there.
-  const isLost = focused !== null && focused !== document.body && !focused.isConnected;
-  if (isLost && before?.name !== screen.name) document.querySelector<HTMLElement>('#headline')?.focus();
-  const sentence = sentenceFor(before, screen, format);
+  if (focused !== null && focused !== document.body && !focused.isConnected) {
+    const answered = focused.id.startsWith('cancel-') ? document.querySelector<HTMLElement>('#cancel') : null;
+    (answered ?? document.querySelector<HTMLElement>('#headline'))?.focus();
+  }
+  const sentence = sentenceFor(before, shown, words, format);
   if (sentence !== null && sentence !== said.textContent) said.textContent = sentence;
   frame.tell(state);
   clearTimeout(timer);
@@ -126,38 +134,13 @@ function formatFor(lang: string, currency: string): Format {
   return made;
 }
 
-/** What a screen reader says by itself: each new screen, and some moments of a countdown. */
-function sentenceFor(before: Screen | null, now: Screen, format: Format): string | null {
-  const { screens, says, problems } = words;
-  if (before !== null && before.name === now.name) {
-    if (!('leftMs' in before) || !('leftMs' in now)) return null;
-    const atMs = timeToSay(before.leftMs, now.leftMs);
-    if (atMs === null) return null;
-    if (now.name === 'countdown') return says.in(format.spoken(atMs));
-    return now.name === 'to_pay' ? says.payIn(format.spoken(atMs)) : null;
-  }
-  const { problem } = page.state.purchase;
-  const why = problem === null ? '' : problems[problem.code];
-  if (now.name === 'ready') {
-    if (now.passMs !== null) return says.turn;
-    if (before?.name === 'sold_out') return says.back;
-    if (why === '') return before === null || before.name === 'loading' ? null : says.open;
-    return why;
-  }
-  if (now.name === 'loading') return null;
-  const { title, text } = screens[now.name];
-  return [title, why, text]
-    .filter((part) => part !== '')
-    .join('. ')
-    .replaceAll('..', '.');
-}
-
-const frame = joinFrame(window, (token) => {
+const takeToken = (token: string): void => {
   const signIn = readToken(token);
   if (signIn !== null) page.signIn(signIn);
-});
+};
+const frame = joinFrame(window, takeToken, { monotonicMs: () => performance.now(), random: Math.random });
 page.onChange(draw);
-page.start(handedOver.token === null ? null : readToken(handedOver.token));
+page.start(handedOver.signIn);
 draw();
 
 const pictureLost = ({ target }: Event): void => {
@@ -174,9 +157,8 @@ document.addEventListener('visibilitychange', () => {
   draw();
 });
 addEventListener('hashchange', () => {
-  const { token, lang } = takeFragment();
-  const signIn = token === null ? null : readToken(token);
-  if (signIn !== null) page.signIn(signIn);
+  const { signIn, lang } = takeFragment();
+  if (signIn !== null) page.handOver(signIn);
   if (lang !== null) setLanguage(lang);
 });
 setInterval(() => page.watchClocks(), CLOCK_WATCH_MS);

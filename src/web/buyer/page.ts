@@ -55,6 +55,8 @@ const PREPARE_MS = 600_000;
 const FIRST_LOOKS = 4;
 const FIRST_LOOK_MS = 1100;
 const CLOCK_ERROR_MS = 40;
+/** Who is said to have bought enough, and has no order, may have a purchase whose order is being written: it is looked for so often, within half a minute. */
+const ORDERS_READ_MAX = 6;
 
 const SIGN_IN = 'seckill:token';
 
@@ -87,10 +89,10 @@ export class Page {
 
   /** @param handedOver the sign-in that the page was opened with; null: the one that the tab has, if any */
   start(handedOver: SignIn | null): void {
-    if (handedOver !== null) return this.signIn(handedOver);
     const kept = readToken(this.#browser.storage.read(SIGN_IN) ?? '');
-    if (kept !== null) this.#signIn(kept);
-    else this.#sync();
+    if (kept !== null && kept.userId !== handedOver?.userId) this.#signIn(kept);
+    if (handedOver !== null) this.handOver(handedOver);
+    else if (kept === null) this.#sync();
   }
 
   /** Ends everything. */
@@ -104,6 +106,20 @@ export class Page {
     return () => this.#listeners.delete(listener);
   }
 
+  /** The sign-in of a link. Anybody can make one, so the buyer at the page decides before it becomes that of somebody else. */
+  handOver(signIn: SignIn): void {
+    const known = this.#state.signIn;
+    if (known === null || known.userId === signIn.userId) this.signIn(signIn);
+    else this.#dispatch({ type: 'sign_in_offered', signIn });
+  }
+
+  /** Whether the buyer of a link may take the place of the one at the page. */
+  decideOffer(isTaken: boolean): void {
+    const { offeredSignIn } = this.#state;
+    if (offeredSignIn !== null && isTaken) this.signIn(offeredSignIn);
+    else this.#dispatch({ type: 'offer_refused' });
+  }
+
   signIn(signIn: SignIn): void {
     this.#browser.storage.write(SIGN_IN, signIn.token);
     this.#signIn(signIn);
@@ -113,11 +129,16 @@ export class Page {
     this.#dispatch({ type: 'buy', wallMs: this.#browser.wallMs(), nowMs: this.nowMs() });
   }
 
+  /** Reads the sale now. */
+  lookAgain(): void {
+    this.#dispatch({ type: 'look' });
+  }
+
   setQuantity(quantity: number): void {
     this.#dispatch({ type: 'quantity', quantity });
   }
 
-  /** Stops asking again; the next click is the same purchase. */
+  /** Stops asking again, and looks what became of it; the next click is the same purchase. */
   giveUp(): void {
     this.#dispatch({ type: 'gave_up' });
   }
@@ -291,9 +312,10 @@ export class Page {
       );
       if (signal.aborted) return; // asked again with the same key, when it goes on
       this.#dispatch({ type: 'answered', answer, nowMs: this.nowMs() });
-      if (answer.ok || this.#state.purchase.step !== 'asking') return;
+      if (this.#state.purchase.step !== 'asking') return;
       if (monotonicMs() > untilMs) return this.giveUp();
-      await sleep(backOffMs(this.#state.purchase.tries, answer.retryAfterMs, random()), signal, true);
+      const retryAfterMs = answer.ok ? null : answer.retryAfterMs;
+      await sleep(backOffMs(this.#state.purchase.tries, retryAfterMs, random()), signal, true);
     }
   }
 
@@ -479,12 +501,12 @@ export class Page {
   /** Looks for an order of this sale among those of the buyer. */
   async #readOrders(signal: AbortSignal): Promise<void> {
     const { sleep, random } = this.#browser;
-    for (let tries = 1; !signal.aborted; tries++) {
+    for (let tries = 1, reads = 0; !signal.aborted; tries++) {
       const answer = await this.#request({ path: '/v1/me/orders?limit=50' }, signal);
       if (signal.aborted) return;
       this.#dispatch({ type: 'orders_read', answer });
-      if (answer.ok) return;
-      await sleep(backOffMs(tries, answer.retryAfterMs, random()), signal);
+      if (answer.ok && ++reads >= ORDERS_READ_MAX) return;
+      await sleep(backOffMs(tries, answer.ok ? null : answer.retryAfterMs, random()), signal);
     }
   }
 
@@ -507,7 +529,7 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
   const { isOnline, purchase, order, move, sale, signIn, signInEnded, place, purchaseToken } = state;
   if (!isOnline) return {};
   const { step, key, orderId } = purchase;
-  const isBusy = step === 'asking' || step === 'checking' || step === 'held';
+  const isBusy = !signInEnded && (step === 'asking' || step === 'checking' || step === 'held');
   const look = isBusy && sale !== null ? {} : { look: String(state.looks) };
   if (signIn === null || signInEnded) return look;
   const by = (name: string): string => `${name} ${signIn.token}`; // begins again with another token

@@ -32,6 +32,7 @@ export const MEANINGS = {
   payload_too_large: 'over',
   payment_declined: 'over',
   payment_in_progress: 'over',
+  payment_method_needed: 'over',
   payment_not_configured: 'over',
   purchase_not_found: 'over',
   purchase_token_needed: 'over',

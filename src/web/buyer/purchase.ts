@@ -62,7 +62,10 @@ export const clicked = (purchase: Purchase, wallMs: number): Purchase => ({
 /** The server, or nobody, has answered a try. */
 export function answered(purchase: Purchase, answer: Answer): Purchase {
   if (purchase.step !== 'asking') return purchase;
-  if (answer.ok) return found(purchase, answer.body);
+  if (answer.ok) {
+    const said = found(purchase, answer.body);
+    return said === purchase ? answered(purchase, NOTHING_SAID) : said;
+  }
   const problem: Problem = { code: knownCode(answer.code), retryAfterMs: answer.retryAfterMs };
   const meaning = MEANINGS[problem.code];
   switch (meaning) {
@@ -79,6 +82,9 @@ export function answered(purchase: Purchase, answer: Answer): Purchase {
       return purchase.isUnsure ? { ...purchase, step: 'checking', problem } : refused(purchase, problem);
   }
 }
+
+/** A success that names no status: something on the way has spoken in the place of the server. */
+const NOTHING_SAID: Answer = { ok: false, code: 'no_answer', retryAfterMs: null };
 
 /** Nothing comes of the click, so a page that is loaded again does not go on with it. */
 const refused = (purchase: Purchase, problem: Problem): Purchase => ({
@@ -106,9 +112,21 @@ export function checked(purchase: Purchase, answer: Answer, wallMs: number): Pur
 export const interrupted = (purchase: Purchase): Purchase =>
   purchase.step === 'asking' ? { ...purchase, isUnsure: true } : purchase;
 
-/** Gives up after too many tries. The key stays, so the next click is the same purchase. */
+/** Of a click that is looked for, and not repeated. */
+const LONG_AGO_MS = 0;
+
+/**
+ * Gives up after too many tries. One of them may have arrived, so it is looked for; when there is none, the buyer decides, also
+ * on a page that is loaded again. The key stays, so the next click is the same purchase.
+ */
 export const gaveUp = (purchase: Purchase): Purchase =>
-  purchase.step === 'asking' ? { ...interrupted(purchase), step: 'ready' } : purchase;
+  purchase.step === 'asking' ? { ...interrupted(purchase), step: 'checking', clickedAtMs: LONG_AGO_MS } : purchase;
+
+/** The buyer has signed in again: what had to do with the sign-in before is settled, and a click that is fresh goes on. */
+export const signedInAgain = (purchase: Purchase): Purchase => {
+  const { problem } = purchase;
+  return { ...interrupted(purchase), problem: problem?.code === 'unauthorized' ? null : problem };
+};
 
 /** What a server says of the purchase: the answer to a try, its status, or a step of its stream. */
 export function found(purchase: Purchase, body: Success['body']): Purchase {

@@ -23,18 +23,22 @@ export type Screen =
   /** The button can be pressed, unless there is no line. `passMs`: of a turn in the waiting room. */
   | { readonly name: 'ready'; readonly passMs: number | null; readonly isOffline: boolean }
   | { readonly name: 'preparing' | 'opening' | 'sold_out' | 'paused' | 'busy' | 'closed' | 'app_only' | 'signed_out' }
+  /** A link signs another buyer in. */
+  | { readonly name: 'other_buyer' }
   | { readonly name: 'room'; readonly place: ShownPlace }
   | { readonly name: 'refused'; readonly code: ProblemCode }
   | { readonly name: 'pause'; readonly leftMs: number }
   /** `code`: why it is asked again. */
   | { readonly name: 'asking'; readonly code: ProblemCode | null }
   | { readonly name: 'checking' | 'held' }
-  | { readonly name: 'to_pay'; readonly order: OrderView; readonly leftMs: number }
+  /** `signedOut`: it can be paid behind a new sign-in. */
+  | { readonly name: 'to_pay'; readonly order: OrderView; readonly leftMs: number; readonly signedOut: boolean }
   | { readonly name: 'paid' | 'cancelled' | 'expired'; readonly order: OrderView }
   | { readonly name: 'failed'; readonly reason: string };
 
 export function screenOf(state: PageState, nowMs: number): Screen {
-  const { sale, saleProblem, purchase } = state;
+  const { sale, saleProblem, purchase, offeredSignIn } = state;
+  if (offeredSignIn !== null) return { name: 'other_buyer' };
   const ofPurchase = screenOfPurchase(state, nowMs);
   if (ofPurchase !== null) return ofPurchase;
   if (sale === null) {
@@ -77,22 +81,27 @@ export function screenOf(state: PageState, nowMs: number): Screen {
   }
 }
 
-function screenOfPurchase({ purchase, order }: PageState, nowMs: number): Screen | null {
+function screenOfPurchase({ purchase, order, signInEnded }: PageState, nowMs: number): Screen | null {
   switch (purchase.step) {
     case 'ready':
       return null;
     case 'asking':
-      return { name: 'asking', code: purchase.problem?.code ?? null };
+      return signInEnded ? { name: 'signed_out' } : { name: 'asking', code: purchase.problem?.code ?? null };
     case 'checking':
     case 'held':
-      return { name: purchase.step };
+      return signInEnded ? { name: 'signed_out' } : { name: purchase.step };
     case 'failed':
       return { name: 'failed', reason: purchase.reason ?? '' };
     case 'ordered':
-      if (order === null) return { name: 'order_loading' };
+      if (order === null) return { name: signInEnded ? 'signed_out' : 'order_loading' };
       if (order.state === 'failed') return { name: 'failed', reason: purchase.reason ?? '' };
       if (order.state !== 'pending_payment') return { name: order.state, order };
-      return { name: 'to_pay', order, leftMs: Math.max(0, (order.expiresAtMs ?? Infinity) - nowMs) };
+      return {
+        name: 'to_pay',
+        order,
+        leftMs: Math.max(0, (order.expiresAtMs ?? Infinity) - nowMs),
+        signedOut: signInEnded,
+      };
   }
 }
 

@@ -11,6 +11,7 @@ import {
   gaveUp,
   interrupted,
   newPurchase,
+  signedInAgain,
   type Problem,
   type Purchase,
 } from './purchase.js';
@@ -57,6 +58,8 @@ export interface PageState {
   readonly signIn: SignIn | null;
   /** The server does not take the token any more. */
   readonly signInEnded: boolean;
+  /** A link has brought the sign-in of another buyer, who is not let in before the one at the page says so. */
+  readonly offeredSignIn: SignIn | null;
   /** What the sale has asked for although its page did not say so. */
   readonly alsoAsksFor: readonly Proof[];
   readonly place: Place;
@@ -77,8 +80,11 @@ export interface PageState {
 
 export type PageEvent =
   | { readonly type: 'sale_read'; readonly answer: Answer }
+  | { readonly type: 'look' }
   | { readonly type: 'clocks_parted' }
   | { readonly type: 'signed_in'; readonly signIn: SignIn; readonly purchase: Purchase }
+  | { readonly type: 'sign_in_offered'; readonly signIn: SignIn }
+  | { readonly type: 'offer_refused' }
   | { readonly type: 'quantity'; readonly quantity: number }
   | { readonly type: 'buy'; readonly wallMs: number; readonly nowMs: number }
   | { readonly type: 'answered'; readonly answer: Answer; readonly nowMs: number }
@@ -106,6 +112,7 @@ export const newPage = (saleId: string, key: string): PageState => ({
   clock: null,
   signIn: null,
   signInEnded: false,
+  offeredSignIn: null,
   alsoAsksFor: [],
   place: { status: 'outside' },
   purchaseToken: { status: 'none' },
@@ -124,16 +131,22 @@ export function reduce(state: PageState, event: PageEvent): PageState {
   switch (event.type) {
     case 'sale_read':
       return saleRead(state, event.answer);
+    case 'look':
+      return { ...state, looks: state.looks + 1 };
     case 'clocks_parted':
       return { ...state, clock: suspectTime(state.clock), looks: state.looks + 1 };
     case 'signed_in':
       return signedIn(state, event.signIn, event.purchase);
+    case 'sign_in_offered':
+      return { ...state, offeredSignIn: event.signIn };
+    case 'offer_refused':
+      return { ...state, offeredSignIn: null };
     case 'quantity':
       return state.purchase.step === 'ready'
         ? { ...state, purchase: { ...state.purchase, quantity: event.quantity, problem: null } }
         : state;
     case 'buy':
-      return mayBuy(state, event.nowMs) ? { ...state, purchase: clicked(state.purchase, event.wallMs) } : state;
+      return buyPressed(state, event.wallMs, event.nowMs);
     case 'answered':
       return purchaseAnswered(state, event.answer, event.nowMs);
     case 'checked':
@@ -147,7 +160,7 @@ export function reduce(state: PageState, event: PageEvent): PageState {
     case 'orders_read':
       return ordersRead(state, event.answer);
     case 'move':
-      if (state.order?.state !== 'pending_payment' || state.move !== null) return state;
+      if (state.order?.state !== 'pending_payment' || state.move !== null || state.signInEnded) return state;
       return { ...state, move: { move: event.move, key: event.key, tries: 0 }, moveProblem: null };
     case 'moved':
       return moved(state, event.answer);
@@ -193,10 +206,21 @@ function saleRead(state: PageState, answer: Answer): PageState {
 
 /** Another buyer at the same tab starts with nothing of the one before. */
 function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageState {
-  const known = { ...state, signIn, signInEnded: false };
-  if (state.signIn?.userId === signIn.userId) return { ...known, purchase: interrupted(state.purchase) };
+  // Once more the same token is no news: a server that has refused it would do so again.
+  if (state.signIn?.token === signIn.token)
+    return state.offeredSignIn === null ? state : { ...state, offeredSignIn: null };
+  const known = { ...state, signIn, signInEnded: false, offeredSignIn: null };
+  if (state.signIn?.userId === signIn.userId) return { ...known, purchase: signedInAgain(state.purchase) };
   const { place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs } = newPage(state.saleId, '');
   return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
+}
+
+/** Behind a refusal it may be pressed again: then what was said of the last try is forgotten, and what else hinders counts. */
+function buyPressed(state: PageState, wallMs: number, nowMs: number): PageState {
+  const { purchase } = state;
+  const isAgain = hindrance(state, nowMs) === 'refused';
+  const next = isAgain ? { ...state, purchase: { ...purchase, problem: null } } : state;
+  return hindrance(next, nowMs) === null ? { ...next, purchase: clicked(purchase, wallMs) } : next;
 }
 
 const SOLD_OUT_BELIEVED_MS = 1500; // an api reads the stock of its page again after a second
@@ -257,7 +281,7 @@ const isOlder = (order: OrderView, known: OrderView | null): boolean =>
 
 /** The buyer has as many units as they may have: the order that they have is shown, if it is of this sale. */
 function ordersRead(state: PageState, answer: Answer): PageState {
-  if (!answer.ok || !Array.isArray(answer.body?.orders)) return state;
+  if (!answer.ok || !Array.isArray(answer.body?.orders)) return refusedSignIn(state, answer);
   const live = answer.body.orders
     .map((body: Readonly<Record<string, unknown>>) => readOrder(body, null))
     .filter((order: OrderView | null) => order?.saleId === state.saleId);
@@ -385,5 +409,3 @@ function isFinal({ problem, quantity }: Purchase): boolean {
   if (problem === null) return false;
   return FINAL.includes(problem.code) || (problem.code === 'limit_reached' && quantity === 1);
 }
-
-const mayBuy = (state: PageState, nowMs: number): boolean => hindrance(state, nowMs) === null;

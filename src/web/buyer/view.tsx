@@ -1,11 +1,13 @@
-import type { ComponentChildren, JSX } from 'preact';
+import { Component, type ComponentChildren, type JSX } from 'preact';
+import { maskedName } from '../shared/sign-in.js';
 import { Picture } from './picture.js';
 import type { Format } from './format.js';
 import type { OrderView } from './order.js';
 import type { Page } from './page.js';
+import type { Shown } from './says.js';
 import { chipOf, clockParts, type Screen, type ShownPlace } from './screen.js';
 import type { PageState } from './state.js';
-import { reasonIn, type Words } from './words/words.js';
+import type { Words } from './words/words.js';
 
 /** What a person has chosen on the page; it is no part of what the page knows of the sale. */
 export interface Choices {
@@ -14,9 +16,9 @@ export interface Choices {
 }
 
 export interface ViewProps {
-  readonly page: Pick<Page, 'buy' | 'setQuantity' | 'giveUp' | 'move' | 'again'>;
+  readonly page: Pick<Page, 'buy' | 'setQuantity' | 'giveUp' | 'move' | 'again' | 'lookAgain' | 'decideOffer'>;
   readonly state: PageState;
-  readonly screen: Screen;
+  readonly shown: Shown;
   readonly nowMs: number;
   readonly words: Words;
   readonly languages: readonly Words[];
@@ -32,17 +34,22 @@ export interface ViewProps {
   readonly signInUrl: string | null;
   /** The countdown ended before these eyes: it stays, at zero, so that the button does not move under a finger. */
   readonly hasCountedDown: boolean;
-  /** The result of this purchase takes longer than most. */
-  readonly isSlow: boolean;
 }
 
 export function View(props: ViewProps): JSX.Element {
-  const { state, screen, words, shop, pictureUrl, languages, setLanguage } = props;
-  const { sale } = state;
+  const { state, shown, words, shop, pictureUrl, languages, setLanguage } = props;
+  const { sale, signIn, signInEnded } = state;
+  const { screen } = shown;
   return (
     <div class="page" data-screen={screen.name}>
       <header>
         <p class="shop">{shop}</p>
+        {signIn === null || signInEnded ? null : (
+          <p class="who" data-icon="person">
+            <span class="sr">{words.signedInAs} </span>
+            {maskedName(signIn.userId)}
+          </p>
+        )}
         <div class="languages" role="group" aria-label={words.otherLanguage}>
           {languages.map(({ lang, name }) => (
             <button
@@ -57,16 +64,13 @@ export function View(props: ViewProps): JSX.Element {
           ))}
         </div>
       </header>
-      {state.isOnline ? null : (
+      {state.isOnline || shown.name === 'offline' ? null : (
         <p class="offline" role="status">
           {words.offline}
         </p>
       )}
-      {screen.name === 'missing' ? (
-        <main class="alone">
-          <Heading title={words.screens.missing.title} level={1} />
-          <p class="text">{words.screens.missing.text}</p>
-        </main>
+      {screen.name === 'missing' || screen.name === 'unreachable' ? (
+        <Alone {...props} />
       ) : (
         <main>
           <div class="stage">{sale === null ? null : <Picture sku={sale.sku} url={pictureUrl} />}</div>
@@ -81,16 +85,34 @@ export function View(props: ViewProps): JSX.Element {
   );
 }
 
+/** There is no sale to show. */
+function Alone({ shown, words, page }: ViewProps): JSX.Element {
+  const { title, text } = words.screens[shown.name];
+  return (
+    <main class="alone">
+      <Heading title={title} level={1} />
+      <Note text={shown.note} />
+      {shown.name === 'missing' ? null : (
+        <Go key="look" id="look" label={words.buttons.retry} onPress={() => page.lookAgain()} />
+      )}
+      <p class="text" id="hint">
+        {text}
+      </p>
+    </main>
+  );
+}
+
 /** In letters; longer ones are written smaller. */
 const LONG_TITLE = 60;
 
 type WithSale = ViewProps & { readonly sale: NonNullable<PageState['sale']> };
 
-function Item({ sale, state, nowMs, words, format }: WithSale): JSX.Element {
+function Item({ sale, state, shown, nowMs, words, format }: WithSale): JSX.Element {
   const chip = chipOf(state, nowMs);
+  const isForThem = ['ready', 'turn', 'signed_out', 'sign_in_ended'].includes(shown.name);
   return (
     <>
-      <p class="chip" data-chip={chip}>
+      <p class="chip" data-chip={chip} data-bright={isForThem}>
         {words.chips[chip]}
       </p>
       <h1 data-long={sale.title.length > LONG_TITLE}>{sale.title}</h1>
@@ -150,18 +172,16 @@ function Panel(props: ViewProps): JSX.Element {
 }
 
 function partsOf(props: ViewProps): Parts {
-  const { screen, words, format, state, page, isSlow } = props;
-  const { screens, buttons, problems } = words;
-  const refusal = state.purchase.problem === null ? null : problems[state.purchase.problem.code];
-  const simple = (
-    name: keyof Words['screens'],
-    button: string | null,
-    more: Partial<GoProps> & { note?: string | null } = {},
-  ): Parts => {
-    const { note = null, ...go } = more;
-    const { title, text } = screens[name];
-    return { title, hint: text, above: <Note text={note} />, go: button === null ? null : { label: button, ...go } };
-  };
+  const { shown, words, format, state, page } = props;
+  const { screen, note } = shown;
+  const { buttons } = words;
+  const { title, text } = words.screens[shown.name];
+  const simple = (button: string | null, more: Partial<GoProps> = {}): Parts => ({
+    title,
+    hint: text,
+    above: <Note text={note} />,
+    go: button === null ? null : { label: button, ...more },
+  });
   /** The same while the sale may go on at any moment: all stands where it will be then. */
   const soon = (...args: Parameters<typeof simple>): Parts => {
     const parts = simple(...args);
@@ -176,25 +196,24 @@ function partsOf(props: ViewProps): Parts {
   };
   switch (screen.name) {
     case 'loading':
-      return { title: screens.loading.title, go: null, hint: '' }; // nothing that would have to move
+      return { title, go: null, hint: '' }; // nothing that would have to move
     case 'order_loading':
     case 'checking':
-      return simple(screen.name, buttons.busy, { isBusy: true });
+      return simple(buttons.busy, { isBusy: true });
     case 'missing':
-      return simple(screen.name, null);
     case 'unreachable':
-      return simple('unreachable', buttons.busy, { isBusy: true, note: problems[screen.code] });
+    case 'app_only':
+      return simple(null);
     case 'countdown':
       return countdown(props, screen);
     case 'ready': {
-      const { title, text } = screens[screen.passMs === null ? 'ready' : 'turn'];
       const above = (
         <>
           <Countdown {...props} />
           {screen.passMs === null ? null : (
             <TimeLeft isTurn label={words.turnEnds} time={format.clock(screen.passMs)} />
           )}
-          <Note text={refusal} />
+          <Note text={note} />
           <Quantity {...props} />
         </>
       );
@@ -212,54 +231,62 @@ function partsOf(props: ViewProps): Parts {
       const above = (
         <>
           <Place place={screen.place} words={words} format={format} />
-          <Note text={noteOfProof(props)} />
+          <Note text={note} />
           <Quantity {...props} />
         </>
       );
-      return { ...simple('room', buttons.room), above };
+      return { ...simple(buttons.room), above };
     }
     case 'preparing':
-      return simple('preparing', buttons.preparing, { isBusy: state.proofProblem === null, note: noteOfProof(props) });
+      return simple(buttons.preparing, { isBusy: note === null });
     case 'opening':
-      return soon('opening', buttons.opening, { isBusy: true });
+      return soon(buttons.opening, { isBusy: true });
     case 'sold_out':
-      return soon('sold_out', buttons.soldOut, { note: refusal });
+      return soon(buttons.soldOut);
     case 'paused':
-      return soon('paused', buttons.paused);
+      return soon(buttons.paused);
     case 'busy':
-      return soon('busy', buttons.busy, { isBusy: true });
+      return soon(buttons.busy, { isBusy: true });
     case 'closed':
-      return simple('closed', buttons.closed);
-    case 'app_only':
-      return simple('app_only', null);
+      return simple(buttons.closed);
     case 'signed_out':
-      return { ...simple(state.signInEnded ? 'sign_in_ended' : 'signed_out', null), ...signInParts(props) };
+      return { ...simple(null), ...signInParts(props) };
+    case 'other_buyer': {
+      const [known, offered] = [state.signIn?.userId ?? '', state.offeredSignIn?.userId ?? ''].map(maskedName);
+      return {
+        ...simple(buttons.stayAs(known as string), { id: 'stay', onPress: () => page.decideOffer(false) }),
+        below: (
+          <Quiet
+            key="change"
+            id="change"
+            label={buttons.goOnAs(offered as string)}
+            onPress={() => page.decideOffer(true)}
+          />
+        ),
+      };
+    }
     case 'refused':
-      return simple('refused', buttons.refused, { note: problems[screen.code] });
+      return simple(buttons.retry, { onPress: () => page.buy() });
     case 'pause':
-      return simple('pause', buttons.pause(format.clock(screen.leftMs)));
+      return simple(buttons.pause(format.clock(screen.leftMs)));
     case 'asking': {
-      const isAgain = screen.code !== null;
-      const parts = soon(isAgain ? 'asking_again' : 'asking', buttons.sending, {
-        isBusy: true,
-        note: screen.code === null ? null : problems[screen.code],
-      });
-      return isAgain ? { ...parts, below: <Quiet label={buttons.stop} onPress={() => page.giveUp()} /> } : parts;
+      const parts = soon(buttons.sending, { isBusy: true });
+      if (screen.code === null) return parts;
+      return { ...parts, below: <Quiet key="stop" id="stop" label={buttons.stop} onPress={() => page.giveUp()} /> };
     }
     case 'held':
-      return { ...simple('held', buttons.held, { isBusy: true, note: isSlow ? words.slow : null }), tone: 'good' };
+      return { ...simple(buttons.held, { isBusy: true }), tone: 'good' };
     case 'to_pay':
       return toPay(props, screen);
     case 'paid':
     case 'cancelled':
     case 'expired': {
       const { order } = screen;
-      const { title, text } = screens[screen.name];
       const above = (
         <>
           <p class="text">{text}</p>
           <Receipt {...props} order={order} />
-          <Note text={order.refundCents > 0 ? words.refund(format.price(order.refundCents)) : null} />
+          <Note text={note} />
         </>
       );
       return {
@@ -272,8 +299,8 @@ function partsOf(props: ViewProps): Parts {
     }
     case 'failed':
       return {
-        title: screens.failed.title,
-        above: <Note text={reasonIn(words, screen.reason)} />,
+        title,
+        above: <Note text={note} />,
         hint: '',
         ...again(props, false),
       };
@@ -287,13 +314,10 @@ function again({ state, words, page }: ViewProps, isBought: boolean): Pick<Parts
   if (sale === null || sale.state === 'closed') return { go: null };
   if (!isBought) return { go: { id: 'again', label: words.buttons.again, onPress } };
   if ((order?.quantity ?? 1) >= sale.limitPerBuyer) return { go: null };
-  return { go: null, below: <Quiet label={words.buttons.again} onPress={onPress} /> };
+  return { go: null, below: <Quiet key="again" id="again" label={words.buttons.again} onPress={onPress} /> };
 }
 
 const priceOf = ({ sale, purchase }: PageState): number => (sale?.priceCents ?? 0) * purchase.quantity;
-
-const noteOfProof = ({ state, words }: ViewProps): string | null =>
-  state.proofProblem === null ? null : words.problems[state.proofProblem.code];
 
 /** Takes the focus when what had it is gone. */
 function Heading({
@@ -326,61 +350,88 @@ const Note = ({
     </p>
   );
 
-interface GoProps {
-  readonly id?: string;
-  readonly label: string;
+interface PressProps {
   /** Left out: it cannot be pressed. */
   readonly onPress?: () => void;
+  /** What a press does cannot be undone. */
+  readonly isFinal?: boolean;
+}
+
+/** As long as most systems take for a double click. */
+const DOUBLE_CLICK_MS = 500;
+
+/**
+ * Clicks that follow each other quickly are counted by the browser. Those whose first one fell on what stood in this place before
+ * were meant for that: they do nothing for as long as a double click takes, and nothing at all where they could not be undone.
+ */
+abstract class Pressed<P extends PressProps> extends Component<P> {
+  readonly #sinceMs = performance.now();
+  #isPressedFirst = false;
+
+  protected readonly press = ({ detail }: MouseEvent): void => {
+    const { onPress, isFinal = false } = this.props;
+    if (detail <= 1) this.#isPressedFirst = true;
+    const isOld = !isFinal && performance.now() - this.#sinceMs > DOUBLE_CLICK_MS;
+    if (this.#isPressedFirst || isOld) onPress?.();
+  };
+}
+
+interface GoProps extends PressProps {
+  readonly id?: string;
+  readonly label: string;
   /** It leads elsewhere instead. */
   readonly href?: string;
   readonly isBusy?: boolean;
+  /** Something else is asked at the moment. */
+  readonly isQuiet?: boolean;
 }
 
 /** The button. One that cannot be pressed keeps the focus that it has: it says `aria-disabled`, and does nothing. */
-function Go({ id = 'go', label, onPress, href, isBusy = false }: GoProps): JSX.Element {
-  if (href !== undefined) {
+class Go extends Pressed<GoProps> {
+  override render({ id = 'go', label, onPress, href, isBusy = false, isQuiet = false }: GoProps): JSX.Element {
+    if (href !== undefined) {
+      return (
+        <a class="go" id={id} href={href} target="_top" aria-describedby="hint">
+          <span>{label}</span>
+        </a>
+      );
+    }
     return (
-      <a class="go" id={id} href={href} target="_top" aria-describedby="hint">
+      <button
+        type="button"
+        class="go"
+        id={id}
+        aria-disabled={onPress === undefined}
+        aria-describedby="hint"
+        data-busy={isBusy}
+        data-quiet={isQuiet}
+        onClick={this.press}
+      >
         <span>{label}</span>
-      </a>
+      </button>
     );
   }
-  const press = ({ detail }: MouseEvent): void => {
-    if (detail <= 1) onPress?.(); // the second click of a double click was meant for what stood here before
-  };
-  return (
-    <button
-      type="button"
-      class="go"
-      id={id}
-      aria-disabled={onPress === undefined}
-      aria-describedby="hint"
-      data-busy={isBusy}
-      onClick={press}
-    >
-      <span>{label}</span>
-    </button>
-  );
 }
 
-interface QuietProps {
-  readonly id?: string;
+interface QuietProps extends PressProps {
+  readonly id: string;
   readonly label: string;
-  readonly onPress?: () => void;
 }
 
-const Quiet = ({ id, label, onPress }: QuietProps): JSX.Element => (
-  <button type="button" class="quiet" id={id} aria-disabled={onPress === undefined} onClick={onPress}>
-    {label}
-  </button>
-);
+class Quiet extends Pressed<QuietProps> {
+  override render({ id, label, onPress }: QuietProps): JSX.Element {
+    return (
+      <button type="button" class="quiet" id={id} aria-disabled={onPress === undefined} onClick={this.press}>
+        {label}
+      </button>
+    );
+  }
+}
 
 type Named<N extends Screen['name']> = Screen & { readonly name: N };
 
 function countdown(props: ViewProps, { leftMs, signedOut, place }: Named<'countdown'>): Parts {
-  const { words, format, state, nowMs } = props;
-  const opensAtMs = state.sale?.opensAtMs ?? nowMs;
-  const endsEarly = !signedOut && (state.signIn?.endsAtMs ?? Infinity) < opensAtMs;
+  const { words, format, shown } = props;
   const above = (
     <>
       <Countdown {...props} leftMs={leftMs} />
@@ -390,7 +441,7 @@ function countdown(props: ViewProps, { leftMs, signedOut, place }: Named<'countd
           text={place.position === null ? words.drawAtOpening : words.inRoomBefore(format.number(place.position))}
         />
       )}
-      <Note text={endsEarly ? words.signInEarly : noteOfProof(props)} />
+      <Note text={shown.note} />
       {signedOut ? null : <Quantity {...props} />}
     </>
   );
@@ -427,10 +478,12 @@ function Countdown({
 }
 
 /** Where a page does not know where buyers sign in, it says that the shop does. */
-const signInParts = ({ words, signInUrl, state }: ViewProps): Pick<Parts, 'go' | 'hint'> => ({
-  go: { label: words.buttons.signIn, ...(signInUrl === null ? {} : { href: signInUrl }) },
-  hint: signInUrl === null ? words.toShop : words.screens[state.signInEnded ? 'sign_in_ended' : 'signed_out'].text,
-});
+function signInParts({ words, signInUrl, state }: ViewProps): Pick<Parts, 'go' | 'hint'> {
+  const { buttons, screens, toShop } = words;
+  const label = state.signInEnded ? buttons.signInAgain : buttons.signIn;
+  if (signInUrl === null) return { go: { label }, hint: toShop };
+  return { go: { label, href: signInUrl }, hint: screens[state.signInEnded ? 'sign_in_ended' : 'signed_out'].text };
+}
 
 const QUANTITY_SHOWN_MAX = 99;
 
@@ -494,49 +547,54 @@ const TimeLeft = ({ label, time, isTurn = false, children }: TimeLeftProps): JSX
   </div>
 );
 
-function toPay(props: ViewProps, { order, leftMs }: Named<'to_pay'>): Parts {
-  const { words, format, state, page, choices, choose } = props;
+/** The page takes no cards: either nobody does, or the shop does it with the library of its payment provider. */
+const PAID_ELSEWHERE = ['payment_not_configured', 'payment_method_needed'];
+
+function toPay(props: ViewProps, { order, leftMs, signedOut }: Named<'to_pay'>): Parts {
+  const { words, format, state, page, shown, choices, choose } = props;
   const { buttons } = words;
   const isOver = leftMs <= 0;
   const isFree = !isOver && state.move === null;
   const moving = state.move?.move;
-  const isPaidElsewhere = state.moveProblem === 'payment_not_configured';
-  const { title, text } = words.screens[isOver ? 'time_up' : 'to_pay'];
+  const isPaidElsewhere = PAID_ELSEWHERE.some((code) => code === state.moveProblem);
+  const { title, text } = words.screens[shown.name];
+  const tone = isOver || signedOut ? 'calm' : 'good';
   const above = (
     <>
       <TimeLeft label={words.timeToPay} time={format.clock(leftMs)}>
         <Bar part={partLeft(order, leftMs)} />
       </TimeLeft>
       <Receipt {...props} order={order} />
-      <Note
-        tone={isPaidElsewhere ? 'info' : 'warn'}
-        text={state.moveProblem === null ? null : words.problems[state.moveProblem]}
-      />
+      <Note tone={isPaidElsewhere && !signedOut ? 'info' : 'warn'} text={shown.note} />
     </>
   );
+  if (signedOut) return { title, tone, above, ...signInParts(props) };
+  const isAsked = choices.isCancelling && isFree;
   const pay: GoProps = {
     id: 'pay',
     label: moving === 'pay' ? buttons.paying : buttons.pay(format.price(order.amountCents)),
     isBusy: moving === 'pay',
+    isFinal: true,
+    isQuiet: isAsked,
     ...(isFree ? { onPress: () => page.move('pay') } : {}),
   };
-  const below =
-    choices.isCancelling && isFree ? (
-      <div class="sure" role="group" aria-labelledby="sure">
-        <p class="text" id="sure">
-          {words.cancelSure}
-        </p>
-        <Quiet id="cancel-no" label={buttons.cancelNo} onPress={() => choose({ isCancelling: false })} />
-        <Quiet id="cancel-yes" label={buttons.cancelYes} onPress={() => page.move('cancel')} />
-      </div>
-    ) : (
-      <Quiet
-        id="cancel"
-        label={moving === 'cancel' ? buttons.cancelling : buttons.cancel}
-        {...(isFree ? { onPress: () => choose({ isCancelling: true }) } : {})}
-      />
-    );
-  return { title, tone: isOver ? 'calm' : 'good', above, go: isPaidElsewhere ? null : pay, hint: text, below };
+  const below = isAsked ? (
+    <div class="sure" role="group" aria-labelledby="sure">
+      <p class="text" id="sure">
+        {words.cancelSure}
+      </p>
+      <Quiet id="cancel-no" label={buttons.cancelNo} onPress={() => choose({ isCancelling: false })} />
+      <Quiet id="cancel-yes" label={buttons.cancelYes} isFinal onPress={() => page.move('cancel')} />
+    </div>
+  ) : (
+    <Quiet
+      key="cancel"
+      id="cancel"
+      label={moving === 'cancel' ? buttons.cancelling : buttons.cancel}
+      {...(isFree ? { onPress: () => choose({ isCancelling: true }) } : {})}
+    />
+  );
+  return { title, tone, above, go: isPaidElsewhere ? null : pay, hint: text, below };
 }
 
 /** From 0 to 1: how much of the time to pay is left. */

@@ -24,7 +24,7 @@ interface Times {
 export interface Success extends Times {
   readonly ok: true;
   readonly status: number;
-  /** Of its JSON; null where it has none. */
+  /** Of its JSON; null: 204. */
   readonly body: Readonly<Record<string, unknown>> | null;
   /** How long caches may have kept it, ms, by its header `Age`; 0: it has none, and comes from the server itself. */
   readonly keptMs: number;
@@ -56,7 +56,8 @@ export async function ask(request: Request, timeoutMs: number, signal: AbortSign
     const response = await send(request, line.fetch, stop.signal);
     const receivedMs = line.monotonicMs(); // its time was read before its head was sent
     const body = await bodyOf(response);
-    if (!response.ok) return failureOf(response, body);
+    // 204 alone may say nothing: any other success without JSON comes from something on the way, as a page to sign in to a network.
+    if (!response.ok || (body === null && response.status !== 204)) return failureOf(response, body);
     return { ok: true, status: response.status, body, sentMs, receivedMs, keptMs: keptIn(response) };
   } catch {
     return NO_ANSWER;

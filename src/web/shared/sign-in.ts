@@ -21,6 +21,15 @@ export function readToken(token: string): SignIn | null {
   }
 }
 
+const LONG_NAME = 6;
+
+/** A user as a page shows them: enough to know oneself, and not for who looks over a shoulder. */
+export function maskedName(userId: string): string {
+  const letters = Array.from(userId);
+  const last = letters.length >= LONG_NAME ? letters.slice(-2) : [];
+  return [...letters.slice(0, 2), '…', ...last].join('');
+}
+
 /** What a link hands over behind its `#`, where no server and no log sees it: `#token=…&lang=zh`. */
 export function readFragment(fragment: string): { readonly token: string | null; readonly lang: string | null } {
   const parts = new URLSearchParams(fragment.replace(/^#/, ''));

@@ -50,6 +50,7 @@ const TITLES = [
   'Desk lamp',
   LONG,
 ];
+const STOCKS = [40_000, 25_000, 12_000, 5_000, 2_000, 800];
 const iso = (ms: number): string => new Date(ms).toISOString();
 const list = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
@@ -78,26 +79,42 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     priceCents: 1_999 + index * 250,
     currency: pick(['EUR', 'EUR', 'CNY'], index),
     limitPerBuyer: 2,
-    opensAt: iso(nowMs - 600_000 + index * 5_400_000),
-    closesAt: iso(nowMs + 3_000_000 + index * 5_400_000),
+    opensAt: iso(opensMs(index)),
+    closesAt: iso(opensMs(index) + 3_600_000),
     warmBefore: index % 3 === 1 ? null : '10m',
-    stock: 5_000 * (index + 1),
-    sold: index < 3 ? 3_412 - index * 900 : 0,
+    stock: pick(STOCKS, index),
+    sold: soldUntil(index, nowMs),
     buckets: index === 0 ? 4 : 1,
     epoch: 1,
     state: pick(['open', 'open', 'paused', 'warm', 'draft', 'closed'], index),
     retiredAt: null,
   });
 
-  /** A rush that began three minutes ago, of each sale its own. */
+  /** When a sale opens: the first two sell, others are paused, about to open, drafts and over. */
+  function opensMs(index: number): number {
+    const round = Math.floor(index / 6) + 1;
+    const fromNowMs = [-200_000, -260_000, -1_500_000, 540_000, round * 5_400_000, -round * 86_400_000];
+    return nowMs + (fromNowMs[index % 6] as number);
+  }
+  /** Units that buyers won in a second. */
   const accepted = (index: number, atMs: number): number => {
-    const s = (atMs - nowMs) / 1000 + 200;
-    return s < 0
+    const s = (atMs - opensMs(index)) / 1000;
+    return s < 0 || index > 1
       ? 0
-      : Math.round((2_400 - index * 900) * Math.exp(-s / 110) * (0.87 + 0.13 * Math.sin(s * 1.1 + index)));
+      : Math.round((420 - index * 200) * Math.exp(-s / 110) * (0.93 + 0.07 * Math.sin(s * 0.23 + index)));
   };
   const landed = (index: number, atMs: number): number =>
     Math.round((accepted(index, atMs - 2_000) + accepted(index, atMs - 3_000)) / 2);
+  const sum = (of: typeof accepted, index: number, atMs: number): number => {
+    let units = 0;
+    for (let ms = Math.ceil(opensMs(index) / 1000) * 1000; ms <= atMs; ms += 1000) units += of(index, ms);
+    return units;
+  };
+  function soldUntil(index: number, atMs: number): number {
+    return index < 2 ? sum(landed, index, atMs) : index === 2 ? 9_812 : 0;
+  }
+  const heldAt = (index: number, atMs: number): number =>
+    index < 2 ? Math.max(0, sum(accepted, index, atMs) - soldUntil(index, atMs)) : 0;
   const refused = (index: number, atMs: number) => {
     const won = accepted(index, atMs);
     return { sold_out: Math.round(won * 0.6), limit_reached: Math.round(won * 0.08), rate_limited: won > 0 ? 31 : 0 };
@@ -114,12 +131,12 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
         sku,
         state: pick(['open', 'open', 'paused', 'warm'] as const, index),
         stock,
-        sold: index < 3 ? 3_412 - index * 900 : 0,
-        held: index < 2 ? 96 - index * 80 : 0,
-        left: index < 3 ? stock - 3_412 + index * 900 - (index < 2 ? 96 - index * 80 : 0) : stock,
+        sold: soldUntil(index, atMs),
+        held: heldAt(index, atMs),
+        left: stock - soldUntil(index, atMs) - heldAt(index, atMs),
         buckets,
-        opensAtMs: nowMs - 600_000 + index * 700_000,
-        closesAtMs: nowMs + 3_000_000 + index * 700_000,
+        opensAtMs: opensMs(index),
+        closesAtMs: opensMs(index) + 3_600_000,
         secondAtMs: atMs,
         acceptedPerSecond: index < 2 ? accepted(index, atMs) : 0,
         landedPerSecond: index < 2 ? landed(index, atMs) : 0,
@@ -177,7 +194,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     state: bucket === 3 ? null : 'open',
     epoch: bucket === 3 ? null : 1,
     sameServer: bucket === 3 ? null : bucket !== 2,
-    unitsLeft: bucket === 3 ? null : 397 - bucket * 13,
+    unitsLeft: bucket === 3 ? null : 2_697 - bucket * 113,
     pending: bucket === 3 ? null : (bucket * 3) % 5,
     pendingOldestMs: bucket === 1 ? 420 : null,
     error: null,
@@ -502,13 +519,13 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
     finishedAt: index === 0 ? null : iso(nowMs - 118_600 - index * 300_000),
     outcome: index === 0 ? null : pick(['match', 'findings', 'match', 'partly'] as const, index),
     figures: {
-      stock: 5_000,
-      sold: 3_412,
-      unitsLeft: 1_492,
-      unitsOfBuyers: 3_508,
+      stock: 40_000,
+      sold: 30_412,
+      unitsLeft: 9_492,
+      unitsOfBuyers: 30_508,
       difference: 0,
-      requests: 3_508,
-      rows: 3_412,
+      requests: 30_508,
+      rows: 30_412,
       pendingBatches: 7,
       young: 96,
       waiting: 0,
@@ -533,7 +550,7 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
               batchId: batchId(44),
               quantity: 2,
             },
-            { kind: 'miscount', saleId: '41', units: 1, why: 'sales.sold is 3413, its live rows come to 3412' },
+            { kind: 'miscount', saleId: '41', units: 1, why: 'sales.sold is 30413, its live rows come to 30412' },
           ]
         : [],
   });
@@ -616,8 +633,8 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
       ['sale:41', 'sale:42', 'dead_letter:21', 'rules:entry', 'refund:pi_3MtwBwLkdIwHu7', 'sale:41'],
       index,
     ),
-    before: { state: 'open', stock: 5_000 },
-    after: { state: 'paused', stock: 5_000 },
+    before: { state: 'open', stock: 40_000 },
+    after: { state: 'paused', stock: 40_000 },
   });
 
   /** A week, however many there are. */
@@ -627,8 +644,8 @@ export function cannedAnswers({ rows, role, nowMs }: CannedOptions) {
       ...sale(index),
       saleId: String(41 + index),
       state: pick(['open', 'draft', 'warm', 'draft', 'draft', 'paused'] as const, index),
-      opensAt: iso(nowMs - 600_000 + index * planStepMs),
-      closesAt: iso(nowMs + 3_000_000 + index * planStepMs),
+      opensAt: iso(nowMs - 200_000 + index * planStepMs),
+      closesAt: iso(nowMs + 3_400_000 + index * planStepMs),
     },
     status: pick(['selling', 'by_hand', 'not_ready', 'ready', 'waits', 'paused'] as const, index),
     missing: index % 6 === 2 ? ['stock', 'apis'] : [],

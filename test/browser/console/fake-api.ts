@@ -6,28 +6,39 @@ import { cannedAnswers, type Canned, type CannedOptions } from './canned.js';
 /**
  * How it answers.
  * - `data`: some rows of everything, `long`: ten thousand, `empty`: none
- * - `failing`: 503 to every look; `silent`: no answer at all
+ * - `failing`: 503 to every look; `silent`: no answer to any
+ * - `away`: 502 of a proxy to everything, also to who asks whose token it is
  */
-export type FakeMode = 'data' | 'long' | 'empty' | 'failing' | 'silent';
+export type FakeMode = 'data' | 'long' | 'empty' | 'failing' | 'silent' | 'away';
 
-const ROWS: Readonly<Record<FakeMode, number>> = { data: 12, long: 10_000, empty: 0, failing: 12, silent: 12 };
+const ROWS: Readonly<Record<FakeMode, number>> = {
+  data: 12,
+  long: 10_000,
+  empty: 0,
+  failing: 12,
+  silent: 12,
+  away: 12,
+};
 /** What a console asks for of a list, page by page. */
 const PAGE_ROWS = 100;
 const SNAPSHOT_EVERY_MS = 1_000;
-/** Snapshots of the past that a console gets at once, so that its small charts have a line. */
-const SNAPSHOTS_BEFORE = 90;
 
 /** The pages of the console, and canned answers: for the states of its screens that a real system does not take on request. */
 export class FakeApi {
   mode: FakeMode = 'data';
   role: CannedOptions['role'] = 'admin';
+  /** Snapshots of the past that a console gets at once, so that its small charts have a line. */
+  snapshotsBefore = 90;
   /** Tokens that are refused from now on. */
   readonly refused = new Set<string>();
   readonly #server: Server;
   readonly #pages: Pages;
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #streams = new Set<ServerResponse>();
-  readonly #made = new Map<string, Canned>();
+  /** Streams, and answers that do not come. */
+  readonly #open = new Set<ServerResponse>();
+  readonly #made = new Map<string, { readonly canned: Canned; readonly nowMs: number }>();
+  /** Answers as they are sent: ten thousand rows are written once. */
+  readonly #texts = new Map<string, string>();
 
   private constructor(pages: Pages) {
     this.#pages = pages;
@@ -52,50 +63,62 @@ export class FakeApi {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Ends all streams, as an api does that stops. */
-  dropStreams(): void {
-    for (const stream of this.#streams) stream.destroy();
+  /** Ends all that is under way, as an api does that stops. */
+  drop(): void {
+    for (const res of this.#open) res.destroy();
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
     if (this.#pages.serve(req, res) !== null) return;
     const { method = 'GET', url = '/' } = req;
     const { pathname, searchParams } = new URL(url, this.url);
+    if (this.mode === 'away') {
+      res.writeHead(502, { 'Content-Type': 'text/html' }).end('Bad Gateway');
+      return;
+    }
     const token = req.headers.authorization?.replace('Bearer ', '') ?? '';
     if (pathname.startsWith('/admin/') && (token === '' || this.refused.has(token)))
       return problem(res, 401, 'unauthorized', 'A valid token is needed.');
-    const canned = this.#canned();
-    if (pathname === '/admin/v1/me') return answer(res, canned.me);
-    if (this.mode === 'silent') return;
+    const { canned } = this.#canned();
+    if (pathname === '/admin/v1/me') return answer(res, JSON.stringify(canned.me));
+    if (this.mode === 'silent') return this.#keepOpen(res);
     if (this.mode === 'failing')
       return problem(res, 503, 'unavailable', 'mysql does not answer; this try took nothing.');
     if (pathname === '/admin/v1/live') return this.#stream(res);
-    const found = answerOf(method, pathname, searchParams, canned);
-    if (found === undefined) problem(res, 404, 'not_found', 'There is no such thing.');
-    else answer(res, found, pathname === '/readyz' && !canned.readiness.ready ? 503 : 200);
+    const key = `${this.mode} ${this.role} ${method} ${url}`;
+    const found = this.#texts.has(key) ? null : answerOf(method, pathname, searchParams, canned);
+    if (found === undefined) return problem(res, 404, 'not_found', 'There is no such thing.');
+    const text = this.#texts.get(key) ?? JSON.stringify(found);
+    this.#texts.set(key, text);
+    answer(res, text, pathname === '/readyz' && !canned.readiness.ready ? 503 : 200);
   }
 
   /** Made once for each mode and role: ten thousand rows of everything take their time. */
-  #canned(): Canned {
-    const key = `${this.mode} ${this.role}`;
-    const canned = this.#made.get(key) ?? cannedAnswers({ rows: ROWS[this.mode], role: this.role, nowMs: Date.now() });
-    this.#made.set(key, canned);
-    return canned;
+  #canned(): { readonly canned: Canned; readonly nowMs: number } {
+    const { mode, role } = this;
+    const key = `${mode} ${role}`;
+    const nowMs = Date.now();
+    const made = this.#made.get(key) ?? { canned: cannedAnswers({ rows: ROWS[mode], role, nowMs }), nowMs };
+    this.#made.set(key, made);
+    return made;
   }
 
   #stream(res: ServerResponse): void {
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
-    const canned = this.#canned();
-    let tick = -SNAPSHOTS_BEFORE;
+    const { canned, nowMs } = this.#canned();
+    const now = Math.floor((Date.now() - nowMs) / SNAPSHOT_EVERY_MS);
+    let tick = now - this.snapshotsBefore;
     const send = (): void => void res.write(`event: snapshot\ndata: ${JSON.stringify(canned.snapshot(tick++))}\n\n`);
-    while (tick < 0) send();
+    while (tick <= now) send();
     const timer = setInterval(send, SNAPSHOT_EVERY_MS);
     this.#timers.add(timer);
-    this.#streams.add(res);
-    res.on('close', () => {
-      clearInterval(timer);
-      this.#streams.delete(res);
-    });
+    this.#keepOpen(res);
+    res.on('close', () => clearInterval(timer));
+  }
+
+  #keepOpen(res: ServerResponse): void {
+    this.#open.add(res);
+    res.on('close', () => void this.#open.delete(res));
   }
 }
 
@@ -152,8 +175,8 @@ function firstOf<T>(rows: readonly T[], query: URLSearchParams): readonly T[] {
   return limit < PAGE_ROWS ? rows.slice(0, limit) : rows;
 }
 
-function answer(res: ServerResponse, body: unknown, status = 200): void {
-  res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+function answer(res: ServerResponse, text: string, status = 200): void {
+  res.writeHead(status, { 'Content-Type': 'application/json' }).end(text);
 }
 
 function problem(res: ServerResponse, status: number, code: string, detail: string): void {

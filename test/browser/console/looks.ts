@@ -1,41 +1,42 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 
-/** Every screen of the console and each of its parts, by the path behind `/console/`. */
+/** Every screen of the console and each of its parts: the path behind `/console/`, and what its heading says. */
 export const SCREENS = {
-  live: 'live',
-  'sales-plan': 'sales/week',
-  'all-sales': 'sales/all',
-  sale: 'sales/41',
-  purchase: 'purchases/order-18',
-  'several-purchases': 'purchases/any',
-  'orders-of-user': 'purchases?user=buyer-1000',
-  messages: 'messages/lag',
-  'half-messages': 'messages/halves',
-  'given-up': 'messages/discarded',
-  topics: 'messages/topics',
-  browse: 'messages/browse?way=newest',
-  clients: 'messages/clients',
-  'dead-letters': 'dead-letters',
-  'dead-letter': 'dead-letters/17',
-  refunds: 'refunds',
-  reconcile: 'reconcile/runs',
-  'reconcile-run': 'reconcile/runs/811',
-  repairs: 'reconcile/jobs',
-  rules: 'rules/form',
-  'rules-json': 'rules/json',
-  switches: 'rules/switches',
-  versions: 'rules/versions',
-  'in-force': 'rules/in-force',
-  audit: 'audit',
-  health: 'health',
-} as const;
+  live: ['live', 'Live'],
+  'sales-plan': ['sales/week', 'Sales plan'],
+  'all-sales': ['sales/all', 'Sales plan'],
+  sale: ['sales/41', /^(Trail shoe|Sale 41)/],
+  purchase: ['purchases/order-18', 'Purchase'],
+  'several-purchases': ['purchases/any', 'Purchase'],
+  'orders-of-user': ['purchases?user=buyer-1000', 'Purchase'],
+  messages: ['messages/lag', 'Messages'],
+  'half-messages': ['messages/halves', 'Messages'],
+  'given-up': ['messages/discarded', 'Messages'],
+  topics: ['messages/topics', 'Messages'],
+  browse: ['messages/browse?way=newest', 'Messages'],
+  clients: ['messages/clients', 'Messages'],
+  'dead-letters': ['dead-letters', 'Dead letters'],
+  'dead-letter': ['dead-letters/17', 'Dead letters'],
+  refunds: ['refunds', 'Refunds'],
+  reconcile: ['reconcile/runs', 'Reconcile'],
+  'reconcile-run': ['reconcile/runs/811', 'Reconcile'],
+  repairs: ['reconcile/jobs', 'Reconcile'],
+  rules: ['rules/form', 'Rules and switches'],
+  'rules-json': ['rules/json', 'Rules and switches'],
+  switches: ['rules/switches', 'Rules and switches'],
+  versions: ['rules/versions', 'Rules and switches'],
+  'in-force': ['rules/in-force', 'Rules and switches'],
+  audit: ['audit', 'Audit'],
+  health: ['health', 'Health'],
+} as const satisfies Record<string, readonly [string, string | RegExp]>;
 export type ScreenName = keyof typeof SCREENS;
 export const SCREEN_NAMES = Object.keys(SCREENS) as ScreenName[];
 
+const DESKTOP = { width: 1280, height: 800 };
 /** How somebody looks at them. */
 export const LOOKS = {
-  light: { colorScheme: 'light', viewport: { width: 1280, height: 800 } },
-  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 800 } },
+  light: { colorScheme: 'light', viewport: DESKTOP },
+  dark: { colorScheme: 'dark', viewport: DESKTOP },
   phone: { colorScheme: 'light', viewport: { width: 390, height: 844 } },
 } as const;
 export type Look = keyof typeof LOOKS;
@@ -87,9 +88,31 @@ export async function openConsole(
   return { page, context, faults };
 }
 
-/** The screen is there: it has its heading, and nothing on it waits for its first answer. */
-export async function showScreen(page: Page, origin: string, path: string): Promise<void> {
-  await page.goto(`${origin}/console/${path}`);
-  await page.locator('main h1').waitFor();
+/** Seen from now on as somebody does who looks that way. */
+export async function lookAs(page: Page, look: Look): Promise<void> {
+  const { colorScheme, viewport } = LOOKS[look];
+  await page.emulateMedia({ colorScheme });
+  await page.setViewportSize(viewport);
+  // Colours change in a transition, however short.
+  await page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+    .then(() => Promise.allSettled(document.getAnimations().map(({ finished }) => finished))).then(() => null)`);
+}
+
+/** Goes to a screen as the console itself does, without loading it again. */
+export async function goTo(page: Page, name: ScreenName): Promise<void> {
+  const [path] = SCREENS[name];
+  await page.evaluate(
+    `history.pushState(null, '', '/console/${path}'); dispatchEvent(new Event('popstate')); scrollTo(0, 0)`,
+  );
+  await isShown(page, name);
+}
+
+export async function isShown(page: Page, name: ScreenName): Promise<void> {
+  const [, hasText] = SCREENS[name];
+  await page.locator('main h1').filter({ hasText }).waitFor();
+}
+
+/** Nothing on the screen waits for its first answer. */
+export async function hasLoaded(page: Page): Promise<void> {
   await page.locator('.loading').first().waitFor({ state: 'detached' });
 }

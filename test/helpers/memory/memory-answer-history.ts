@@ -1,9 +1,10 @@
 import { OperationalError } from '../../../src/core/errors.js';
-import type { AnswerHistory, AnswersOfSecond } from '../../../src/core/ports/answer-history.js';
+import type { AnswerCounts, AnswerHistory, AnswersOfSecond } from '../../../src/core/ports/answer-history.js';
 import type { Clock } from '../../../src/core/ports/clock.js';
 
 interface Second {
   readonly sales: Map<string, Record<string, number>>;
+  others: number;
   untilMs: number;
 }
 
@@ -20,31 +21,45 @@ export class MemoryAnswerHistory implements AnswerHistory {
     this.#keepMs = keepMs;
   }
 
-  async add(atMs: number, answers: AnswersOfSecond): Promise<void> {
+  async add(atMs: number, { sales, others }: AnswersOfSecond): Promise<void> {
     this.#failIfDown();
-    const second = this.#seconds.get(atMs) ?? { sales: new Map(), untilMs: 0 };
+    const second = this.#seconds.get(atMs) ?? { sales: new Map(), others: 0, untilMs: 0 };
     this.#seconds.set(atMs, second);
     second.untilMs = this.#clock.nowMs() + this.#keepMs;
-    for (const [saleId, counts] of answers) {
+    second.others += others;
+    for (const [saleId, counts] of sales) {
       const known = second.sales.get(saleId) ?? {};
       second.sales.set(saleId, known);
       for (const [code, times] of Object.entries(counts)) known[code] = (known[code] ?? 0) + times;
     }
   }
 
-  async read(fromMs: number, toMs: number, saleId?: string): Promise<ReadonlyMap<number, AnswersOfSecond>> {
+  async busy(fromMs: number, toMs: number): Promise<ReadonlyMap<string, number>> {
+    const busy = new Map<string, number>();
+    for (const [, { sales }] of this.#between(fromMs, toMs)) {
+      for (const [saleId, counts] of sales) {
+        for (const times of Object.values(counts)) busy.set(saleId, (busy.get(saleId) ?? 0) + times);
+      }
+    }
+    return busy;
+  }
+
+  async read(saleId: string, fromMs: number, toMs: number): Promise<ReadonlyMap<number, AnswerCounts | null>> {
+    return new Map(
+      this.#between(fromMs, toMs)
+        .filter(([, { sales, others }]) => sales.has(saleId) || others > 0)
+        .map(([atMs, { sales }]) => [atMs, sales.get(saleId) ?? null]),
+    );
+  }
+
+  #between(fromMs: number, toMs: number): [atMs: number, second: Second][] {
     this.#failIfDown();
-    const found = [...this.#seconds]
+    return [...this.#seconds]
       .filter(([atMs, { untilMs }]) => atMs >= fromMs && atMs < toMs && untilMs > this.#clock.nowMs())
-      .map(([atMs, { sales }]) => [atMs, ofSale(sales, saleId)] as const)
-      .filter(([, sales]) => sales.size > 0);
-    return new Map(found.sort(([one], [other]) => one - other));
+      .sort(([one], [other]) => one - other);
   }
 
   #failIfDown(): void {
     if (this.down) throw new OperationalError('redis', 'memory answer history is down', { retryable: true });
   }
 }
-
-const ofSale = (sales: AnswersOfSecond, saleId: string | undefined): AnswersOfSecond =>
-  new Map([...sales].filter(([one]) => saleId === undefined || one === saleId));

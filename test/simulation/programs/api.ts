@@ -163,7 +163,7 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
     status: (userId, requestId, waitMs) => statuses.get({ saleId: SALE_ID, userId, requestId, waitMs, signal }),
     pay: (orderId, userId) =>
       payOrder(
-        { orderId, userId, key: null },
+        { orderId, userId, key: null, method: null },
         { repository: orders, transitions, attempts, refunds, provider, clock, log },
       ),
     cancel: (orderId, userId) => cancelOrder(orderId, userId, { repository: orders, transitions }),

@@ -79,7 +79,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
   const { shape, repositories, log, broker } = system;
   const { clock } = proc;
   const sales = withFaults(proc, 'mysql', repositories, ['list']);
-  const repository = withFaults(proc, 'mysql', repositories, ['writtenBatches', 'findByPurchases']);
+  const repository = withFaults(proc, 'mysql', repositories, ['writtenBatches', 'findByPurchases', 'findOrder']);
   const transitions = withFaults(proc, 'mysql', system.servers.transitions, ['expireDue', 'overdue', 'pay']);
   const store = withFaults(proc, 'redis', system.servers.batches, [
     'withPending',
@@ -106,7 +106,7 @@ function periodicJobs(proc: SimulatedProcess, system: SimulatedSystem, metrics: 
     finishTransfers({ sales, store: transfers, metrics }, { afterMs: shape.transferAfterMs, overdueMs: 60_000 }),
     expireBySweep({ transitions, metrics }, { max: 1_000 }),
     resolvePayments(
-      { attempts, provider: createPaymentSimulator(), transitions, metrics, log },
+      { repository, attempts, provider: createPaymentSimulator(), transitions, metrics, log },
       { max: 16, leaseMs: REFUND_LEASE_MS },
     ),
     payRefunds({ refunds, provider: createPaymentSimulator(), metrics, log }, { max: 16, leaseMs: REFUND_LEASE_MS }),

@@ -251,12 +251,14 @@ describe('two builds in turn', () => {
       kind: 'consoles',
       scenario: 'consoles',
       consoles: 50,
+      mix: '49 on Live; 1 on Health',
       rate: 500,
-      pairs: [{ withoutPercent: 10, withPercent: 10 + addedPercent, snapshotsPerSecond: 1 }],
+      pairs: [{ withoutPercent: 10, withPercent: 10 + addedPercent, snapshotsPerSecond: 1, requestsPerSecond: 7.5 }],
       addedPercent,
     });
     expect(judgeGoals([figuresOf(1.9)])[0]).to.include({ measured: 1.9, met: true });
     expect(judgeGoals([figuresOf(2.1)])[0]).to.include({ measured: 2.1, met: false });
-    expect(reportTable([figuresOf(1.25)])).to.match(/pair 1 .*10\.00.*11\.25.*1\.25.*1\.00/);
+    expect(reportTable([figuresOf(1.25)])).to.match(/pair 1 .*10\.00.*11\.25.*1\.25.*1\.00.*7\.50/);
+    expect(judgeGoals([figuresOf(1)])[0]?.goal).to.include('50 open consoles (49 on Live; 1 on Health)');
   });
 });

@@ -348,6 +348,16 @@ describe('client: the other calls', () => {
     expect(api.asked.map(({ headers }) => headers['Idempotency-Key'])).to.deep.equal(['c1', undefined]);
   });
 
+  it('a card goes along by its name; what the bank asks is no refusal', async () => {
+    const asks = { outcome: 'action_needed', orderId: '99', clientSecret: 's1' };
+    api.next(json(202, asks), json(200, {}));
+    const pay = (paymentMethod?: string) =>
+      ended(client.pay('99', { key: 'c1', ...(paymentMethod && { paymentMethod }) }));
+    expect(await pay('pm_1')).to.deep.equal({ ok: true, status: 202, body: asks });
+    await pay();
+    expect(api.asked.map(({ body }) => body)).to.deep.equal([{ paymentMethod: 'pm_1' }, undefined]);
+  });
+
   it('waits in the queue with the newest ticket until it is let in; a ticket that ended is replaced', async () => {
     const waiting = (ticket: string) => json(202, { status: 'waiting', ticket, position: 3, pollAfterMs: 5_000 });
     const admitted = { status: 'admitted', pass: 'p', passEndsAt: '2030-01-01T00:00:00.000Z' };

@@ -22,6 +22,19 @@ describe('a stream of events, read from a fetch', () => {
     );
   });
 
+  it('a line may end with a carriage return alone, wherever it is cut', () => {
+    const text = 'data: 1\r\rdata: 2\rdata: 3\r\n\r\ndata: 4\r\n\r\n';
+    for (let size = 1; size <= text.length; size++) {
+      const reader = new EventStreamReader();
+      const events: StreamedEvent[] = [];
+      for (let at = 0; at < text.length; at += size) events.push(...reader.push(text.slice(at, at + size)));
+      expect(
+        events.map(({ data }) => data),
+        `pieces of ${size}`,
+      ).to.deep.equal(['1', '2\n3', '4']);
+    }
+  });
+
   it('comments, unknown fields and a pause that is no number change nothing; half an event is none', () => {
     const reader = new EventStreamReader();
     expect(reader.push(': hello\nnonsense\nretry: soon\nid: 1\n\ndata: x\n')).to.deep.equal([]);

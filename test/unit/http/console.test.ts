@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { BreakerStanding } from '../../../src/admission/breaker/shared-breakers.js';
 import { OperationalError } from '../../../src/core/errors.js';
-import type { AnswersOfSecond } from '../../../src/core/ports/answer-history.js';
+import type { AnswerCounts } from '../../../src/core/ports/answer-history.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import type { OrderedRepair } from '../../../src/recovery/repair/repair-jobs.js';
 import type { SaleBucket } from '../../../src/sales/sale-buckets.js';
@@ -88,7 +88,7 @@ describe('what a console reads', () => {
   describe('a sale second by second', () => {
     let asked: unknown[];
     let landed: Map<number, number>;
-    let heard: Map<number, AnswersOfSecond>;
+    let heard: Map<number, AnswerCounts | null>;
     let readToMs: number | null;
     const seconds = (): HttpServices['saleSeconds'] => ({
       keptMs: HOUR_MS,
@@ -99,7 +99,7 @@ describe('what a console reads', () => {
         },
       },
       answers: {
-        read: async (fromMs, toMs, saleId) => {
+        read: async (saleId, fromMs, toMs) => {
           asked.push([saleId, fromMs - NOW_MS, toMs - NOW_MS]);
           return heard;
         },
@@ -114,9 +114,9 @@ describe('what a console reads', () => {
         [NOW_MS - 9000, 3],
         [NOW_MS - 8000, 4],
       ]);
-      heard = new Map([
-        [NOW_MS - 9000, new Map([['7', { accepted: 5, replayed: 1, sold_out: 9 }]])],
-        [NOW_MS - 7000, new Map([['7', { sold_out: 2 }]])],
+      heard = new Map<number, AnswerCounts>([
+        [NOW_MS - 9000, { accepted: 5, replayed: 1, sold_out: 9 }],
+        [NOW_MS - 7000, { sold_out: 2 }],
       ]);
       await serve({ saleSeconds: seconds() });
       const { body } = await get('/sales/7/seconds').expect(200);
@@ -158,6 +158,21 @@ describe('what a console reads', () => {
       expect((await get(path).expect(200)).body.seconds).to.deep.equal([
         { atMs: NOW_MS - HOUR_MS - 1000, won: null, landed: 1, refused: null },
         { atMs: NOW_MS - HOUR_MS + 1000, won: 0, landed: 2, refused: {} },
+      ]);
+    });
+
+    it('what may have been counted with other sales is null, and not 0', async () => {
+      landed = new Map([[NOW_MS - 9000, 400]]);
+      heard = new Map([
+        [NOW_MS - 9000, null],
+        [NOW_MS - 8000, null],
+        [NOW_MS - 7000, { accepted: 3 }],
+      ]);
+      await serve({ saleSeconds: seconds() });
+      expect((await get('/sales/7/seconds').expect(200)).body.seconds).to.deep.equal([
+        { atMs: NOW_MS - 9000, won: null, landed: 400, refused: null },
+        { atMs: NOW_MS - 8000, won: null, landed: 0, refused: null },
+        { atMs: NOW_MS - 7000, won: 3, landed: 0, refused: {} },
       ]);
     });
 

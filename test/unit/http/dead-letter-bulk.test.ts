@@ -19,7 +19,9 @@ interface Event {
 describe('admin: many dead letters at once', () => {
   let world: DeadLetterWorld;
   let server: Started;
+  let fake: FakeServices;
   let sale: Sale;
+  let replay: HttpServices['deadLetters']['replay'];
   /** Called before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
   beforeEach(async () => {
@@ -29,22 +31,24 @@ describe('admin: many dead letters at once', () => {
     onWork = async () => undefined;
     sale = await world.openSale({ stock: 100, limitPerBuyer: 2 });
     const { admin } = world;
+    replay = async (id, options) => {
+      await onWork(id);
+      return admin.replay(id, options);
+    };
     const deadLetters: HttpServices['deadLetters'] = {
       ...new FakeServices().services.deadLetters,
       list: (...page) => admin.list(...page),
       count: (filter) => admin.count(filter),
       parkedMatching: (...asked) => admin.parkedMatching(...asked),
       workThrough: (...order) => admin.workThrough(...order),
-      replay: async (id, options) => {
-        await onWork(id);
-        return admin.replay(id, options);
-      },
+      replay: (id, options) => replay(id, options),
       discard: async (id, actor) => {
         await onWork(id);
         return admin.discard(id, actor);
       },
     };
-    server = await startServer(new FakeServices({ deadLetters }));
+    fake = new FakeServices({ deadLetters });
+    server = await startServer(fake);
   });
   afterEach(() => server.stop());
 
@@ -161,6 +165,29 @@ describe('admin: many dead letters at once', () => {
     });
     expect(statesOf(ids)).to.deep.equal(['replayed', 'parked', 'parked']);
   });
+
+  it('five replays in a row that no worker works on stop it, and their word says so', async () => {
+    const ids = await parked(8);
+    let begun = 0;
+    replay = async (id) => {
+      const outcome = ++begun === 3 ? 'replayed' : 'unfinished'; // one that is worked on begins the count anew
+      return { outcome, note: `of ${id}` };
+    };
+    const end = (await work({ action: 'replay', ids })).at(-1);
+    expect(end?.data).to.deep.include({ done: 1, failed: 7, left: 0, stopped: null });
+    begun = 3;
+    const stuck = (await work({ action: 'replay', ids })).at(-1);
+    expect(stuck?.data).to.deep.include({ done: 0, failed: 5, left: 3, stopped: 'unfinished' });
+  });
+
+  it('ends with the token of its caller', async () => {
+    const ids = await parked(3);
+    const hour = Date.now() + 3_600_000;
+    fake.nowMs = () => hour - 1_500; // the token is good for an hour
+    onWork = () => new Promise((resolve) => setTimeout(resolve, 2_000));
+    const end = (await work({ action: 'replay', ids })).at(-1);
+    expect(end?.data).to.deep.include({ done: 1, left: 2, stopped: 'time_up' });
+  }).timeout(10_000);
 
   it('a client that goes away stops it after the one under way; meanwhile nobody else begins one', async () => {
     const ids = await parked(3);

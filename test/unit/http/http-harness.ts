@@ -6,7 +6,7 @@ import { newLifecycle } from '../../../src/http/answer.js';
 import { MetricsPage } from '../../../src/http/metrics-page.js';
 import { createBuyersServer, createOperatorsServer, type OperatorsServerOptions } from '../../../src/http/server.js';
 import { NO_TRACING } from '../../../src/core/ports/tracing.js';
-import type { HttpServices } from '../../../src/http/services.js';
+import { newOperatorPlaces, type HttpServices } from '../../../src/http/services.js';
 import { createTokenSigner } from '../../../src/http/token.js';
 import type { PurchaseRequest } from '../../../src/purchase/gate.js';
 import type { PlannedSale } from '../../../src/sales/schedule/plan-sales.js';
@@ -121,8 +121,9 @@ export class FakeServices {
       repair: refuse,
       bucketsOf: refuse,
       saleSeconds: { landed: { bySecond: refuse }, answers: { read: refuse }, keptMs: 3_600_000 },
-      live: { follow: refuse },
+      live: { isFull: true, follow: refuse },
       breakers: { mode: 'off', standings: [] },
+      operatorPlaces: newOperatorPlaces(),
       mq: null,
       deadLetters: {
         list: refuse,

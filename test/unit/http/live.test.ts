@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { Condition } from '../../../src/core/conditions.js';
-import { OperationalError } from '../../../src/core/errors.js';
 import type { ProgramReport } from '../../../src/core/ports/program-reports.js';
 import { LiveSnapshots, type LiveSnapshot } from '../../../src/http/live-snapshots.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
@@ -29,7 +28,7 @@ describe('live snapshots', () => {
   let programs: MemoryProgramReports;
   let looks: number;
   let look: () => Promise<Look>;
-  let bugs: unknown[];
+  let logged: unknown[];
   /** What ended the pause of the loop; the test moves its clock. */
   let wake: () => void;
   let live: LiveSnapshots;
@@ -37,7 +36,7 @@ describe('live snapshots', () => {
   beforeEach(() => {
     clock = new ManualClock();
     programs = new MemoryProgramReports(clock);
-    [looks, bugs] = [0, []];
+    [looks, logged] = [0, []];
     look = async () => NOTHING;
     const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
       new Promise((resolve) => {
@@ -54,7 +53,8 @@ describe('live snapshots', () => {
         return look();
       },
     };
-    live = new LiveSnapshots({ sales, programs, clock: paused, onBug: (error) => void bugs.push(error) }, 3);
+    const log = { error: (...line: unknown[]) => void logged.push(line) };
+    live = new LiveSnapshots({ sales, programs, clock: paused, log }, 3);
   });
   afterEach(() => leaves.splice(0).forEach((leave) => leave()));
 
@@ -64,7 +64,6 @@ describe('live snapshots', () => {
       const [, data = ''] = /^event: snapshot\ndata: (.*)\n\n$/.exec(event.toString()) ?? [];
       got.push(JSON.parse(data) as LiveSnapshot);
     });
-    if (leave === null) throw new Error('there is no place');
     leaves.push(leave);
     return got;
   };
@@ -106,14 +105,19 @@ describe('live snapshots', () => {
   });
 
   it('a bounded number may listen; who leaves twice frees one place', async () => {
-    for (let count = 0; count < 3; count++) listen();
-    expect(live.follow(() => undefined)).to.equal(null);
+    for (let count = 0; count < 3; count++) {
+      expect(live.isFull).to.equal(false);
+      listen();
+    }
+    expect(live.isFull).to.equal(true);
+    expect(() => live.follow(() => undefined)).to.throw('one more listens than may');
     const leave = leaves[0] as () => void;
     leave();
     leave();
     expect(live.listening).to.equal(2);
+    expect(live.isFull).to.equal(false);
     listen();
-    expect(live.follow(() => undefined)).to.equal(null);
+    expect(live.isFull).to.equal(true);
   });
 
   it('programs and what they say, and what only can be seen from outside', async () => {
@@ -143,13 +147,16 @@ describe('live snapshots', () => {
     const notReady = {
       key: 'ProgramNotReady shop-1:9',
       name: 'ProgramNotReady',
-      severity: 'page',
+      severity: 'info',
       about: 'shop-1:9',
       text: 'The api shop-1:9 is not ready. redis: does not answer.',
       sinceMs,
     };
     expect(first.conditions).to.deep.equal([{ ...condition, severity: 'page' }, notReady]);
     expect((await next(got)).conditions[1], 'since then').to.deep.equal(notReady);
+    clock.advance(6000);
+    const later = (await next(got)).conditions[1];
+    expect(later, 'three reports long').to.deep.equal({ ...notReady, severity: 'page' });
   });
 
   it('buyers in the waiting rooms of all apis; null where no api has one', async () => {
@@ -186,27 +193,42 @@ describe('live snapshots', () => {
     expect(snapshot.missing).to.deep.equal(['mysql is away', 'memory program reports are down']);
   });
 
-  it('a bug is reported once, and whoever comes next begins anew', async () => {
-    look = () => Promise.reject(new TypeError('a bug'));
-    listen();
-    await until(() => bugs.length === 1);
+  it('a bug costs a snapshot, is logged, and the next one is made', async () => {
+    const bug = new TypeError('a bug');
+    look = () => Promise.reject(bug);
+    const got = listen();
+    await until(() => logged.length === 1);
+    expect(logged).to.deep.equal([[{ err: bug }, 'a bug: no snapshot was made for those who watch']]);
     look = async () => NOTHING;
-    await next(listen());
-    expect(bugs).to.have.length(1);
+    wake();
+    await until(() => got.length === 1);
+    expect(logged).to.have.length(1);
+  });
+
+  it('an error that is none of a server is a bug', async () => {
+    programs.live = () => Promise.reject(new RangeError('a bug'));
+    listen();
+    await until(() => logged.length === 1);
   });
 });
 
 describe('GET /admin/v1/live', () => {
   let server: Started;
   let live: LiveSnapshots;
+  let look: () => Promise<Look>;
   const clients: EventStreamClient[] = [];
-  const serve = async (streamTimes = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 }): Promise<void> => {
+  const serve = async (
+    streamTimes = { heartbeatMs: 15_000, streamMaxMs: 60_000, retryMs: 2000 },
+    clock = systemClock,
+  ): Promise<void> => {
     const programs = new MemoryProgramReports(systemClock);
-    const sales = { look: async () => NOTHING };
-    const onBug = (error: unknown): void => {
-      throw error;
+    const log = {
+      error: (fields: object): void => {
+        throw new Error('a bug', { cause: fields });
+      },
     };
-    live = new LiveSnapshots({ sales, programs, clock: systemClock, onBug }, 2);
+    look = async () => NOTHING;
+    live = new LiveSnapshots({ sales: { look: () => look() }, programs, clock, log }, 2);
     server = await startServer(new FakeServices({ live, streamTimes }));
   };
   const listen = async (roles = ['viewer']): Promise<EventStreamClient> => {
@@ -230,6 +252,16 @@ describe('GET /admin/v1/live', () => {
     expect(client.retryMs).to.equal(2000);
     const buyer = await listen([]);
     expect(buyer.status).to.equal(403);
+  });
+
+  it('who comes between two snapshots has the last one at once', async () => {
+    await serve(undefined, { ...systemClock, monotonicMs: () => 0 }); // a snapshot does not grow old
+    const first = await listen();
+    await first.received('snapshot');
+    look = () => new Promise(() => undefined); // there is no next one
+    const late = await listen();
+    await late.received('snapshot', 2000);
+    expect(late.events).to.deep.equal(first.events);
   });
 
   it('one more than may listen gets 503; a place is free when its client has gone', async () => {
@@ -267,21 +299,5 @@ describe('GET /admin/v1/live', () => {
     await client.received('snapshot');
     await Promise.all([server.drain(5000), client.end()]);
     expect(live.listening).to.equal(0);
-  });
-});
-
-describe('what a fault of a program is', () => {
-  it('an error that is none of a server is a bug', async () => {
-    const bugs: unknown[] = [];
-    const parts = {
-      sales: { look: async () => NOTHING },
-      programs: { live: () => Promise.reject(new RangeError('a bug')) },
-      clock: systemClock,
-      onBug: (error: unknown) => void bugs.push(error),
-    };
-    const leave = new LiveSnapshots(parts, 1).follow(() => undefined);
-    await until(() => bugs.length === 1);
-    leave?.();
-    expect(bugs[0]).not.to.be.instanceOf(OperationalError);
   });
 });

@@ -94,7 +94,11 @@ describe('answers by sale', () => {
   });
 
   it('what is new since the last look is given once, whether it was scraped or not; made-up sales have none', async () => {
-    const taken = (): unknown => Object.fromEntries(answers.takeNew());
+    const taken = (): unknown => {
+      const { sales, others } = answers.takeNew();
+      expect(others).to.equal(0);
+      return Object.fromEntries(sales);
+    };
     for (const code of ['accepted', 'sold_out', 'sold_out']) answers.count('7', code);
     answers.count('made-up-1', 'not_found');
     expect(taken()).to.deep.equal({ 7: { accepted: 1, sold_out: 2 } });
@@ -111,6 +115,10 @@ describe('answers by sale', () => {
     for (let sale = 1; sale <= 25; sale++) answers.count(String(sale), 'accepted');
     expect(await series()).to.have.length(21);
     expect(await series()).to.include('{sale="other",code="accepted"} 5');
+    answers.count('made-up-1', 'not_found');
+    const { sales, others } = answers.takeNew();
+    expect([sales.size, others], 'five had no place; nobody sells the made-up one').to.deep.equal([20, 5]);
+    expect(answers.takeNew()).to.deep.equal({ sales: new Map(), others: 0 });
     answers.count('1', 'accepted');
     nowMs = 5 * 60_000;
     answers.count('1', 'accepted'); // its buyers still come
@@ -120,6 +128,7 @@ describe('answers by sale', () => {
       '{sale="1",code="accepted"} 3',
       '{sale="30",code="accepted"} 1',
       '{sale="other",code="accepted"} 5',
+      '{sale="other",code="not_found"} 1',
     ]);
   });
 });
@@ -127,9 +136,10 @@ describe('answers by sale', () => {
 describe('answers are remembered second by second', () => {
   const answersOf = (...taken: readonly AnswersOfSecond[]): { takeNew: () => AnswersOfSecond } => {
     const left = [...taken];
-    return { takeNew: () => left.shift() ?? new Map() };
+    return { takeNew: () => left.shift() ?? NONE };
   };
-  const one = (times: number): AnswersOfSecond => new Map([['7', { accepted: times }]]);
+  const NONE: AnswersOfSecond = { sales: new Map(), others: 0 };
+  const one = (times: number): AnswersOfSecond => ({ sales: new Map([['7', { accepted: times }]]), others: 0 });
 
   it('each when it is over, and nothing of a second without buyers', async () => {
     const clock = new ManualClock(Date.UTC(2030, 0, 1) + 400);
@@ -138,17 +148,37 @@ describe('answers are remembered second by second', () => {
     const added: unknown[] = [];
     const history = {
       add: async (atMs: number, answers: AnswersOfSecond) => {
-        added.push([atMs - startMs, clock.nowMs() - startMs, Object.fromEntries(answers)]);
-        if (added.length === 3) stop.abort();
+        added.push([atMs - startMs, clock.nowMs() - startMs, Object.fromEntries(answers.sales), answers.others]);
+        if (added.length === 4) stop.abort();
       },
     };
-    const answers = answersOf(one(1), new Map(), one(2), one(3));
+    const answers = answersOf(one(1), NONE, one(2), one(3), { ...NONE, others: 7 });
     await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
     expect(added).to.deep.equal([
-      [0, 1000, { 7: { accepted: 1 } }],
-      [2000, 3000, { 7: { accepted: 2 } }],
-      [3000, 4000, { 7: { accepted: 3 } }],
+      [0, 1000, { 7: { accepted: 1 } }, 0],
+      [2000, 3000, { 7: { accepted: 2 } }, 0],
+      [3000, 4000, { 7: { accepted: 3 } }, 0],
+      [4000, 5000, {}, 7],
     ]);
+  });
+
+  it('a bug costs the seconds that it strikes and nothing else, and is logged now and then', async () => {
+    const clock = new ManualClock(Date.UTC(2030, 0, 1));
+    const stop = new AbortController();
+    const logged: unknown[] = [];
+    const log = { ...silentLog, error: (fields: object, message: string) => void logged.push([fields, message]) };
+    const bug = new TypeError('a bug');
+    let adds = 0;
+    const history = {
+      add: async () => {
+        adds++;
+        if (adds === 14) stop.abort();
+        if (adds < 13) throw bug;
+      },
+    };
+    await rememberAnswers({ takeNew: () => one(1) }, { history, clock, log }, stop.signal);
+    const line = [{ err: bug }, 'a bug: the answers of a second were not remembered'];
+    expect(logged, 'twelve in twelve seconds').to.deep.equal([line, line]);
   });
 
   it('a second that Redis did not take is lost, and the next is added; the last one is added as it stands', async () => {
@@ -166,9 +196,7 @@ describe('answers are remembered second by second', () => {
       },
     };
     await rememberAnswers(answers, { history, clock, log: silentLog }, stop.signal);
-    const seconds = await history.read(Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 1) + 60_000);
-    expect([...seconds].map(([atMs, sales]) => [atMs % 60_000, Object.fromEntries(sales)])).to.deep.equal([
-      [1000, { 7: { accepted: 2 } }],
-    ]);
+    const seconds = await history.read('7', Date.UTC(2030, 0, 1), Date.UTC(2030, 0, 1) + 60_000);
+    expect([...seconds].map(([atMs, counts]) => [atMs % 60_000, counts])).to.deep.equal([[1000, { accepted: 2 }]]);
   });
 });

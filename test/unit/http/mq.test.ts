@@ -9,9 +9,11 @@ import type {
   GroupReport,
   MessageInspection,
 } from '../../../src/core/ports/message-inspection.js';
-import { TOPICS } from '../../../src/core/topics.js';
-import { BrokerViews } from '../../../src/http/broker-views.js';
+import { GROUPS, TOPICS } from '../../../src/core/topics.js';
+import { BrokerViews, type OpenInspection } from '../../../src/http/broker-views.js';
+import { RocketmqInspection } from '../../../src/rocketmq/admin/inspection.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { StandInCluster, type Said } from '../../helpers/stand-in-cluster.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 
 const BROKER: BrokerReport = {
@@ -81,7 +83,7 @@ describe('admin: RocketMQ', () => {
       consumers: () => [{ clientId: 'c', address: '10.0.0.2:1', language: 'JAVA' }],
       messagesOfKey: () => [messageOf(1)],
       messagesOfId: () => [messageOf(1)],
-      browse: () => [messageOf(1), messageOf(2), messageOf(3)],
+      browse: () => ({ messages: [messageOf(1), messageOf(2), messageOf(3)], more: false }),
     };
     const open = (onDown: (broker: BrokerReport) => void): MessageInspection =>
       new Proxy({} as MessageInspection, {
@@ -103,10 +105,10 @@ describe('admin: RocketMQ', () => {
   });
   afterEach(() => server.stop());
 
-  const get = (path: string): request.Test =>
+  const get = (path: string, role = 'viewer'): request.Test =>
     request(server.operatorsUrl)
       .get(`/admin/v1/mq${path}`)
-      .set('authorization', bearer('ann', ['viewer']));
+      .set('authorization', bearer('ann', [role]));
   const resume = (body: object, roles = ['operator']): request.Test =>
     request(server.operatorsUrl)
       .post('/admin/v1/mq/halves/resume')
@@ -128,7 +130,8 @@ describe('admin: RocketMQ', () => {
     expect((await get('/halves').expect(200)).body).to.deep.equal({ items: [], more: true, down });
     expect((await get('/topics').expect(200)).body.items[0]).to.include({ topic: 't', kept: 9 });
     expect((await get('/producers').expect(200)).body.items[0]).to.include({ group: 't' });
-    expect((await get('/consumers?group=g').expect(200)).body.items[0]).to.include({ group: 'g', clientId: 'c' });
+    const consumers = await get(`/consumers?group=${GROUPS.writer}`).expect(200);
+    expect(consumers.body.items[0]).to.include({ group: GROUPS.writer, clientId: 'c' });
     expect((await get('/halves/discarded').expect(200)).body.items).to.deep.equal([halfOf()]);
   });
 
@@ -139,42 +142,62 @@ describe('admin: RocketMQ', () => {
     clock.advance(1001);
     await get('/status').expect(200);
     expect(asked).to.have.length(2);
-    await Promise.all([get('/groups'), get('/groups?all=true')]);
+    await Promise.all([get('/groups'), get('/groups?all=true', 'admin')]);
     expect(asked).to.have.length(4);
     expect(asked[3], 'all that the brokers know').to.deep.equal(['groups', null]);
   });
 
   it('messages: the newest, or of a key, an id, a time or a place; `more` where others match', async () => {
+    const limitsOf = (max: number): object => ({ max, bodiesMax: 4 * 1024 * 1024 });
     const found = async (query: string): Promise<unknown> => {
       const { body } = await get(`/messages?${query}`).expect(200);
       return [body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more, asked.at(-1)];
     };
-    expect(await found('limit=2')).to.deep.equal([[2, 3], true, ['browse', TOPICS.purchase, null, 3]]);
-    expect(await found('topic=t&limit=3')).to.deep.equal([[1, 2, 3], false, ['browse', 't', null, 4]]);
-    expect(await found('topic=t&queue=0&offset=12&limit=2')).to.deep.equal([
-      [1, 2],
-      true,
-      ['browse', 't', { queueId: 0, offset: 12 }, 3],
-    ]);
-    expect(await found('since=2030-01-01T00:00:00Z')).to.deep.equal([
-      [1, 2, 3],
-      false,
-      ['browse', TOPICS.purchase, { sinceMs: Date.UTC(2030, 0, 1) }, 21],
-    ]);
-    expect(await found('key=k')).to.deep.equal([[1], false, ['messagesOfKey', TOPICS.purchase, 'k']]);
-    expect(await found('id=M1')).to.deep.equal([[1], false, ['messagesOfId', TOPICS.purchase, 'M1']]);
+    const { purchase, redrive } = TOPICS;
+    const all = [1, 2, 3];
+    expect(await found('limit=2')).to.deep.equal([all, false, ['browse', purchase, null, limitsOf(2)]]);
+    const from = { queueId: 0, offset: 12 };
+    const ofPlace = await found(`topic=${redrive}&queue=0&offset=12&limit=2`);
+    expect(ofPlace).to.deep.equal([all, false, ['browse', redrive, from, limitsOf(2)]]);
+    const since = { sinceMs: Date.UTC(2030, 0, 1) };
+    const ofTime = await found('since=2030-01-01T00:00:00Z');
+    expect(ofTime).to.deep.equal([all, false, ['browse', purchase, since, limitsOf(20)]]);
+    answers.browse = () => ({ messages: [messageOf(1)], more: true });
+    expect(await found('')).to.deep.equal([[1], true, ['browse', purchase, null, limitsOf(20)]]);
+    answers.messagesOfKey = () => [messageOf(1), messageOf(2)];
+    expect(await found('key=k')).to.deep.equal([[1, 2], false, ['messagesOfKey', purchase, 'k']]);
+    expect(await found('key=k&limit=1')).to.deep.equal([[1], true, ['messagesOfKey', purchase, 'k']]);
+    expect(await found('id=M1')).to.deep.equal([[1], false, ['messagesOfId', purchase, 'M1']]);
   });
 
-  it('messages: an answer is bounded, whatever their size', async () => {
+  it('messages of a key: an answer is bounded, whatever their size', async () => {
     const long = 'x'.repeat(2.5 * 1024 * 1024);
-    answers.browse = () => [messageOf(1, long), messageOf(2, long), messageOf(3, '{}')];
-    const newest = (await get('/messages?limit=3').expect(200)).body;
-    expect([newest.items.map(({ queueOffset }: FoundMessage) => queueOffset), newest.more]).to.deep.equal([
-      [2, 3],
-      true,
-    ]);
-    const first = (await get('/messages?since=2030-01-01T00:00:00Z').expect(200)).body;
-    expect([first.items.map(({ queueOffset }: FoundMessage) => queueOffset), first.more]).to.deep.equal([[1], true]);
+    answers.messagesOfKey = () => [messageOf(1, long), messageOf(2, long), messageOf(3, '{}')];
+    const { body } = await get('/messages?key=k').expect(200);
+    expect([body.items.map(({ queueOffset }: FoundMessage) => queueOffset), body.more]).to.deep.equal([[1], true]);
+  });
+
+  it('what is of other systems needs an admin; of half messages others see ours', async () => {
+    for (const role of ['viewer', 'operator']) {
+      for (const path of ['/messages?topic=billing', '/messages?topic=%25DLQ%25billing&key=k', '/groups?all=true']) {
+        expect((await get(path, role).expect(403)).body, path).to.include({ code: 'role_needed' });
+      }
+      expect((await get('/consumers?group=billing', role).expect(403)).body.detail).to.include('admin');
+    }
+    expect(asked).to.deep.equal([]);
+    for (const topic of [TOPICS.orderEvent, `%DLQ%${GROUPS.writer}`, `%RETRY%${GROUPS.coupon}`]) {
+      await get(`/messages?topic=${encodeURIComponent(topic)}`).expect(200);
+    }
+    for (const path of ['/messages?topic=billing', '/groups?all=true', '/consumers?group=billing']) {
+      await get(path, 'admin').expect(200);
+    }
+    const ours = { ...messageOf(1), properties: { REAL_TOPIC: TOPICS.purchase } };
+    const theirs = { ...messageOf(2), properties: { REAL_TOPIC: 'billing' } };
+    answers.browse = () => ({ messages: [ours, theirs], more: false });
+    for (const topic of ['RMQ_SYS_TRANS_HALF_TOPIC', 'TRANS_CHECK_MAX_TIME_TOPIC']) {
+      expect((await get(`/messages?topic=${topic}`).expect(200)).body.items, topic).to.deep.equal([ours]);
+      expect((await get(`/messages?topic=${topic}`, 'admin').expect(200)).body.items).to.have.length(2);
+    }
   });
 
   it('what is asked for wrongly is named [S6]', async () => {
@@ -195,14 +218,15 @@ describe('admin: RocketMQ', () => {
 
   it('a bounded number of looks at once', async () => {
     const release: (() => void)[] = [];
-    answers.browse = () => new Promise((resolve) => release.push(() => resolve([])));
-    const [one, other] = [get('/messages'), get('/messages?topic=u')].map((sent) => sent.then((answer) => answer));
+    const none = { messages: [], more: false };
+    answers.browse = () => new Promise((resolve) => release.push(() => resolve(none)));
+    const [one, other] = [get('/messages'), get('/messages?limit=1')].map((sent) => sent.then((answer) => answer));
     await until(() => release.length === 2);
-    expect((await get('/messages?topic=v').expect(503)).body.code).to.equal('overloaded');
+    expect((await get('/messages?limit=2').expect(503)).body.code).to.equal('overloaded');
     await get('/status').expect(200);
     for (const done of release) done();
     expect([(await one)?.status, (await other)?.status]).to.deep.equal([200, 200]);
-    answers.browse = () => [];
+    answers.browse = () => none;
     await get('/messages').expect(200);
   });
 
@@ -217,6 +241,27 @@ describe('admin: RocketMQ', () => {
     const without = await get('/status').expect(501);
     expect(without.body).to.include({ code: 'broker_not_configured' });
     expect(without.body.detail).to.include('NAMESRV_ADDR');
+  });
+
+  it('a broker that refuses, or stops to answer, is 503 with its sentence, and no bug', async () => {
+    let says: Said = { code: 16, remark: 'the consumer group[g] is forbidden' };
+    const cluster = await StandInCluster.start({ 'broker-a': () => says });
+    const open: OpenInspection = (onDown) => new RocketmqInspection(cluster.namesrvAddr, null, { onDown });
+    await server.stop();
+    const fake = new FakeServices({ mq: new BrokerViews(open, clock) });
+    server = await startServer(fake);
+    try {
+      for (const path of ['/status', '/groups', '/topics', '/halves', '/producers', '/messages', '/messages?key=k']) {
+        const { body } = await get(path).expect(503);
+        expect(body.code, path).to.equal('unavailable');
+        expect(body.detail, path).to.include('the consumer group[g] is forbidden');
+      }
+      says = 'closes';
+      expect((await get('/topics').expect(503)).body.code).to.equal('unavailable');
+      expect(fake.bugs).to.deep.equal([]);
+    } finally {
+      cluster.close();
+    }
   });
 
   describe('half messages that were given up', () => {

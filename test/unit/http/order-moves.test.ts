@@ -3,10 +3,13 @@ import request from 'supertest';
 import { OperationalError } from '../../../src/core/errors.js';
 import type { ShownOrder } from '../../../src/core/order.js';
 import type { HttpServices } from '../../../src/http/services.js';
+import { PAYMENT_SIGNATURE, readPaymentEvent } from '../../../src/http/routes/payment-webhook.js';
 import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import type { PaymentWebhook } from '../../../src/core/ports/payment-provider.js';
+import { STRIPE_WEBHOOK } from '../../../src/payment/stripe.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
@@ -41,12 +44,47 @@ describe('orders and payments over HTTP', () => {
       const { body } = await request(url).post(path).set('authorization', bearer()).expect(200);
       expect(body).to.deep.include({ orderId: '99', state: 'paid', paidAt: '2030-01-01T00:00:00.001Z' });
       expect(body).not.to.have.any.keys('userId', 'batchId');
-      await request(url).post(path).set('authorization', bearer('u2')).set('idempotency-key', 'k-1').expect(200);
+      await request(url)
+        .post(path)
+        .set('authorization', bearer('u2'))
+        .set('idempotency-key', 'k-1')
+        .send({ paymentMethod: 'pm_1' })
+        .expect(200);
       expect(asked).to.deep.equal([
-        { orderId: '99', userId: 'u1', key: null },
-        { orderId: '99', userId: 'u2', key: 'k-1' },
+        { orderId: '99', userId: 'u1', key: null, method: null },
+        { orderId: '99', userId: 'u2', key: 'k-1', method: 'pm_1' },
       ]);
       expect(fake.counted).to.deep.equal(['order paid', 'order paid']);
+    });
+
+    it('a bank that asks first: 202 with what the page of the buyer needs', async () => {
+      const url = await paying({ outcome: 'action_needed', order: ORDER, clientSecret: 'pi_1_secret_2' });
+      const { body } = await request(url)
+        .post(path)
+        .set('authorization', bearer())
+        .send({ paymentMethod: 'pm_1' })
+        .expect(202);
+      expect(body).to.deep.equal({ outcome: 'action_needed', orderId: '99', clientSecret: 'pi_1_secret_2' });
+      expect(fake.counted).to.deep.equal(['order action_needed']);
+    });
+
+    it('a body that is no JSON, or names a payment method that is none: 400, and nothing is asked', async () => {
+      const url = await paying({ outcome: 'paid', order: PAID });
+      for (const body of ['{', '{"paymentMethod":"4242 4242 4242 4242"}', '{"paymentMethod":7}']) {
+        await request(url)
+          .post(path)
+          .set('authorization', bearer())
+          .set('content-type', 'application/json')
+          .send(body)
+          .expect(400);
+      }
+      await request(url)
+        .post(path)
+        .set('authorization', bearer())
+        .set('content-type', 'text/plain')
+        .send('x')
+        .expect(415);
+      expect(asked).to.deep.equal([]);
     });
 
     const RETRYABLE: readonly string[] = ['outcome_unknown', 'payment_in_progress'];
@@ -56,6 +94,7 @@ describe('orders and payments over HTTP', () => {
       [{ outcome: 'declined' }, 402, 'payment_declined'],
       [{ outcome: 'payment_in_progress' }, 409, 'payment_in_progress'],
       [{ outcome: 'outcome_unknown' }, 503, 'outcome_unknown'],
+      [{ outcome: 'payment_method_needed' }, 422, 'payment_method_needed'],
       [{ outcome: 'payment_not_configured' }, 501, 'payment_not_configured'],
       [{ outcome: 'not_found' }, 404, 'order_not_found'],
     ] as const) {
@@ -134,25 +173,33 @@ describe('orders and payments over HTTP', () => {
     const payment = { paymentId: 'p1', amountCents: 1998, currency: 'EUR' };
     const event = { eventId: 'e1', type: 'payment.succeeded', orderId: '99', ...payment, live: true };
     let reported: [string, Payment][];
+    let resolved: string[];
     let outcome: PayOutcome;
 
     beforeEach(() => {
       reported = [];
+      resolved = [];
       outcome = 'paid';
     });
     const listen = (
       report?: () => Promise<PayOutcome>,
       overrides: Partial<HttpServices> = {},
       mode: 'live' | 'test' = 'live',
+      format: PaymentWebhook = { header: PAYMENT_SIGNATURE, read: readPaymentEvent },
     ): Promise<string> =>
       serve({
         ...overrides,
         webhook: {
           verifier: createWebhookVerifier([secret], { nowMs: () => AT_MS }),
+          ...format,
           mode,
           pay: (orderId, payment) => {
             reported.push([orderId, payment]);
             return report ? report() : Promise.resolve(outcome);
+          },
+          resolve: (orderId) => {
+            resolved.push(orderId);
+            return Promise.resolve();
           },
         },
       });
@@ -269,9 +316,24 @@ describe('orders and payments over HTTP', () => {
       expect(reported).to.deep.equal([]);
     });
 
+    it('a provider that says that something has changed is asked; a refund that failed is an error in the log', async () => {
+      const errors: unknown[] = [];
+      const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
+      const url = await listen(undefined, { log }, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
+      const about = (type: string, object: object) =>
+        JSON.stringify({ type, livemode: true, data: { object: { ...object } } });
+      const failed = about('payment_intent.payment_failed', { metadata: { order: '99' } });
+      expect((await post(url, failed).expect(200)).body).to.deep.equal({ outcome: 'noted', orderId: '99' });
+      expect(resolved).to.deep.equal(['99']);
+      const refund = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_1' } });
+      expect((await post(url, refund).expect(200)).body).to.deep.equal({ outcome: 'noted', paymentId: 'pi_1' });
+      const sentence = 'a refund that was made did not arrive: pay the buyer by hand';
+      expect(errors).to.deep.equal([[{ paymentId: 'pi_1', detail: 'failed' }, sentence]]);
+    });
+
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {
       const url = await listen();
-      await post(url, JSON.stringify({ ...event, note: 'x'.repeat(5000) })).expect(413);
+      await post(url, JSON.stringify({ ...event, note: 'x'.repeat(70_000) })).expect(413);
       await request(url).post(path).set('content-type', 'text/plain').send('{}').expect(415);
     });
 

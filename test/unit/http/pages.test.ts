@@ -38,7 +38,7 @@ describe('pages', () => {
     for (const saleId of ['7', '123456789']) {
       const { text, headers } = await request(server.url).get(`/s/${saleId}?from=mail`).expect(200);
       expect(text).to.equal(SHELL);
-      expect(headers['cache-control']).to.equal('public, max-age=60, stale-while-revalidate=86400');
+      expect(headers['cache-control']).to.equal('public, max-age=60, stale-while-revalidate=300');
       expect(headers['content-type']).to.equal('text/html; charset=utf-8');
       expect(headers['content-security-policy']).to.include("default-src 'none'").and.not.include('unsafe');
     }

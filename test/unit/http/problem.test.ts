@@ -48,6 +48,7 @@ const EXPECTED: Record<ProblemCode, [status: number, retryable: boolean]> = {
   refund_due: [409, false],
   payment_conflict: [409, false],
   payment_in_progress: [409, true],
+  payment_method_needed: [422, false],
   payment_not_configured: [501, false],
   broker_not_configured: [501, false],
   wrong_payment_mode: [422, false],

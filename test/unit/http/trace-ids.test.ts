@@ -8,7 +8,7 @@ import type { HttpServices } from '../../../src/http/services.js';
 import { MemoryTracing } from '../../helpers/memory/memory-tracing.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, RawClient, rawPurchase, startServer, type Started } from './http-harness.js';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT_ID = '00f067aa0ba902b7';
@@ -72,6 +72,30 @@ describe('trace ids of requests', () => {
     });
     await exported.text();
     expect([exported.status, traceIdOf(exported)]).to.deep.equal([200, TRACE_ID]);
+  });
+
+  it('so does what never became a request, and a request whose body is bad has its own', async () => {
+    await start();
+    const said = async (...lines: string[]): Promise<[status: number, traceId: string]> => {
+      const client = await RawClient.to(server.port);
+      const answer = await client.say(...lines).answer();
+      await client.end();
+      return [answer?.status ?? 0, answer?.headers.get('trace-id') ?? 'none'];
+    };
+    const never = [
+      await said('nonsense', '', ''),
+      await said('GET /healthz HTTP/1.1', 'Host: x', `X-Long: ${'x'.repeat(40_000)}`, '', ''),
+    ];
+    expect(never.map(([status]) => status)).to.deep.equal([400, 431]);
+    for (const [, id] of never) expect(isTraceId(id), id).to.equal(true);
+    expect(never[0]?.[1]).not.to.equal(never[1]?.[1]);
+    const own = `traceparent: ${traceparent('00')}`;
+    const bad = rawPurchase('zz\r\n', own, 'Idempotency-Key: k1', 'Transfer-Encoding: chunked');
+    expect(await said(bad)).to.deep.equal([400, TRACE_ID]);
+    const client = await RawClient.to(server.port);
+    await client.say('GET /healthz HTTP/1.1', 'Host: x', own, '', '').answer();
+    const later = await client.say('nonsense', '', '').answer();
+    expect(later?.headers.get('trace-id'), 'of no request before it').not.to.equal(TRACE_ID);
   });
 
   it('without one, or with one that is not well-formed, each answer has a new one, and nothing is stored [S6]', async () => {
@@ -164,19 +188,18 @@ describe('trace ids of requests', () => {
     fake.early = null;
     fake.enter = () => Promise.resolve({ outcome: 'outcome_unknown' });
     await buy();
-    await buy({ authorization: 'Bearer x' });
+    await buy({ authorization: 'Bearer x', traceparent: traceparent('01') }); // a stranger has no span
     await buy({}, `/v1/sales/${'x'.repeat(5000)}/purchases`);
     const ends = tracing.spans.map(({ ended, error, fields }) => [ended, error, fields['seckill.code']]);
     expect(ends).to.deep.equal([
       [true, null, 'sold_out'],
       [true, 'outcome_unknown', 'outcome_unknown'],
-      [true, null, 'unauthorized'],
       [true, null, 'bad_request'],
     ]);
-    expect(tracing.spans[3]?.fields['seckill.sale']).to.equal('x'.repeat(64));
+    expect(tracing.spans[2]?.fields['seckill.sale']).to.equal('x'.repeat(64));
     expect(JSON.stringify(tracing.spans)).not.to.match(/u1|Bearer|eyJ|192\.0\.2\.1|127\.0\.0\.1/);
     await fetch(`${server.url}/healthz`, { headers: { traceparent: traceparent('01') } });
-    expect(tracing.spans, 'only purchases are recorded').to.have.length(4);
+    expect(tracing.spans, 'only purchases are recorded').to.have.length(3);
   });
 
   it('a line of the access log, and the line about a bug, name the trace of the answer', async () => {

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import request from 'supertest';
 import type { TraceQuery } from '../../../src/recovery/trace/evidence.js';
 import type { TraceAnswer } from '../../../src/recovery/trace/trace-purchase.js';
-import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
+import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 
 const FOUND: TraceAnswer = {
   outcome: 'found',
@@ -26,24 +26,28 @@ const FOUND: TraceAnswer = {
 
 describe('admin trace', () => {
   let server: Started;
+  let fake: FakeServices;
   let asked: TraceQuery[];
   let answer: TraceAnswer;
+  let look: (signal: AbortSignal) => Promise<TraceAnswer>;
 
   beforeEach(async () => {
     asked = [];
     answer = FOUND;
-    const trace = async (query: TraceQuery): Promise<TraceAnswer> => {
+    look = async () => answer;
+    const trace = (query: TraceQuery, signal?: AbortSignal): Promise<TraceAnswer> => {
       asked.push(query);
-      return answer;
+      return look(signal as AbortSignal);
     };
-    server = await startServer(new FakeServices({ trace: { trace } }));
+    fake = new FakeServices({ trace: { trace } });
+    server = await startServer(fake);
   });
   afterEach(() => server.stop());
 
-  const get = (path: string): request.Test =>
+  const get = (path: string, who = 'boss'): request.Test =>
     request(server.operatorsUrl)
       .get(`/admin/v1/requests/${path}`)
-      .set('authorization', bearer('boss', ['admin']));
+      .set('authorization', bearer(who, ['admin']));
 
   it('gives the steps and the sentence, and hands on what narrows it', async () => {
     const { body } = await get('k1?saleId=7&userId=u1').expect(200);
@@ -83,5 +87,57 @@ describe('admin trace', () => {
       expect((await get(path).expect(400)).body.code).to.equal('bad_request');
     }
     expect(asked).to.deep.equal([]);
+  });
+
+  describe('a bounded number at once', () => {
+    let release: (() => void)[];
+    let signals: AbortSignal[];
+    beforeEach(() => {
+      [release, signals] = [[], []];
+      look = (signal) => {
+        signals.push(signal);
+        return new Promise((resolve, reject) => {
+          release.push(() => resolve(FOUND));
+          signal.addEventListener('abort', () => reject(signal.reason as Error));
+        });
+      };
+    });
+    /** Sends them, and waits until all are under way. */
+    const begin = async (...whos: string[]): Promise<Promise<request.Response>[]> => {
+      const sent = whos.map((who) => get('k1', who).then((response) => response));
+      await until(() => release.length === whos.length);
+      return sent;
+    };
+
+    it('two of one operator, so that others have a place', async () => {
+      const sent = await begin('ann', 'ann');
+      expect((await get('k1', 'ann').expect(503)).body.code).to.equal('overloaded');
+      const other = get('k1', 'bob').then((response) => response);
+      await until(() => release.length === 3);
+      for (const done of release) done();
+      for (const { status } of await Promise.all([...sent, other])) expect(status).to.equal(200);
+      look = async () => FOUND;
+      await get('k1', 'ann').expect(200);
+    });
+
+    it('four in all', async () => {
+      const sent = await begin('ann', 'ann', 'bob', 'bob');
+      expect((await get('k1', 'cid').expect(503)).body.code).to.equal('overloaded');
+      for (const done of release) done();
+      for (const { status } of await Promise.all(sent)) expect(status).to.equal(200);
+    });
+
+    it('whoever goes away ends the search, and their place is free', async () => {
+      for (let nth = 1; nth <= 3; nth++) {
+        const gone = new AbortController();
+        const headers = { authorization: bearer('ann', ['viewer']) };
+        const sent = fetch(`${server.operatorsUrl}/admin/v1/requests/k1`, { headers, signal: gone.signal });
+        await until(() => signals.length === nth);
+        gone.abort();
+        await sent.catch(() => undefined);
+        await until(() => signals.every(({ aborted }) => aborted));
+      }
+      expect(fake.bugs).to.deep.equal([]);
+    });
   });
 });

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { createWebhookVerifier, SIGNATURE_LIFE_MS } from '../../../src/http/webhook-signature.js';
+import Stripe from 'stripe';
 import { signWebhook } from '../../helpers/sign-webhook.js';
 
 const SECRET = 'a-webhook-secret-of-more-than-32-bytes';
@@ -37,6 +38,20 @@ describe('webhook signature', () => {
     expect(both.verify(signWebhook('a-new-secret-of-more-than-32-bytes', body, NOW_MS), body)).to.equal('good');
     expect(both.verify(signWebhook('a-third-secret-of-more-than-32-bytes', body, NOW_MS), body)).to.equal('invalid');
     expect(createWebhookVerifier([], { nowMs: () => NOW_MS }).verify(header, body)).to.equal('invalid');
+  });
+
+  it('is good as the library of Stripe makes it, also beside a signature with another secret and one of another scheme', () => {
+    const { webhooks } = new Stripe('sk_test_1');
+    const own = webhooks.generateTestHeaderString({ payload: body, secret: SECRET, timestamp: NOW_MS / 1000 });
+    expect(verifier.verify(own, body)).to.equal('good');
+    const [time, signature] = own.split(',');
+    const zeros = '0'.repeat(64);
+    expect(verifier.verify(`${time},v1=${zeros},${signature},v0=${zeros}`, body)).to.equal('good');
+    expect(verifier.verify(`${time},v1=${zeros},v0=${signature?.slice(3)}`, body), 'v0 proves nothing').to.equal(
+      'invalid',
+    );
+    const many = `${time},${Array.from({ length: 9 }, () => signature).join(',')}`;
+    expect(verifier.verify(many, body), 'more than a provider sends').to.equal('invalid');
   });
 
   it('of another shape is invalid and never throws', () => {

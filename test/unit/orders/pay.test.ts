@@ -44,9 +44,9 @@ describe('pay and cancel', () => {
       await meanwhile();
       return simulator.charge(orderId, price, key);
     },
-    async lookUp(orderId, amountCents, key) {
+    async lookUp(orderId, price, key) {
       if (!charged.includes(`${orderId} ${key}`)) return { outcome: 'not_found' };
-      return isSilent ? { outcome: 'unknown' } : simulator.lookUp(orderId, amountCents, key);
+      return isSilent ? { outcome: 'unknown' } : simulator.lookUp(orderId, price, key);
     },
   };
 
@@ -69,16 +69,21 @@ describe('pay and cancel', () => {
     order = (await mysql.findOrder('99')) as Order;
   });
 
-  const pay = (key: string | null = null, userId = 'ann', by: PaymentProvider | null = provider): Promise<PayAnswer> =>
+  const pay = (
+    key: string | null = null,
+    userId = 'ann',
+    by: PaymentProvider | null = provider,
+    method: string | null = null,
+  ): Promise<PayAnswer> =>
     payOrder(
-      { orderId: '99', userId, key },
+      { orderId: '99', userId, key, method },
       { repository: mysql, transitions, attempts, refunds: owed, provider: by, clock, log: silentLog },
     );
   /** The job of a keeper. */
   const resolve = async (): Promise<ResolvedAttempt[]> => {
     const resolved: ResolvedAttempt[] = [];
     const metrics = { attemptResolved: (state: ResolvedAttempt) => void resolved.push(state) };
-    const ports = { attempts, transitions, provider, metrics, log: silentLog };
+    const ports = { repository: mysql, attempts, transitions, provider, metrics, log: silentLog };
     await resolvePayments(ports, { max: 2, leaseMs: 60_000 }).runOnce();
     return resolved;
   };
@@ -256,7 +261,9 @@ describe('pay and cancel', () => {
     const lost = { pay: () => Promise.resolve('payment_conflict' as const) };
     const [leased] = await attempts.lease(1, 1);
     if (leased === undefined) throw new Error('it is due');
-    expect(await resolveAttempt(leased, { attempts, provider, transitions: lost, log: silentLog })).to.equal('open');
+    expect(
+      await resolveAttempt(leased, { repository: mysql, attempts, provider, transitions: lost, log: silentLog }),
+    ).to.equal('open');
     expect([...attempts.rows.values()][0]?.lastError).to.match(/cannot be recorded: payment_conflict/);
   });
 
@@ -285,6 +292,49 @@ describe('pay and cancel', () => {
     expect(prices).to.deep.equal([{ amountCents: order.amountCents, currency: 'JPY' }]);
   });
 
+  it('a provider that needs a payment method gets the one of the request; without it nothing is begun', async () => {
+    const methods: (string | undefined)[] = [];
+    const needs: PaymentProvider = {
+      ...provider,
+      needsMethod: true,
+      charge: (orderId, price, key, method) => {
+        methods.push(method);
+        return provider.charge(orderId, price, key);
+      },
+    };
+    expect(await pay(null, 'ann', needs)).to.deep.equal({ outcome: 'payment_method_needed' });
+    expect([states(), methods]).to.deep.equal([[], []]);
+    expect((await pay(null, 'ann', needs, 'pm_1')).outcome).to.equal('paid');
+    expect((await pay(null, 'ann', needs)).outcome, 'a paid order needs none').to.equal('paid');
+    expect(methods).to.deep.equal(['pm_1']);
+  });
+
+  it('a charge is given up when the order has ended or another key is to pay; a keeper waits for ten minutes', async () => {
+    const given: (boolean | undefined)[] = [];
+    const asks: PaymentProvider = {
+      ...provider,
+      charge: () => Promise.resolve({ outcome: 'action_needed', clientSecret: 's' }),
+      lookUp: (_orderId, _price, _key, giveUp) => {
+        given.push(giveUp);
+        return Promise.resolve(
+          giveUp === true ? { outcome: 'declined' } : { outcome: 'action_needed', clientSecret: 's' },
+        );
+      },
+    };
+    expect(await pay('k1', 'ann', asks)).to.deep.equal({ outcome: 'action_needed', order, clientSecret: 's' });
+    clock.advance(30_000);
+    const [attempt] = await attempts.openOf('99');
+    if (attempt === undefined) throw new Error('it is open');
+    const ports = { repository: mysql, attempts, transitions, provider: asks, log: silentLog };
+    expect(await resolveAttempt(attempt, ports)).to.equal('open');
+    expect((await pay('k2', 'ann', asks)).outcome, 'the first one is ended').to.equal('action_needed');
+    expect(states()).to.deep.equal(['declined', 'open']);
+    await cancel();
+    expect((await pay('k2', 'ann', asks)).outcome).to.equal('wrong_state');
+    expect(given).to.deep.equal([false, true, true]);
+    expect(await resolveAttempt({ ...attempt, ageMs: 600_000 }, ports)).to.equal('declined');
+  });
+
   it('without a provider nothing is charged', async () => {
     expect(await pay(null, 'ann', null)).to.deep.equal({ outcome: 'payment_not_configured' });
   });
@@ -293,7 +343,7 @@ describe('pay and cancel', () => {
     const errors: string[] = [];
     const log = { ...silentLog, error: (_: object, message: string) => void errors.push(message) };
     const stuck = { pay: () => Promise.resolve('payment_conflict' as const) };
-    const request = { orderId: '99', userId: 'ann', key: null };
+    const request = { orderId: '99', userId: 'ann', key: null, method: null };
     const answer = await payOrder(request, {
       repository: mysql,
       transitions: stuck,

@@ -122,6 +122,15 @@ describe('worker-loop', () => {
       expect(world.warnings).to.have.length(1);
       expect(world.warnings[0]).to.deep.include({ batchId: batch.batchId, traceIds: [TRACE_ID] });
     });
+
+    it('that is parked has failed, though its message is acked', async () => {
+      const batch = traced(batchOf({ saleId: freshSaleId() }, purchasesOf('ann')));
+      world.broker.publishRaw(TOPICS.purchase, batch.body, { topic: TOPICS.purchase });
+      await world.worker().runOnce();
+      expect([world.verdicts, world.unfinished]).to.deep.equal([['unknown_sale'], 0]);
+      const [delivery] = world.tracing.named('process seckill-purchase');
+      expect(delivery).to.include({ ended: true, error: 'parked as a dead letter: unknown_sale' });
+    });
   });
 
   it('says how old a batch was, once, and nothing of one without a time, which a repair has made', async () => {

@@ -31,10 +31,10 @@ describe('calls of the payment provider are bounded', () => {
 
   it('one that does not answer is unknown after its bound, whatever was asked', async () => {
     const clock = handClock();
-    const provider = answersInTime({ charge: noAnswer, lookUp: noAnswer, refund: noAnswer }, clock);
+    const provider = answersInTime({ needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer }, clock);
     const answers = Promise.all([
       provider.charge('1', PRICE, 'k'),
-      provider.lookUp('1', 100, 'k'),
+      provider.lookUp('1', PRICE, 'k'),
       provider.refund('p', 100, 'p'),
     ]);
     expect(clock.waiting).to.deep.equal([PROVIDER_CALL_MAX_MS, PROVIDER_CALL_MAX_MS, PROVIDER_CALL_MAX_MS]);

@@ -16,7 +16,8 @@ describe('payment simulator', () => {
     if (charge?.outcome !== 'succeeded') throw new Error(`charge: ${charge?.outcome}`);
     expect(charge.payment).to.include({ amountCents: 1998, currency: 'EUR' });
     const { paymentId } = charge.payment;
-    expect(await simulator.lookUp('99', 1998, 'k1')).to.deep.include({ payment: { paymentId, amountCents: 1998 } });
+    const price = { amountCents: 1998, currency: 'EUR' };
+    expect(await simulator.lookUp('99', price, 'k1')).to.deep.include({ payment: { paymentId, ...price } });
     expect(charge.payment.paymentId).to.match(/^simulated-/);
     expect(isId(charge.payment.paymentId), 'fits its column').to.equal(true);
   });

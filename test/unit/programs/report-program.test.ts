@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { Gauge, Registry } from 'prom-client';
 import type { LiveProgram } from '../../../src/core/ports/program-reports.js';
 import type { ReadyReport } from '../../../src/http/services.js';
-import { reportProgram } from '../../../src/programs/report-program.js';
+import { reportProgram, type ReportProgramParts } from '../../../src/programs/report-program.js';
 import { version } from '../../../src/programs/version.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryProgramReports } from '../../helpers/memory/memory-program-reports.js';
@@ -23,7 +23,10 @@ describe('report of a program', () => {
     registry = new Registry();
   });
 
-  const run = async (ready: () => Promise<ReadyReport> = async () => READY): Promise<void> => {
+  const run = async (
+    ready: () => Promise<ReadyReport> = async () => READY,
+    log: ReportProgramParts['log'] = silentLog,
+  ): Promise<void> => {
     const stop = new AbortController();
     let pauses = 0;
     const paused = {
@@ -36,7 +39,7 @@ describe('report of a program', () => {
         clock.advance(ms);
       },
     };
-    await reportProgram({ kind: 'keeper', reports, registry, ready, clock: paused, log: silentLog }, stop.signal);
+    await reportProgram({ kind: 'keeper', reports, registry, ready, clock: paused, log }, stop.signal);
   };
   const only = async (): Promise<LiveProgram> => {
     const live = await reports.live();
@@ -96,6 +99,22 @@ describe('report of a program', () => {
       ['Not all servers answer within 1000 ms.'],
       ['no way'],
     ]);
+  });
+
+  it('goes on after a bug, which is logged now and then', async () => {
+    const logged: unknown[] = [];
+    const log = { ...silentLog, error: (...line: unknown[]) => void logged.push(line) };
+    const bug = new TypeError('a bug');
+    const said = reports.report.bind(reports);
+    reports.report = () => Promise.reject(bug);
+    let live = 0;
+    onPause = async (nth) => {
+      live = (await reports.live()).length;
+      if (nth === 1) reports.report = said;
+    };
+    await run(async () => READY, log);
+    expect(live).to.equal(1);
+    expect(logged, 'twice within seconds').to.deep.equal([[{ err: bug }, 'a bug: this process was not reported']]);
   });
 
   it('goes on while Redis is away', async () => {

@@ -130,6 +130,13 @@ describe('tracing', () => {
     expect(record(5)).to.have.length(3);
   });
 
+  it('callers that ask for it leave the purchases that chance has chosen their room', async () => {
+    await open({ TRACES_PER_SECOND_MAX: '3', OTEL_TRACES_SAMPLER_ARG: '1' }, { clock });
+    record(5);
+    const chosen = Array.from({ length: 5 }, () => tracing.startRequest(null, START)).filter((span) => span !== null);
+    expect(chosen).to.have.length(3);
+  });
+
   it('a collector that refuses costs spans and nothing else; it is said once a minute', async () => {
     await open();
     collector.refuses = 400;

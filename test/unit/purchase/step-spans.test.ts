@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import { decodeBatch } from '../../../src/core/batch.js';
-import { OperationalError } from '../../../src/core/errors.js';
+import { decodeBatch, sealBatch } from '../../../src/core/batch.js';
+import { Bug, OperationalError } from '../../../src/core/errors.js';
+import { SIGNATURE_PROPERTY } from '../../../src/core/message-signatures.js';
 import type { PurchaseOutcome } from '../../../src/core/outcome.js';
 import type { Span } from '../../../src/core/ports/tracing.js';
 import { readTraceparent } from '../../../src/core/trace-context.js';
@@ -12,8 +13,8 @@ import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryBroker } from '../../helpers/memory/memory-broker.js';
 import { MemoryRedis } from '../../helpers/memory/memory-redis.js';
 import { type MemorySpan, MemoryTracing } from '../../helpers/memory/memory-tracing.js';
-import { purchasesOf, saleOf } from '../../helpers/sales.js';
-import { signedMessages } from '../../helpers/signatures.js';
+import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
+import { signedMessages, TEST_SIGNATURES } from '../../helpers/signatures.js';
 import { silentLog } from '../../helpers/silent-log.js';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -146,5 +147,16 @@ describe('spans of a batch', () => {
     await broker.runChecks();
     expect(only('check back')).to.deep.include({ parentId: only('place batch').spanId, ended: true });
     expect(only('check back').fields['seckill.verdict']).to.equal('deducted');
+  });
+
+  it('a check-back that fails ends its span, with the reason', async () => {
+    const resolve = (): Promise<never> => Promise.reject(new Bug('no such word'));
+    const checkBack = createCheckBack({ resolve }, signedMessages(), silentLog, tracing);
+    const batch = batchOf({ saleId }, purchasesOf('u1'));
+    const { body } = sealBatch({ ...batch, traceparent: `00-${TRACE_ID}-${'b'.repeat(16)}-01` });
+    const properties = new Map([[SIGNATURE_PROPERTY, TEST_SIGNATURES.sign(TOPICS.purchase, body)]]);
+    const failed = await checkBack({ messageId: 'm1', body, properties }).catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(Bug);
+    expect(only('check back')).to.include({ ended: true, error: 'Bug: no such word' });
   });
 });

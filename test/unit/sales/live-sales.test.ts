@@ -72,6 +72,8 @@ describe('live sales', () => {
     saleOf({ saleId, stock: 100, ...parts }, clock.nowMs());
   const open = (unitsLeft: number): Partial<StoredSale> => ({ state: 'open', unitsLeft });
   const second = (ago: number): number => Math.floor(clock.nowMs() / 1000) * 1000 - ago * 1000;
+  const heard = (ago: number, sales: Readonly<Record<string, AnswerCounts>>, others = 0): Promise<void> =>
+    history.add(second(ago), { sales: new Map(Object.entries(sales)), others });
   const ids = async (): Promise<string[]> => (await live.look()).sales.map(({ saleId }) => saleId);
 
   it('the figures of a sale: units of all buckets, what buyers heard and what landed in the same second', async () => {
@@ -79,8 +81,8 @@ describe('live sales', () => {
     stored = { 7: [open(40), open(20)] };
     pending = { '7:0': [2, 300], '7:1': [1, 900] };
     landed = new Map([['7', 12]]);
-    await history.add(second(2), new Map([['7', { accepted: 9, replayed: 3, sold_out: 40, limit_reached: 1 }]]));
-    await history.add(second(1), new Map([['7', { accepted: 1000 }]]));
+    await heard(2, { 7: { accepted: 9, replayed: 3, sold_out: 40, limit_reached: 1 } });
+    await heard(1, { 7: { accepted: 1000 } });
     const { sales, moreSales, missing } = await live.look();
     const { opensAtMs, closesAtMs } = all[0] as Sale;
     expect(sales).to.deep.equal([
@@ -109,6 +111,22 @@ describe('live sales', () => {
     expect(listed).to.deep.equal([{ states: ['warm', 'open', 'paused'], max: 100 }]);
   });
 
+  it('what buyers of a sale heard is not known while apis count more sales than they have places for', async () => {
+    all = [sale('7'), sale('8')];
+    landed = new Map([['8', 400]]);
+    await heard(2, { 7: { accepted: 9, sold_out: 1 } }, 300);
+    const rates = (await live.look()).sales.map((one) => [
+      one.saleId,
+      one.acceptedPerSecond,
+      one.refusedPerSecond,
+      one.landedPerSecond,
+    ]);
+    expect(rates).to.deep.equal([
+      ['7', 9, { sold_out: 1 }, 0],
+      ['8', null, null, 400],
+    ]);
+  });
+
   it('the busiest are first, then open, paused and warm ones: what has opened last, and what opens soonest', async () => {
     all = [
       sale('1', { state: 'warm', opensAtMs: 300 }),
@@ -119,15 +137,15 @@ describe('live sales', () => {
       sale('5', { state: 'paused' }),
       sale('6', { state: 'warm' }),
     ];
-    await history.add(second(10), new Map([['5', { paused: 2 }]]));
-    await history.add(second(3), new Map([['6', { not_open: 1 }]]));
-    await history.add(second(12), new Map([['1', { not_open: 1000 }]]));
+    await heard(10, { 5: { paused: 2 } });
+    await heard(3, { 6: { not_open: 1 } });
+    await heard(12, { 1: { not_open: 1000 } });
     expect(await ids()).to.deep.equal(['5', '6', '3', '4', '2', '1', '7']);
   });
 
   it('shows a bounded number, and counts the others', async () => {
     all = Array.from({ length: LIVE_SALES_MAX + 3 }, (_, index) => sale(String(index + 1)));
-    await history.add(second(2), new Map([[String(LIVE_SALES_MAX + 3), { accepted: 1 }]]));
+    await heard(2, { [LIVE_SALES_MAX + 3]: { accepted: 1 } });
     const { sales, moreSales } = await live.look();
     expect(sales.length).to.equal(LIVE_SALES_MAX);
     expect(sales[0]?.saleId).to.equal(String(LIVE_SALES_MAX + 3));
@@ -137,13 +155,7 @@ describe('live sales', () => {
   it('a busy sale that the newest hundred do not have is looked up; one that is over is not shown', async () => {
     all = Array.from({ length: 102 }, (_, index) => sale(String(index + 1)));
     all[101] = sale('102', { state: 'closed' });
-    await history.add(
-      second(2),
-      new Map<string, AnswerCounts>([
-        ['101', { accepted: 1 }],
-        ['102', { closed: 9 }],
-      ]),
-    );
+    await heard(2, { 101: { accepted: 1 }, 102: { closed: 9 } });
     expect((await ids())[0]).to.equal('101');
     expect(found).to.have.members(['101', '102']);
     found = [];

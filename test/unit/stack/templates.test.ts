@@ -198,7 +198,7 @@ describe('environment of an instance', () => {
 
   it('points at loopback', () => {
     const { MESSAGE_KEYS: message, ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...rest } = env;
-    const { ROCKETMQ_ACCESS_SECRET: broker, ...servers } = rest;
+    const { ROCKETMQ_ACCESS_SECRET: broker, PAYMENT_WEBHOOK_SECRET: webhook, ...servers } = rest;
     const { password } = new URL(servers.REDIS_URL);
     expect(servers).to.deep.equal({
       MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
@@ -208,26 +208,28 @@ describe('environment of an instance', () => {
       ROCKETMQ_ACCESS_KEY: 'seckill',
       JWT_SECRET: 's-_t',
     });
-    expect([message, sign, seal, password, broker].join()).not.to.contain('s-_t');
+    expect([message, sign, seal, password, broker, webhook].join()).not.to.contain('s-_t');
   });
 
-  it('has keys for messages and admission and passwords of Redis and the broker, each its own, the same at every start', () => {
+  it('has keys for messages, admission and payments and passwords of Redis and the broker, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
-    const { admission, messages } = loadConfig(['admission', 'messages'], { ...env });
+    const { admission, messages, payment } = loadConfig(['admission', 'messages', 'payment'], { ...env });
+    expect(payment.webhookSecret).to.equal(again.PAYMENT_WEBHOOK_SECRET);
     const keys = [messages.keys, admission.signKeys, admission.sealKeys];
     expect(keys).to.deep.equal([again.MESSAGE_KEYS, again.ADMISSION_SIGN_KEYS, again.ADMISSION_SEAL_KEYS]);
     expect(again.REDIS_URL).to.equal(env.REDIS_URL);
     const passwords = [env, other].map(({ REDIS_URL }) => new URL(REDIS_URL).password);
     const all = [...keys, other.MESSAGE_KEYS, other.ADMISSION_SIGN_KEYS, other.ADMISSION_SEAL_KEYS];
     const ofBroker = [env, again, other].map(({ ROCKETMQ_ACCESS_SECRET }) => ROCKETMQ_ACCESS_SECRET);
-    const secrets = [...all.map((key) => key.slice('local:'.length)), ...passwords, ...ofBroker];
-    expect(new Set(secrets).size).to.equal(10);
+    const ofWebhook = [payment.webhookSecret, other.PAYMENT_WEBHOOK_SECRET];
+    const secrets = [...all.map((key) => key.slice('local:'.length)), ...passwords, ...ofBroker, ...ofWebhook];
+    expect(new Set(secrets).size).to.equal(12);
   });
 
   it('is lines that a shell can take as they are', () => {
     const lines = envLines(env).trimEnd().split('\n');
-    expect(lines).to.have.length(10);
+    expect(lines).to.have.length(11);
     for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
   });
 

@@ -1,4 +1,4 @@
-import { integer, text, word, type Keys } from '../key.js';
+import { integer, text, url, word, type Keys } from '../key.js';
 
 // How orders are made and how buyers are notified.
 
@@ -59,9 +59,23 @@ export const order = {
 export const payment = {
   provider: word({
     env: 'PAYMENT_PROVIDER',
-    doc: 'Who takes the money of POST …/pay. `simulator` moves none and is refused where NODE_ENV is production.',
-    words: ['none', 'simulator'],
+    doc: 'Who takes the money of POST …/pay (docs/payments.md). `simulator` moves none and is refused where NODE_ENV is production.',
+    words: ['none', 'simulator', 'http', 'stripe'],
     fallback: 'none',
+  }),
+  apiKey: text({
+    env: 'PAYMENT_API_KEY',
+    doc: 'What the provider knows us by. Stripe: the secret key (`sk_…`), or better a restricted one (`rk_…`) that may write PaymentIntents and Refunds. `http`: a bearer token.',
+    optional: true,
+    minLength: 16,
+    secret: true,
+    range: '16 characters or more',
+  }),
+  apiUrl: url({
+    env: 'PAYMENT_API_URL',
+    doc: 'Where the provider is reached: needed for `http`; for Stripe only to test against another server. https, except on this machine.',
+    optional: true,
+    protocols: ['https:', 'http:'],
   }),
   webhookSecret: text({
     env: 'PAYMENT_WEBHOOK_SECRET',

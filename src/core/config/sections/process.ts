@@ -59,7 +59,7 @@ export const tracing = {
   }),
   perSecondMax: integer({
     env: 'TRACES_PER_SECOND_MAX',
-    doc: 'Purchases of one second that an api records, whatever callers decide: anybody can send a `traceparent`.',
+    doc: 'Purchases of one second that an api records because their callers ask for it, since anybody can send a `traceparent`; and as many that chance has chosen.',
     unit: 'purchases',
     fallback: 100,
     min: 1,

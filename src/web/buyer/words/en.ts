@@ -46,7 +46,9 @@ export const en: Words = {
     room: 'Waiting for your turn',
     preparing: 'Getting ready…',
     signIn: 'Sign in to buy',
-    refused: 'Cannot buy',
+    signInAgain: 'Sign in again',
+    stayAs: (name) => `Stay ${name}`,
+    goOnAs: (name) => `Go on as ${name}`,
     pause: (time) => `Possible again in ${time}`,
     held: 'Writing your order…',
     pay: (price) => `Pay ${price}`,
@@ -74,6 +76,7 @@ export const en: Words = {
       text: 'The shop is about to open the sale. The button turns on by itself.',
     },
     ready: { title: 'On sale now', text: 'One press is one purchase. Pressing twice or reloading never buys twice.' },
+    offline: { title: 'You are offline', text: 'The button turns on as soon as you are back.' },
     turn: { title: 'It is your turn', text: 'Buy before the time runs out. One press is one purchase.' },
     preparing: { title: 'Getting ready', text: 'This sale gives every buyer an entry. Yours is being fetched.' },
     room: {
@@ -84,6 +87,10 @@ export const en: Words = {
     sign_in_ended: {
       title: 'Your sign-in has ended',
       text: 'Sign in at the shop again. What you have bought stays yours.',
+    },
+    other_buyer: {
+      title: 'A link for another buyer',
+      text: 'Go on only if you have just signed in at the shop yourself. Otherwise what you buy is theirs.',
     },
     app_only: {
       title: 'Only in the app of the shop',
@@ -127,6 +134,8 @@ export const en: Words = {
   slow: 'This takes longer than usual. What is held for you stays held.',
   signInEarly: 'Your sign-in ends before the sale opens. Sign in again shortly before.',
   toShop: 'The shop links here with your sign-in. Go there and come back by its link.',
+  signedInAs: 'Signed in as',
+  linkFor: (name) => `The link that you followed signs in ${name} instead of you.`,
   otherLanguage: 'Language',
   factsTitle: 'Good to know',
 
@@ -162,6 +171,7 @@ export const en: Words = {
     payload_too_large: 'The shop did not understand this page. Reload it, please.',
     payment_declined: 'Your payment was declined. You can try again.',
     payment_in_progress: 'Another payment of this order is under way.',
+    payment_method_needed: 'This shop takes payments on its own pages. Pay there; this page shows it.',
     payment_not_configured: 'This shop takes payments on its own pages. Pay there; this page shows it.',
     purchase_not_found: 'The shop does not know this purchase.',
     purchase_token_needed: 'Your entry to this sale does not fit. Each entry is good for one purchase.',

@@ -3,7 +3,7 @@ import type { ProblemCode } from '../problem-codes.js';
 
 type ScreenText = { readonly title: string; readonly text: string };
 /** Screens, and what some of them are called when more is known. */
-type TextName = Screen['name'] | 'turn' | 'sign_in_ended' | 'asking_again' | 'time_up';
+export type TextName = Screen['name'] | 'offline' | 'turn' | 'sign_in_ended' | 'asking_again' | 'time_up';
 
 /** Why a purchase failed after it was accepted, as the API names it. A test holds them against those of the orders. */
 export const REASONS = [
@@ -51,7 +51,9 @@ export interface Words {
     readonly room: string;
     readonly preparing: string;
     readonly signIn: string;
-    readonly refused: string;
+    readonly signInAgain: string;
+    readonly stayAs: (name: string) => string;
+    readonly goOnAs: (name: string) => string;
     readonly pause: (time: string) => string;
     readonly held: string;
     readonly pay: (price: string) => string;
@@ -77,6 +79,8 @@ export interface Words {
   readonly slow: string;
   readonly signInEarly: string;
   readonly toShop: string;
+  readonly signedInAs: string;
+  readonly linkFor: (name: string) => string;
   readonly otherLanguage: string;
   readonly factsTitle: string;
   /** What a screen reader says without being asked. */

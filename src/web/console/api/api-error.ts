@@ -16,3 +16,7 @@ export class ApiError extends Error {
     this.errors = errors;
   }
 }
+
+/** What is no answer of the api and no word of it: nobody knows what came of the request. */
+export const apiErrorOf = (error: unknown): ApiError =>
+  error instanceof ApiError ? error : new ApiError(0, 'unreachable', String(error));

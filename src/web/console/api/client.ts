@@ -1,4 +1,4 @@
-import { EventStreamParser, type ServerEvent } from '../logic/event-stream.js';
+import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
 import { queryOf } from '../logic/query.js';
 import { ApiError } from './api-error.js';
 import type { Session } from './session.js';
@@ -39,12 +39,15 @@ export class Api {
     return (await this.#send(path, call, ACTION_MAX_MS)).blob();
   }
 
-  /** The events of a `text/event-stream`, as they come, until it ends. @throws ApiError when it cannot begin */
-  async *events(path: string, call: Call = {}): AsyncGenerator<ServerEvent> {
+  /**
+   * The events of a `text/event-stream`, as they come, until it ends.
+   * @param parser afterwards it knows how long the api asks to wait before the next connection
+   * @throws ApiError when it cannot begin
+   */
+  async *events(path: string, call: Call = {}, parser = new EventStreamReader()): AsyncGenerator<StreamedEvent> {
     const { body } = await this.#send(path, call, null);
     if (body === null) return;
     const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
-    const parser = new EventStreamParser();
     try {
       for (;;) {
         const { done, value } = await reader.read();

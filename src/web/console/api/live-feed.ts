@@ -1,66 +1,81 @@
-import { backOffMs } from '../logic/back-off.js';
+import { backOffMs } from '../../../client/back-off.js';
+import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
 import type { LiveStore } from '../logic/live-store.js';
-import { ApiError } from './api-error.js';
-import type { Api } from './client.js';
+import { ApiError, apiErrorOf } from './api-error.js';
 import type { Snapshot } from './types.js';
 
-/** A stream that lasted so long was a good one: the next failure is the first again. */
+/** A stream that lasted so long was a good one: after it the pauses begin anew. */
 const GOOD_AFTER_MS = 10_000;
 /** Snapshots come every second; a stream that is silent for so long is dead, whatever the network says. */
 const SILENT_MAX_MS = 8_000;
 
-/** Follows `GET /admin/v1/live` until the signal aborts, over and over. Never rejects. */
-export async function followLive(api: Api, store: LiveStore, signal: AbortSignal): Promise<void> {
-  let failures = 0;
+/** The api, as far as it is needed here. */
+export interface Streams {
+  events(path: string, call: { readonly signal: AbortSignal }, parser: EventStreamReader): AsyncIterable<StreamedEvent>;
+}
+
+/**
+ * Follows `GET /admin/v1/live` until the signal aborts, over and over. There is a pause after every stream, also after one that
+ * ended as streams do: an api that stops ends those of all consoles at one moment. Never rejects.
+ * @param network tells with `online` that it is worth a try
+ */
+export async function followLive(
+  api: Streams,
+  store: LiveStore,
+  network: EventTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  let tries = 0;
   while (!signal.aborted) {
     const beganMs = performance.now();
     store.connecting();
-    const why = await readStream(api, store, signal);
+    const { why, retryMs } = await readStream(api, store, signal);
     if (signal.aborted) return;
-    if (why === null) {
-      failures = 0; // it ended as streams do, and another one is opened at once
-      continue;
-    }
-    failures = performance.now() - beganMs > GOOD_AFTER_MS ? 1 : failures + 1;
-    store.lost(why);
-    await pause(backOffMs(failures, Math.random()), signal);
+    tries = performance.now() - beganMs > GOOD_AFTER_MS ? 1 : tries + 1;
+    if (why !== null) store.lost(why);
+    await pause(backOffMs(tries, retryMs, Math.random()), signal, network);
   }
 }
 
-/** @returns why it failed; null: it came to its end */
-async function readStream(api: Api, store: LiveStore, signal: AbortSignal): Promise<ApiError | null> {
+/** @returns why it failed; null: it came to its end. And how long the api asks to wait, ms; null: it says nothing */
+async function readStream(
+  api: Streams,
+  store: LiveStore,
+  signal: AbortSignal,
+): Promise<{ readonly why: ApiError | null; readonly retryMs: number | null }> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENT_MAX_MS);
+  const parser = new EventStreamReader();
+  const ended = (why: ApiError | null) => ({ why, retryMs: parser.retryMs });
   let snapshots = 0;
   try {
-    for await (const { event, data } of api.events('/admin/v1/live', {
-      signal: AbortSignal.any([signal, silence.signal]),
-    })) {
+    const call = { signal: AbortSignal.any([signal, silence.signal]) };
+    for await (const { event, data } of api.events('/admin/v1/live', call, parser)) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENT_MAX_MS);
       if (event !== 'snapshot') continue;
       store.take(JSON.parse(data) as Snapshot, performance.now());
       snapshots++;
     }
-    return snapshots > 0 ? null : new ApiError(0, 'unreachable', 'the stream ended before its first snapshot');
+    return ended(snapshots > 0 ? null : new ApiError(0, 'unreachable', 'the stream ended before its first snapshot'));
   } catch (error) {
-    return error instanceof ApiError ? error : new ApiError(0, 'unreachable', String(error));
+    return ended(apiErrorOf(error));
   } finally {
     clearTimeout(timer);
   }
 }
 
 /** Ends early when the network comes back, or the signal aborts. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal, network: EventTarget): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
-      removeEventListener('online', end);
+      network.removeEventListener('online', end);
       signal.removeEventListener('abort', end);
       resolve();
     };
     const timer = setTimeout(end, ms);
-    addEventListener('online', end);
+    network.addEventListener('online', end);
     signal.addEventListener('abort', end);
   });
 }

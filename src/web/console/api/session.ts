@@ -1,4 +1,6 @@
+import { backOffMs } from '../../../client/back-off.js';
 import { Store } from '../logic/store.js';
+import { apiErrorOf, type ApiError } from './api-error.js';
 import type { Me } from './types.js';
 
 /** The token lives here and nowhere else: in memory of the page, and in the storage of its tab, which ends with it. */
@@ -10,14 +12,16 @@ export type SessionState =
   | { readonly is: 'signed_out' }
   /** A token of before a reload is looked at. */
   | { readonly is: 'checking' }
+  /** Nobody says whether that token is still good: it is kept, and asked about again and again. */
+  | { readonly is: 'unreachable'; readonly error: ApiError }
   /** Whoever it was, the screen stays as it is behind the question for a new token. */
   | { readonly is: 'ended'; readonly me: Me; readonly why: 'expired' | 'refused' }
   | { readonly is: 'signed_in'; readonly me: Me };
 
 interface TokenStorage {
-  getItem(name: string): string | null;
-  setItem(name: string, value: string): void;
-  removeItem(name: string): void;
+  read(name: string): string | null;
+  write(name: string, value: string): void;
+  remove(name: string): void;
 }
 
 /** Who is signed in, and with which token. */
@@ -26,13 +30,16 @@ export class Session {
   readonly #storage: TokenStorage;
   readonly #ask: (token: string) => Promise<Me>;
   #token: string | null;
+  /** To the end of the token, or to the next try. */
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** To go on with the token of before a reload; 0: none is under way. */
+  #tries = 0;
 
   /** @param ask whom a token speaks of; rejects when it is refused or nobody answers */
   constructor(storage: TokenStorage, ask: (token: string) => Promise<Me>) {
     this.#storage = storage;
     this.#ask = ask;
-    this.#token = storage.getItem(KEY);
+    this.#token = storage.read(KEY);
     this.state = new Store<SessionState>(this.#token === null ? { is: 'signed_out' } : { is: 'checking' });
   }
 
@@ -40,20 +47,28 @@ export class Session {
     return this.#token;
   }
 
-  /** Goes on with the token that the tab had before it was loaded again. Never rejects. */
+  /** Goes on with the token that the tab had before it was loaded again; without an answer it tries again by itself. Never rejects. */
   async restore(): Promise<void> {
     const token = this.#token;
     if (token === null) return;
-    await this.signIn(token).catch(() => this.signOut());
+    clearTimeout(this.#timer);
+    const tries = ++this.#tries;
+    const isOver = (): boolean => tries !== this.#tries; // somebody has signed out meanwhile, or asked again
+    try {
+      const me = await this.#ask(token);
+      if (!isOver()) this.#enter(token, me);
+    } catch (error) {
+      if (isOver()) return;
+      const seen = apiErrorOf(error);
+      if (seen.status === 401 || seen.code === 'role_needed') return this.signOut();
+      this.#timer = setTimeout(() => void this.restore(), backOffMs(tries, null, Math.random()));
+      this.state.set({ is: 'unreachable', error: seen });
+    }
   }
 
   /** @throws what `ask` rejects with; then nothing has changed */
   async signIn(token: string): Promise<void> {
-    const me = await this.#ask(token);
-    this.#token = token;
-    this.#storage.setItem(KEY, token);
-    this.state.set({ is: 'signed_in', me });
-    this.#endAt(me.expiresAtMs);
+    this.#enter(token, await this.#ask(token));
   }
 
   /** The api refused the token: it has expired or was revoked. */
@@ -64,6 +79,14 @@ export class Session {
   signOut(): void {
     this.#forget();
     this.state.set({ is: 'signed_out' });
+  }
+
+  #enter(token: string, me: Me): void {
+    this.#token = token;
+    this.#tries = 0;
+    this.#storage.write(KEY, token);
+    this.state.set({ is: 'signed_in', me });
+    this.#endAt(me.expiresAtMs);
   }
 
   #endAt(atMs: number): void {
@@ -81,7 +104,8 @@ export class Session {
 
   #forget(): void {
     clearTimeout(this.#timer);
+    this.#tries = 0;
     this.#token = null;
-    this.#storage.removeItem(KEY);
+    this.#storage.remove(KEY);
   }
 }

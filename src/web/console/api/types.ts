@@ -332,7 +332,7 @@ export interface BulkEnd {
   readonly done: number;
   readonly failed: number;
   readonly left: number;
-  readonly stopped: 'fault' | 'drained' | null;
+  readonly stopped: 'fault' | 'unfinished' | 'time_up' | 'drained' | null;
   readonly failures: readonly { readonly id: string; readonly why: string }[];
 }
 

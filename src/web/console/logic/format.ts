@@ -6,6 +6,8 @@ const UNITS = [
   ['second', 1_000],
 ] as const;
 
+const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+
 export type Format = ReturnType<typeof createFormat>;
 
 /**
@@ -55,6 +57,10 @@ export function createFormat(locale: string, timeZone?: string) {
     return [unit(count, name), ...(rest > 0 && next ? [unit(rest, next[0])] : [])].join(' ');
   };
 
+  /** With the year when it is not this one. */
+  const dateTime = (atMs: number, nowMs: number = Date.now()): string =>
+    (yearIn.format(atMs) === yearIn.format(nowMs) ? dateTimes : dateTimesOfYear).format(atMs);
+
   return {
     locale,
     number: (value: number): string => whole.format(value),
@@ -85,12 +91,12 @@ export function createFormat(locale: string, timeZone?: string) {
     },
     time: (atMs: number): string => times.format(atMs),
     timeWithMs: (atMs: number): string => exactTimes.format(atMs),
-    /** With the year when it is not this one. */
-    dateTime: (atMs: number, nowMs: number = Date.now()): string =>
-      (yearIn.format(atMs) === yearIn.format(nowMs) ? dateTimes : dateTimesOfYear).format(atMs),
+    dateTime,
     day: (atMs: number): string => days.format(atMs),
     /** The same for two times of one day in the zone. */
     dayKey: (atMs: number): string => dayKeys.format(atMs),
+    /** A sentence of the api, with its times as those around it. */
+    withTimes: (sentence: string): string => sentence.replace(ISO_TIME, (time) => dateTime(Date.parse(time))),
     /** As logs and the command line have it. */
     utc: (atMs: number): string => `${new Date(atMs).toISOString().replace('T', ' ').replace('Z', '')} UTC`,
   };

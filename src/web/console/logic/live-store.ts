@@ -4,8 +4,8 @@ import { Store } from './store.js';
 
 /** Seconds that the small charts show. */
 export const SECONDS_KEPT = 90;
-/** Without a snapshot for so long, what is shown is marked as stale. */
-export const STALE_AFTER_MS = 3_500;
+/** Without a snapshot for so long, what is shown is marked as stale. The pause between two streams is shorter. */
+export const STALE_AFTER_MS = 5_000;
 
 /** What a small chart shows: one value for each second, null where it is not known; the newest last. */
 export interface Rates {

@@ -19,6 +19,13 @@ export function filterIn<N extends string>(search: string, names: readonly N[]):
   return Object.fromEntries(names.map((name) => [name, query.get(name) ?? ''])) as Record<N, string>;
 }
 
+/** What a filter leaves of the times before `endMs`, without what is empty: what comes later does not match. */
+export function boundTo(filter: Filter, endMs: number): Filter {
+  const named = Object.entries(filter).filter(([, value]) => value !== '');
+  const isEarlier = Date.parse(filter.until ?? '') <= endMs;
+  return { ...Object.fromEntries(named), ...(isEarlier ? {} : { until: new Date(endMs).toISOString() }) };
+}
+
 export const isFiltered = (filter: Filter): boolean => Object.values(filter).some((value) => value !== '');
 
 const DURATION = /^-?(\d{1,6})\s*(s|m|h|d)$/;

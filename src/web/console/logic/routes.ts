@@ -82,6 +82,10 @@ export function pathOf(route: Route): string {
   return [BASE, ...parts.map(encodeURIComponent)].join('/');
 }
 
+/** The same for two routes of one screen, which differ by a tab or by what stands open in a dialog over it. */
+export const placeOf = (route: Route): string =>
+  route.screen === 'sale' || route.screen === 'purchases' ? pathOf(route) : route.screen;
+
 function withTab<S extends 'sales' | 'messages' | 'rules', T extends string>(
   screen: S,
   tabs: readonly T[],

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { ApiError } from '../api/api-error.js';
+import { ApiError, apiErrorOf } from '../api/api-error.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
 import { useWords } from '../shell/hooks.js';
@@ -56,15 +56,17 @@ export function Confirm({
       setState({ is: 'done', result });
       onDone?.();
     } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      setState({ is: 'asked', error });
+      setState({ is: 'asked', error: apiErrorOf(error) });
+      if (!(error instanceof ApiError)) throw error; // a bug: the browser writes down where
     }
   };
+  const isRunning = state.is === 'running';
   const isReady = canRun && state.is === 'asked' && (typed === undefined || name.trim() === typed);
   return (
     <Dialog
       title={title}
       onClose={onClose}
+      isFinal={isRunning}
       foot={
         state.is === 'done' ? (
           <>
@@ -75,7 +77,9 @@ export function Confirm({
           </>
         ) : (
           <>
-            <Button onClick={onClose}>{t.common.cancel}</Button>
+            <Button onClick={onClose} disabled={isRunning}>
+              {t.common.cancel}
+            </Button>
             <Button kind={isDangerous ? 'danger' : 'main'} onClick={() => void act()} disabled={!isReady}>
               {verb}
             </Button>
@@ -100,11 +104,11 @@ export function Confirm({
           )}
         </Note>
       )}
-      {state.is === 'done' && (
-        <div role="status">
-          {typeof state.result === 'string' ? <Note tone="ok">{state.result}</Note> : state.result}
-        </div>
-      )}
+      <div role="status">
+        {isRunning && <p class="hint">{t.common.working}</p>}
+        {state.is === 'done' &&
+          (typeof state.result === 'string' ? <Note tone="ok">{state.result}</Note> : state.result)}
+      </div>
     </Dialog>
   );
 }

@@ -36,6 +36,12 @@ export function Dialog({ title, onClose, children, foot, shape = 'middle', isFin
         event.preventDefault(); // the key Escape: whoever opened it takes it away
         if (!isFinal) onClose();
       }}
+      onClose={() => {
+        if (dialog.current === null) return; // it was taken away, and is closed
+        // Chromium asks once: the second Escape in a row closes it, whoever prevents that.
+        if (isFinal) dialog.current.showModal();
+        else onClose();
+      }}
       onClick={(event) => {
         if (event.target === dialog.current && !isFinal) onClose(); // beside it
       }}

@@ -14,8 +14,10 @@ export interface Column<T> {
   readonly isNumber?: boolean;
   /** Left out where there is little room; what opens with the row has it. */
   readonly hides?: 'phone' | 'narrow';
-  /** Share of the width: of what is left, or so many px. */
+  /** Share of the width, or so many px; left out: of what is left. */
   readonly width?: string;
+  /** The same on a phone; left out: as elsewhere. */
+  readonly phoneWidth?: string;
   /** Left out: the column cannot be sorted by. */
   readonly sort?: (row: T) => number | string | null;
   readonly hint?: string;
@@ -110,7 +112,6 @@ export function Table<T>(props: TableProps<T>) {
     if (element !== null && isLong) element.scrollTop = Math.min(element.scrollTop, (index + step) * ROW_PX); // up: the head covers it otherwise
     element?.querySelector<HTMLElement>(`tr[data-row="${index + step}"]`)?.focus();
   };
-  const count = columns.length + (onSelect ? 1 : 0);
 
   return (
     <>
@@ -134,7 +135,7 @@ export function Table<T>(props: TableProps<T>) {
                   />
                 </th>
               )}
-              {columns.map(({ name, isNumber, hides, width, sort, hint }, index) => {
+              {columns.map(({ name, isNumber, hides, width, phoneWidth, sort, hint }, index) => {
                 const isSorted = order?.column === index;
                 return (
                   <th
@@ -142,7 +143,7 @@ export function Table<T>(props: TableProps<T>) {
                     scope="col"
                     class={classes(isNumber, hides)}
                     title={hint}
-                    style={width === undefined ? {} : { width }}
+                    style={{ '--width': width ?? 'auto', '--phone-width': phoneWidth ?? width ?? 'auto' }}
                     aria-sort={isSorted ? (order.down ? 'descending' : 'ascending') : undefined}
                   >
                     {sort === undefined ? (
@@ -164,7 +165,7 @@ export function Table<T>(props: TableProps<T>) {
             </tr>
           </thead>
           <tbody>
-            {shown.abovePx > 0 && <Gap px={shown.abovePx} columns={count} />}
+            {shown.abovePx > 0 && <Gap px={shown.abovePx} />}
             {sorted.slice(shown.from, shown.to).map((row, place) => {
               const index = shown.from + place;
               const key = keyOf(row);
@@ -199,7 +200,7 @@ export function Table<T>(props: TableProps<T>) {
                 </tr>
               );
             })}
-            {shown.belowPx > 0 && <Gap px={shown.belowPx} columns={count} />}
+            {shown.belowPx > 0 && <Gap px={shown.belowPx} />}
           </tbody>
         </table>
       </div>
@@ -222,9 +223,10 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-const Gap = ({ px, columns }: { readonly px: number; readonly columns: number }) => (
+/** One cell only: columns that are hidden would come back, empty, under one that spans them. */
+const Gap = ({ px }: { readonly px: number }) => (
   <tr class="gap" aria-hidden="true">
-    <td colSpan={columns} style={{ height: `${px}px` }} />
+    <td style={{ height: `${px}px` }} />
   </tr>
 );
 

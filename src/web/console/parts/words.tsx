@@ -53,7 +53,7 @@ export function Refusals({ counts, most = 3 }: { readonly counts: Counts; readon
           {wordIn(t.codes, word)} <b class="number">{f.number(count)}</b>
         </li>
       ))}
-      {others > 0 && <li>+{f.number(others)}</li>}
+      {others > 0 && <li>{t.live.otherRefusals(f.number(others))}</li>}
     </ul>
   );
 }

@@ -23,16 +23,24 @@ export function AuditScreen() {
   );
   const [open, setOpen] = useState<AuditEntry | null>(null);
   const columns: readonly Column<AuditEntry>[] = [
-    { name: t.common.at, width: '150px', cell: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
+    {
+      name: t.common.at,
+      width: '150px',
+      phoneWidth: '116px',
+      cell: ({ at }) => <Time at={at} />,
+      sort: ({ at }) => at,
+    },
     {
       name: t.common.action,
       width: '210px',
+      phoneWidth: 'auto',
       cell: ({ action }) => <code class="strong">{action}</code>,
       sort: ({ action }) => action,
     },
     {
       name: t.common.subject,
       width: '24%',
+      phoneWidth: '110px',
       cell: ({ subject }) => <Subject subject={subject} />,
       sort: ({ subject }) => subject,
     },
@@ -72,7 +80,7 @@ export function AuditScreen() {
           keyOf={({ auditId }) => auditId}
           nameOf={({ auditId }) => t.audit.entry(auditId)}
           onOpen={setOpen}
-          isOpen={(entry) => entry === open}
+          isOpen={({ auditId }) => auditId === open?.auditId}
           empty={<Empty title={t.audit.empty} text={t.audit.emptyText} icon="audit" />}
           error={entries.error}
           isLoading={entries.isLoading}

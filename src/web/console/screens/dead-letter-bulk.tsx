@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError } from '../api/api-error.js';
+import { apiErrorOf, type ApiError } from '../api/api-error.js';
 import type { BulkEnd, BulkPreview, BulkProgress } from '../api/types.js';
 import { pathOf } from '../logic/routes.js';
-import { queryOf, type Filter } from '../logic/query.js';
+import { boundTo, queryOf, type Filter } from '../logic/query.js';
 import { Button, Link } from '../parts/basics.js';
 import { Dialog } from '../parts/dialog.js';
 import { TextField } from '../parts/fields.js';
 import { Failure, Loading, Note, ProblemText } from '../parts/states.js';
-import { useApp, useWords } from '../shell/hooks.js';
+import { serverNowMs, useApp, useWords } from '../shell/hooks.js';
 
 export type BulkAction = 'replay' | 'discard';
 /** Those that were picked, or all that match. */
@@ -35,15 +35,15 @@ export function BulkDialog({
   readonly onClose: () => void;
   readonly onDone: () => void;
 }) {
-  const { api } = useApp();
+  const { api, live } = useApp();
   const { t, f } = useWords();
   const [state, setState] = useState<State>({ is: 'looking' });
   const [typed, setTyped] = useState('');
   const stop = useRef<AbortController | null>(null);
-  const body =
-    'ids' in on
-      ? { action, ids: on.ids }
-      : { action, filter: Object.fromEntries(Object.entries(on.filter).filter(([, value]) => value !== '')) };
+  // What is parked after this was opened was not shown to anybody, so no run may touch it.
+  const [body] = useState(() =>
+    'ids' in on ? { action, ids: on.ids } : { action, filter: boundTo(on.filter, serverNowMs(live)) },
+  );
 
   const look = async (): Promise<void> => {
     setState({ is: 'looking' });
@@ -53,7 +53,7 @@ export function BulkDialog({
         preview: await api.ask<BulkPreview>(PATH, { method: 'POST', body: { ...body, dryRun: true } }),
       });
     } catch (error) {
-      setState({ is: 'failed', error: asApiError(error) });
+      setState({ is: 'failed', error: apiErrorOf(error) });
     }
   };
   useEffect(() => {
@@ -68,7 +68,7 @@ export function BulkDialog({
     const failures: { id: string; why: string }[] = [];
     let isBegun = false;
     setState({ is: 'running', preview, progress: null });
-    const ended = (stopped: Stopped): State => ({
+    const ended = (stopped: 'you' | 'lost'): State => ({
       is: 'ended',
       end: {
         done,
@@ -104,7 +104,7 @@ export function BulkDialog({
     } catch (error) {
       if (ending.signal.aborted) setState(ended('you'));
       else if (isBegun) setState(ended('lost'));
-      else setState({ is: 'asked', preview, error: asApiError(error) });
+      else setState({ is: 'asked', preview, error: apiErrorOf(error) });
     }
     onDone();
   };
@@ -168,15 +168,12 @@ export function BulkDialog({
         </>
       )}
       {state.is === 'running' && (
-        <Progress progress={state.progress} most={Math.min(state.preview.matching, state.preview.most)} />
+        <Progress label={title} progress={state.progress} most={Math.min(state.preview.matching, state.preview.most)} />
       )}
       {state.is === 'ended' && <Result {...state.end} />}
     </Dialog>
   );
 }
-
-const asApiError = (error: unknown): ApiError =>
-  error instanceof ApiError ? error : new ApiError(0, 'unreachable', String(error));
 
 function Preview({ preview: { matching, most, first } }: { readonly preview: BulkPreview }) {
   const { t, f } = useWords();
@@ -201,13 +198,30 @@ function Preview({ preview: { matching, most, first } }: { readonly preview: Bul
   );
 }
 
-function Progress({ progress, most }: { readonly progress: BulkProgress | null; readonly most: number }) {
+/** How many times the progress of a run is read out. */
+const TOLD_TIMES = 10;
+
+function Progress({
+  label,
+  progress,
+  most,
+}: {
+  readonly label: string;
+  readonly progress: BulkProgress | null;
+  readonly most: number;
+}) {
   const { t, f } = useWords();
   const [handled, of] = [progress?.handled ?? 0, progress?.of ?? most];
+  const told = Math.floor((Math.floor((handled / Math.max(1, of)) * TOLD_TIMES) / TOLD_TIMES) * of);
   return (
-    <div role="status">
-      <progress max={of} value={handled} aria-label={t.deadLetters.progress(f.number(handled), f.number(of))} />
-      <p class="number">{t.deadLetters.progress(f.number(handled), f.number(of))}</p>
+    <div>
+      <progress max={of} value={handled} aria-label={label} />
+      <p class="number" aria-hidden="true">
+        {t.deadLetters.progress(f.number(handled), f.number(of))}
+      </p>
+      <p class="hidden" role="status">
+        {t.deadLetters.progress(f.number(told), f.number(of))}
+      </p>
     </div>
   );
 }

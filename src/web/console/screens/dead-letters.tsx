@@ -30,15 +30,16 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
   const { t, f } = useWords();
   const { search } = useAddress();
   const [filter, setFilter] = useFilter(FILTERS);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const letters = usePages<DeadLetter, { deadLetters: readonly DeadLetter[]; next: string | null }>(
     '/admin/v1/dead-letters',
     filter,
     {
       place: 'after',
       read: (page) => ({ rows: page.deadLetters, next: page.next }),
+      isHeld: selected.size > 0,
     },
   );
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [bulk, setBulk] = useState<{ action: BulkAction; on: BulkOn } | null>(null);
   const [mayReplay, mayDiscard] = [may(me.role, 'operator'), may(me.role, 'admin')];
   const parked = letters.rows
@@ -55,18 +56,21 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
       name: '#',
       isNumber: true,
       width: '76px',
+      phoneWidth: '48px',
       sort: ({ deadLetterId }) => Number(deadLetterId),
       cell: ({ deadLetterId }) => <code>{deadLetterId}</code>,
     },
     {
       name: t.common.state,
       width: '110px',
+      phoneWidth: '92px',
       sort: ({ state }) => state,
       cell: ({ state }) => <Badge tone={STATE_TONES[state]}>{t.deadLetters.states[state]}</Badge>,
     },
     {
       name: t.common.reason,
       width: '160px',
+      phoneWidth: 'auto',
       sort: ({ reason }) => reason,
       cell: ({ reason }) => <span title={reason}>{t.deadLetters.reasons[reason]}</span>,
     },
@@ -110,6 +114,7 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
     {
       name: t.deadLetters.parkedAt,
       width: '110px',
+      phoneWidth: '84px',
       sort: ({ parkedAt }) => parkedAt,
       cell: ({ parkedAt }) => <Ago at={parkedAt} />,
     },
@@ -156,7 +161,9 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
             setSelected(new Set());
             setFilter(values);
           }}
-        />
+        >
+          <Freshness {...letters} />
+        </FilterBar>
         {mayReplay && (
           <div class="bulk">
             <span class="faint number">{t.deadLetters.selected(f.number(parked.length))}</span>
@@ -177,7 +184,6 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
                 {t.deadLetters.discardMatching}
               </Button>
             )}
-            <Freshness {...letters} />
           </div>
         )}
         <Table
@@ -359,28 +365,33 @@ function OrdersBeside({
   };
   const columns: readonly Column<PurchaseAndOrder>[] = [
     {
-      name: t.common.user,
-      cell: ({ userId }) => (
-        <span class="cut" title={userId}>
-          {userId}
-        </span>
+      name: `${t.common.user} / ${t.common.request}`,
+      cell: ({ userId, requestId }) => (
+        <div class="two-lines">
+          <span class="cut" title={userId}>
+            {userId}
+          </span>
+          <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
+            <code class="cut" title={requestId}>
+              {requestId}
+            </code>
+          </Link>
+        </div>
       ),
       sort: ({ userId }) => userId,
     },
     {
-      name: t.common.request,
+      name: t.deadLetters.asked,
+      isNumber: true,
       hides: 'phone',
-      cell: ({ requestId }) => (
-        <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
-          <code class="cut">{requestId}</code>
-        </Link>
-      ),
+      width: '92px',
+      cell: ({ quantity }) => f.number(quantity),
     },
-    { name: t.deadLetters.asked, isNumber: true, width: '92px', cell: ({ quantity }) => f.number(quantity) },
     {
       name: t.deadLetters.found,
       isNumber: true,
       width: '92px',
+      phoneWidth: '64px',
       cell: ({ quantity, order }) =>
         order === null ? (
           <span class="faint">{t.deadLetters.noOrder}</span>
@@ -391,6 +402,7 @@ function OrdersBeside({
     {
       name: t.common.state,
       width: '190px',
+      phoneWidth: '176px',
       sort: (row) => verdictOf(row).text,
       cell: (row) => {
         const { tone, text } = verdictOf(row);

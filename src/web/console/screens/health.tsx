@@ -4,7 +4,8 @@ import type { Tone } from '../logic/time-line.js';
 import { Ago, Badge, Link, Panel, ScreenHead } from '../parts/basics.js';
 import { Empty, Failure, Freshness, Loading, Note, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
-import { useApp, useResource, useStore, useWords } from '../shell/hooks.js';
+import { useSnapshotAge, useStaleText } from '../shell/frame.js';
+import { useApp, useResource, useStore, useWords, type Resource } from '../shell/hooks.js';
 import { BrokerTable } from './messages.js';
 
 /** A program that was not heard of for so long has stopped, or hangs. */
@@ -19,30 +20,34 @@ export function HealthScreen() {
   const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 5_000 });
   const mq = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 10_000 });
   const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 5_000 });
+  const ageMs = useSnapshotAge();
+  const stale = useStaleText();
   const programs = snapshot?.programs ?? null;
-  const bad =
-    (programs?.filter((program) => !isWell(program)).length ?? 0) +
-    (ready.data?.dependencies.filter(({ ok }) => !ok).length ?? 0) +
-    (breakers.data?.breakers.filter(({ state }) => state !== 'closed').length ?? 0) +
-    (mq.data?.brokers.filter(({ down }) => down !== null).length ?? 0) +
-    (rules.data?.apis.filter(({ follows }) => !follows).length ?? 0);
-  const isKnown = programs !== null && ready.data !== null;
+  const hasNoPrograms = programs === null ? trouble !== null : programs.length === 0; // this api is one itself
+  const counts = [
+    badIn(programs, stale !== null || hasNoPrograms, (all) => all.filter((one) => !isWell(one)).length),
+    badIn(ready.data, ready.error !== null, ({ dependencies }) => dependencies.filter(({ ok }) => !ok).length),
+    badIn(breakers.data, breakers.error !== null, (data) => data.breakers.filter(isNotClosed).length),
+    isWithoutBroker(mq) ? 0 : badIn(mq.data, mq.error !== null, ({ brokers }) => brokers.filter(isDown).length),
+    badIn(rules.data, rules.error !== null, ({ apis }) => apis.filter(({ follows }) => !follows).length),
+  ];
+  const bad = counts.reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
+  const unknown = counts.filter((count) => count === 'unknown').length;
   return (
     <>
       <ScreenHead
         title={t.health.title}
         badge={
-          isKnown &&
-          (bad === 0 ? (
-            <Badge tone="ok">{t.health.well}</Badge>
-          ) : (
-            <Badge tone="bad">{t.health.unwell(f.number(bad))}</Badge>
-          ))
+          <>
+            {bad > 0 && <Badge tone="bad">{t.health.unwell(f.number(bad))}</Badge>}
+            {unknown > 0 && <Badge tone="warn">{t.health.notKnown(f.number(unknown))}</Badge>}
+            {counts.every((count) => count === 0) && <Badge tone="ok">{t.health.well}</Badge>}
+          </>
         }
       />
-      <Panel title={t.health.programs} flush>
+      <Panel title={t.health.programs} flush actions={stale !== null && <span class="stale">{stale}</span>}>
         {programs !== null ? (
-          <Programs programs={programs} />
+          <Programs programs={programs} ageMs={ageMs ?? 0} isStale={stale !== null} />
         ) : trouble !== null ? (
           <Failure error={trouble} />
         ) : (
@@ -58,7 +63,7 @@ export function HealthScreen() {
         </Panel>
       </div>
       <Panel title={t.health.brokers} flush actions={<Freshness {...mq} />}>
-        {mq.data === null && mq.error?.code === 'broker_not_configured' ? (
+        {isWithoutBroker(mq) ? (
           <Empty title={t.messages.notConfigured} text={t.messages.notConfiguredText} icon="info" />
         ) : (
           <Shown of={mq} rows={2}>
@@ -88,32 +93,61 @@ function useReadiness() {
   return useResource<Readiness>('/readyz', { everyMs: 5_000, takes: [503] });
 }
 
+/** How much is wrong in a part; null: its first answer is under way; `unknown`: what it said last is old. */
+const badIn = <T,>(said: T | null, isOld: boolean, count: (said: T) => number): number | 'unknown' | null =>
+  isOld ? 'unknown' : said === null ? null : count(said);
+
+const isNotClosed = ({ state }: Breakers['breakers'][number]): boolean => state !== 'closed';
+const isDown = ({ down }: MqStatus['brokers'][number]): boolean => down !== null;
+
+/** This api was not told where the brokers are. */
+const isWithoutBroker = ({ data, error }: Resource<MqStatus>): boolean =>
+  data === null && error?.code === 'broker_not_configured';
+
 const isWell = ({ ready, seenMsAgo }: RunningProgram): boolean => ready && seenMsAgo < SILENT_AFTER_MS;
 
-function Programs({ programs }: { readonly programs: readonly RunningProgram[] }) {
+function Programs({
+  programs,
+  ageMs,
+  isStale,
+}: {
+  readonly programs: readonly RunningProgram[];
+  /** Of what is said of them. */
+  readonly ageMs: number;
+  readonly isStale: boolean;
+}) {
   const { t, f } = useWords();
   const columns: readonly Column<RunningProgram>[] = [
     {
       name: t.health.program,
       width: '110px',
+      phoneWidth: '76px',
       sort: ({ kind }) => kind,
       cell: ({ kind }) => <b>{t.health.kinds[kind]}</b>,
     },
     {
       name: 'host:pid',
       sort: ({ id }) => id,
-      cell: ({ id }) => (
-        <code class="cut" title={id}>
-          {id}
-        </code>
+      cell: ({ id, problems }) => (
+        <>
+          <code class="cut" title={id}>
+            {id}
+          </code>
+          <span class="wraps shows-phone" lang="en">
+            {problems.join(' ')}
+          </span>
+        </>
       ),
     },
     {
       name: t.common.state,
       width: '120px',
+      phoneWidth: '96px',
       cell: (program) =>
         program.seenMsAgo >= SILENT_AFTER_MS ? (
           <Badge tone="bad">{t.health.silent}</Badge>
+        ) : isStale ? (
+          <Badge tone="warn">{t.common.unknown}</Badge>
         ) : (
           <Badge tone={program.ready ? 'ok' : 'bad'}>{program.ready ? t.health.ready : t.health.notReady}</Badge>
         ),
@@ -126,7 +160,7 @@ function Programs({ programs }: { readonly programs: readonly RunningProgram[] }
         problems.length === 0 ? (
           <span class="faint">–</span>
         ) : (
-          <span class="cut" lang="en" title={problems.join('\n')}>
+          <span class="wraps" lang="en" title={problems.join('\n')}>
             {problems.join(' ')}
           </span>
         ),
@@ -136,8 +170,9 @@ function Programs({ programs }: { readonly programs: readonly RunningProgram[] }
       name: t.health.seen,
       isNumber: true,
       width: '110px',
+      phoneWidth: '72px',
       sort: ({ seenMsAgo }) => seenMsAgo,
-      cell: ({ seenMsAgo }) => t.health.ago(f.duration(seenMsAgo)),
+      cell: ({ seenMsAgo }) => t.health.ago(f.duration(Math.round((seenMsAgo + ageMs) / 100) * 100)),
     },
   ];
   return (
@@ -154,7 +189,7 @@ function Programs({ programs }: { readonly programs: readonly RunningProgram[] }
 function Parts({ dependencies }: Pick<Readiness, 'dependencies'>) {
   const { t } = useWords();
   const columns: readonly Column<Readiness['dependencies'][number]>[] = [
-    { name: t.health.part, width: '130px', cell: ({ name }) => <b>{name}</b> },
+    { name: t.health.part, width: '130px', phoneWidth: '88px', cell: ({ name }) => <b>{name}</b> },
     {
       name: t.common.state,
       width: '150px',
@@ -163,7 +198,7 @@ function Parts({ dependencies }: Pick<Readiness, 'dependencies'>) {
     {
       name: t.common.details,
       cell: ({ detail }) => (
-        <span class="cut" lang="en" title={detail}>
+        <span class="wraps" lang="en">
           {detail}
         </span>
       ),

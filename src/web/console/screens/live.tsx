@@ -1,5 +1,5 @@
 import type { Condition, LiveSale, RunningProgram } from '../api/types.js';
-import { refusedIn, STALE_AFTER_MS } from '../logic/live-store.js';
+import { refusedIn } from '../logic/live-store.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
 import type { Tone } from '../logic/time-line.js';
@@ -9,15 +9,14 @@ import { Empty, Failure, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { Refusals, SaleState } from '../parts/words.js';
 import { navigate, useApp, useNow, useStore, useWords } from '../shell/hooks.js';
-import { useSnapshotAge } from '../shell/frame.js';
+import { useStaleText } from '../shell/frame.js';
 
 /** All sales as they are now, and everything that needs a look. */
 export function LiveScreen() {
   const { live } = useApp();
   const { t, f } = useWords();
   const { snapshot, trouble } = useStore(live.state);
-  const ageMs = useSnapshotAge();
-  const isStale = ageMs !== null && ageMs > STALE_AFTER_MS;
+  const stale = useStaleText();
   if (snapshot === null) {
     return (
       <>
@@ -52,15 +51,11 @@ export function LiveScreen() {
     { name: t.live.refused, hint: t.live.refusedHint, value: sumOf(refusedIn), values: rates.refused, line: 3 },
   ] as const;
   return (
-    <div class={isStale ? 'is-stale' : undefined}>
+    <div class={stale === null ? undefined : 'is-stale'}>
       <ScreenHead
         title={t.live.title}
         under={
-          isStale ? (
-            <span class="stale">{t.common.stale(f.duration(Math.round(ageMs / 1000) * 1000))}</span>
-          ) : (
-            <span class="number">{f.time(snapshot.atMs)}</span>
-          )
+          stale === null ? <span class="number">{f.time(snapshot.atMs)}</span> : <span class="stale">{stale}</span>
         }
       />
       {missing.length > 0 && (
@@ -78,7 +73,7 @@ export function LiveScreen() {
           label={t.live.pending}
           hint={t.live.pendingHint}
           value={shown(sumOf((sale) => sale.pending))}
-          under={oldestMs < 0 ? t.live.batches('').trim() : t.live.oldest(f.duration(oldestMs))}
+          under={oldestMs < 0 ? t.live.batches : t.live.oldest(f.duration(oldestMs))}
           {...(oldestMs > 10_000 && { tone: 'warn' as const })}
         />
         <Figure label={t.live.programs} value={f.number(programs.length)} under={<Programs programs={programs} />} />
@@ -101,7 +96,7 @@ function Programs({ programs }: { readonly programs: readonly RunningProgram[] }
     <span class="programs">
       {kinds.map((kind) => (
         <span key={kind}>
-          {f.number(programs.filter((program) => program.kind === kind).length)} {t.health.kinds[kind]}
+          {t.live.running[kind](f.number(programs.filter((program) => program.kind === kind).length))}
         </span>
       ))}
     </span>
@@ -199,7 +194,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
     {
       name: t.live.refused + t.live.perSecond,
       hides: 'narrow',
-      width: '150px',
+      width: '180px',
       hint: t.live.refusedHint,
       sort: refusedIn,
       cell: ({ refusedPerSecond }) =>
@@ -227,7 +222,7 @@ function Sales({ sales }: { readonly sales: readonly LiveSale[] }) {
     {
       name: t.live.window,
       hides: 'narrow',
-      width: '136px',
+      width: '156px',
       sort: ({ closesAtMs }) => closesAtMs,
       cell: (sale) => <WindowLeft {...sale} />,
     },

@@ -69,6 +69,7 @@ function BrokersDown({ down }: { readonly down: readonly Pick<BrokerReport, 'nam
 }
 
 function Lag() {
+  const { me } = useApp();
   const { t, f } = useWords();
   const [isAll, setAll] = useState(false);
   const status = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 5_000 });
@@ -115,7 +116,7 @@ function Lag() {
               flush
               actions={
                 <>
-                  <Check label={t.messages.allGroups} checked={isAll} onChange={setAll} />
+                  {may(me.role, 'admin') && <Check label={t.messages.allGroups} checked={isAll} onChange={setAll} />}
                   <Freshness {...status} />
                 </>
               }
@@ -155,10 +156,13 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
   const columns: readonly Column<GroupReport>[] = [
     {
       name: t.common.group,
-      cell: ({ group }) => (
-        <code class="cut" title={group}>
-          {group}
-        </code>
+      cell: ({ group, topic }) => (
+        <>
+          <code class="cut" title={group}>
+            {group}
+          </code>
+          <code class="cut faint shows-phone">{topic}</code>
+        </>
       ),
       sort: ({ group }) => group,
     },
@@ -176,6 +180,7 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
       name: t.messages.lag,
       isNumber: true,
       width: '170px',
+      phoneWidth: '64px',
       hint: t.messages.lagHint,
       sort: ({ lag }) => lag,
       cell: ({ lag }) => (
@@ -189,6 +194,7 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
       name: t.messages.oldest,
       isNumber: true,
       width: '100px',
+      phoneWidth: '70px',
       sort: ({ oldestMs }) => oldestMs,
       cell: ({ oldestMs }) =>
         oldestMs === null ? (
@@ -263,6 +269,7 @@ function halfColumns<T extends HalfMessage>(
     { name: t.common.batch, cell: ({ key }) => <Id text={key} to={pathOf({ screen: 'purchases', id: key })} /> },
     {
       name: t.common.sale,
+      hides: 'phone',
       width: '90px',
       cell: ({ saleId }) =>
         saleId === null ? (
@@ -293,6 +300,7 @@ function Halves() {
       name: t.messages.age,
       isNumber: true,
       width: '110px',
+      phoneWidth: '80px',
       cell: ({ ageMs }) => <span class={ageMs > 60_000 ? 'bad-text' : ''}>{f.duration(ageMs)}</span>,
       sort: ({ ageMs }) => ageMs,
     },
@@ -336,6 +344,7 @@ function Discarded() {
     {
       name: t.messages.discardedAt,
       width: '150px',
+      phoneWidth: '116px',
       cell: ({ discardedAtMs }) => <Time at={discardedAtMs} />,
       sort: ({ discardedAtMs }) => discardedAtMs,
     },
@@ -352,6 +361,7 @@ function Discarded() {
           {
             name: t.common.action,
             width: '120px',
+            phoneWidth: '104px',
             cell: (half: DiscardedHalf) =>
               half.resumedAtMs === null &&
               half.topic === 'seckill-purchase' && (

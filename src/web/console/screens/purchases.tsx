@@ -11,7 +11,7 @@ import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState } from '../parts/words.js';
-import { navigate, useFilter, useNow, usePages, useResource, useWords } from '../shell/hooks.js';
+import { navigate, useFilter, useNow, usePages, useResource, useWords, type Resource } from '../shell/hooks.js';
 
 type Way = 'id' | 'user';
 
@@ -105,15 +105,18 @@ function SearchForm({
   );
 }
 
+interface FoundPurchases {
+  readonly purchases: readonly Purchase[];
+  readonly more: boolean;
+}
+
+const pathOfRequest = (id: string): string => `/admin/v1/requests/${encodeURIComponent(id)}`;
+const keyOf = ({ saleId, userId, requestId }: Purchase): string => `${saleId} ${userId} ${requestId}`;
+
+/** The look for an id may read every store, and what it does not find most of all: it is not repeated by itself. */
 function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: string; readonly buyer: string }) {
   const { t, f } = useWords();
-  const found = useResource<{ purchases: readonly Purchase[]; more: boolean }>(
-    `/admin/v1/requests/${encodeURIComponent(id)}`,
-    {
-      query: { saleId, userId: buyer },
-      everyMs: 3_000,
-    },
-  );
+  const found = useResource<FoundPurchases>(pathOfRequest(id), { query: { saleId, userId: buyer } });
   const [picked, setPicked] = useState<string | null>(null);
   if (found.data === null) {
     if (found.error === null)
@@ -142,7 +145,6 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
     );
   }
   const { purchases, more } = found.data;
-  const keyOf = ({ saleId: sale, userId, requestId }: Purchase): string => `${sale} ${userId} ${requestId}`;
   const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
   const columns: readonly Column<Purchase>[] = [
     { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
@@ -163,7 +165,7 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   return (
     <>
       {purchases.length > 1 && (
-        <Panel title={t.purchases.several(f.number(purchases.length))} flush>
+        <Panel title={t.purchases.several(f.number(purchases.length))} flush actions={<Freshness {...found} />}>
           <Table
             label={t.purchases.title}
             columns={columns}
@@ -176,9 +178,28 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
           {more && <p class="panel-foot">{t.purchases.moreThanShown}</p>}
         </Panel>
       )}
-      {shown && <Life purchase={shown} read={found} />}
+      {shown && <Followed key={keyOf(shown)} purchase={shown} found={found} />}
     </>
   );
+}
+
+/**
+ * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase
+ * that only the broker knows, stays as it was found.
+ */
+function Followed({ purchase, found }: { readonly purchase: Purchase; readonly found: Resource<FoundPurchases> }) {
+  const { saleId, userId, requestId } = purchase;
+  const [isFollowed, setFollowed] = useState(true);
+  const read = useResource<FoundPurchases>(isFollowed ? pathOfRequest(requestId) : null, {
+    query: { saleId, userId },
+    everyMs: 3_000,
+  });
+  useEffect(() => {
+    if (read.error?.status === 404) setFollowed(false);
+  }, [read.error]);
+  const now = read.data?.purchases.find((one) => keyOf(one) === keyOf(purchase)) ?? purchase;
+  const state = isFollowed ? { ...read, readAtMs: Math.max(read.readAtMs, found.readAtMs) } : found;
+  return <Life purchase={now} read={state} />;
 }
 
 /** The life of one purchase. */
@@ -197,7 +218,7 @@ function Life({ purchase, read }: { readonly purchase: Purchase; readonly read: 
         }
         actions={<Freshness {...read} />}
       >
-        <Next sentence={sentence} nextAt={purchase.nextAt} state={state} />
+        <Next sentence={sentence} nextAt={purchase.nextAt} state={state} deadLetterIds={deadLetterIds} />
         <Facts
           facts={[
             [t.common.request, <Id text={requestId} />],
@@ -245,10 +266,12 @@ function Next({
   sentence,
   nextAt,
   state,
+  deadLetterIds,
 }: {
   readonly sentence: string;
   readonly nextAt: string | null;
   readonly state: string;
+  readonly deadLetterIds: readonly string[];
 }) {
   const { t, f } = useWords();
   const now = useNow();
@@ -265,8 +288,14 @@ function Next({
         </span>
       )}
       <p lang="en" class="sentence">
-        {sentence}
+        {f.withTimes(sentence)}
       </p>
+      {state === 'parked' &&
+        deadLetterIds.map((id) => (
+          <Link key={id} to={pathOf({ screen: 'dead-letters', deadLetterId: id })} class="button plain">
+            {t.purchases.openDeadLetter(id)}
+          </Link>
+        ))}
     </Note>
   );
 }
@@ -302,7 +331,7 @@ function TimeLine({ stages }: { readonly stages: readonly StageLine[] }) {
             )}
             {afterMs !== null && <small class="number">{t.purchases.after(f.duration(Math.max(0, afterMs)))}</small>}
           </div>
-          <p lang="en">{text}</p>
+          <p lang="en">{f.withTimes(text)}</p>
         </li>
       ))}
     </ol>
@@ -324,7 +353,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
       hides: 'phone',
       cell: ({ source }) => wordIn(t.purchases.source, source),
     },
-    { name: t.common.action, width: '150px', cell: ({ what }) => <code>{what}</code> },
+    { name: t.common.action, width: '150px', phoneWidth: '110px', cell: ({ what }) => <code>{what}</code> },
     {
       name: t.common.details,
       cell: ({ detail }) => (
@@ -358,6 +387,7 @@ function OrdersOf({ user }: { readonly user: string }) {
     {
       name: t.common.state,
       width: '150px',
+      phoneWidth: '124px',
       cell: ({ state, reason }) => (
         <span title={reason ?? undefined}>
           <PurchaseState state={state} />
@@ -367,6 +397,7 @@ function OrdersOf({ user }: { readonly user: string }) {
     },
     {
       name: t.common.sale,
+      hides: 'phone',
       width: '90px',
       cell: ({ saleId: sale }) => (
         <Link to={pathOf({ screen: 'sale', saleId: sale })}>
@@ -387,6 +418,7 @@ function OrdersOf({ user }: { readonly user: string }) {
       name: t.purchases.amount,
       isNumber: true,
       width: '110px',
+      phoneWidth: '84px',
       cell: ({ amountCents, currency }) => f.money(amountCents, currency),
       sort: ({ amountCents }) => amountCents,
     },

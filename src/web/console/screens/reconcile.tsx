@@ -89,8 +89,13 @@ function Runs({ openId }: { readonly openId: string | null }) {
   const show = (runId: string | null): void =>
     navigate(pathOf({ screen: 'reconcile', tab: 'runs', runId }) + queryOf(filter));
   const columns: readonly Column<ReconcileRun>[] = [
-    { name: '#', isNumber: true, width: '80px', cell: ({ runId }) => <code>{runId}</code> },
-    { name: t.reconcile.outcome, width: '140px', cell: ({ outcome }) => <Outcome outcome={outcome} /> },
+    { name: '#', isNumber: true, width: '80px', phoneWidth: '56px', cell: ({ runId }) => <code>{runId}</code> },
+    {
+      name: t.reconcile.outcome,
+      width: '140px',
+      phoneWidth: '112px',
+      cell: ({ outcome }) => <Outcome outcome={outcome} />,
+    },
     {
       name: t.reconcile.findings,
       cell: ({ findings }) =>
@@ -98,6 +103,7 @@ function Runs({ openId }: { readonly openId: string | null }) {
     },
     {
       name: t.common.sale,
+      hides: 'phone',
       width: '110px',
       cell: ({ saleId }) =>
         saleId === null ? <span class="faint">{t.reconcile.allSales}</span> : <code>{saleId}</code>,
@@ -117,7 +123,12 @@ function Runs({ openId }: { readonly openId: string | null }) {
       cell: ({ startedAt, finishedAt }) =>
         finishedAt === null ? '–' : f.duration(Date.parse(finishedAt) - Date.parse(startedAt)),
     },
-    { name: t.reconcile.started, width: '140px', cell: ({ startedAt }) => <Time at={startedAt} /> },
+    {
+      name: t.reconcile.started,
+      width: '140px',
+      phoneWidth: '116px',
+      cell: ({ startedAt }) => <Time at={startedAt} />,
+    },
   ];
   return (
     <Panel flush>
@@ -275,6 +286,7 @@ function jobColumns(
     {
       name: '#',
       isNumber: true,
+      hides: 'phone',
       width: '76px',
       sort: ({ jobId }) => Number(jobId),
       cell: ({ jobId }) => <code>{jobId}</code>,
@@ -282,12 +294,14 @@ function jobColumns(
     {
       name: t.reconcile.kind,
       width: '150px',
+      phoneWidth: '84px',
       sort: ({ kind }) => kind,
       cell: ({ kind }) => <span title={wordIn(t.reconcile.kindHints, kind)}>{wordIn(t.reconcile.kinds, kind)}</span>,
     },
     {
       name: t.common.state,
       width: '110px',
+      phoneWidth: '92px',
       sort: ({ state }) => state,
       cell: ({ state }) => <Badge tone={JOB_TONES[state]}>{t.reconcile.jobStates[state]}</Badge>,
     },
@@ -328,6 +342,7 @@ function jobColumns(
           {
             name: t.common.action,
             width: '120px',
+            phoneWidth: '108px',
             cell: (job: CompensationJob) =>
               job.state !== 'compensated' && <Button onClick={() => onRetry(job)}>{t.reconcile.retryNow}</Button>,
           },

@@ -20,24 +20,26 @@ export function RefundsScreen() {
   });
   const [picked, setPicked] = useState<Refund | null>(null);
   const columns: readonly Column<Refund>[] = [
-    { name: t.refunds.payment, width: '20%', cell: ({ paymentId }) => <Id text={paymentId} /> },
+    { name: t.refunds.payment, cell: ({ paymentId }) => <Id text={paymentId} /> },
     {
       name: t.common.state,
-      width: '100px',
+      width: '90px',
+      phoneWidth: '84px',
       sort: ({ state }) => state,
       cell: ({ state }) => <Badge tone={state === 'due' ? 'warn' : 'ok'}>{t.refunds.states[state]}</Badge>,
     },
     {
       name: t.refunds.amount,
       isNumber: true,
-      width: '120px',
+      width: '100px',
+      phoneWidth: '84px',
       sort: ({ amountCents }) => amountCents,
       cell: ({ amountCents, currency }) => f.money(amountCents, currency),
     },
     {
       name: t.common.order,
       hides: 'phone',
-      width: '18%',
+      width: '160px',
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
     {
@@ -55,13 +57,14 @@ export function RefundsScreen() {
       name: t.common.attempts,
       isNumber: true,
       hides: 'narrow',
-      width: '80px',
+      width: '84px',
       sort: ({ attempts }) => attempts,
       cell: ({ attempts }) => f.number(attempts),
     },
     {
       name: t.refunds.lastError,
       hides: 'narrow',
+      width: '18%',
       cell: ({ lastError }) =>
         lastError === null ? (
           <span class="faint">–</span>
@@ -74,7 +77,7 @@ export function RefundsScreen() {
     {
       name: t.refunds.created,
       hides: 'phone',
-      width: '110px',
+      width: '100px',
       sort: ({ createdAt }) => createdAt,
       cell: ({ createdAt }) => <Ago at={createdAt} />,
     },
@@ -82,7 +85,8 @@ export function RefundsScreen() {
       ? [
           {
             name: t.common.action,
-            width: '130px',
+            width: '124px',
+            phoneWidth: '112px',
             cell: (refund: Refund) =>
               refund.state === 'due' && <Button onClick={() => setPicked(refund)}>{t.refunds.takeOn}</Button>,
           },

@@ -233,7 +233,7 @@ function LinesInput({
   return (
     <TextArea
       label={label}
-      rows={3}
+      rows={typed === '' ? 1 : 3}
       value={typed}
       onInput={(text) => {
         setTyped(text);

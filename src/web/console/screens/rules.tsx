@@ -13,6 +13,7 @@ import {
 import { changesOf } from '../logic/diff.js';
 import { may } from '../logic/permissions.js';
 import { pathOf, RULE_TABS } from '../logic/routes.js';
+import { Store } from '../logic/store.js';
 import { Badge, Button, Facts, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Choice, TextArea, TextField } from '../parts/fields.js';
@@ -25,13 +26,22 @@ import { RulesForm } from './rules-form.js';
 
 type Tab = (typeof RULE_TABS)[number];
 
+/** Rules that somebody works on, and the version that they were made from. */
+interface Draft {
+  readonly rules: JsonObject;
+  readonly from: number;
+}
+
+/** Kept while somebody looks at other screens, and whatever is published meanwhile; null: there is none. */
+export const draftOfRules = new Store<Draft | null>(null);
+const setDraft = (draft: Draft | null): void => draftOfRules.set(draft);
+
 /** The rules of admission: what is in force, a draft beside it, and the way from one to the other. */
 export function RulesScreen({ tab }: { readonly tab: Tab }) {
   const { t, f } = useWords();
   const stored = useResource<StoredRules>('/admin/v1/rules', { everyMs: 10_000 });
   const status = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 3_000 });
-  // The draft is kept while somebody works on it, whatever is published meanwhile.
-  const [draft, setDraft] = useState<{ readonly rules: JsonObject; readonly from: number } | null>(null);
+  const draft = useStore(draftOfRules);
   const inForce = stored.data;
   const isChanged = draft !== null && inForce !== null && changesOf(inForce.rules, draft.rules).length > 0;
   return (
@@ -125,7 +135,7 @@ function Editor({ tab, inForce, rules, from, isChanged, onChange, onDiscard, onR
   return (
     <>
       <div class="draft-bar" role="status">
-        <b>{!isChanged ? t.rules.noChange : changes === 1 ? t.rules.oneChange : t.rules.changed(f.number(changes))}</b>
+        <b>{isChanged ? t.rules.changed(f.number(changes)) : t.rules.noChange}</b>
         {isChanged && checked.data === null && checked.error === null && <span class="faint">{t.rules.checking}</span>}
         {isChanged && checked.data?.valid && <Badge tone="ok">{t.rules.valid}</Badge>}
         {isChanged && errors.length > 0 && <Badge tone="bad">{t.rules.invalid(f.number(errors.length))}</Badge>}
@@ -236,6 +246,7 @@ function JsonEditor({
   readonly onBad: (isBad: boolean) => void;
 }) {
   const { t } = useWords();
+  useEffect(() => () => onBad(false), []); // what is no JSON goes with this editor, the draft is as it was before
   const written = useRef(rules);
   const [text, setText] = useState(() => JSON.stringify(rules, null, 2));
   const [fault, setFault] = useState<string | null>(null);

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { LiveSale, Sale } from '../api/types.js';
 import { localTimeField } from '../logic/format.js';
 import type { SaleAction } from '../logic/permissions.js';
+import { saleEdit } from '../logic/sale-edit.js';
 import { Facts, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Check, TextField } from '../parts/fields.js';
@@ -127,23 +128,14 @@ function EditDialog(props: Props) {
   const { sale } = props;
   const { api } = useApp();
   const { t, f } = useWords();
-  const closesAt = localTimeField(Date.parse(sale.closesAt));
   const [typed, setTyped] = useState({
     title: sale.title,
     stock: String(sale.stock),
-    closesAt,
+    closesAt: localTimeField(Date.parse(sale.closesAt)),
     price: String(sale.priceCents / 100),
   });
   const set = (name: keyof typeof typed) => (text: string) => setTyped({ ...typed, [name]: text });
-  const change = {
-    ...(typed.title !== sale.title && { title: typed.title }),
-    ...(Number(typed.stock) !== sale.stock && { stock: Number(typed.stock) }),
-    ...(typed.closesAt !== closesAt && { closesAt: new Date(typed.closesAt).toISOString() }),
-    ...(sale.state === 'draft' &&
-      Math.round(Number(typed.price) * 100) !== sale.priceCents && {
-        priceCents: Math.round(Number(typed.price) * 100),
-      }),
-  };
+  const { change, wrong } = saleEdit(sale, typed);
   const names = Object.keys(change);
   const run = async (): Promise<string> => {
     await api.ask(`/admin/v1/sales/${sale.saleId}`, { method: 'PATCH', body: change });
@@ -156,10 +148,10 @@ function EditDialog(props: Props) {
     priceCents: f.money(sale.priceCents, sale.currency),
   };
   const then: Readonly<Record<string, ComponentChildren>> = {
-    title: typed.title,
-    stock: f.number(Number(typed.stock)),
-    closesAt: change.closesAt && <Time at={change.closesAt} />,
-    priceCents: f.money(Math.round(Number(typed.price) * 100), sale.currency),
+    title: change.title,
+    stock: change.stock !== undefined && f.number(change.stock),
+    closesAt: change.closesAt !== undefined && <Time at={change.closesAt} />,
+    priceCents: change.priceCents !== undefined && f.money(change.priceCents, sale.currency),
   };
   const labels: Readonly<Record<string, string>> = {
     title: t.sales.fields.title,
@@ -168,17 +160,30 @@ function EditDialog(props: Props) {
     priceCents: t.sale.price,
   };
   return (
-    <Confirm {...useAsked(props)} run={run} canRun={names.length > 0}>
+    <Confirm {...useAsked(props)} run={run} canRun={names.length > 0 && wrong.length === 0}>
       <div class="form-grid">
         <TextField label={t.sales.fields.title} value={typed.title} onInput={set('title')} />
-        <TextField label={t.sales.fields.stock} type="number" value={typed.stock} onInput={set('stock')} />
-        <TextField label={t.sales.closes} type="datetime-local" value={typed.closesAt} onInput={set('closesAt')} />
+        <TextField
+          label={t.sales.fields.stock}
+          type="number"
+          value={typed.stock}
+          onInput={set('stock')}
+          error={wrong.includes('stock') ? t.sale.badStock : undefined}
+        />
+        <TextField
+          label={t.sales.closes}
+          type="datetime-local"
+          value={typed.closesAt}
+          onInput={set('closesAt')}
+          error={wrong.includes('closesAt') ? t.sale.badClosesAt : undefined}
+        />
         {sale.state === 'draft' && (
           <TextField
             label={`${t.sale.price} (${sale.currency})`}
             type="number"
             value={typed.price}
             onInput={set('price')}
+            error={wrong.includes('price') ? t.sale.badPrice : undefined}
           />
         )}
       </div>

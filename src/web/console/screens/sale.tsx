@@ -16,12 +16,15 @@ import { queryOf } from '../logic/query.js';
 import { pathOf } from '../logic/routes.js';
 import {
   chartData,
-  mergedSeconds,
   RANGES,
+  readableStretch,
   refusals,
   secondOf,
   stretchOf,
   totalsOf,
+  withHeard,
+  withRead,
+  type KnownSeconds,
   type Range,
 } from '../logic/sale-seconds.js';
 import { Ago, Badge, Button, Facts, Figure, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
@@ -29,10 +32,11 @@ import { RushChart } from '../parts/chart.js';
 import { Segments } from '../parts/fields.js';
 import { SaveButton } from '../parts/save.js';
 import { StockBar } from '../parts/small-charts.js';
-import { Empty, Failure, Freshness, Loading, Shown } from '../parts/states.js';
+import { Empty, Failure, Freshness, Loading, Note, ProblemText, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { PurchaseState, Refusals, SaleState } from '../parts/words.js';
-import { navigate, useApp, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
+import { useStaleText } from '../shell/frame.js';
+import { navigate, serverNowMs, useApp, useNow, useResource, useStore, useWords } from '../shell/hooks.js';
 import { BreakerTable } from './health.js';
 import { WindowLeft } from './live.js';
 import { SaleActionDialog } from './sale-actions.js';
@@ -44,6 +48,7 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 5_000 });
   const { snapshot } = useStore(live.state);
   const [action, setAction] = useState<SaleAction | null>(null);
+  const stale = useStaleText();
   const now = snapshot?.sales.find((one) => one.saleId === saleId) ?? null;
 
   if (sale.data === null) {
@@ -74,6 +79,7 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
           <>
             <Id text={saleId} /> <code>{data.sku}</code>{' '}
             <WindowLeft opensAtMs={Date.parse(data.opensAt)} closesAtMs={Date.parse(data.closesAt)} />
+            {stale !== null && <span class="stale">{stale}</span>}
           </>
         }
         actions={actions.map((one) => (
@@ -92,7 +98,9 @@ export function SaleScreen({ saleId }: { readonly saleId: string }) {
           </Button>
         ))}
       />
-      <Overview sale={data} now={now} />
+      <div class={stale === null ? undefined : 'is-stale'}>
+        <Overview sale={data} now={now} />
+      </div>
       <Rush sale={data} now={now} />
       <div class="halves">
         <Buckets sale={data} />
@@ -150,31 +158,96 @@ function Overview({ sale, now }: { readonly sale: Sale; readonly now: LiveSale |
   );
 }
 
-/** What is known of the seconds of a stretch: what the api remembers, and each new second as it comes. */
+/** Between two looks at what is missing of a stretch. */
+const READ_EVERY_MS = 3_000;
+
+/**
+ * What is known of the seconds of a stretch: what the api remembers, and each new second as it comes. What is missing then is
+ * read too: the seconds of a stream that was lost, and the rest of what the api did not read at once.
+ */
 function useSeconds(sale: Sale, now: LiveSale | null, range: Range) {
+  const { live } = useApp();
   const window = { opensAtMs: Date.parse(sale.opensAt), closesAtMs: Date.parse(sale.closesAt) };
-  const nowMs = useNow();
-  const [beganMs] = useState(Date.now);
-  const asked = useMemo(() => stretchOf(range, window, beganMs), [range, window.opensAtMs, window.closesAtMs]);
+  useNow();
+  const nowMs = serverNowMs(live);
+  const { fromMs, toMs } = stretchOf(range, window, nowMs);
+  const [asked, setAsked] = useState({ fromMs, toMs: readableStretch(range, window, nowMs).toMs, atMs: nowMs });
   const query = { from: new Date(asked.fromMs).toISOString(), to: new Date(asked.toMs).toISOString() };
   const read = useResource<SaleSeconds>(`/admin/v1/sales/${sale.saleId}/seconds`, { query });
-  const [tail, setTail] = useState<readonly SaleSecond[]>([]);
+  const [known, setKnown] = useState<KnownSeconds>({ seconds: [], wholeToMs: fromMs });
+  const [isRead, setRead] = useState(false);
+  const { data } = read;
+  useEffect(() => {
+    if (data === null) return;
+    setKnown((before) => withRead(before, data));
+    setRead(true);
+  }, [data]);
   useEffect(() => {
     const second = now === null ? null : secondOf(now);
-    if (second !== null) setTail((before) => mergedSeconds(before, [second]));
+    if (second !== null) setKnown((before) => withHeard(before, second));
   }, [now]);
-  const stretch = stretchOf(range, window, nowMs);
-  const known = useMemo(() => mergedSeconds(read.data?.seconds ?? [], tail), [read.data, tail]);
-  const seconds = known.filter(({ atMs }) => atMs >= stretch.fromMs && atMs < stretch.toMs);
-  return { read, seconds, ...stretch };
+  const { wholeToMs } = known;
+  const isDue = wholeToMs < toMs && nowMs - asked.atMs >= READ_EVERY_MS && !read.isLoading && !document.hidden;
+  useEffect(() => {
+    if (!isDue) return;
+    if (read.error === null) {
+      setAsked({ fromMs: wholeToMs, toMs: readableStretch(range, window, nowMs).toMs, atMs: nowMs });
+    } else {
+      setAsked({ ...asked, atMs: nowMs });
+      read.reload();
+    }
+  }, [isDue]);
+  const chart = useMemo(() => chartData(known, fromMs, toMs), [known, fromMs, toMs]);
+  const seconds = known.seconds.filter(({ atMs }) => atMs >= fromMs && atMs < toMs);
+  return { read, isRead, seconds, chart };
 }
 
 function Rush({ sale, now }: { readonly sale: Sale; readonly now: LiveSale | null }) {
-  const { t, f } = useWords();
+  const { t } = useWords();
   const [range, setRange] = useState<Range>(sale.state === 'open' || sale.state === 'paused' ? 'm5' : 'opening');
   const [isTable, setTable] = useState(false);
-  const { read, seconds, fromMs, toMs } = useSeconds(sale, now, range);
-  const data = useMemo(() => chartData(seconds, fromMs, toMs), [seconds.length, seconds.at(-1), fromMs, toMs]);
+  return (
+    <Panel
+      title={t.sale.rush}
+      hint={t.sale.rushHint}
+      actions={
+        <>
+          <Segments
+            label={t.sale.range}
+            value={range}
+            options={RANGES.map((one) => [one, t.sale.ranges[one]] as const)}
+            onPick={setRange}
+          />
+          <Button kind="quiet" pressed={isTable} onClick={() => setTable(!isTable)}>
+            {isTable ? t.sale.asChart : t.sale.asTable}
+          </Button>
+        </>
+      }
+    >
+      <Stretch
+        key={`${range} ${sale.opensAt} ${sale.closesAt}`}
+        sale={sale}
+        now={now}
+        range={range}
+        isTable={isTable}
+      />
+    </Panel>
+  );
+}
+
+function Stretch({
+  sale,
+  now,
+  range,
+  isTable,
+}: {
+  readonly sale: Sale;
+  readonly now: LiveSale | null;
+  readonly range: Range;
+  readonly isTable: boolean;
+}) {
+  const { t, f } = useWords();
+  const { read, isRead, seconds, chart } = useSeconds(sale, now, range);
   const totals = totalsOf(seconds);
   const columns: readonly Column<SaleSecond>[] = [
     { name: t.common.at, cell: ({ atMs }) => <Time at={atMs} exact />, sort: ({ atMs }) => atMs },
@@ -198,60 +271,42 @@ function Rush({ sale, now }: { readonly sale: Sale; readonly now: LiveSale | nul
       cell: ({ refused }) => (refused === null ? '–' : <Refusals counts={refused} />),
     },
   ];
+  if (!isRead) return read.error === null ? <Loading /> : <Failure error={read.error} onRetry={read.reload} />;
   return (
-    <Panel
-      title={t.sale.rush}
-      hint={t.sale.rushHint}
-      actions={
-        <>
-          <Segments
-            label={t.sale.range}
-            value={range}
-            options={RANGES.map((one) => [one, t.sale.ranges[one]] as const)}
-            onPick={setRange}
-          />
-          <Button kind="quiet" pressed={isTable} onClick={() => setTable(!isTable)}>
-            {isTable ? t.sale.asChart : t.sale.asTable}
-          </Button>
-        </>
-      }
-    >
-      {read.error !== null && read.data === null ? (
-        <Failure error={read.error} onRetry={read.reload} />
-      ) : read.data === null ? (
-        <Loading />
-      ) : (
-        <>
-          {seconds.length === 0 ? (
-            <Empty title={t.sale.noSeconds} text={t.sale.noSecondsText} icon="live" />
-          ) : isTable ? (
-            <Table label={t.sale.rush} columns={columns} rows={seconds} keyOf={({ atMs }) => String(atMs)} />
-          ) : (
-            <RushChart data={data} label={t.sale.rushHint} />
-          )}
-          {seconds.length > 0 && (
-            <div class="totals">
-              <span class="faint">{t.sale.total}</span>
-              <span>
-                {t.live.accepted} <b class="number">{f.number(totals.won)}</b>
-              </span>
-              <span>
-                {t.live.landed} <b class="number">{f.number(totals.landed)}</b>
-              </span>
-              <span>
-                {t.live.refused} <b class="number">{f.number(totals.refused)}</b>
-              </span>
-              <span>
-                {t.sale.peak} <b class="number">{f.number(totals.peak)}</b>
-                {t.live.perSecond}
-              </span>
-              <Refusals counts={totals.words} most={6} />
-            </div>
-          )}
-          {seconds.some(({ won }) => won === null) && <p class="hint">{t.sale.forgotten}</p>}
-        </>
+    <>
+      {read.error !== null && (
+        <Note tone="warn">
+          <ProblemText error={read.error} />
+        </Note>
       )}
-    </Panel>
+      {seconds.length === 0 ? (
+        <Empty title={t.sale.noSeconds} text={t.sale.noSecondsText} icon="live" />
+      ) : isTable ? (
+        <Table label={t.sale.rush} columns={columns} rows={seconds} keyOf={({ atMs }) => String(atMs)} />
+      ) : (
+        <RushChart data={chart} label={t.sale.rushHint} />
+      )}
+      {seconds.length > 0 && (
+        <div class="totals">
+          <span class="faint">{t.sale.total}</span>
+          <span>
+            {t.live.accepted} <b class="number">{f.number(totals.won)}</b>
+          </span>
+          <span>
+            {t.live.landed} <b class="number">{f.number(totals.landed)}</b>
+          </span>
+          <span>
+            {t.live.refused} <b class="number">{f.number(totals.refused)}</b>
+          </span>
+          <span>
+            {t.sale.peak} <b class="number">{f.number(totals.peak)}</b>
+            {t.live.perSecond}
+          </span>
+          <Refusals counts={totals.words} most={6} />
+        </div>
+      )}
+      {seconds.some(({ won }) => won === null) && <p class="hint">{t.sale.forgotten}</p>}
+    </>
   );
 }
 
@@ -310,6 +365,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
     {
       name: t.sale.server,
       hides: 'narrow',
+      width: '76px',
       cell: ({ sameServer }) =>
         sameServer === null ? '–' : sameServer ? t.sale.sameServer : <Badge tone="warn">{t.sale.otherServer}</Badge>,
     },
@@ -399,7 +455,10 @@ function SaleBreakers() {
 
 function Orders({ saleId }: { readonly saleId: string }) {
   const { t, f } = useWords();
-  const orders = useResource<{ orders: readonly Order[] }>('/admin/v1/orders', { query: { sale: saleId, limit: 20 } });
+  const orders = useResource<{ orders: readonly Order[] }>('/admin/v1/orders', {
+    query: { sale: saleId, limit: 20 },
+    everyMs: 10_000,
+  });
   const columns: readonly Column<Order>[] = [
     {
       name: t.common.order,

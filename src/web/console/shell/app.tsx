@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Api } from '../api/client.js';
 import { followLive } from '../api/live-feed.js';
@@ -5,11 +6,11 @@ import type { SessionState } from '../api/session.js';
 import type { Me } from '../api/types.js';
 import { LANGUAGE_NAMES, LANGUAGES } from '../i18n/language.js';
 import type { LiveStore } from '../logic/live-store.js';
-import { routeOf, type Route } from '../logic/routes.js';
+import { placeOf, routeOf, type Route } from '../logic/routes.js';
 import { Dialog } from '../parts/dialog.js';
 import { Segments } from '../parts/fields.js';
 import { Button, ScreenHead } from '../parts/basics.js';
-import { Empty, Guarded, Loading } from '../parts/states.js';
+import { Empty, Failure, Guarded, Loading } from '../parts/states.js';
 import { AuditScreen } from '../screens/audit.js';
 import { DeadLettersScreen } from '../screens/dead-letters.js';
 import { HealthScreen } from '../screens/health.js';
@@ -18,7 +19,7 @@ import { MessagesScreen } from '../screens/messages.js';
 import { PurchasesScreen } from '../screens/purchases.js';
 import { ReconcileScreen } from '../screens/reconcile.js';
 import { RefundsScreen } from '../screens/refunds.js';
-import { RulesScreen } from '../screens/rules.js';
+import { draftOfRules, RulesScreen } from '../screens/rules.js';
 import { SaleScreen } from '../screens/sale.js';
 import { SalesScreen } from '../screens/sales.js';
 import { AppContext, readAgain, useAddress, useStore, useWords } from './hooks.js';
@@ -41,7 +42,7 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
     const follow = (): void => {
       ending.abort();
       ending = new AbortController();
-      void followLive(api, live, ending.signal);
+      void followLive(api, live, window, ending.signal);
     };
     // A page that the browser keeps for the button Back would keep its stream too, and there are six connections in all.
     const hide = (): void => ending.abort();
@@ -56,12 +57,30 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
     };
   }, [isIn, api, live]);
   useEffect(() => {
-    if (state.is === 'signed_out') live.clear();
+    if (state.is !== 'signed_out') return;
+    live.clear(); // somebody else may sign in
+    draftOfRules.set(null);
   }, [state]);
 
   const app = useMemo(() => (me === null ? null : { api, live, me }), [api, live, me]);
   if (state.is === 'checking') return <Loading />;
-  if (app === null) return <Door api={api} />;
+  if (state.is === 'unreachable') {
+    return (
+      <Door title={t.signIn.waitingTitle}>
+        <Failure error={state.error} title={t.signIn.waitingText} onRetry={() => void api.session.restore()} />
+        <Button kind="quiet" onClick={() => api.session.signOut()}>
+          {t.signIn.out}
+        </Button>
+      </Door>
+    );
+  }
+  if (app === null) {
+    return (
+      <Door title={t.signIn.title}>
+        <SignIn session={api.session} />
+      </Door>
+    );
+  }
   return (
     <AppContext.Provider value={app}>
       <Screens />
@@ -81,12 +100,12 @@ export function Console({ api, live }: { readonly api: Api; readonly live: LiveS
 const endTitle = (state: Extract<SessionState, { is: 'ended' }>, t: ReturnType<typeof useWords>['t']): string =>
   state.why === 'expired' ? t.signIn.expiredTitle : t.signIn.refusedTitle;
 
-function Door({ api }: { readonly api: Api }) {
+function Door({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   const { t } = useWords();
   const chosen = useStore(language);
   useEffect(() => {
-    document.title = `${t.signIn.title} · Seckill`;
-  }, [t]);
+    document.title = `${title} · Seckill`;
+  }, [title]);
   return (
     <main class="door">
       <div class="door-box">
@@ -94,8 +113,8 @@ function Door({ api }: { readonly api: Api }) {
           <span class="mark" aria-hidden="true" />
           <b>{t.product}</b> <span class="faint">{t.console}</span>
         </div>
-        <h1>{t.signIn.title}</h1>
-        <SignIn session={api.session} />
+        <h1>{title}</h1>
+        {children}
       </div>
       <Segments
         label={t.shell.language}
@@ -111,6 +130,13 @@ function Screens() {
   const { path } = useAddress();
   const { t } = useWords();
   const route = useMemo(() => routeOf(path), [path]);
+  const place = placeOf(route);
+  const shown = useRef(place);
+  useEffect(() => {
+    if (place === shown.current) return;
+    shown.current = place;
+    document.querySelector<HTMLElement>('main h1')?.focus({ preventScroll: true }); // what had the focus is gone
+  }, [place]);
   return (
     <Frame screen={route.screen}>
       <Guarded

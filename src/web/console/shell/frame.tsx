@@ -130,6 +130,13 @@ export function useSnapshotAge(): number | null {
   return snapshot === null ? null : performance.now() - receivedMs;
 }
 
+/** Says that the figures of the newest snapshot are old, and how old; null: they are not. */
+export function useStaleText(): string | null {
+  const { t, f } = useWords();
+  const ageMs = useSnapshotAge();
+  return ageMs === null || ageMs <= STALE_AFTER_MS ? null : t.common.stale(f.duration(Math.round(ageMs / 1000) * 1000));
+}
+
 /** Whether figures arrive, and how many things need a look. */
 function LiveSign() {
   const { live } = useApp();
@@ -139,22 +146,29 @@ function LiveSign() {
   const isStale = ageMs === null || ageMs > STALE_AFTER_MS;
   const urgent = snapshot?.conditions.filter(({ severity }) => severity !== 'info').length ?? 0;
   const age = ageMs === null ? '' : f.duration(Math.round(ageMs / 1000) * 1000);
+  const isConnecting = connection === 'connecting' && ageMs === null;
   return (
-    <div class="live-sign" role="status">
+    <div class="live-sign">
       {urgent > 0 && (
         <Link to={pathOf({ screen: 'live' })} class="conditions-sign">
           <Icon name="warn" /> {t.shell.conditions(f.number(urgent))}
         </Link>
       )}
-      {!isStale ? (
-        <span class="sign ok" title={t.shell.liveHint}>
-          {t.shell.live}
-        </span>
-      ) : connection === 'connecting' && ageMs === null ? (
-        <span class="sign idle">{t.shell.connecting}</span>
-      ) : (
-        <span class="sign bad">{ageMs === null ? t.shell.lostNow : t.shell.lost(age)}</span>
-      )}
+      <span role="status" class="hidden">
+        {!isStale ? t.shell.live : isConnecting ? t.shell.connecting : t.shell.lostNow}
+      </span>
+      {/* The age is not read out every second. */}
+      <span aria-hidden="true">
+        {!isStale ? (
+          <span class="sign ok" title={t.shell.liveHint}>
+            {t.shell.live}
+          </span>
+        ) : isConnecting ? (
+          <span class="sign idle">{t.shell.connecting}</span>
+        ) : (
+          <span class="sign bad">{ageMs === null ? t.shell.lostNow : t.shell.lost(age)}</span>
+        )}
+      </span>
     </div>
   );
 }

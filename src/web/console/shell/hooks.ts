@@ -57,6 +57,12 @@ setInterval(() => second.set(Date.now()), 1_000);
 /** Unix ms, anew every second. */
 export const useNow = (): number => useStore(second);
 
+/** The clock of the api, as its newest snapshot tells it; that of the browser before there is one. Unix ms. */
+export function serverNowMs({ state }: LiveStore): number {
+  const { snapshot, receivedMs } = state.value;
+  return snapshot === null ? Date.now() : snapshot.atMs + performance.now() - receivedMs;
+}
+
 /** The address: its path, and its query. */
 const address = new Store(location.pathname + location.search);
 addEventListener('popstate', () => address.set(location.pathname + location.search));
@@ -189,41 +195,54 @@ export interface Pages<T> {
 
 /** Rows that one page of the screen asks for. */
 const PAGE_ROWS = 100;
+const FIRST_PAGE_EVERY_MS = 10_000;
+
+interface PagesState<T> {
+  /** What the rows are of. */
+  readonly key: string | null;
+  readonly rows: readonly T[];
+  /** How many pages they are. */
+  readonly pages: number;
+  readonly next: string | null;
+  readonly error: ApiError | null;
+  readonly isLoading: boolean;
+  readonly readAtMs: number;
+}
 
 /**
- * A list of the api, page after page.
+ * A list of the api, page after page. While only the first one is shown it is read again from time to time.
  * @param read the rows of an answer, and where the next page begins
+ * @param isHeld somebody works with the rows that are shown: they stay as they are
  */
 export function usePages<T, A>(
-  path: string | null,
+  path: string,
   query: Query,
   {
     place,
     read,
+    isHeld = false,
   }: {
     readonly place: 'after' | 'before';
     readonly read: (answer: A) => { readonly rows: readonly T[]; readonly next: string | null };
+    readonly isHeld?: boolean;
   },
 ): Pages<T> {
   const { api } = useApp();
   const again = useStore(readAgain);
-  const key = path === null ? null : path + queryOf({ ...query, limit: PAGE_ROWS });
+  const key = path + queryOf({ ...query, limit: PAGE_ROWS });
   const [asked, setAsked] = useState(0);
-  const [state, setState] = useState({
-    rows: [] as readonly T[],
-    next: null as string | null,
-    error: null as ApiError | null,
-    isLoading: key !== null,
-    readAtMs: 0,
-  });
+  const nothing = { key, rows: [], pages: 0, next: null, error: null, isLoading: true, readAtMs: 0 };
+  const [kept, setState] = useState<PagesState<T>>(nothing);
+  const state = kept.key === key ? kept : nothing; // rows of another filter are of no use
   const current = useRef<AbortController | null>(null);
 
   const load = async (from: string | null): Promise<void> => {
-    if (path === null) return;
     current.current?.abort();
     const ending = new AbortController();
     current.current = ending;
-    setState((before) => ({ ...before, isLoading: true }));
+    const change = (changes: Partial<PagesState<T>>): void =>
+      setState((before) => ({ ...(before.key === key ? before : nothing), ...changes }));
+    change({ isLoading: true });
     try {
       const answer = await api.ask<A>(path, {
         query: { ...query, limit: PAGE_ROWS, ...(from === null ? {} : { [place]: from }) },
@@ -231,24 +250,26 @@ export function usePages<T, A>(
       });
       if (ending.signal.aborted) return;
       const { rows, next } = read(answer);
-      setState((before) => ({
-        rows: from === null ? rows : [...before.rows, ...rows],
-        next,
-        error: null,
-        isLoading: false,
-        readAtMs: Date.now(),
-      }));
+      const shown = from === null ? { rows, pages: 1 } : { rows: [...state.rows, ...rows], pages: state.pages + 1 };
+      change({ ...shown, next, error: null, isLoading: false, readAtMs: Date.now() });
     } catch (error) {
       if (ending.signal.aborted) return;
       const seen = error instanceof ApiError ? error : new ApiError(0, 'no_problem', String(error));
-      setState((before) => ({ ...before, error: seen, isLoading: false }));
+      change({ error: seen, isLoading: false });
     }
   };
   useEffect(() => {
-    setState((before) => ({ ...before, rows: asked > 0 ? before.rows : [], next: null, error: null }));
     void load(null);
     return () => current.current?.abort();
   }, [key, asked, again]);
+  const isFollowed = !state.isLoading && !isHeld && state.pages <= 1;
+  useEffect(() => {
+    if (!isFollowed) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) void load(null);
+    }, FIRST_PAGE_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [key, isFollowed]);
 
   return {
     rows: state.rows,

@@ -7,8 +7,20 @@ export type Theme = (typeof THEMES)[number];
 
 const KEYS = { theme: 'seckill.console.theme', language: 'seckill.console.language', keys: 'seckill.console.keys' };
 
-const chosen = <W extends string>(key: string, words: readonly W[]): W | undefined =>
-  words.find((word) => word === localStorage.getItem(key));
+/** A browser may forbid storage: then a choice lasts as long as the page. */
+function whereAllowed<T>(use: (storage: Storage) => T): T | null {
+  try {
+    return use(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+function chosen<W extends string>(key: string, words: readonly W[]): W | undefined {
+  const kept = whereAllowed((storage) => storage.getItem(key));
+  return words.find((word) => word === kept);
+}
+const keep = (key: string, word: string): void => void whereAllowed((storage) => storage.setItem(key, word));
 
 export const theme = new Store<Theme>(chosen(KEYS.theme, THEMES) ?? 'system');
 export const language = new Store<Language>(chosen(KEYS.language, LANGUAGES) ?? languageFor(navigator.languages));
@@ -24,9 +36,9 @@ export function applyPreferences(): void {
     else root.dataset.theme = theme.value;
   };
   apply();
-  theme.subscribe(() => localStorage.setItem(KEYS.theme, theme.value));
-  language.subscribe(() => localStorage.setItem(KEYS.language, language.value));
-  singleKeys.subscribe(() => localStorage.setItem(KEYS.keys, singleKeys.value ? 'on' : 'off'));
+  theme.subscribe(() => keep(KEYS.theme, theme.value));
+  language.subscribe(() => keep(KEYS.language, language.value));
+  singleKeys.subscribe(() => keep(KEYS.keys, singleKeys.value ? 'on' : 'off'));
   for (const store of [theme, language]) store.subscribe(apply);
 }
 

@@ -190,6 +190,7 @@ describe('config', () => {
       'ROCKETMQ_ACCESS_SECRET',
       'MESSAGE_KEYS',
       'MYSQL_URL',
+      'PAYMENT_API_KEY',
       'PAYMENT_WEBHOOK_SECRET',
       'PAYMENT_WEBHOOK_SECRET_BEFORE',
       'METRICS_TOKEN',
@@ -226,6 +227,8 @@ describe('config', () => {
     const { payment } = loadConfig(PROGRAM_SECTIONS.api, GOOD);
     expect(payment).to.deep.equal({
       provider: 'none',
+      apiKey: '',
+      apiUrl: '',
       webhookSecret: '',
       webhookSecretBefore: '',
       webhookMode: 'live',
@@ -239,6 +242,33 @@ describe('config', () => {
     expect(short.join()).to.include('PAYMENT_WEBHOOK_SECRET must have at least 32 characters');
     const alone = problemsOf(['payment'], { PAYMENT_WEBHOOK_SECRET_BEFORE: SECRET });
     expect(alone).to.deep.equal(['PAYMENT_WEBHOOK_SECRET must be set where PAYMENT_WEBHOOK_SECRET_BEFORE is']);
+  });
+
+  it('a provider of payments needs its key, of the mode that the webhook accepts, and an address that nobody listens to', () => {
+    const wrong = (env: Record<string, string>): string => problemsOf(['payment'], env).join();
+    const [testKey, liveKey] = ['sk_test_of_nobody', 'rk_live_of_nobody'];
+    const stripe = { PAYMENT_PROVIDER: 'stripe', PAYMENT_API_KEY: liveKey };
+    const http = { PAYMENT_PROVIDER: 'http', PAYMENT_API_KEY: SECRET, PAYMENT_API_URL: 'https://pay.example/v1' };
+    expect([wrong(stripe), wrong(http)]).to.deep.equal(['', '']);
+    expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey, PAYMENT_WEBHOOK_MODE: 'test' })).to.equal('');
+    expect(wrong({ PAYMENT_PROVIDER: 'stripe' })).to.equal(
+      'PAYMENT_API_KEY must be set where PAYMENT_PROVIDER is stripe',
+    );
+    expect(wrong({ ...http, PAYMENT_API_URL: '' })).to.equal(
+      'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http',
+    );
+    expect(wrong({ ...stripe, PAYMENT_API_KEY: testKey })).to.equal(
+      'PAYMENT_WEBHOOK_MODE must be test, as the key of Stripe in PAYMENT_API_KEY is, but is live',
+    );
+    expect(wrong({ ...stripe, PAYMENT_API_KEY: 'pk_live_of_nobody' })).to.contain('begins with sk_live_');
+    const plain = { ...http, PAYMENT_API_URL: 'http://pay.example' };
+    expect(wrong(plain)).to.equal(
+      'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network',
+    );
+    expect(wrong({ ...http, PAYMENT_API_URL: 'http://127.0.0.1:8081' })).to.equal('');
+    for (const hidden of [testKey, liveKey, SECRET]) {
+      expect(wrong({ ...plain, PAYMENT_API_KEY: hidden, PAYMENT_WEBHOOK_MODE: 'test' })).not.to.include(hidden);
+    }
   });
 
   it('is frozen, section by section', () => {

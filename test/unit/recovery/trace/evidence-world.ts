@@ -26,6 +26,7 @@ export function pendingEvidence(parts: {
   readonly deadLetters?: readonly DeadLetterSummary[];
   readonly jobs?: readonly CompensationJob[];
   readonly broker?: PurchaseEvidence['broker'];
+  readonly silentBrokers?: PurchaseEvidence['silentBrokers'];
 }): PurchaseEvidence {
   const nowMs = START_MS + 12_000;
   const { state, epoch, opensAtMs, closesAtMs } = SALE;
@@ -54,6 +55,7 @@ export function pendingEvidence(parts: {
     jobs: parts.jobs ?? [],
     audit: [],
     broker: parts.broker ?? 'no way there',
+    silentBrokers: parts.silentBrokers ?? [],
   };
 }
 

@@ -146,6 +146,8 @@ describe('trace: the time line', () => {
       '60 broker redriven',
     ]);
     expect(lines(pendingEvidence({ broker: [] }))).to.include('now broker messages');
+    const silent = lines(pendingEvidence({ broker: [], silentBrokers: ['broker-b: hangs'] }));
+    expect(silent).to.include('now broker not_asked').and.not.to.include('now broker messages');
   });
 
   it('refunds, dead letters, jobs and the audit log', () => {

@@ -51,6 +51,8 @@ describe('trace: seven stations', () => {
     expect(lines(open).slice(0, 3)).to.deep.equal(['half done -0.02 -', 'deduct done 0 -', 'commit waiting - 60']);
     const committed = { kind: 'committed', storedAtMs: START_MS + 5 } as const;
     expect(lines(pendingEvidence({ broker: [half, committed] }))[2]).to.equal('commit done 0.005 -');
+    const inPart = pendingEvidence({ broker: [half], silentBrokers: ['broker-b: hangs'] });
+    expect(lines(inPart).slice(0, 3)).to.deep.equal(['half done -0.02 -', 'deduct done 0 -', 'commit unknown - -']);
     const redriven = { kind: 'redriven', storedAtMs: START_MS + 61_000 } as const;
     expect(lines(pendingEvidence({ broker: [half, redriven] }))[2]).to.equal('commit done 61 -');
   });

@@ -1,11 +1,15 @@
 import { expect } from 'chai';
 import type { Batch } from '../../../../src/core/batch.js';
+import { homeBucket } from '../../../../src/core/bucket.js';
+import { OperationalError } from '../../../../src/core/errors.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import type {
+  FromBrokers,
   OrderTrace,
   TraceBroker,
   TracedBatch,
+  TracedMessage,
   TraceRepository,
   TraceStore,
 } from '../../../../src/core/ports/trace-sources.js';
@@ -17,6 +21,9 @@ import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
 
 const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
+/** What all brokers together have. */
+const of = <T>(...found: T[]): FromBrokers<T> => ({ found, silent: [] });
+const away = (message: string): OperationalError => new OperationalError('rocketmq', message, { retryable: true });
 
 describe('trace: which purchases an id means', () => {
   let world: KeeperWorld;
@@ -31,7 +38,11 @@ describe('trace: which purchases an id means', () => {
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
+  /** Each question to Redis, as `what bucket`. */
+  let asked: string[];
+  let signal: AbortSignal | undefined;
   beforeEach(() => {
+    [asked, signal] = [[], undefined];
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetterRepository(world.clock);
     [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
@@ -47,12 +58,21 @@ describe('trace: which purchases an id means', () => {
       read: async (): Promise<OrderTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
     };
     const store: TraceStore = {
-      buyersOf: async ({ saleId }, requestId) => inRedis.get(`${saleId}/${requestId}`) ?? [],
+      buyersOf: async ({ saleId, bucket }, requestId) => {
+        asked.push(`requests ${bucket}`);
+        return inRedis.get(`${saleId}/${requestId}`) ?? [];
+      },
       entryOf: async (ref, userId, requestId) =>
         world.store.bucket(ref).requests.get(purchaseKey({ userId, requestId })) ?? null,
       unitsOf: async () => 0,
-      readBatch: async ({ saleId }, batchId) => batches.get(`${saleId}/${batchId}`) ?? NONE,
-      pendingWith: async ({ saleId }, traceId) => pending.get(`${saleId}/${traceId}`) ?? [],
+      readBatch: async ({ saleId, bucket }, batchId) => {
+        asked.push(`batch ${bucket}`);
+        return batches.get(`${saleId}/${batchId}`) ?? NONE;
+      },
+      pendingWith: async ({ saleId, bucket }, traceId) => {
+        asked.push(`pending ${bucket}`);
+        return pending.get(`${saleId}/${traceId}`) ?? [];
+      },
     };
     const ports = {
       sales: world.mysql,
@@ -63,7 +83,7 @@ describe('trace: which purchases an id means', () => {
       audit: { list: async () => [] },
     };
     const jobs = { byRequest: async () => [], byBatch: async () => [] };
-    return new TracePurchase({ ...ports, jobs, broker }, { redriveAfterMs: 60_000 }).trace(query);
+    return new TracePurchase({ ...ports, jobs, broker }, { redriveAfterMs: 60_000 }).trace(query, signal);
   };
   const found = async (query: TraceQuery): Promise<string[]> => {
     const answer = await trace(query);
@@ -129,9 +149,9 @@ describe('trace: which purchases an id means', () => {
     broker = {
       messagesOf: async (batchId) => {
         asked.push(batchId);
-        return [half];
+        return of(half);
       },
-      halvesOf: async () => [],
+      halvesOf: async () => of(),
     };
     const answer = await trace({ id: 'k1' });
     expect(asked).to.deep.equal([batch.batchId]);
@@ -141,9 +161,9 @@ describe('trace: which purchases an id means', () => {
     broker = {
       messagesOf: async () => {
         failures++;
-        throw new Error('the broker is away');
+        throw away('the broker is away');
       },
-      halvesOf: async () => [],
+      halvesOf: async () => of(),
     };
     const without = await trace({ id: 'k1' });
     expect(failures).to.equal(1);
@@ -204,12 +224,22 @@ describe('trace: which purchases an id means', () => {
     it('of a refusal behind a half message: the broker has it; one that is away is no fault', async () => {
       const { saleId } = await world.openSale();
       const { body } = batchOf({ saleId }, [...purchasesOf('u1'), ...traced('u2')]);
-      const messagesOf = async () => [];
-      broker = { messagesOf, halvesOf: async (traceId) => (traceId === TRACE_ID ? [body, 'no batch'] : []) };
+      const messagesOf = async () => of<TracedMessage>();
+      broker = { messagesOf, halvesOf: async (traceId) => (traceId === TRACE_ID ? of(body, 'no batch') : of()) };
       expect(await found({ id: TRACE_ID })).to.deep.equal([`${saleId}/u2/k1`]);
-      broker = { messagesOf, halvesOf: () => Promise.reject(new Error('ECONNREFUSED')) };
+      const silent = [{ name: 'broker-b', why: '10.0.0.2:10911 does not answer' }];
+      broker = { messagesOf, halvesOf: async () => ({ found: [body], silent }) };
+      expect(await found({ id: TRACE_ID }), 'what another one has').to.deep.equal([`${saleId}/u2/k1`]);
       walked = [];
-      expect((await found({ id: TRACE_ID }))[0]).to.match(/^Neither Redis nor MySQL knows/);
+      broker = { messagesOf, halvesOf: async () => ({ found: [], silent }) };
+      expect((await found({ id: TRACE_ID }))[0]).to.match(
+        /^Neither Redis nor MySQL knows \w+, and RocketMQ, .* was not asked \(broker-b: 10\.0\.0\.2:10911 does not answer\): whether it arrived is not known\./,
+      );
+      broker = { messagesOf, halvesOf: () => Promise.reject(away('NAMESRV_ADDR 10.0.0.1:9876: ECONNREFUSED')) };
+      expect((await found({ id: TRACE_ID }))[0]).to.contain('(NAMESRV_ADDR 10.0.0.1:9876: ECONNREFUSED)');
+      broker = null;
+      expect((await found({ id: TRACE_ID }))[0]).to.contain('(without NAMESRV_ADDR the broker is not asked)');
+      expect((await found({ id: 'k9' }))[0], 'no broker would know it').to.contain('it never arrived, or was refused');
       const { batchId } = batchOf({ saleId }, purchasesOf('u3'));
       batches.set(`${saleId}/${batchId}`, { marker: 'aborted', body: null, pendingSinceMs: null });
       expect(await found({ id: traceIdOfBatch(batchId) ?? '' })).to.deep.equal([
@@ -232,6 +262,91 @@ describe('trace: which purchases an id means', () => {
       const traceIds = answer.outcome === 'found' ? answer.traces.map(({ traceId }) => traceId) : [];
       expect(traceIds).to.deep.equal([TRACE_ID, traceIdOfBatch(batch.batchId)]);
     });
+  });
+
+  describe('of a known buyer', () => {
+    const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+
+    it('only the bucket that is theirs is read, and the whole table never', async () => {
+      const { saleId } = await world.openSale({ buckets: 4 });
+      const home = homeBucket('u1', 4);
+      for (const id of ['k1', TRACE_ID]) {
+        asked = [];
+        await trace({ id, saleId, userId: 'u1' });
+        expect(asked, id).to.include(`batch ${home}`);
+        expect(new Set(asked.map((line) => line.split(' ')[1])), id).to.deep.equal(new Set([String(home)]));
+        expect(asked, id).not.to.include(`requests ${home}`);
+      }
+      expect(asked, 'it may be a trace id').to.include(`pending ${home}`);
+      asked = [];
+      walked = [];
+      await trace({ id: TRACE_ID, saleId });
+      for (const bucket of [0, 1, 2, 3]) expect(asked).to.include.members([`pending ${bucket}`, `requests ${bucket}`]);
+    });
+
+    it('what MySQL or their entry names is all that is looked for', async () => {
+      const sale = await world.openSale();
+      const { saleId } = sale;
+      await deadLetters.park({
+        messageId: 'm1',
+        group: 'g',
+        originTopic: 't',
+        saleId,
+        batchId: 'b1',
+        body: batchOf(sale, [{ ...purchasesOf('u1/k9')[0]!, traceId: TRACE_ID }]).body,
+        reason: 'unknown_sale',
+        detail: '',
+        attempts: 1,
+      });
+      indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
+      const query = { id: TRACE_ID, saleId, userId: 'u1' };
+      expect(await found(query)).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
+      indexed = [];
+      await world.deducted(sale, [`u1/${TRACE_ID}`]);
+      expect(await found(query)).to.deep.equal([`${saleId}/u1/${TRACE_ID}`]);
+      expect(asked.filter((line) => line.startsWith('pending'))).to.deep.equal([]);
+    });
+
+    it('an id that is both a trace id and that of a request finds both', async () => {
+      const { saleId } = await world.openSale();
+      ofTrace.set(TRACE_ID, [{ userId: 'u1', saleId, requestId: 'k1' }]);
+      indexed = [{ userId: 'u1', saleId, requestId: TRACE_ID }];
+      expect(await found({ id: TRACE_ID, userId: 'u1' })).to.deep.equal([
+        `${saleId}/u1/k1`,
+        `${saleId}/u1/${TRACE_ID}`,
+      ]);
+    });
+  });
+
+  it('a search that nobody waits for any more ends', async () => {
+    const { saleId } = await world.openSale({ buckets: 4 });
+    signal = AbortSignal.abort();
+    const ended = await trace({ id: 'k1', saleId }).catch((error: unknown) => error);
+    expect(ended).to.equal(signal.reason);
+    expect(asked).to.deep.equal([]);
+  });
+
+  it('a broker that did not answer for one batch is not asked for the next; what others have is shown', async () => {
+    const sale = await world.openSale();
+    for (const user of ['u1', 'u2']) await world.deducted(sale, [`${user}/k1`]);
+    inRedis.set(`${sale.saleId}/k1`, ['u1', 'u2']);
+    const without: string[][] = [];
+    broker = {
+      messagesOf: async (_batchId, names) => {
+        without.push([...(names ?? [])]);
+        const silent = without.length === 1 ? [{ name: 'broker-b', why: 'hangs' }] : [];
+        return { found: [{ kind: 'half', storedAtMs: 7 }], silent };
+      },
+      halvesOf: async () => of(),
+    };
+    const answer = await trace({ id: 'k1' });
+    expect(without).to.deep.equal([[], ['broker-b']]);
+    for (const { steps, timeline } of answer.outcome === 'found' ? answer.traces : []) {
+      const ofBroker = steps.filter(({ source }) => source === 'broker').map(({ what, detail }) => [what, detail]);
+      expect(ofBroker.map(([what]) => what)).to.deep.equal(['half_stored', 'not_asked']);
+      expect(ofBroker[1]?.[1]).to.equal('broker-b: hangs');
+      expect(timeline[2], 'the other one may have it').to.include({ stage: 'commit', state: 'unknown' });
+    }
   });
 
   it('an id that is found nowhere else is searched in the whole table', async () => {

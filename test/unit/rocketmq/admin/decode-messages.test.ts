@@ -1,54 +1,8 @@
 import { expect } from 'chai';
 import { deflateSync } from 'node:zlib';
 import { decodeMessages } from '../../../../src/rocketmq/admin/decode-messages.js';
-
-interface Parts {
-  readonly topic?: string;
-  readonly body?: Buffer;
-  readonly properties?: string;
-  readonly flags?: number;
-  readonly storedAtMs?: number;
-}
-
-const [V6_BORN, V6_STORED] = [1 << 4, 1 << 5];
-
-/** A message as the commit log keeps it; the topic of a long one has a length of two bytes. */
-function record({ topic = 'T', body = Buffer.from('hi'), properties = '', flags = 0, storedAtMs = 7 }: Parts): Buffer {
-  const int32 = (value: number): Buffer => {
-    const bytes = Buffer.alloc(4);
-    bytes.writeInt32BE(value);
-    return bytes;
-  };
-  const int64 = (value: number): Buffer => {
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64BE(BigInt(value));
-    return bytes;
-  };
-  const int16 = (value: number): Buffer => int32(value).subarray(2);
-  const isLong = topic.length > 127;
-  const rest = Buffer.concat([
-    int32(isLong ? -626_843_477 : -626_843_481),
-    int32(0),
-    int32(3), // queue
-    int32(0),
-    int64(42), // its offset
-    int64(4096), // of the log
-    int32(flags),
-    int64(5), // born
-    Buffer.alloc((flags & V6_BORN) === 0 ? 8 : 20),
-    int64(storedAtMs),
-    Buffer.alloc((flags & V6_STORED) === 0 ? 8 : 20, 0xab),
-    int32(2), // deliveries
-    int64(0),
-    int32(body.length),
-    body,
-    isLong ? int16(topic.length) : Buffer.from([topic.length]),
-    Buffer.from(topic),
-    int16(properties.length),
-    Buffer.from(properties),
-  ]);
-  return Buffer.concat([int32(rest.length + 4), rest]);
-}
+import { RemotingError } from '../../../../src/rocketmq/admin/remoting.js';
+import { storedMessage as record, V6_BORN, V6_STORED } from '../../../helpers/stored-message.js';
 
 describe('messages as the broker stores them', () => {
   it('every part of one is read', () => {
@@ -86,5 +40,17 @@ describe('messages as the broker stores them', () => {
     const whole = record({});
     expect(() => decodeMessages(whole.subarray(0, whole.length - 1))).to.throw(/no whole messages/);
     expect(() => decodeMessages(Buffer.alloc(100))).to.throw(/no whole messages/);
+    const lying = record({ body: Buffer.alloc(100) });
+    lying.writeInt32BE(1_000_000, 84); // its body would end behind the record
+    for (const bytes of [whole.subarray(0, whole.length - 1), lying]) {
+      expect(() => decodeMessages(bytes)).to.throw(RemotingError);
+    }
+  });
+
+  it('what only says that it is compressed, or would be far too long, stays as it is', () => {
+    const bomb = deflateSync(Buffer.alloc(64 * 1024 * 1024));
+    for (const body of [Buffer.from('no zlib'), deflateSync('cut off').subarray(0, 8), bomb]) {
+      expect(decodeMessages(record({ flags: 1, body }))[0]?.body.equals(body)).to.equal(true);
+    }
   });
 });

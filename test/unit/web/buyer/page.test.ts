@@ -178,6 +178,7 @@ describe('the page of a sale', () => {
       shop.on(BUY, () => problem(503, 'overloaded', 1000));
       const page = await open();
       page.buy();
+      shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
       await clock.tickAsync(2.5 * MINUTE_MS);
       expect(screenAt(page)).to.equal('ready');
       expect(page.state.purchase.problem?.code).to.equal('overloaded');
@@ -187,6 +188,57 @@ describe('the page of a sale', () => {
       page.buy();
       await clock.tickAsync(100);
       expect(shop.asked.at(-1)?.headers['Idempotency-Key']).to.equal('key-2');
+    });
+
+    for (const isReloaded of [false, true]) {
+      it(`given up${isReloaded ? ', and the page loaded again' : ''}, it is looked for, and not sent again by itself`, async () => {
+        shop.on(BUY, () => problem(503, 'overloaded', 1000));
+        shop.on(
+          'GET /purchases/key-2',
+          () => problem(503, 'unavailable', 500),
+          () => problem(404, 'purchase_not_found'),
+        );
+        const page = await open();
+        page.buy();
+        await clock.tickAsync(500);
+        page.giveUp();
+        if (isReloaded) page.stop();
+        const tries = shop.count(BUY);
+        const next = isReloaded ? await open(null) : page;
+        expect(screenAt(next)).to.equal('checking');
+        await clock.tickAsync(20_000);
+        expect(screenAt(next)).to.equal('ready');
+        expect(shop.count(BUY)).to.equal(tries);
+      });
+    }
+
+    it('given up behind a try that has arrived, it is shown as held', async () => {
+      shop.on(BUY, () => problem(503, 'outcome_unknown', 60_000));
+      shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(500);
+      page.giveUp();
+      await clock.tickAsync(3000);
+      expect(screenAt(page)).to.equal('held');
+    });
+
+    it('a success of something on the way is no answer: it is sent again', async () => {
+      const welcome = (): Response => new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } });
+      shop.on(
+        BUY,
+        welcome,
+        () => json({}),
+        () => json({ status: 'pending' }, 202),
+      );
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      expect(screenOf(page.state, page.nowMs())).to.deep.equal({ name: 'asking', code: 'no_answer' });
+      expect(shop.count(BUY), 'after a pause').to.equal(1);
+      await clock.tickAsync(10_000);
+      expect(screenAt(page)).to.equal('held');
+      expect(keysSent()).to.deep.equal(['key-2', 'key-2', 'key-2']);
     });
 
     it('a refusal behind a lost answer is looked up before it is shown', async () => {
@@ -277,7 +329,22 @@ describe('the page of a sale', () => {
       expect(page.state.order?.orderId).to.equal('9');
     });
 
-    it('of who has none the refusal is shown, and nothing is asked again and again', async () => {
+    it('who has won in another tab is shown the order when it is written', async () => {
+      shop.on(BUY, () => problem(409, 'limit_reached'));
+      const writtenAtMs = clock.now + 5000;
+      shop.on('GET /v1/me/orders?limit=50', () =>
+        json({ orders: clock.now < writtenAtMs ? [] : [order()], next: null }),
+      );
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(1000);
+      expect(screenAt(page)).to.equal('refused');
+      await clock.tickAsync(10_000);
+      expect(screenAt(page)).to.equal('to_pay');
+    });
+
+    it('of who has none the refusal is shown, and nothing is asked again and again, unless the buyer does', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       shop.on(
         'GET /v1/me/orders?limit=50',
@@ -286,9 +353,16 @@ describe('the page of a sale', () => {
       );
       const page = await open();
       page.buy();
-      await clock.tickAsync(30_000);
+      await clock.tickAsync(40_000);
       expect(screenAt(page)).to.equal('refused');
-      expect(shop.count('GET /v1/me/orders?limit=50'), 'until it is known').to.equal(2);
+      const reads = shop.count('GET /v1/me/orders?limit=50');
+      expect(reads).to.be.within(4, 8);
+      await clock.tickAsync(MINUTE_MS);
+      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(reads);
+      page.buy();
+      await clock.tickAsync(500);
+      expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
+      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(reads + 1);
     });
   });
 
@@ -519,6 +593,101 @@ describe('the page of a sale', () => {
       await clock.tickAsync(100);
       expect(screenAt(page)).to.equal('held');
       expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
+    });
+
+    it('one that ended while the page was away is said; with the next one the purchase is looked for and shown', async () => {
+      holds();
+      const first = await open();
+      first.buy();
+      await clock.tickAsync(100);
+      first.stop();
+      const asked = (): Response => problem(401, 'unauthorized');
+      shop.on('GET /purchases/key-2', asked);
+      const page = await open(null);
+      expect(screenAt(page)).to.equal('signed_out');
+      await clock.tickAsync(MINUTE_MS);
+      expect(shop.count('GET /purchases/key-2'), 'asked once').to.equal(1);
+      shop.on('GET /purchases/key-2', () => json({ status: 'pending' }));
+      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('held');
+    });
+
+    it('one that ends while the result is awaited is said, and ends nothing', async () => {
+      const stream = holds();
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      shop.on('GET /purchases/key-2/events', () => problem(401, 'unauthorized'));
+      stream.end();
+      await clock.tickAsync(5000);
+      expect(screenAt(page)).to.equal('signed_out');
+      const looks = shop.count('GET ');
+      await clock.tickAsync(30_000);
+      expect(shop.count('GET '), 'the sale is read meanwhile').to.be.above(looks);
+      holds();
+      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('held');
+    });
+
+    it('an order can be paid behind the next sign-in, by one charge', async () => {
+      const stream = holds();
+      shop.on('GET /v1/orders/9', () => json(order()));
+      shop.on(
+        'POST /v1/orders/9/pay',
+        () => problem(401, 'unauthorized'),
+        () => json(order({ state: 'paid' })),
+      );
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      stream.say('ordered', ORDERED);
+      await clock.tickAsync(100);
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(screenOf(page.state, page.nowMs())).to.include({ name: 'to_pay', signedOut: true });
+      page.move('pay');
+      expect(page.state.move).to.equal(null);
+      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      page.move('pay');
+      await clock.tickAsync(100);
+      expect(screenAt(page)).to.equal('paid');
+      expect(new Set(keysSent('POST /v1/orders/9/pay')).size).to.equal(1);
+    });
+
+    it('handed over once more, a token that was refused is not tried again', async () => {
+      shop.on(BUY, () => problem(401, 'unauthorized'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(100);
+      const asked = shop.asked.length;
+      for (let nth = 0; nth < 5; nth++) page.signIn(signInOf('ann'));
+      await clock.tickAsync(1000);
+      expect(screenAt(page)).to.equal('signed_out');
+      expect(shop.asked.length).to.equal(asked);
+    });
+
+    it('a link for another buyer changes nothing before the one at the page says so', async () => {
+      const page = await open();
+      page.handOver(signInOf('bob'));
+      expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
+      page.decideOffer(false);
+      expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'ann']);
+      page.handOver(signInOf('ann', OPENS_MS + 7_200_000));
+      expect(screenAt(page), 'of the same buyer').not.to.equal('other_buyer');
+      page.handOver(signInOf('bob'));
+      page.decideOffer(true);
+      expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['ready', 'bob']);
+    });
+
+    it('so does one that opens the page in a tab that had a buyer; a reload forgets it', async () => {
+      (await open()).stop();
+      const page = await open(signInOf('bob'));
+      expect([screenAt(page), page.state.signIn?.userId]).to.deep.equal(['other_buyer', 'ann']);
+      page.stop();
+      const again = await open(null);
+      expect([screenAt(again), again.state.signIn?.userId]).to.deep.equal(['ready', 'ann']);
     });
 
     it('another buyer at the same tab has a purchase of their own', async () => {

@@ -9,6 +9,7 @@ import {
   keptOf,
   newPurchase,
   restored,
+  signedInAgain,
   type Purchase,
 } from '../../../../src/web/buyer/purchase.js';
 import { failure, success } from './fake-shop.js';
@@ -60,6 +61,28 @@ describe('a purchase of the page', () => {
     expect(checked(refused, failure('unavailable'), CLICKED_MS), 'asked again').to.equal(refused);
   });
 
+  it('a success that names no status is no answer: something on the way has spoken', () => {
+    for (const body of [null, {}, { status: 'welcome to this network' }]) {
+      const said = answered(asking(), success(body));
+      expect(said).to.include({ step: 'asking', tries: 1, isUnsure: true });
+      expect(said.problem?.code).to.equal('no_answer');
+    }
+  });
+
+  it('behind a new sign-in a click that is fresh goes on, and the end of the old one is no reason any more', () => {
+    const lost = answered(asking(), failure('no_answer'));
+    const ended = answered(lost, failure('unauthorized'));
+    expect(ended.step).to.equal('checking');
+    const again = signedInAgain(ended);
+    expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 5000).step).to.equal('asking');
+    expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 600_000)).to.include({
+      step: 'ready',
+      problem: null,
+    });
+    expect(signedInAgain(answered(asking(), failure('unauthorized')))).to.include({ step: 'ready', problem: null });
+    expect(signedInAgain(answered(asking(), failure('sold_out'))).problem?.code).to.equal('sold_out');
+  });
+
   it('a busy server has taken nothing, so its refusal is believed', () => {
     const busy = answered(asking(), failure('overloaded', 1000));
     expect(busy.isUnsure).to.equal(false);
@@ -93,11 +116,16 @@ describe('a purchase of the page', () => {
     expect(restored(keptOf(answered(asking(), failure('sold_out'))))).to.include({ step: 'ready', key: 'k1' });
   });
 
-  it('given up, the next click is the same purchase, and a page that is loaded again asks for it', () => {
+  it('given up, it is looked for and never sent again by itself, not even by a page that is loaded again', () => {
     const given = gaveUp(answered(asking(), failure('overloaded'))); // a try may be under way
-    expect(given).to.include({ step: 'ready', key: 'k1' });
-    expect(clicked(given, CLICKED_MS + 1).isUnsure, 'still').to.equal(true);
-    expect(restored(keptOf(given)).step).to.equal('checking');
+    expect(given).to.include({ step: 'checking', key: 'k1', isUnsure: true });
+    expect(checked(given, success({ status: 'pending' }), CLICKED_MS).step, 'a try has arrived').to.equal('held');
+    for (const page of [given, restored(keptOf(given))]) {
+      const none = checked(page, failure('purchase_not_found'), CLICKED_MS + 1);
+      expect(none).to.include({ step: 'ready', key: 'k1' });
+    }
+    const none = checked(given, failure('purchase_not_found'), CLICKED_MS + 1);
+    expect(none.problem?.code, 'why it was given up').to.equal('overloaded');
     const held = found(asking(), { status: 'pending' });
     expect(gaveUp(held)).to.equal(held);
   });

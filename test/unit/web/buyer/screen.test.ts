@@ -8,11 +8,15 @@ import {
   type Screen,
 } from '../../../../src/web/buyer/screen.js';
 import { newPage, reduce, type PageEvent, type PageState } from '../../../../src/web/buyer/state.js';
-import { clicked, newPurchase } from '../../../../src/web/buyer/purchase.js';
+import { clicked, newPurchase, restored } from '../../../../src/web/buyer/purchase.js';
 import { failure, OPENS_MS, saleBody, signInOf, success } from './fake-shop.js';
 
 const NOW_MS = OPENS_MS + 1000;
-const signedIn: PageEvent = { type: 'signed_in', signIn: signInOf('ann'), purchase: newPurchase('k1') };
+const signedIn = {
+  type: 'signed_in',
+  signIn: signInOf('ann'),
+  purchase: newPurchase('k1'),
+} as const satisfies PageEvent;
 const read = (parts: Record<string, unknown> = {}, serverMs = NOW_MS): PageEvent => ({
   type: 'sale_read',
   answer: success(saleBody(serverMs, parts)),
@@ -67,6 +71,8 @@ describe('what the page shows', () => {
     ['sold_out', [signedIn, read(), buy, answered('sold_out')]],
     ['signed_out', [signedIn, read(), buy, answered('unauthorized')]],
     ['checking', [signedIn, read(), buy, answered('request_conflict')]],
+    ['other_buyer', [signedIn, read(), { type: 'sign_in_offered', signIn: signInOf('bob') }]],
+    ['ready', [signedIn, read(), { type: 'sign_in_offered', signIn: signInOf('bob') }, { type: 'offer_refused' }]],
   ];
   for (const [name, events] of cases) {
     it(`${name} after ${events.map(({ type, ...event }) => `${type} ${JSON.stringify(event).slice(0, 40)}`).join(', ') || 'nothing'}`, () => {
@@ -98,6 +104,62 @@ describe('what the page shows', () => {
       expect(screenOf(ended, NOW_MS).name).to.equal(end);
       expect(reduce(ended, { type: 'order_read', answer: success(ORDER) }), 'an older look').to.equal(ended);
     }
+  });
+
+  describe('a sign-in that has ended, whatever was under way', () => {
+    const ended: PageEvent = { type: 'signed_out' };
+    const ordered = [signedIn, read(), buy, answered({ status: 'ordered', orderId: '9' })];
+    const reloaded: PageEvent = { ...signedIn, purchase: restored({ key: 'k1', quantity: 1, clickedAtMs: 1 }) };
+    const underWay: [string, PageEvent[]][] = [
+      ['looking for a purchase', [signedIn, read(), buy, answered('request_conflict')]],
+      ['looking for one of before a reload, the sale not read yet', [reloaded]],
+      ['held', [signedIn, read(), buy, answered({ status: 'pending' })]],
+      ['asking', [signedIn, read(), buy]],
+      ['reading the order', ordered],
+    ];
+    for (const [title, events] of underWay) {
+      it(`${title}: says so`, () => {
+        expect(nameAfter(...events, ended)).to.equal('signed_out');
+      });
+    }
+
+    it('an order to pay keeps its clock, and is not moved before the next sign-in', () => {
+      const toPay = [...ordered, { type: 'order_read', answer: success(ORDER) } as const];
+      const state = after(...toPay, ended);
+      expect(screenOf(state, NOW_MS)).to.deep.include({ name: 'to_pay', leftMs: 60_000, signedOut: true });
+      const pay: PageEvent = { type: 'move', move: 'pay', key: 'c1' };
+      expect(reduce(state, pay)).to.equal(state);
+      const again = reduce(state, { ...signedIn, signIn: signInOf('ann', OPENS_MS + 7_200_000) });
+      expect(screenOf(again, NOW_MS)).to.deep.include({ name: 'to_pay', signedOut: false });
+      expect(reduce(again, pay).move).to.include({ move: 'pay', key: 'c1' });
+    });
+
+    it('looking for the order of who has bought enough: says so', () => {
+      const looked: PageEvent = { type: 'orders_read', answer: failure('unauthorized') };
+      expect(nameAfter(signedIn, read(), buy, answered('limit_reached'), looked)).to.equal('signed_out');
+    });
+
+    it('its end stays what it is', () => {
+      const paid: PageEvent = {
+        type: 'step',
+        event: 'paid',
+        body: { ...ORDER, status: 'ordered', orderState: 'paid' },
+      };
+      expect(nameAfter(...ordered, { type: 'order_read', answer: success(ORDER) }, paid, ended)).to.equal('paid');
+    });
+
+    it('the token that was refused changes nothing when it comes again', () => {
+      const state = after(signedIn, read(), ended);
+      expect(reduce(state, signedIn)).to.equal(state);
+    });
+  });
+
+  it('behind a refusal a press is another try with the same key, unless something else hinders', () => {
+    const refused = after(signedIn, read(), buy, answered('denied'));
+    expect(reduce(refused, buy).purchase).to.deep.equal(clicked(newPurchase('k1'), 0));
+    const gone = reduce(refused, read({ stock: 'none' }));
+    expect(screenOf(gone, NOW_MS).name).to.equal('refused');
+    expect(screenOf(reduce(gone, buy), NOW_MS).name).to.equal('sold_out');
   });
 
   it('money that came too late is shown as going back', () => {

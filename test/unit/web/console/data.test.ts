@@ -1,14 +1,20 @@
 import { expect } from 'chai';
-import type { LiveSale, SaleSecond, Stage } from '../../../../src/web/console/api/types.js';
+import type { LiveSale, Sale, SaleSecond, Stage } from '../../../../src/web/console/api/types.js';
 import { changesOf, isSame, listChange, valueAt, withValue } from '../../../../src/web/console/logic/diff.js';
 import { largest } from '../../../../src/web/console/logic/largest.js';
 import { actionsOn, may } from '../../../../src/web/console/logic/permissions.js';
+import { localTimeField } from '../../../../src/web/console/logic/format.js';
+import { saleEdit } from '../../../../src/web/console/logic/sale-edit.js';
 import {
   chartData,
   mergedSeconds,
+  readableStretch,
   secondOf,
   stretchOf,
   totalsOf,
+  withHeard,
+  withRead,
+  type KnownSeconds,
 } from '../../../../src/web/console/logic/sale-seconds.js';
 import { namedIn, stageLines, tookMs } from '../../../../src/web/console/logic/time-line.js';
 
@@ -49,8 +55,12 @@ describe('the seconds of a sale', () => {
     refused: won === null ? null : { sold_out: at, denied: 1 },
   });
 
+  /** Read from the beginning on, so many seconds. */
+  const read = (length: number, ...seconds: SaleSecond[]): KnownSeconds =>
+    withRead({ seconds: [], wholeToMs: BEGIN_MS }, { toMs: BEGIN_MS + length * 1000, seconds });
+
   it('those that the api left out are zero', () => {
-    const data = chartData([second(1, 5, 4), second(3, 2, 3)], BEGIN_MS, BEGIN_MS + 5_000);
+    const data = chartData(read(5, second(1, 5, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
     expect(data.seconds).to.have.length(5);
     expect(data.won).to.deep.equal([0, 5, 0, 2, 0]);
     expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
@@ -58,10 +68,41 @@ describe('the seconds of a sale', () => {
   });
 
   it('but not those that are older than what is remembered', () => {
-    const data = chartData([second(1, null, 4), second(3, 2, 3)], BEGIN_MS, BEGIN_MS + 5_000);
-    expect(data.won).to.deep.equal([null, null, 0, 2, 0]);
-    expect(data.refused).to.deep.equal([null, null, 0, 4, 0]);
+    const data = chartData(read(5, second(1, null, 4), second(3, 2, 3)), BEGIN_MS, BEGIN_MS + 5_000);
+    expect(data.won).to.deep.equal([null, null, null, 2, 0]);
+    expect(data.refused).to.deep.equal([null, null, null, 4, 0]);
     expect(data.landed).to.deep.equal([0, 4, 0, 3, 0]);
+  });
+
+  it('one whose counts are not known says nothing of those before it', () => {
+    const data = chartData(read(5, second(0, 7), second(2, null, 4), second(4, 2)), BEGIN_MS, BEGIN_MS + 5_000);
+    expect(data.won).to.deep.equal([7, 0, null, 0, 2]);
+    expect(data.refused).to.deep.equal([1, 0, null, 0, 5]);
+  });
+
+  it('those that were neither read nor heard are not known, and what is not known yet is no zero', () => {
+    const known = [second(3, 0), second(5, 2)].reduce(withHeard, read(3, second(1, 5, 4)));
+    const data = chartData(known, BEGIN_MS, BEGIN_MS + 7_000);
+    expect(data.won).to.deep.equal([0, 5, 0, 0, null, 2, null]);
+    expect(data.landed).to.deep.equal([0, 4, 0, 0, null, 0, null]);
+    expect(data.refused).to.deep.equal([0, 2, 0, 4, null, 6, null]);
+    expect(known.wholeToMs, 'from there on it is read again').to.equal(BEGIN_MS + 4_000);
+  });
+
+  it('are whole again when what was missing is read, also in parts', () => {
+    const torn = [second(3, 0), second(5, 2), second(6, 1)].reduce(withHeard, read(3));
+    const first = withRead(torn, { toMs: BEGIN_MS + 4_000, seconds: [] });
+    expect(first.wholeToMs).to.equal(BEGIN_MS + 4_000);
+    const whole = withRead(first, { toMs: BEGIN_MS + 5_000, seconds: [second(4, 8, 8)] });
+    expect(whole.wholeToMs, 'those that were heard after it count').to.equal(BEGIN_MS + 7_000);
+    expect(chartData(whole, BEGIN_MS, BEGIN_MS + 8_000).won).to.deep.equal([0, 0, 0, 0, 8, 2, 1, null]);
+  });
+
+  it('what can be read ends where the next snapshot begins', () => {
+    const sale = { opensAtMs: BEGIN_MS, closesAtMs: BEGIN_MS + 600_000 };
+    const nowMs = BEGIN_MS + 400_400;
+    expect(readableStretch('m5', sale, nowMs).toMs).to.equal(BEGIN_MS + 398_000); // src/sales/live-sales.ts: SECOND_AGO_MS
+    expect(stretchOf('m5', sale, nowMs).toMs).to.be.below(BEGIN_MS + 398_000);
   });
 
   it('what is heard again replaces what was known, in order', () => {
@@ -103,6 +144,35 @@ describe('the seconds of a sale', () => {
       landed: 3,
       refused: null,
     });
+  });
+});
+
+describe('what is typed into the fields of a sale', () => {
+  const sale = {
+    title: 'A pen',
+    stock: 10,
+    priceCents: 1_999,
+    closesAt: '2026-11-11T19:00:03.000Z',
+    state: 'draft',
+  } as Sale;
+  const typed = { title: 'A pen', stock: '10', closesAt: localTimeField(Date.parse(sale.closesAt)), price: '19.99' };
+
+  it('changes what differs, and leaves the seconds of a time that nobody touched', () => {
+    expect(saleEdit(sale, typed)).to.deep.equal({ change: {}, wrong: [] });
+    const later = localTimeField(Date.parse('2026-11-11T20:30:00Z'));
+    expect(saleEdit(sale, { title: 'Two pens', stock: '12', closesAt: later, price: '5' })).to.deep.equal({
+      change: { title: 'Two pens', stock: 12, closesAt: '2026-11-11T20:30:00.000Z', priceCents: 500 },
+      wrong: [],
+    });
+    expect(saleEdit({ ...sale, state: 'open' }, { ...typed, price: '5' }).change).to.deep.equal({});
+  });
+
+  it('an empty field is no figure and no time, and changes nothing', () => {
+    const empty = { title: 'A pen', stock: '', closesAt: '', price: ' ' };
+    expect(saleEdit(sale, empty)).to.deep.equal({ change: {}, wrong: ['stock', 'closesAt', 'price'] });
+    for (const stock of ['0', '-1', '1.5', 'x'])
+      expect(saleEdit(sale, { ...typed, stock }).wrong).to.deep.equal(['stock']);
+    expect(saleEdit(sale, { ...typed, price: '-1' }).wrong).to.deep.equal(['price']);
   });
 });
 

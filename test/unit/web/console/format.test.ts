@@ -23,6 +23,11 @@ describe('how the console writes figures and times', () => {
     );
   });
 
+  it('writes the times in a sentence of the api as those around it, and nothing else', () => {
+    const sentence = 'Parked at 2020-11-11T19:00:03.045Z, as sale 2026-11-11.';
+    expect(english.withTimes(sentence)).to.equal('Parked at 11 Nov 2020, 20:00:03, as sale 2026-11-11.');
+  });
+
   it('two times belong to one day by the zone, not by UTC', () => {
     expect(english.dayKey(AT_MS)).to.equal('2026-11-11');
     expect(chinese.dayKey(AT_MS)).to.equal('2026-11-12');

@@ -1,8 +1,8 @@
 import { expect } from 'chai';
+import sinon from 'sinon';
 import { ApiError } from '../../../../src/web/console/api/api-error.js';
+import { followLive, type Streams } from '../../../../src/web/console/api/live-feed.js';
 import type { LiveSale, Snapshot } from '../../../../src/web/console/api/types.js';
-import { backOffMs } from '../../../../src/web/console/logic/back-off.js';
-import { EventStreamParser } from '../../../../src/web/console/logic/event-stream.js';
 import { LiveStore, SECONDS_KEPT } from '../../../../src/web/console/logic/live-store.js';
 
 const BEGIN_MS = 1_800_000_000_000;
@@ -76,32 +76,68 @@ describe('the live figures of the console', () => {
     store.take(snapshotOf(2, saleAt(2)), 6);
     expect(store.state.value).to.include({ connection: 'open', trouble: null, receivedMs: 6 });
   });
-
-  it('a lost stream is asked for again at growing pauses, spread, of half a minute at most', () => {
-    expect([1, 2, 3, 4].map((failures) => backOffMs(failures, 1))).to.deep.equal([1_000, 2_000, 4_000, 8_000]);
-    expect(backOffMs(50, 1)).to.equal(30_000);
-    expect(backOffMs(3, 0)).to.equal(3_000);
-  });
 });
 
-describe('reading a stream of events', () => {
-  const TEXT =
-    ': hello\r\n\r\nevent: snapshot\ndata: {"a":1}\n\nretry: 5\nid: 7\ndata:one\ndata: two\n\nevent: empty\n\n';
-  const EVENTS = [
-    { event: 'snapshot', data: '{"a":1}' },
-    { event: 'message', data: 'one\ntwo' },
-  ];
+describe('the stream of live figures', () => {
+  const SNAPSHOT = { event: 'snapshot', id: null, data: JSON.stringify(snapshotOf(1, saleAt(1))) };
+  let clock: sinon.SinonFakeTimers;
+  let ending: AbortController;
+  let following: Promise<void>;
+  /** When each stream was asked for, ms since the first one. */
+  let askedMs: number[];
+  beforeEach(() => {
+    clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    sinon.stub(Math, 'random').returns(0);
+    askedMs = [];
+    ending = new AbortController();
+  });
+  afterEach(async () => {
+    ending.abort();
+    await clock.runAllAsync();
+    await following;
+  });
+  const follow = (lastsMs: number, retryMs: number | null = null, network = new EventTarget()): LiveStore => {
+    const store = new LiveStore();
+    const api: Streams = {
+      async *events(_path, _call, parser) {
+        askedMs.push(performance.now());
+        parser.retryMs = retryMs;
+        for (let atMs = 0; atMs <= lastsMs; atMs += 1_000) {
+          yield SNAPSHOT;
+          if (atMs < lastsMs) await new Promise((resolve) => setTimeout(resolve, 1_000));
+        }
+      },
+    };
+    following = followLive(api, store, network, ending.signal);
+    return store;
+  };
+  const pausesMs = (lastsMs: number): number[] =>
+    askedMs.slice(1).map((atMs, index) => atMs - (askedMs[index] as number) - lastsMs);
 
-  it('gives the events that have ended, without comments', () => {
-    expect(new EventStreamParser().push(TEXT)).to.deep.equal(EVENTS);
+  it('is opened again after a pause also when it ended as streams do', async () => {
+    follow(20_000);
+    await clock.tickAsync(70_000);
+    expect(pausesMs(20_000)).to.deep.equal([250, 250, 250]);
   });
 
-  it('does not depend on where the pieces were cut', () => {
-    for (let size = 1; size <= 9; size++) {
-      const parser = new EventStreamParser();
-      const found = [];
-      for (let at = 0; at < TEXT.length; at += size) found.push(...parser.push(TEXT.slice(at, at + size)));
-      expect(found, `pieces of ${size}`).to.deep.equal(EVENTS);
-    }
+  it('waits as long as the api asks', async () => {
+    follow(20_000, 2_000);
+    await clock.tickAsync(50_000);
+    expect(pausesMs(20_000)).to.deep.equal([2_000, 2_000]);
+  });
+
+  it('that never lasts is asked for at growing pauses', async () => {
+    follow(0);
+    await clock.tickAsync(9_000);
+    expect(pausesMs(0)).to.deep.equal([250, 500, 1_000, 2_000, 4_000]);
+  });
+
+  it('is tried at once when the network comes back', async () => {
+    const network = new EventTarget();
+    follow(0, 60_000, network);
+    await clock.tickAsync(1_000);
+    network.dispatchEvent(new Event('online'));
+    await clock.tickAsync(0);
+    expect(askedMs).to.deep.equal([0, 1_000]);
   });
 });

@@ -3,8 +3,8 @@ import { languageFor, localeFor } from '../../../../src/web/console/i18n/languag
 import { en } from '../../../../src/web/console/i18n/en.js';
 import { zh } from '../../../../src/web/console/i18n/zh.js';
 import { cleaned, lookUpsOf } from '../../../../src/web/console/logic/look-up.js';
-import { filterIn, isFiltered, queryOf, timeOf } from '../../../../src/web/console/logic/query.js';
-import { pathOf, routeOf, type Route } from '../../../../src/web/console/logic/routes.js';
+import { boundTo, filterIn, isFiltered, queryOf, timeOf } from '../../../../src/web/console/logic/query.js';
+import { pathOf, placeOf, routeOf, type Route } from '../../../../src/web/console/logic/routes.js';
 import { rowWindow } from '../../../../src/web/console/logic/window.js';
 
 describe('where a screen of the console is found', () => {
@@ -33,6 +33,15 @@ describe('where a screen of the console is found', () => {
       { screen: 'messages', tab: 'lag' },
       { screen: 'reconcile', tab: 'runs', runId: null },
     ]);
+  });
+
+  it('a tab, and what opens over a screen, are the same place', () => {
+    const placeAt = (path: string): string => placeOf(routeOf(`/console/${path}`));
+    expect(placeAt('dead-letters/17')).to.equal(placeAt('dead-letters'));
+    expect(placeAt('reconcile/runs/9')).to.equal(placeAt('reconcile/jobs'));
+    expect(placeAt('rules/json')).to.equal(placeAt('rules'));
+    const others = ['live', 'sales', 'sales/41', 'sales/42', 'purchases', 'purchases/x', 'audit'].map(placeAt);
+    expect(new Set(others).size).to.equal(others.length);
   });
 
   it('an address that nothing has is no screen', () => {
@@ -85,6 +94,15 @@ describe('filters in the address', () => {
     const filter = filterIn('state=parked&token=secret&text=a%26b', ['state', 'text', 'sku']);
     expect(filter).to.deep.equal({ state: 'parked', text: 'a&b', sku: '' });
     expect([isFiltered(filter), isFiltered({ sku: '' })]).to.deep.equal([true, false]);
+  });
+
+  it('are bound to the time at which somebody looked, or to an earlier one that they set', () => {
+    const nowMs = Date.UTC(2026, 10, 11, 12);
+    const until = '2026-11-11T12:00:00.000Z';
+    expect(boundTo({ saleId: '7', text: '' }, nowMs)).to.deep.equal({ saleId: '7', until });
+    expect(boundTo({ until: '2026-11-12T00:00:00.000Z' }, nowMs)).to.deep.equal({ until });
+    const earlier = '2026-11-11T11:59:59.000Z';
+    expect(boundTo({ until: earlier }, nowMs)).to.deep.equal({ until: earlier });
   });
 
   it('a time is typed as one, or as how long ago', () => {

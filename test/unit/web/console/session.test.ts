@@ -4,18 +4,18 @@ import { ApiError } from '../../../../src/web/console/api/api-error.js';
 import { Session } from '../../../../src/web/console/api/session.js';
 import type { Me } from '../../../../src/web/console/api/types.js';
 
-class TabStorage {
+class MemoryStorage {
   readonly items = new Map<string, string>();
-  getItem = (name: string): string | null => this.items.get(name) ?? null;
-  setItem = (name: string, value: string): void => void this.items.set(name, value);
-  removeItem = (name: string): void => void this.items.delete(name);
+  read = (name: string): string | null => this.items.get(name) ?? null;
+  write = (name: string, value: string): void => void this.items.set(name, value);
+  remove = (name: string): void => void this.items.delete(name);
 }
 
 const meUntil = (expiresAtMs: number): Me => ({ userId: 'olga', role: 'operator', expiresAtMs });
 
 describe('who is signed in to the console', () => {
   it('a token that the api takes is kept in the tab, and forgotten with the end of the session', async () => {
-    const storage = new TabStorage();
+    const storage = new MemoryStorage();
     const session = new Session(storage, async () => meUntil(Date.now() + 60_000));
     expect(session.state.value.is).to.equal('signed_out');
     await session.signIn('good');
@@ -26,7 +26,7 @@ describe('who is signed in to the console', () => {
   });
 
   it('a token that is refused changes nothing', async () => {
-    const storage = new TabStorage();
+    const storage = new MemoryStorage();
     const session = new Session(storage, () => Promise.reject(new ApiError(401, 'unauthorized', 'no')));
     const error = await session.signIn('bad').catch((fault: unknown) => fault);
     expect(error).to.be.instanceOf(ApiError);
@@ -34,8 +34,8 @@ describe('who is signed in to the console', () => {
   });
 
   it('goes on after a reload, and asks again where the token is no longer good', async () => {
-    const storage = new TabStorage();
-    storage.setItem('seckill.console.token', 'kept');
+    const storage = new MemoryStorage();
+    storage.write('seckill.console.token', 'kept');
     const asked: string[] = [];
     const again = new Session(storage, async (token) => {
       asked.push(token);
@@ -46,16 +46,59 @@ describe('who is signed in to the console', () => {
     expect([again.state.value.is, asked]).to.deep.equal(['signed_in', ['kept']]);
     again.signOut();
 
-    storage.setItem('seckill.console.token', 'old');
+    storage.write('seckill.console.token', 'old');
     const refused = new Session(storage, () => Promise.reject(new ApiError(401, 'unauthorized', 'no')));
     await refused.restore();
     expect([refused.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
   });
 
+  it('keeps a token while nobody says whether it is good, and asks again by itself and on request', async () => {
+    const clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
+    sinon.stub(Math, 'random').returns(0);
+    const storage = new MemoryStorage();
+    storage.write('seckill.console.token', 'kept');
+    const answers: (() => Promise<Me>)[] = [
+      () => Promise.reject(new ApiError(0, 'unreachable', 'Failed to fetch')),
+      () => Promise.reject(new ApiError(503, 'unavailable', 'redis does not answer')),
+      () => Promise.reject(new ApiError(502, 'no_problem', '502 Bad Gateway')),
+      async () => meUntil(60_000),
+    ];
+    let asked = 0;
+    const session = new Session(storage, () => (answers[asked++] as () => Promise<Me>)());
+    await session.restore();
+    expect([session.state.value.is, session.token, asked]).to.deep.equal(['unreachable', 'kept', 1]);
+    await clock.tickAsync(250);
+    expect(session.state.value).to.have.nested.property('error.code', 'unavailable');
+    await session.restore(); // on request
+    expect([session.state.value.is, asked]).to.deep.equal(['unreachable', 3]);
+    await clock.tickAsync(999);
+    expect(asked, 'the pauses grow').to.equal(3);
+    await clock.tickAsync(1);
+    expect([session.state.value.is, asked, storage.items.size]).to.deep.equal(['signed_in', 4, 1]);
+    session.signOut();
+    await clock.tickAsync(60_000);
+    expect(asked).to.equal(4);
+  });
+
+  it('is nobody where the token has lost its role, and whoever signs out meanwhile stays so', async () => {
+    const storage = new MemoryStorage();
+    storage.write('seckill.console.token', 'buyer');
+    const refused = new Session(storage, () => Promise.reject(new ApiError(403, 'role_needed', 'no')));
+    await refused.restore();
+    expect([refused.state.value.is, storage.items.size]).to.deep.equal(['signed_out', 0]);
+
+    storage.write('seckill.console.token', 'slow');
+    const session = new Session(storage, async () => meUntil(Date.now() + 60_000));
+    const restored = session.restore();
+    session.signOut();
+    await restored;
+    expect([session.state.value.is, session.token, storage.items.size]).to.deep.equal(['signed_out', null, 0]);
+  });
+
   it('ends with its token, by time or by the word of the api, and keeps in mind who it was', async () => {
     const clock = sinon.useFakeTimers({ now: 1_000_000, toFake: ['setTimeout', 'clearTimeout', 'Date'] });
     try {
-      const storage = new TabStorage();
+      const storage = new MemoryStorage();
       const session = new Session(storage, async () => meUntil(Date.now() + 5_000));
       await session.signIn('first');
       clock.tick(4_999);

@@ -83,6 +83,18 @@ describe('a request of a page', () => {
     ).to.deep.equal(none);
   });
 
+  it('nor is a success without JSON, as the page of a network to sign in to; 204 alone may say nothing', async () => {
+    const page = (): Promise<Response> =>
+      Promise.resolve(new Response('<h1>Welcome</h1>', { headers: { 'content-type': 'text/html' } }));
+    expect(await asked(page)).to.deep.equal({ ok: false, code: 'no_answer', retryAfterMs: null });
+    expect(await asked(() => json(200, 'welcome'))).to.include({ code: 'no_answer' });
+    expect(await asked(() => Promise.resolve(new Response(null, { status: 204 })))).to.include({
+      ok: true,
+      status: 204,
+      body: null,
+    });
+  });
+
   it('one that hangs is no answer after its time, and one that is not wanted any more at once', async () => {
     const hang = (_path: string, { signal }: RequestInit): Promise<Response> =>
       new Promise((_, reject) =>

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { createTokenSigner } from '../../../../src/http/token.js';
-import { readFragment, readToken } from '../../../../src/web/shared/sign-in.js';
+import { maskedName, readFragment, readToken } from '../../../../src/web/shared/sign-in.js';
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
@@ -29,6 +29,16 @@ describe('the sign-in that a page is handed', () => {
     ]) {
       expect(readToken(wrong), wrong).to.equal(null);
     }
+  });
+
+  it('is shown so that one knows oneself, and nobody else does', () => {
+    expect(['ann', 'buyer-1042', 'buyer-1043', '张三丰', 'x'].map(maskedName)).to.deep.equal([
+      'an…',
+      'bu…42',
+      'bu…43',
+      '张三…',
+      'x…',
+    ]);
   });
 
   it('comes behind the #, with the language', () => {

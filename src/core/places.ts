@@ -1,14 +1,18 @@
 interface PlacesOptions {
   readonly max: number;
-  readonly perBuyerMax: number;
+  /** Left out: any number. */
+  readonly perUserMax?: number;
   /** Left out: any number. */
   readonly perAddressMax?: number;
 }
 
-/** Places for buyers who wait, limited in all, for each buyer and for each address, so that none of them can take all. */
+/**
+ * Places for what may be under way at once, limited in all, for each user and for each address, so that none of them can take
+ * all.
+ */
 export class Places {
   readonly #options: PlacesOptions;
-  readonly #byBuyer = new Map<string, number>();
+  readonly #byUser = new Map<string, number>();
   readonly #byAddress = new Map<string, number>();
   #taken = 0;
 
@@ -21,22 +25,23 @@ export class Places {
   }
 
   /**
-   * @param address what the address of the buyer counts as; null: it is not counted
+   * @param userId null: users are not told apart
+   * @param address what the address of the user counts as; null: it is not counted
    * @returns frees the place, once; null when there is none
    */
-  take(userId: string, address: string | null = null): (() => void) | null {
-    const { max, perBuyerMax, perAddressMax = Infinity } = this.#options;
-    if (this.#taken >= max || (this.#byBuyer.get(userId) ?? 0) >= perBuyerMax) return null;
+  take(userId: string | null = null, address: string | null = null): (() => void) | null {
+    const { max, perUserMax = Infinity, perAddressMax = Infinity } = this.#options;
+    if (this.#taken >= max || (userId !== null && (this.#byUser.get(userId) ?? 0) >= perUserMax)) return null;
     if (address !== null && (this.#byAddress.get(address) ?? 0) >= perAddressMax) return null;
     this.#taken++;
-    add(this.#byBuyer, userId, 1);
+    if (userId !== null) add(this.#byUser, userId, 1);
     if (address !== null) add(this.#byAddress, address, 1);
     let open = true;
     return () => {
       if (!open) return;
       open = false;
       this.#taken--;
-      add(this.#byBuyer, userId, -1);
+      if (userId !== null) add(this.#byUser, userId, -1);
       if (address !== null) add(this.#byAddress, address, -1);
     };
   }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { Places } from '../../../src/purchase/places.js';
+import { Places } from '../../../src/core/places.js';
 
-describe('places for buyers who wait', () => {
+describe('places', () => {
   it('one address cannot take the places of others, whoever its buyers are', () => {
-    const places = new Places({ max: 10, perBuyerMax: 2, perAddressMax: 3 });
+    const places = new Places({ max: 10, perUserMax: 2, perAddressMax: 3 });
     const leave = ['u1', 'u1', 'u2'].map((userId) => places.take(userId, '203.0.113.7'));
     expect(leave).to.not.include(null);
     expect(places.take('u3', '203.0.113.7')).to.equal(null);
@@ -17,9 +17,18 @@ describe('places for buyers who wait', () => {
   });
 
   it('a buyer who is refused takes nothing from their address', () => {
-    const places = new Places({ max: 10, perBuyerMax: 1, perAddressMax: 2 });
+    const places = new Places({ max: 10, perUserMax: 1, perAddressMax: 2 });
     places.take('u1', 'a');
     for (let nth = 0; nth < 5; nth++) expect(places.take('u1', 'a')).to.equal(null);
     expect(places.take('u2', 'a')).to.not.equal(null);
+  });
+
+  it('where nobody is told apart only their number counts', () => {
+    const places = new Places({ max: 2, perUserMax: 1 });
+    const leave = places.take();
+    expect(places.take()).to.not.equal(null);
+    expect(places.take()).to.equal(null);
+    leave?.();
+    expect(places.take()).to.not.equal(null);
   });
 });

@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { ConfigError } from '../core/config/load.js';
+import type { Section } from '../core/config/schema.js';
+import { assertNever } from '../core/errors.js';
+import { isPaymentId } from '../core/ids.js';
+import type { Log } from '../core/ports/log.js';
+import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment-provider.js';
+
+// A payment service of yours, over plain HTTP (docs/payments.md): three calls, and a webhook in the format of ours. Also the example of
+// a provider in one file.
+
+/** As long as the longest call of another provider. */
+const CALL_MAX_MS = 15_000;
+const ANSWER_BYTES_MAX = 16_384;
+
+const charge = z.discriminatedUnion('status', [
+  z.object({
+    status: z.literal('succeeded'),
+    paymentId: z.string().refine(isPaymentId),
+    amountCents: z.int().min(0),
+    currency: z.string().regex(/^[A-Z]{3}$/),
+  }),
+  z.object({ status: z.enum(['declined', 'not_found', 'pending']) }),
+  z.object({ status: z.literal('action_needed'), clientSecret: z.string().min(1) }),
+]);
+const refund = z.discriminatedUnion('status', [
+  z.object({ status: z.enum(['refunded', 'pending']) }),
+  z.object({ status: z.literal('refused'), detail: z.string() }),
+]);
+
+/** Only an answer with 200 and one of these words says anything: a proxy in between answers with errors of its own. */
+class NoAnswer extends Error {
+  readonly status: number | null;
+
+  constructor(message: string, status: number | null = null) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** @throws ConfigError where the service refuses our key; one that does not answer keeps nobody from starting */
+export async function openHttpProvider(
+  { apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>,
+  log: Log,
+): Promise<Payments> {
+  const base = apiUrl.replace(/\/+$/, '');
+  const ask = async (path: string, key?: string, body?: object): Promise<unknown> => {
+    const response = await fetch(`${base}${path}`, {
+      headers: {
+        authorization: `Bearer ${apiKey}`,
+        accept: 'application/json',
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      redirect: 'error', // it would be told our key
+      signal: AbortSignal.timeout(CALL_MAX_MS),
+    });
+    const text = await textOf(response);
+    if (response.status !== 200) throw new NoAnswer(`it answers ${response.status}`, response.status);
+    return JSON.parse(text);
+  };
+  /** Whatever went wrong is logged, and says nothing of the money. */
+  const orUnknown = async <Answer>(facts: object, call: Promise<Answer>) => {
+    try {
+      return await call;
+    } catch (error) {
+      log.warn({ ...facts, detail: sentenceOf(error) }, 'the payment service gave no answer');
+      return { outcome: 'unknown' } as const;
+    }
+  };
+  const chargePath = (orderId: string, key: string): string => `/charges/${orderId}/${key}`;
+
+  try {
+    await ask(chargePath('1', 'start'));
+  } catch (error) {
+    const status = error instanceof NoAnswer ? error.status : null;
+    if (status === 401 || status === 403) {
+      throw new ConfigError([
+        `PAYMENT_API_KEY is not accepted at PAYMENT_API_URL (${status}): set the key of that service`,
+      ]);
+    }
+    log.warn({ detail: sentenceOf(error) }, 'the payment service does not answer: nothing is paid until it does');
+  }
+
+  return {
+    webhook: null,
+    provider: {
+      needsMethod: false,
+
+      async charge(orderId, price, key, method) {
+        const body = { orderId, key, ...price, ...(method === undefined ? {} : { paymentMethod: method }) };
+        const answer = await orUnknown({ orderId, key }, ask('/charges', `${orderId}-${key}`, body).then(chargeIn));
+        return answer.outcome === 'not_found' ? { outcome: 'unknown' } : answer;
+      },
+
+      lookUp(orderId, _price, key, giveUp = false) {
+        const path = `${chargePath(orderId, key)}${giveUp ? '?giveUp=true' : ''}`;
+        return orUnknown({ orderId, key }, ask(path).then(chargeIn));
+      },
+
+      refund: (paymentId, amountCents, key) =>
+        orUnknown({ paymentId }, ask('/refunds', `refund-${key}`, { paymentId, amountCents }).then(refundIn)),
+    },
+  };
+}
+
+/** @throws unless it is one of the known answers */
+function chargeIn(value: unknown): FoundCharge {
+  const answer = charge.parse(value);
+  switch (answer.status) {
+    case 'succeeded': {
+      const { paymentId, amountCents, currency } = answer;
+      return { outcome: 'succeeded', payment: { paymentId, amountCents, currency } };
+    }
+    case 'action_needed':
+      return { outcome: 'action_needed', clientSecret: answer.clientSecret };
+    case 'pending':
+      return { outcome: 'unknown' };
+    case 'declined':
+    case 'not_found':
+      return { outcome: answer.status };
+    default:
+      return assertNever(answer);
+  }
+}
+
+/** @throws unless it is one of the known answers */
+function refundIn(value: unknown): RefundOutcome {
+  const answer = refund.parse(value);
+  if (answer.status === 'refused') return { outcome: 'refused', detail: answer.detail };
+  return { outcome: answer.status === 'pending' ? 'unknown' : 'refunded' };
+}
+
+/** @throws NoAnswer for one that is too long */
+async function textOf({ body }: Response): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of body ?? []) {
+    bytes += part.byteLength;
+    if (bytes > ANSWER_BYTES_MAX) throw new NoAnswer(`its answer has more than ${ANSWER_BYTES_MAX} bytes`);
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** Not what it has sent: that may hold anything. */
+function sentenceOf(error: unknown): string {
+  if (error instanceof NoAnswer) return error.message;
+  if (error instanceof SyntaxError || error instanceof z.ZodError) return 'its answer is none of those that are known';
+  const { cause } = error as { readonly cause?: { readonly code?: string } };
+  return cause?.code ?? (error as Error).name;
+}

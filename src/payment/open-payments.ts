@@ -1,0 +1,37 @@
+import type { Section } from '../core/config/schema.js';
+import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+import type { Payments } from '../core/ports/payment-provider.js';
+import { answersInTime } from './answers-in-time.js';
+import { createPaymentSimulator } from './simulator.js';
+
+type PaymentConfig = Section<'payment'>;
+
+/**
+ * Every provider that `PAYMENT_PROVIDER` may name. One more is a file of its own and a row here; its word is added in
+ * `core/config/sections/orders.ts` (docs/payments.md). Loaded when it is chosen: a provider brings its library.
+ */
+const PROVIDERS: Record<
+  Exclude<PaymentConfig['provider'], 'none'>,
+  (config: PaymentConfig, log: Log) => Promise<Payments>
+> = {
+  async simulator(_config, log) {
+    log.warn({}, 'payments are simulated: no money moves');
+    return { provider: createPaymentSimulator(), webhook: null };
+  },
+  http: async (config, log) => (await import('./http-provider.js')).openHttpProvider(config, log),
+  stripe: async (config, log) => (await import('./stripe.js')).openStripe(config, log),
+};
+
+/**
+ * Null where no provider is configured: then orders cannot be paid, and refunds wait for a person.
+ * @throws ConfigError where the provider refuses our key
+ */
+export async function openPayments(
+  config: PaymentConfig,
+  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Log },
+): Promise<Payments | null> {
+  if (config.provider === 'none') return null;
+  const { provider, webhook } = await PROVIDERS[config.provider](config, log);
+  return { provider: answersInTime(provider, clock), webhook };
+}

@@ -1,0 +1,299 @@
+import Stripe from 'stripe';
+import { z } from 'zod';
+import { ConfigError } from '../core/config/load.js';
+import type { Section } from '../core/config/schema.js';
+import { isOrderId, isPaymentId } from '../core/ids.js';
+import { parseJson } from '../core/parse-json.js';
+import type { Log } from '../core/ports/log.js';
+import type { Payment } from '../core/ports/order-transitions.js';
+import type {
+  FoundCharge,
+  PaymentProvider,
+  PaymentReport,
+  PaymentWebhook,
+  Payments,
+  Price,
+  RefundOutcome,
+} from '../core/ports/payment-provider.js';
+import { fromStripeAmount, toStripeAmount } from './stripe-amount.js';
+
+// Stripe, by PaymentIntents. A charge is two calls: an intent is made, with our key as Idempotency-Key, and moves no money; then it is
+// confirmed with the card. So making it again asks, for a day, which intent a key has, without a way to charge twice, and
+// what the intent says is always its present state. After that day, the intent is found by its metadata (decision 48).
+
+/** A charge is three calls at most, and a keeper asks about it after half a minute. Callers try again, so the library does not. */
+const CALL_MAX_MS = 8_000;
+/** Intents of one order and key: one, and another where somebody asked after more than a day. */
+const FOUND_MAX = 10;
+
+/**
+ * @throws ConfigError where Stripe refuses the key. A Stripe that does not answer keeps nobody from starting: payments are
+ *   unknown until it does.
+ */
+export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>, log: Log): Promise<Payments> {
+  const stripe = clientOf(config);
+  try {
+    await stripe.paymentIntents.list({ limit: 1 });
+  } catch (error) {
+    if (error instanceof Stripe.errors.StripeAuthenticationError) throw new ConfigError([KEY_REFUSED]);
+    if (error instanceof Stripe.errors.StripePermissionError) throw new ConfigError([KEY_MAY_NOT]);
+    log.warn(factsOf(error), 'Stripe does not answer: nothing is paid until it does');
+  }
+  return { provider: createStripe(stripe, log), webhook: STRIPE_WEBHOOK };
+}
+
+const KEY_REFUSED =
+  'PAYMENT_API_KEY is not accepted by Stripe (401): copy the secret key of your account from its dashboard, Developers, API keys';
+const KEY_MAY_NOT =
+  'PAYMENT_API_KEY may not read PaymentIntents (403): let the restricted key write PaymentIntents and Refunds, in the dashboard of Stripe';
+
+function clientOf({ apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUrl'>): Stripe {
+  const options = { maxNetworkRetries: 0, timeout: CALL_MAX_MS, telemetry: false };
+  if (apiUrl === '') return new Stripe(apiKey, options);
+  const { hostname: host, port, protocol } = new URL(apiUrl);
+  const isPlain = protocol === 'http:';
+  return new Stripe(apiKey, {
+    ...options,
+    host,
+    port: port === '' ? (isPlain ? 80 : 443) : Number(port),
+    protocol: isPlain ? 'http' : 'https',
+  });
+}
+
+type Intent = Stripe.PaymentIntent;
+
+function createStripe(stripe: Stripe, log: Log): PaymentProvider {
+  const { paymentIntents } = stripe;
+
+  /** The intent of this order and key as it was when it was made, now or before. */
+  const begin = async (orderId: string, price: Price, key: string, amount: number) => {
+    const made = await paymentIntents.create(
+      {
+        amount,
+        currency: price.currency.toLowerCase(),
+        allowed_payment_method_types: ['card'], // others take days to say whether money comes, or lead to another page
+        metadata: { order: orderId, attempt: key },
+      },
+      { idempotencyKey: `order-${orderId}-${key}` },
+    );
+    return { intent: made, isNew: made.lastResponse.headers['idempotent-replayed'] !== 'true' };
+  };
+
+  /** What became of an intent. @param giveUp it is ended unless it has ended, or is being decided */
+  const conclude = async (intent: Intent, giveUp: boolean): Promise<FoundCharge> => {
+    switch (intent.status) {
+      case 'succeeded': {
+        const payment = paymentOf(intent);
+        if (payment !== null) return { outcome: 'succeeded', payment };
+        log.error({ paymentId: intent.id }, 'a payment in an amount that we cannot have asked for: ask Stripe');
+        return { outcome: 'unknown' };
+      }
+      case 'canceled':
+        return { outcome: 'declined' };
+      case 'requires_action':
+        if (giveUp) return cancel(intent);
+        return intent.client_secret === null
+          ? { outcome: 'unknown' }
+          : { outcome: 'action_needed', clientSecret: intent.client_secret };
+      case 'requires_confirmation':
+      case 'requires_payment_method':
+        // After a refused card the page of the buyer could try another one, so it is ended before we say that it was declined.
+        return giveUp || !isUntouched(intent) ? cancel(intent) : { outcome: 'not_found' };
+      case 'processing': // decided soon
+      case 'requires_capture': // none of ours
+      default: // of a later version of their API
+        return { outcome: 'unknown' };
+    }
+  };
+
+  const cancel = async ({ id }: Intent): Promise<FoundCharge> => {
+    try {
+      await paymentIntents.cancel(id);
+      return { outcome: 'declined' };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      const now = await paymentIntents.retrieve(id); // it has just ended, one way or the other
+      return now.status === 'succeeded' || now.status === 'canceled' ? conclude(now, false) : { outcome: 'unknown' };
+    }
+  };
+
+  const confirm = async (intent: Intent, method: string | undefined, key: string): Promise<FoundCharge> => {
+    try {
+      const confirmed = await paymentIntents.confirm(
+        intent.id,
+        { ...(method === undefined ? {} : { payment_method: method }), use_stripe_sdk: true },
+        { idempotencyKey: `confirm-${intent.id}-${key}` },
+      );
+      return await conclude(confirmed, false);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      // The card was refused, or it is none; or another request with this key was faster: the intent says which.
+      if (!(error instanceof Stripe.errors.StripeCardError))
+        log.warn(factsOf(error), 'Stripe refuses to charge a card');
+      return conclude(await paymentIntents.retrieve(intent.id), true);
+    }
+  };
+
+  /** The intents that the metadata name, but for this one; not those of the last minute. */
+  const findBefore = async (orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> => {
+    const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
+    const { data } = await paymentIntents.search({ query, limit: FOUND_MAX });
+    const others = data.filter(({ id, status }) => id !== except && status !== 'canceled');
+    const [other] = others.filter((one) => !isUntouched(one));
+    return other === undefined ? undefined : paymentIntents.retrieve(other.id);
+  };
+
+  const lookUp = async (orderId: string, price: Price, key: string, giveUp: boolean): Promise<FoundCharge> => {
+    const amount = toStripeAmount(price);
+    if (amount === null) return { outcome: 'not_found' };
+    const made = await begin(orderId, price, key, amount).catch((error: unknown) => {
+      // A fault of Stripe, which it repeats for a day, or a price that it does not take: there may be an older intent.
+      if (error instanceof Stripe.errors.StripeAPIError || isRefusal(error)) return null;
+      throw error;
+    });
+    const intent = made === null || made.isNew ? made?.intent : await paymentIntents.retrieve(made.intent.id);
+    if (intent !== undefined && !isUntouched(intent)) return conclude(intent, giveUp);
+    const before = await findBefore(orderId, key, intent?.id);
+    if (before !== undefined) return conclude(before, giveUp);
+    return intent === undefined ? { outcome: 'not_found' } : conclude(intent, giveUp);
+  };
+
+  const refund = async (paymentId: string, key: string): Promise<RefundOutcome> => {
+    try {
+      const made = await stripe.refunds.create(
+        { payment_intent: paymentId, metadata: { refund_of: paymentId } },
+        { idempotencyKey: `refund-${key}` },
+      );
+      if (made.status !== 'failed' && made.status !== 'canceled') return { outcome: 'refunded' };
+      return { outcome: 'refused', detail: made.failure_reason ?? made.status };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      if (error.code === 'charge_already_refunded') return { outcome: 'refunded' };
+      return { outcome: 'refused', detail: withoutSecrets(error.message) };
+    }
+  };
+
+  /** Whatever went wrong is logged, and says nothing of the money. */
+  const orUnknown = async <Answer>(what: string, facts: object, call: Promise<Answer>) => {
+    try {
+      return await call;
+    } catch (error) {
+      log.warn({ ...facts, ...factsOf(error) }, `Stripe gave no answer to a ${what}`);
+      return { outcome: 'unknown' } as const;
+    }
+  };
+
+  return {
+    needsMethod: true,
+
+    async charge(orderId, price, key, method) {
+      const amount = toStripeAmount(price);
+      if (amount === null) {
+        log.error(
+          { orderId, ...price },
+          'Stripe cannot charge a part of the smallest coin: change the price of the sale',
+        );
+        return { outcome: 'declined' };
+      }
+      const charged = async (): Promise<FoundCharge> => {
+        const made = await begin(orderId, price, key, amount).catch((error: unknown) => {
+          if (!isRefusal(error)) throw error;
+          log.error(
+            { orderId, ...price, ...factsOf(error) },
+            'Stripe does not take this price: change that of the sale',
+          );
+          return null;
+        });
+        if (made === null) return { outcome: 'declined' };
+        const now = made.isNew ? made.intent : await paymentIntents.retrieve(made.intent.id);
+        return isUntouched(now) ? confirm(now, method, key) : conclude(now, false);
+      };
+      const answer = await orUnknown('charge', { orderId, key }, charged());
+      return answer.outcome === 'not_found' ? { outcome: 'unknown' } : answer;
+    },
+
+    lookUp: (orderId, price, key, giveUp = false) =>
+      orUnknown('question', { orderId, key }, lookUp(orderId, price, key, giveUp)),
+
+    async refund(paymentId, _amountCents, key) {
+      if (!paymentId.startsWith('pi_')) return { outcome: 'refused', detail: 'not a payment of Stripe' };
+      return orUnknown('refund', { paymentId }, refund(paymentId, key));
+    },
+  };
+}
+
+/** Whether no card was tried with it, as far as Stripe says by now. */
+const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
+  status === 'requires_payment_method' && error === null;
+
+/** What arrived, in our cents; null: no amount of ours. */
+function paymentOf({ id, amount_received: received, currency }: Intent): Payment | null {
+  const amountCents = fromStripeAmount(received, currency.toUpperCase());
+  return amountCents === null || !isPaymentId(id)
+    ? null
+    : { paymentId: id, amountCents, currency: currency.toUpperCase() };
+}
+
+/** Stripe has understood the call, and will not do it: nothing was done by it. */
+const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> =>
+  error instanceof Stripe.errors.StripeCardError ||
+  error instanceof Stripe.errors.StripeInvalidRequestError ||
+  error instanceof Stripe.errors.StripeIdempotencyError;
+
+/** What a log may say of an error: Stripe puts parts of keys into its sentences. */
+function factsOf(error: unknown): object {
+  if (!(error instanceof Stripe.errors.StripeError)) return { detail: withoutSecrets(String(error)) };
+  const { type, code, statusCode, requestId, message } = error;
+  return { type, code, statusCode, requestId, detail: withoutSecrets(message) };
+}
+
+const withoutSecrets = (text: string): string => text.replace(/\b(?:sk|rk|pk|whsec|pi_\w+?_secret)_[\w*]+/g, '…');
+
+/** `charge.refunded` and the like say what we did ourselves, and what somebody did in the dashboard. */
+const CHANGES = ['payment_intent.payment_failed', 'payment_intent.canceled'];
+const REFUND_CHANGES = ['refund.failed', 'refund.updated', 'charge.refund.updated'];
+
+const event = z.object({ type: z.string(), livemode: z.boolean(), data: z.object({ object: z.looseObject({}) }) });
+const intentOfEvent = z.object({
+  id: z.string(),
+  amount_received: z.int().min(0),
+  currency: z.string().regex(/^[a-z]{3}$/),
+});
+const ofUs = z.object({ metadata: z.object({ order: z.string() }) });
+const refundOfUs = z.object({
+  metadata: z.object({ refund_of: z.string() }),
+  status: z.enum(['failed', 'canceled']),
+  failure_reason: z.string().nullish(),
+});
+
+/** Events of Stripe; those of payments that we have not made are nothing to us, and other types are ignored. */
+export const STRIPE_WEBHOOK: PaymentWebhook = {
+  header: 'stripe-signature',
+  read(body): PaymentReport {
+    const parsed = parseJson(body, 'The body');
+    if ('error' in parsed) return { type: 'unreadable', detail: parsed.error, claims: {} };
+    const read = event.safeParse(parsed.value);
+    if (!read.success) return { type: 'unreadable', detail: 'The body must be an event of Stripe.', claims: {} };
+    const { type, livemode: live, data } = read.data;
+    if (REFUND_CHANGES.includes(type)) {
+      const refund = refundOfUs.safeParse(data.object);
+      if (!refund.success) return { type: 'other' };
+      const { metadata, status, failure_reason: reason } = refund.data;
+      return { type: 'refund_failed', paymentId: metadata.refund_of, detail: reason ?? status, live };
+    }
+    const owner = ofUs.safeParse(data.object);
+    if (!owner.success || !isOrderId(owner.data.metadata.order)) return { type: 'other' };
+    const { order: orderId } = owner.data.metadata;
+    if (CHANGES.includes(type)) return { type: 'changed', orderId, live };
+    return type === 'payment_intent.succeeded' ? succeeded(orderId, data.object, live) : { type: 'other' };
+  },
+};
+
+function succeeded(orderId: string, object: Readonly<Record<string, unknown>>, live: boolean): PaymentReport {
+  const read = intentOfEvent.safeParse(object);
+  const payment = read.success ? paymentOf(read.data as Intent) : null;
+  if (payment !== null) return { type: 'succeeded', orderId, payment, live };
+  const { id: paymentId, amount_received: amountCents, currency } = object;
+  const claims = { orderId, paymentId, amountCents, currency, live };
+  return { type: 'unreadable', detail: 'The event names no payment that can be recorded.', claims };
+}

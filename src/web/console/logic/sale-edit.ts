@@ -1,0 +1,50 @@
+import type { Sale } from '../api/types.js';
+import { localTimeField } from './format.js';
+
+/** What stands in the fields of a sale. */
+export interface TypedSale {
+  readonly title: string;
+  /** Units. */
+  readonly stock: string;
+  /** Of the zone of the browser. */
+  readonly closesAt: string;
+  /** Not in cents. */
+  readonly price: string;
+}
+
+/** As the api takes it: what is left out stays. */
+export interface SaleChange {
+  readonly title?: string;
+  readonly stock?: number;
+  readonly closesAt?: string;
+  readonly priceCents?: number;
+}
+
+/** What is to be changed of a sale, and the fields that cannot be read: an empty one is no figure, and no time. */
+export function saleEdit(
+  sale: Sale,
+  typed: TypedSale,
+): { readonly change: SaleChange; readonly wrong: readonly (keyof TypedSale)[] } {
+  const isDraft = sale.state === 'draft';
+  const stock = figureOf(typed.stock);
+  const priceCents = Math.round(figureOf(typed.price) * 100);
+  const isOtherTime = typed.closesAt !== localTimeField(Date.parse(sale.closesAt)); // the field has no seconds
+  const closesAtMs = Date.parse(typed.closesAt);
+  const readable: Readonly<Record<keyof TypedSale, boolean>> = {
+    title: true,
+    stock: Number.isInteger(stock) && stock >= 1,
+    closesAt: !isOtherTime || !Number.isNaN(closesAtMs),
+    price: !isDraft || priceCents >= 0,
+  };
+  return {
+    change: {
+      ...(typed.title !== sale.title && { title: typed.title }),
+      ...(readable.stock && stock !== sale.stock && { stock }),
+      ...(readable.closesAt && isOtherTime && { closesAt: new Date(closesAtMs).toISOString() }),
+      ...(isDraft && readable.price && priceCents !== sale.priceCents && { priceCents }),
+    },
+    wrong: (Object.keys(readable) as (keyof TypedSale)[]).filter((name) => !readable[name]),
+  };
+}
+
+const figureOf = (text: string): number => (text.trim() === '' ? Number.NaN : Number(text));

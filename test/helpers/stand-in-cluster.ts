@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
+import { decodeFrame, REQUEST } from '../../src/rocketmq/admin/remoting.js';
+
+/** What a broker says; `closes`: nothing, and it closes the connection. */
+export type Said =
+  | { readonly code: number; readonly remark?: string; readonly body?: string | Buffer }
+  | { readonly bytes: Buffer }
+  | 'closes';
+
+/** @param code of `REQUEST` */
+export type Broker = (code: number, fields: Readonly<Record<string, string>>) => Said;
+
+const RUNTIME = JSON.stringify({ table: { brokerActive: 'true', brokerVersionDesc: 'V5_4_0' } });
+
+/** A name server and brokers that speak the admin protocol of RocketMQ, and say what a test lets them say. */
+export class StandInCluster {
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+  /** By name. */
+  readonly #brokers = new Map<string, string>();
+  namesrvAddr = '';
+
+  /** Each broker says by itself that it is up. */
+  static async start(brokers: Readonly<Record<string, Broker>>): Promise<StandInCluster> {
+    const cluster = new StandInCluster();
+    for (const [name, broker] of Object.entries(brokers)) {
+      const says: Broker = (code, fields) =>
+        code === REQUEST.brokerRuntimeInfo ? { code: 0, body: RUNTIME } : broker(code, fields);
+      cluster.#brokers.set(name, await cluster.#listen(says));
+    }
+    cluster.namesrvAddr = await cluster.#listen(() => ({ code: 0, body: cluster.#info() }));
+    return cluster;
+  }
+
+  /** As a name server does when a broker dies. */
+  forget(name: string): void {
+    this.#brokers.delete(name);
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    for (const server of this.#servers) server.close();
+  }
+
+  #info(): string {
+    const brokerAddrTable = Object.fromEntries(
+      [...this.#brokers].map(([name, address]) => [name, { cluster: DEFAULT_CLUSTER, brokerAddrs: { 0: address } }]),
+    );
+    return JSON.stringify({ brokerAddrTable });
+  }
+
+  async #listen(broker: Broker): Promise<string> {
+    const server = createServer((socket) => {
+      this.#sockets.add(socket);
+      let received = Buffer.alloc(0);
+      socket
+        .on('error', () => undefined)
+        .on('close', () => this.#sockets.delete(socket))
+        .on('data', (chunk) => {
+          received = Buffer.concat([received, chunk]);
+          const asked = decodeFrame(received);
+          if (asked === null) return;
+          received = Buffer.alloc(0);
+          const said = broker(asked.code, asked.extFields ?? {});
+          if (said === 'closes') socket.destroy();
+          else socket.write('bytes' in said ? said.bytes : frame(said));
+        });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    this.#servers.push(server);
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+}
+
+function frame({ code, remark, body = '' }: Exclude<Said, 'closes' | { readonly bytes: Buffer }>): Buffer {
+  const header = Buffer.from(JSON.stringify({ code, remark }));
+  const payload = Buffer.from(body);
+  const lengths = Buffer.alloc(8);
+  lengths.writeInt32BE(4 + header.length + payload.length, 0);
+  lengths.writeInt32BE(header.length, 4);
+  return Buffer.concat([lengths, header, payload]);
+}

@@ -1,0 +1,47 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What a stand-in answers to one request; null: it never answers, and the connection stays. */
+export type StandInAnswer = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Record<string, string>;
+} | null;
+
+export interface StandInRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** A server of somebody else, on the loopback address. */
+export class StandInServer {
+  readonly #server: Server;
+
+  constructor(answer: (request: StandInRequest) => StandInAnswer | 'reset') {
+    this.#server = createServer((req, res) => {
+      let text = '';
+      req.on('data', (chunk: Buffer) => (text += chunk));
+      req.on('end', () => {
+        const { pathname: path, searchParams: query } = new URL(req.url ?? '/', 'http://x');
+        const reply = answer({ method: req.method ?? '', path, query, headers: req.headers, text });
+        if (reply === 'reset') return void req.socket.destroy();
+        if (reply === null) return;
+        res.writeHead(reply.status, { 'content-type': 'application/json', ...reply.headers });
+        res.end(JSON.stringify(reply.body));
+      });
+    });
+  }
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}

@@ -1,0 +1,282 @@
+import { signWebhook } from './sign-webhook.js';
+import { StandInServer, type StandInAnswer, type StandInRequest } from './stand-in-server.js';
+
+// What Stripe documents of PaymentIntents, refunds, idempotency keys and errors, as far as we use it (docs.stripe.com/api). Amounts,
+// states and replays are kept; no rule of a bank is.
+
+export const STRIPE_KEY = 'sk_test_of_the_stand_in';
+export const STRIPE_SECRET = 'whsec_of_the_stand_in_of_forty_characters';
+
+/** Cards, by the name of their payment method. */
+export const CARD = { good: 'pm_card_visa', declined: 'pm_card_chargeDeclined', asks: 'pm_card_threeDSecure2Required' };
+
+interface Intent {
+  id: string;
+  object: 'payment_intent';
+  amount: number;
+  amount_received: number;
+  currency: string;
+  status: string;
+  client_secret: string;
+  last_payment_error: object | null;
+  livemode: boolean;
+  metadata: Record<string, string>;
+  created: number;
+}
+interface Refund {
+  id: string;
+  object: 'refund';
+  payment_intent: string;
+  amount: number;
+  status: string;
+  failure_reason?: string;
+  metadata: Record<string, string>;
+}
+
+/**
+ * - `slow`: it does what it is asked, and the answer never comes
+ * - `reset`: the same, and the connection breaks
+ * - `unheard`: it does nothing, and no answer comes
+ * - `error`: 500, and that is what the key replays
+ * - `busy`: 429
+ */
+type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy';
+
+export class StripeStandIn {
+  readonly intents = new Map<string, Intent>();
+  readonly refunds = new Map<string, Refund>();
+  /** Method and path of each request, ids as `:id`. */
+  readonly asked: string[] = [];
+  /** Headers of the last request. */
+  lastHeaders: Record<string, unknown> = {};
+  /** The search index does not have anything yet. */
+  isSearchLate = false;
+  /** Somebody has withdrawn our key in the dashboard. */
+  isKeyWithdrawn = false;
+  #faults: { readonly path: RegExp; readonly fault: Fault }[] = [];
+  #replays = new Map<string, { readonly sent: string; readonly answer: NonNullable<StandInAnswer> }>();
+  #made = 0;
+  readonly #server = new StandInServer((request) => this.#answer(request));
+
+  start(): Promise<string> {
+    return this.#server.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+
+  /** The next request with this path meets this fault. */
+  break(path: RegExp, fault: Fault): void {
+    this.#faults.push({ path, fault });
+  }
+
+  /** A day goes by: Stripe forgets the keys. */
+  forgetKeys(): void {
+    this.#replays.clear();
+  }
+
+  /** The buyer confirms at their bank, or does not. */
+  finishAction(id: string, how: 'confirmed' | 'refused'): void {
+    const intent = this.intents.get(id);
+    if (intent?.status !== 'requires_action') throw new Error(`${id} is ${intent?.status}`);
+    if (how === 'confirmed') this.#succeed(intent);
+    else this.#refuse(intent, 'payment_intent_authentication_failure');
+  }
+
+  /** Whole units of money that were taken and not given back, in amounts of Stripe. */
+  get taken(): number {
+    const received = [...this.intents.values()].reduce((sum, { amount_received: amount }) => sum + amount, 0);
+    return [...this.refunds.values()].reduce((sum, { amount }) => sum - amount, received);
+  }
+
+  /** An event about an object, signed, as Stripe posts it. */
+  event(type: string, object: object, { live = false, atMs = Date.now() } = {}) {
+    const body = JSON.stringify({ id: `evt_${++this.#made}`, object: 'event', type, livemode: live, data: { object } });
+    // Stripe adds a v0 in its trial mode.
+    return { body, signature: `${signWebhook(STRIPE_SECRET, body, atMs)},v0=${'0'.repeat(64)}` };
+  }
+
+  #answer(request: StandInRequest): StandInAnswer | 'reset' {
+    const { method, path, headers, text } = request;
+    this.asked.push(`${method} ${path.replace(/pi_\w+/, ':id')}`);
+    this.lastHeaders = headers;
+    if (headers.authorization !== `Bearer ${STRIPE_KEY}` || this.isKeyWithdrawn) {
+      const isPoor = String(headers.authorization).includes('_poor_');
+      return isPoor
+        ? errorOf(403, 'invalid_request_error', 'The provided key sk_test_*** does not have the required permissions.')
+        : errorOf(401, 'invalid_request_error', 'Invalid API Key provided: sk_test_***tter');
+    }
+    const index = this.#faults.findIndex((one) => one.path.test(`${method} ${path}`));
+    const fault = index < 0 ? null : (this.#faults.splice(index, 1)[0]?.fault ?? null);
+    if (fault === 'unheard') return null;
+    if (fault === 'busy') return errorOf(429, 'invalid_request_error', 'Too many requests', 'rate_limit');
+    const answer = this.#withKey(request, () =>
+      fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text),
+    );
+    if (fault === 'slow') return null;
+    return fault === 'reset' ? 'reset' : answer;
+  }
+
+  /** The answer of the first request with a key is that of all; another content is an error, and a check that fails is no answer. */
+  #withKey(
+    { method, path, headers, text }: StandInRequest,
+    act: () => NonNullable<StandInAnswer>,
+  ): NonNullable<StandInAnswer> {
+    const key = headers['idempotency-key'];
+    if (typeof key !== 'string') return act();
+    const sent = `${method} ${path} ${text}`;
+    const before = this.#replays.get(key);
+    if (before === undefined) {
+      const answer = act();
+      if (answer.status !== 400 && answer.status !== 404)
+        this.#replays.set(key, { sent, answer: structuredClone(answer) });
+      return answer;
+    }
+    if (before.sent !== sent) {
+      return errorOf(
+        400,
+        'idempotency_error',
+        'Keys for idempotent requests can only be used with the same parameters.',
+      );
+    }
+    return { ...structuredClone(before.answer), headers: { 'idempotent-replayed': 'true' } };
+  }
+
+  #do({ method, path, query }: StandInRequest, text: string): NonNullable<StandInAnswer> {
+    const form = new URLSearchParams(text);
+    const [, , object, id, verb] = path.split('/');
+    if (object === 'refunds') return this.#refund(form);
+    if (object !== 'payment_intents') return errorOf(404, 'invalid_request_error', `Unrecognized request URL ${path}`);
+    if (method === 'POST' && id === undefined) return this.#create(form);
+    if (id === undefined) return ok({ object: 'list', data: [], has_more: false, url: path });
+    if (id === 'search') return this.#search(query.get('query') ?? '');
+    const intent = this.intents.get(id);
+    if (intent === undefined)
+      return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
+    if (verb === undefined) return ok(intent);
+    return verb === 'confirm' ? this.#confirm(intent, form) : this.#cancel(intent);
+  }
+
+  #create(form: URLSearchParams): NonNullable<StandInAnswer> {
+    const amount = Number(form.get('amount'));
+    if (amount < 50)
+      return errorOf(400, 'invalid_request_error', 'Amount must be at least 50 cents', 'amount_too_small');
+    const id = `pi_${++this.#made}standin`;
+    const intent: Intent = {
+      id,
+      object: 'payment_intent',
+      amount,
+      amount_received: 0,
+      currency: String(form.get('currency')),
+      status: 'requires_payment_method',
+      client_secret: `${id}_secret_${this.#made}`,
+      last_payment_error: null,
+      livemode: false,
+      metadata: metadataIn(form),
+      created: Math.floor(Date.now() / 1000),
+    };
+    this.intents.set(id, intent);
+    return ok(intent);
+  }
+
+  #confirm(intent: Intent, form: URLSearchParams): NonNullable<StandInAnswer> {
+    if (intent.status !== 'requires_payment_method' && intent.status !== 'requires_action') return unexpected(intent);
+    const method = form.get('payment_method');
+    switch (method) {
+      case CARD.good:
+        return ok(this.#succeed(intent));
+      case CARD.asks:
+        intent.status = 'requires_action';
+        return ok(intent);
+      case CARD.declined:
+        return errorOf(
+          402,
+          'card_error',
+          'Your card was declined.',
+          'card_declined',
+          this.#refuse(intent, 'card_declined'),
+        );
+      case null:
+      default:
+        return errorOf(400, 'invalid_request_error', `No such PaymentMethod: '${method}'`, 'resource_missing');
+    }
+  }
+
+  #cancel(intent: Intent): NonNullable<StandInAnswer> {
+    if (intent.status === 'succeeded' || intent.status === 'canceled') return unexpected(intent);
+    intent.status = 'canceled';
+    return ok(intent);
+  }
+
+  #succeed(intent: Intent): Intent {
+    return Object.assign(intent, { status: 'succeeded', amount_received: intent.amount, last_payment_error: null });
+  }
+
+  #refuse(intent: Intent, code: string): Intent {
+    return Object.assign(intent, {
+      status: 'requires_payment_method',
+      last_payment_error: { type: 'card_error', code },
+    });
+  }
+
+  #search(query: string): NonNullable<StandInAnswer> {
+    const wanted = [...query.matchAll(/metadata\['(\w+)'\]:'([^']*)'/g)].map(
+      ([, name, value]) => [name as string, value] as const,
+    );
+    const all = this.isSearchLate ? [] : [...this.intents.values()];
+    const data = all.filter(({ metadata }) => wanted.every(([name, value]) => metadata[name] === value));
+    return ok({ object: 'search_result', data, has_more: false, url: '/v1/payment_intents/search' });
+  }
+
+  #refund(form: URLSearchParams): NonNullable<StandInAnswer> {
+    const id = String(form.get('payment_intent'));
+    const intent = this.intents.get(id);
+    if (intent === undefined)
+      return errorOf(404, 'invalid_request_error', `No such payment_intent: '${id}'`, 'resource_missing');
+    const before = [...this.refunds.values()].some(({ payment_intent: of }) => of === id);
+    if (before)
+      return errorOf(400, 'invalid_request_error', 'Charge has already been refunded.', 'charge_already_refunded');
+    if (intent.status !== 'succeeded')
+      return errorOf(400, 'invalid_request_error', 'It has no successful charge to refund.');
+    const refund: Refund = {
+      id: `re_${++this.#made}`,
+      object: 'refund',
+      payment_intent: id,
+      amount: Number(form.get('amount') ?? intent.amount_received),
+      status: 'succeeded',
+      metadata: metadataIn(form),
+    };
+    this.refunds.set(refund.id, refund);
+    return ok(refund);
+  }
+}
+
+const ok = (body: object): NonNullable<StandInAnswer> => ({ status: 200, body: structuredClone(body) });
+
+const unexpected = (intent: Intent): NonNullable<StandInAnswer> =>
+  errorOf(
+    400,
+    'invalid_request_error',
+    `This PaymentIntent's status is ${intent.status}.`,
+    'payment_intent_unexpected_state',
+    intent,
+  );
+
+function errorOf(
+  status: number,
+  type: string,
+  message: string,
+  code?: string,
+  intent?: Intent,
+): NonNullable<StandInAnswer> {
+  return { status, body: { error: { type, message, code, payment_intent: structuredClone(intent) } } };
+}
+
+const metadataIn = (form: URLSearchParams): Record<string, string> =>
+  Object.fromEntries(
+    [...form].flatMap(([name, value]) => {
+      const key = /^metadata\[(\w+)\]$/.exec(name)?.[1];
+      return key === undefined ? [] : [[key, value]];
+    }),
+  );

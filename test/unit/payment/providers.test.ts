@@ -1,0 +1,157 @@
+import { expect } from 'chai';
+import type { PaymentProvider, Price } from '../../../src/core/ports/payment-provider.js';
+import { openPayments } from '../../../src/payment/open-payments.js';
+import { PaymentServiceStandIn, SERVICE_KEY } from '../../helpers/payment-service-stand-in.js';
+import { silentLog } from '../../helpers/silent-log.js';
+import { CARD, STRIPE_KEY, StripeStandIn } from '../../helpers/stripe-stand-in.js';
+
+const PRICE: Price = { amountCents: 1998, currency: 'EUR' };
+
+interface World {
+  readonly provider: PaymentProvider;
+  /** What makes this provider pay, decline, or ask the buyer first; undefined: it has no such thing. */
+  readonly cards: { readonly good: string; readonly declined?: string; readonly asks?: string };
+  /** Keys that make it decline, where cards do not. */
+  readonly declinedKey?: string;
+  /** The charge is made, and its answer is lost. */
+  readonly loseAnswer?: () => void;
+  stop(): Promise<void>;
+}
+
+/** A time-out of the provider in no time at all: whoever sleeps is woken at once, unless an answer is quicker by far. */
+const impatient = { sleep: (_ms: number, signal?: AbortSignal) => sleepFor(400, signal) };
+const sleepFor = (ms: number, signal?: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+
+const config = { apiKey: '', apiUrl: '', webhookSecret: '', webhookSecretBefore: '', webhookMode: 'test' } as const;
+const open = async (own: Partial<Parameters<typeof openPayments>[0]>): Promise<PaymentProvider> => {
+  const payments = await openPayments({ provider: 'none', ...config, ...own }, { clock: impatient, log: silentLog });
+  if (payments === null) throw new Error('no provider');
+  return payments.provider;
+};
+
+const WORLDS: Readonly<Record<string, () => Promise<World>>> = {
+  simulator: async () => ({
+    provider: await open({ provider: 'simulator' }),
+    cards: { good: 'any' },
+    declinedKey: 'decline-1',
+    stop: () => Promise.resolve(),
+  }),
+  http: async () => {
+    const service = new PaymentServiceStandIn();
+    const apiUrl = `${await service.start()}/pay/`;
+    return {
+      provider: await open({ provider: 'http', apiKey: SERVICE_KEY, apiUrl }),
+      cards: { good: 'any', declined: 'declined', asks: 'asks' },
+      loseAnswer: () => service.breakNext('slow'),
+      stop: () => service.stop(),
+    };
+  },
+  stripe: async () => {
+    const stripe = new StripeStandIn();
+    const apiUrl = await stripe.start();
+    return {
+      provider: await open({ provider: 'stripe', apiKey: STRIPE_KEY, apiUrl }),
+      cards: CARD,
+      loseAnswer: () => stripe.break(/confirm/, 'slow'),
+      stop: () => stripe.stop(),
+    };
+  },
+};
+
+for (const [name, createWorld] of Object.entries(WORLDS)) {
+  describe(`payment provider: ${name}`, () => {
+    let world: World;
+    let provider: PaymentProvider;
+    beforeEach(async () => {
+      world = await createWorld();
+      ({ provider } = world);
+    });
+    afterEach(() => world.stop());
+    const charge = (key: string, orderId = '99', card = world.cards.good) => provider.charge(orderId, PRICE, key, card);
+    const paymentOf = async (key: string, orderId?: string) => {
+      const answer = await charge(key, orderId);
+      if (answer.outcome !== 'succeeded') throw new Error(answer.outcome);
+      return answer.payment;
+    };
+
+    it('one order and key are one payment, of the amount and in the currency that were asked for', async () => {
+      const payment = await paymentOf('k1');
+      expect(payment).to.deep.include(PRICE);
+      expect(payment.paymentId).to.match(/^[\w-]{1,64}$/);
+      expect(await paymentOf('k1')).to.deep.equal(payment);
+      expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'succeeded', payment });
+      expect(await provider.lookUp('99', PRICE, 'k1', true), 'given up too late').to.include({ outcome: 'succeeded' });
+    });
+
+    it('another order or another key is another payment', async () => {
+      const ids = [await paymentOf('k1'), await paymentOf('k2'), await paymentOf('k1', '98')].map(
+        (one) => one.paymentId,
+      );
+      expect(new Set(ids).size).to.equal(3);
+    });
+
+    it('what was declined stays declined', async () => {
+      const key = world.declinedKey ?? 'k1';
+      for (let i = 0; i < 2; i++) {
+        expect(await charge(key, '99', world.cards.declined)).to.deep.equal({ outcome: 'declined' });
+        expect(await provider.lookUp('99', PRICE, key)).to.deep.equal({ outcome: 'declined' });
+      }
+    });
+
+    it('a refund is made once, however often it is asked for; a payment of somebody else is refused', async () => {
+      const { paymentId } = await paymentOf('k1');
+      for (let i = 0; i < 2; i++) {
+        expect(await provider.refund(paymentId, 1998, paymentId)).to.deep.equal({ outcome: 'refunded' });
+      }
+      for (const foreign of ['another-1', 'pi_another']) {
+        expect((await provider.refund(foreign, 1998, foreign)).outcome).to.equal('refused');
+      }
+    });
+
+    if (name === 'simulator') return; // it has no server and keeps no state: a charge that was begun counts as made
+
+    it('a server that is gone is unknown, whatever was asked', async () => {
+      await world.stop();
+      const paymentId = 'pi_1';
+      const answers = [charge('k1'), provider.lookUp('99', PRICE, 'k1'), provider.refund(paymentId, 1998, paymentId)];
+      expect((await Promise.all(answers)).map(({ outcome }) => outcome)).to.deep.equal([
+        'unknown',
+        'unknown',
+        'unknown',
+      ]);
+    });
+
+    it('the answer is lost after the charge: unknown, and both ways of asking find the one payment', async () => {
+      world.loseAnswer?.();
+      expect(await charge('k1')).to.deep.equal({ outcome: 'unknown' });
+      const found = await provider.lookUp('99', PRICE, 'k1');
+      expect(found).to.deep.include({ outcome: 'succeeded' });
+      expect(await charge('k1')).to.deep.equal(found);
+    });
+
+    it('what was never charged is not found', async () => {
+      expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal({ outcome: 'not_found' });
+      expect((await charge('k1')).outcome, 'and may be charged after it').to.equal('succeeded');
+    });
+
+    it('a buyer whose bank asks them: nothing is taken until then, and a charge that is given up is declined for good', async () => {
+      const { asks } = world.cards;
+      const first = await charge('k1', '99', asks);
+      expect(first).to.include({ outcome: 'action_needed' });
+      expect(first)
+        .to.have.property('clientSecret')
+        .that.matches(/secret/);
+      expect(await charge('k1', '99', asks)).to.deep.equal(first);
+      expect(await provider.lookUp('99', PRICE, 'k1')).to.deep.equal(first);
+      expect(await provider.lookUp('99', PRICE, 'k1', true)).to.deep.equal({ outcome: 'declined' });
+      expect(await charge('k1', '99', asks)).to.deep.equal({ outcome: 'declined' });
+    });
+  });
+}

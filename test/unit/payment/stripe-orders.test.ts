@@ -1,0 +1,245 @@
+import { expect } from 'chai';
+import request from 'supertest';
+import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../../../src/core/ports/payment-provider.js';
+import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
+import { payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
+import { payRefunds } from '../../../src/orders/pay-refunds.js';
+import { resolveOrder, resolvePayments } from '../../../src/orders/resolve-payments.js';
+import { openStripe, STRIPE_WEBHOOK } from '../../../src/payment/stripe.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
+import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
+import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repository.js';
+import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
+import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
+import { silentLog as log } from '../../helpers/silent-log.js';
+import { CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../../helpers/stripe-stand-in.js';
+import { AT_MS, FakeServices, startServer, type Started } from '../http/http-harness.js';
+
+const ORDER = '99';
+const WINDOW_MS = 900_000;
+/** When a keeper asks about a charge; and when nobody waits for it any more. */
+const ASKED_MS = PROVIDER_CALL_MAX_MS + 10_000;
+const GIVEN_UP_MS = 600_000;
+
+/** Orders, the webhook over HTTP and Stripe over HTTP: what each fault of Stripe makes of an order. */
+describe('orders that are paid by Stripe', () => {
+  let stripe: StripeStandIn;
+  let provider: PaymentProvider;
+  let clock: ManualClock;
+  let mysql: MemoryRepositories;
+  let transitions: MemoryOrderTransitions;
+  let attempts: MemoryPaymentAttempts;
+  let refunds: MemoryRefundRepository;
+  let api: Started;
+
+  beforeEach(async () => {
+    stripe = new StripeStandIn();
+    ({ provider } = await openStripe({ apiKey: STRIPE_KEY, apiUrl: await stripe.start() }, log));
+    clock = new ManualClock();
+    mysql = new MemoryRepositories({ clock });
+    transitions = new MemoryOrderTransitions(mysql);
+    attempts = new MemoryPaymentAttempts(clock, mysql);
+    refunds = new MemoryRefundRepository(transitions, clock);
+    const sale = saleOf({}, clock.nowMs());
+    mysql.putSale(sale);
+    const row = { orderId: ORDER, batch: batchOf(sale, [purchaseOf('ann*1')]), purchase: purchaseOf('ann*1') };
+    const plan = { terms: await mysql.termsOf([sale.saleId]), releases: [], oneByOne: new Set<string>() };
+    await mysql.write({ ...plan, orders: [{ ...row, failure: null }], paymentWindowMs: WINDOW_MS });
+    api = await startServer(
+      new FakeServices({
+        webhook: {
+          ...STRIPE_WEBHOOK,
+          verifier: createWebhookVerifier([STRIPE_SECRET], { nowMs: () => AT_MS }),
+          mode: 'test',
+          pay: (orderId, payment) => transitions.pay(orderId, payment),
+          resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
+        },
+      }),
+    );
+  });
+  afterEach(async () => {
+    await api.stop();
+    await stripe.stop();
+  });
+
+  const pay = async (key: string, card = CARD.good, by = provider): Promise<PayAnswer['outcome']> => {
+    const asked = { orderId: ORDER, userId: 'ann', key, method: card };
+    return (await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider: by, clock, log }))
+      .outcome;
+  };
+  /** The jobs of a keeper. */
+  const keep = async (): Promise<void> => {
+    const metrics = { attemptResolved: () => undefined, refundTried: () => undefined };
+    const ports = { repository: mysql, attempts, transitions, provider, metrics, log };
+    await resolvePayments(ports, { max: 16, leaseMs: 60_000 }).runOnce();
+    await payRefunds({ refunds, provider, log, metrics: metrics as never }, { max: 16, leaseMs: 60_000 }).runOnce();
+  };
+  const intent = (index = 0) => [...stripe.intents.values()][index] ?? expect.fail('no intent');
+  const report = (type: string, object: object = intent(), options: { live?: boolean } = {}) => {
+    const { body, signature } = stripe.event(type, object, { atMs: AT_MS, ...options });
+    return request(api.url)
+      .post('/v1/payments/webhook')
+      .set('content-type', 'application/json')
+      .set('stripe-signature', signature)
+      .send(body);
+  };
+  const state = async () => (await mysql.findOrder(ORDER))?.state;
+  const attemptStates = () => [...attempts.rows.values()].map((row) => row.state);
+  const owed = () => [...transitions.payments.values()].map(({ refund }) => refund);
+
+  /** The charge is made, and no answer of it arrives in time. */
+  const deaf = (): PaymentProvider => ({
+    ...provider,
+    charge: async (...of) => {
+      await provider.charge(...of);
+      return { outcome: 'unknown' };
+    },
+  });
+  /** The webhook reports each charge before its answer is there. */
+  const outrun = (type: string): PaymentProvider => ({
+    ...provider,
+    async charge(...of) {
+      const answer = await provider.charge(...of);
+      await report(type).expect(200);
+      return answer;
+    },
+  });
+
+  it('the answer is lost after the charge, and the webhook tells: paid once, told twice or however late', async () => {
+    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
+    expect(await state()).to.equal('pending_payment');
+    for (let i = 0; i < 2; i++) {
+      expect((await report('payment_intent.succeeded').expect(200)).body).to.include({
+        outcome: 'paid',
+        orderId: ORDER,
+      });
+    }
+    expect(await pay('k1'), 'the retry of the buyer').to.equal('paid');
+    clock.advance(7 * 86_400_000);
+    await report('payment_intent.succeeded').expect(200);
+    await keep();
+    expect([owed(), attemptStates(), stripe.taken]).to.deep.equal([[null], ['charged'], 1999]);
+  });
+
+  it('the answer is lost, and no webhook comes: a keeper asks Stripe, and the order is paid', async () => {
+    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
+    clock.advance(ASKED_MS);
+    await keep();
+    expect([await state(), attemptStates()]).to.deep.equal(['paid', ['charged']]);
+  });
+
+  it('the same, and Stripe has forgotten the key meanwhile', async () => {
+    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
+    stripe.forgetKeys();
+    clock.advance(ASKED_MS);
+    await keep();
+    expect([await state(), stripe.taken]).to.deep.equal(['paid', 1999]);
+  });
+
+  it('the webhook is there before the answer: one payment', async () => {
+    expect(await pay('k1', CARD.good, outrun('payment_intent.succeeded'))).to.equal('paid');
+    expect([owed(), attemptStates()]).to.deep.equal([[null], ['charged']]);
+  });
+
+  it('a declined card, reported before the answer: the next key is charged at once, and a late report changes nothing', async () => {
+    expect(await pay('k1', CARD.declined, outrun('payment_intent.payment_failed'))).to.equal('declined');
+    expect(await pay('k2')).to.equal('paid');
+    for (const type of ['payment_intent.canceled', 'payment_intent.payment_failed']) await report(type).expect(200);
+    expect([await state(), attemptStates(), owed()]).to.deep.equal(['paid', ['declined', 'charged'], [null]]);
+  });
+
+  it('money that comes when the order has ended is owed back, and goes back', async () => {
+    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
+    await transitions.cancel(ORDER);
+    expect((await report('payment_intent.succeeded').expect(200)).body).to.include({ outcome: 'refund_due' });
+    expect(await pay('k1')).to.equal('refund_due');
+    await keep();
+    expect([owed(), stripe.taken]).to.deep.equal([['order_cancelled'], 0]);
+    expect(refunds.tries(intent().id).state).to.equal('refunded');
+    const [refund] = stripe.refunds.values();
+    for (const type of ['refund.updated', 'charge.refunded']) {
+      expect((await report(type, refund).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+    }
+    const failed = { ...refund, status: 'failed', failure_reason: 'expired_or_canceled_card' };
+    expect((await report('refund.failed', failed).expect(200)).body).to.include({ outcome: 'noted' });
+  });
+
+  describe('a bank that asks its customer', () => {
+    it('they confirm: the webhook pays the order, and the same key hears so', async () => {
+      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
+      expect(await state()).to.equal('pending_payment');
+      stripe.finishAction(intent().id, 'confirmed');
+      await report('payment_intent.succeeded').expect(200);
+      expect(await pay('k1', CARD.asks)).to.equal('paid');
+      expect([owed(), stripe.taken]).to.deep.equal([[null], 1999]);
+    });
+
+    it('they confirm, and no webhook comes: the same key asks, or a keeper does', async () => {
+      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
+      clock.advance(ASKED_MS);
+      await keep();
+      expect(attemptStates(), 'they have minutes').to.deep.equal(['open']);
+      stripe.finishAction(intent().id, 'confirmed');
+      clock.advance(60_000);
+      await keep();
+      expect(await state()).to.equal('paid');
+    });
+
+    it('they refuse: the report ends the attempt, and another card may pay at once', async () => {
+      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
+      stripe.finishAction(intent().id, 'refused');
+      await report('payment_intent.payment_failed').expect(200);
+      expect([intent().status, attemptStates()]).to.deep.equal(['canceled', ['declined']]);
+      expect(await pay('k2')).to.equal('paid');
+      expect(stripe.taken).to.equal(1999);
+    });
+
+    it('they walk away: after half a minute another key ends the first one, after ten a keeper does', async () => {
+      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
+      expect(await pay('k2')).to.equal('payment_in_progress');
+      clock.advance(ASKED_MS);
+      expect(await pay('k2', CARD.asks)).to.equal('action_needed');
+      expect(intent(0).status).to.equal('canceled');
+      clock.advance(GIVEN_UP_MS);
+      await keep();
+      expect([intent(1).status, attemptStates()]).to.deep.equal(['canceled', ['declined', 'declined']]);
+    });
+
+    it('the order ends meanwhile: asked for, the charge is ended, so that nobody pays for nothing', async () => {
+      expect(await pay('k1', CARD.asks)).to.equal('action_needed');
+      await transitions.cancel(ORDER);
+      expect(await pay('k1', CARD.asks)).to.equal('wrong_state');
+      expect(intent().status).to.equal('canceled');
+    });
+  });
+
+  it('the order ends before the charge was heard of: what is on its way cannot take money any more', async () => {
+    const gone: PaymentProvider = { ...provider, charge: () => Promise.resolve({ outcome: 'unknown' }) };
+    expect(await pay('k1', CARD.good, gone)).to.equal('outcome_unknown');
+    await transitions.cancel(ORDER);
+    expect(await pay('k1')).to.equal('wrong_state');
+    expect((await provider.charge(ORDER, { amountCents: 1999, currency: 'EUR' }, 'k1', CARD.good)).outcome).to.equal(
+      'declined',
+    );
+    expect(stripe.taken).to.equal(0);
+  });
+
+  it('without the name of a card nothing is begun', async () => {
+    const asked = { orderId: ORDER, userId: 'ann', key: 'k1', method: null };
+    const answer = await payOrder(asked, { repository: mysql, transitions, attempts, refunds, provider, clock, log });
+    expect([answer, attemptStates()]).to.deep.equal([{ outcome: 'payment_method_needed' }, []]);
+  });
+
+  it('a report of the other mode, with a wrong signature or about something else records nothing', async () => {
+    expect(await pay('k1', CARD.good, deaf())).to.equal('outcome_unknown');
+    expect((await report('payment_intent.succeeded', intent(), { live: true }).expect(422)).body).to.include({
+      code: 'wrong_payment_mode',
+    });
+    await report('payment_intent.succeeded')
+      .set('stripe-signature', `t=${AT_MS / 1000},v1=${'0'.repeat(64)}`)
+      .expect(401);
+    expect((await report('invoice.paid', { id: 'in_1' }).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+    expect([await state(), owed()]).to.deep.equal(['pending_payment', []]);
+  });
+});

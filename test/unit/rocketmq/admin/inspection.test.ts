@@ -1,0 +1,185 @@
+import { expect } from 'chai';
+import { OperationalError } from '../../../../src/core/errors.js';
+import type { BrowseFrom, DiscardedHalf } from '../../../../src/core/ports/message-inspection.js';
+import { SeenBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
+import { RocketmqInspection } from '../../../../src/rocketmq/admin/inspection.js';
+import { REQUEST } from '../../../../src/rocketmq/admin/remoting.js';
+import { StandInCluster, type Broker, type Said } from '../../../helpers/stand-in-cluster.js';
+import { storedMessage } from '../../../helpers/stored-message.js';
+
+const NO_ONE: Said = { code: 0, body: '{"connectionSet":[]}' };
+const HALF: DiscardedHalf = {
+  broker: 'broker-a',
+  topic: 't',
+  key: 'k',
+  messageId: 'm',
+  ageMs: 1,
+  checks: 1,
+  saleId: null,
+  purchases: null,
+  discardedAtMs: 1,
+  resumedAtMs: null,
+  offsetId: 'A0',
+};
+
+describe('inspection of RocketMQ, when a broker is not well', () => {
+  let cluster: StandInCluster | null = null;
+  afterEach(() => {
+    cluster?.close();
+    cluster = null;
+  });
+
+  const inspect = async (brokers: Readonly<Record<string, Broker>>): Promise<RocketmqInspection> => {
+    cluster = await StandInCluster.start(brokers);
+    return new RocketmqInspection(cluster.namesrvAddr, null);
+  };
+  /** The fault of a look, which must be one of RocketMQ: whatever else is thrown ends the program. */
+  const faultOf = async (look: Promise<unknown>): Promise<string> => {
+    const error = await look.then(
+      () => expect.fail('it found something'),
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(OperationalError);
+    expect(error).to.include({ dependency: 'rocketmq', retryable: true });
+    return (error as OperationalError).message;
+  };
+
+  it('one that does not answer for a moment is asked again', async () => {
+    let asked = 0;
+    const inspection = await inspect({ 'broker-a': () => (++asked <= 2 ? 'closes' : NO_ONE) });
+    expect(await inspection.consumers('g')).to.deep.equal([]);
+    expect(asked).to.equal(3);
+  });
+
+  it('one that goes on not to answer is a fault of RocketMQ, after three tries', async () => {
+    let asked = 0;
+    const inspection = await inspect({
+      'broker-a': () => {
+        asked++;
+        return 'closes';
+      },
+    });
+    expect(await faultOf(inspection.consumers('g'))).to.match(/closed the connection|ECONNRESET/);
+    // on the connection that is open, on a new one, and so for each try
+    expect(asked).to.equal(6);
+  });
+
+  it('one that refuses is a fault of RocketMQ, and is not asked again', async () => {
+    let asked = 0;
+    const refuses: Broker = () => {
+      asked++;
+      return { code: 16, remark: 'the topic[t] pulling message is forbidden' };
+    };
+    const inspection = await inspect({ 'broker-a': refuses });
+    expect(await faultOf(inspection.consumers('g'))).to.contain('is forbidden');
+    expect(asked).to.equal(1);
+    expect(await faultOf(inspection.resume(HALF))).to.contain('is forbidden');
+    expect(await faultOf(inspection.resume({ ...HALF, broker: 'broker-b' }))).to.equal(
+      'broker broker-b does not answer',
+    );
+  });
+
+  it('one that answers what nobody can read is a fault of RocketMQ', async () => {
+    const tooLong = Buffer.alloc(8);
+    tooLong.writeInt32BE(128 * 1024 * 1024, 0);
+    for (const [said, fault] of [
+      [{ code: 0, body: 'no JSON' }, 'the answer is no JSON'],
+      [{ code: 0, body: Buffer.alloc(200, 1) }, 'the answer holds no whole messages'],
+      [{ bytes: tooLong }, 'the answer is not RocketMQ remoting, or is longer than 64 MiB'],
+      [
+        { bytes: Buffer.from('HTTP/1.1 400 Bad Request') },
+        'the answer is not RocketMQ remoting, or is longer than 64 MiB',
+      ],
+    ] as const) {
+      const inspection = await inspect({ 'broker-a': () => said });
+      const look = fault.includes('messages') ? inspection.messagesOfKey('t', 'k') : inspection.consumers('g');
+      expect(await faultOf(look)).to.equal(fault);
+      cluster?.close();
+    }
+  });
+
+  it('one that no name server knows any more is named by every look that shares what was seen', async () => {
+    await inspect({ 'broker-a': () => NO_ONE, 'broker-b': () => NO_ONE });
+    const { namesrvAddr } = cluster as StandInCluster;
+    const seen = new SeenBrokers();
+    const downs = async (): Promise<string[]> => {
+      const down: string[] = [];
+      const onDown = (broker: { name: string; down: string | null }): void =>
+        void down.push(`${broker.name}: ${broker.down}`);
+      await new RocketmqInspection(namesrvAddr, null, { onDown, seen }).consumers('g');
+      return down;
+    };
+    expect(await downs()).to.deep.equal([]);
+    cluster?.forget('broker-b');
+    expect(await downs()).to.deep.equal(['broker-b: no name server knows it any more']);
+    expect(await downs(), 'and goes on to be').to.have.length(1);
+  });
+});
+
+describe('a look into a topic', () => {
+  let cluster: StandInCluster;
+  let inspection: RocketmqInspection;
+  /** Of each queue the lengths of its bodies; message `n` of a queue was stored at `n`, and those of later queues a bit later. */
+  let queues: number[][];
+  let pulls: number;
+  beforeEach(async () => {
+    pulls = 0;
+    cluster = await StandInCluster.start({
+      'broker-a': (code, { queueId, queueOffset, maxMsgNums }) => {
+        if (code === REQUEST.topicStats) return { code: 0, body: statsOf(queues) };
+        pulls++;
+        const from = Number(queueOffset);
+        const bodies = (queues[Number(queueId)] ?? []).slice(from, from + Number(maxMsgNums));
+        const stored = bodies.map((length, index) => {
+          const offset = from + index;
+          return storedMessage({ offset, storedAtMs: 10 * offset + Number(queueId), body: Buffer.alloc(length, 0x61) });
+        });
+        return { code: 0, body: Buffer.concat(stored) };
+      },
+    });
+    inspection = new RocketmqInspection(cluster.namesrvAddr, null);
+  });
+  afterEach(() => cluster.close());
+
+  const statsOf = (of: readonly (readonly number[])[]): string => {
+    const tables = of.map(
+      (bodies, queueId) =>
+        `{"brokerName":"a","queueId":${queueId},"topic":"t"}:{"lastUpdateTimestamp":1,"maxOffset":${bodies.length},"minOffset":0}`,
+    );
+    return `{"offsetTable":{${tables.join(',')}}}`;
+  };
+  const small = (count: number): number[] => Array.from({ length: count }, () => 2);
+  const browse = async (from: BrowseFrom | null, max: number): Promise<[number[], boolean]> => {
+    const { messages, more } = await inspection.browse('t', from, { max, bodiesMax: 1_000 });
+    return [messages.map(({ storedAtMs }) => storedAtMs), more];
+  };
+
+  it('gives the newest over all queues, or the first from a place on, and whether there are more', async () => {
+    queues = [small(3), small(2)];
+    expect(await browse(null, 10)).to.deep.equal([[0, 1, 10, 11, 20], false]);
+    expect(await browse(null, 5)).to.deep.equal([[0, 1, 10, 11, 20], false]);
+    expect(await browse(null, 2)).to.deep.equal([[11, 20], true]);
+    expect(await browse({ queueId: 0, offset: 0 }, 2)).to.deep.equal([[0, 10], true]);
+    expect(await browse({ queueId: 0, offset: 1 }, 2)).to.deep.equal([[10, 20], false]);
+    queues = [small(100)];
+    expect(await browse(null, 40)).to.deep.equal([Array.from({ length: 40 }, (_, index) => 600 + 10 * index), true]);
+  });
+
+  it('ends where bodies are too long together; one is given, however long', async () => {
+    queues = [[600, 300, 600], [600]];
+    expect(await browse(null, 10)).to.deep.equal([[10, 20], true]);
+    expect(await browse({ queueId: 0, offset: 0 }, 10)).to.deep.equal([[0, 10], true]);
+    queues = [[5_000]];
+    expect(await browse(null, 10)).to.deep.equal([[0], false]);
+    queues = [[5_000, 5_000]];
+    expect(await browse(null, 10)).to.deep.equal([[10], true]);
+  });
+
+  it('reads no more of a queue than has a place', async () => {
+    queues = [Array.from({ length: 400 }, () => 900), Array.from({ length: 400 }, () => 900)];
+    expect(await browse(null, 400)).to.deep.equal([[3991], true]);
+    expect(pulls, 'one of each queue, from its end').to.equal(2);
+    expect(await browse({ queueId: 1, offset: 0 }, 400)).to.deep.equal([[1], true]);
+    expect(pulls).to.equal(3);
+  });
+});

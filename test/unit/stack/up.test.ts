@@ -1,0 +1,29 @@
+import { expect } from 'chai';
+import { StackError } from '../../../deploy/local/stack/stack-error.js';
+import { runSystem } from '../../../deploy/local/up.js';
+
+describe('npm start', () => {
+  const failing = async (ranBefore: boolean, flags: object = {}): Promise<number> => {
+    let downs = 0;
+    const stack = { env: () => expect.fail('nothing is started'), down: async () => (downs++, []) };
+    const parts = {
+      startStack: async () => {
+        await new Promise(setImmediate); // the build fails first
+        return { stack, ranBefore };
+      },
+      buildPages: async () => {
+        throw new StackError('The pages cannot be built.');
+      },
+    };
+    const running = runSystem({ json: true, ...flags }, new AbortController().signal, parts);
+    const error = await running.catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(StackError);
+    return downs;
+  };
+
+  it('stops the servers that it has started when the pages cannot be built', async () => {
+    expect(await failing(false)).to.equal(1);
+    expect(await failing(true), 'they ran before').to.equal(0);
+    expect(await failing(false, { keepStack: true })).to.equal(0);
+  });
+});
