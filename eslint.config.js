@@ -20,6 +20,8 @@ const FLOW = {
     'rocketmq',
     'core',
   ],
+  /** Seckill inside an app: it composes what the programs compose. */
+  library: ['programs', 'http', 'orders', 'payment', 'mysql', 'rocketmq', 'core'],
   programs: [
     'http',
     'admission',
@@ -44,8 +46,9 @@ const FLOW = {
   rocketmq: ['core'],
   payment: ['core'],
   core: [],
-  /** Pages run in a browser: what they know of the product they hear over HTTP. */
-  web: [],
+  /** These run in a browser: what they know of the product they hear over HTTP. */
+  web: ['client'],
+  client: [],
 };
 const ROOMS = Object.keys(FLOW);
 
@@ -66,6 +69,15 @@ export default tseslint.config(
     plugins: { 'import-x': importX },
     settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },
     rules: { 'import-x/no-restricted-paths': ['error', { zones }] },
+  },
+  {
+    files: ['src/client/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '^[^.]', message: 'The client brings nothing along.' }] },
+      ],
+    },
   },
   {
     files: ['src/**/*.ts'],

@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto';
 
 /** Algorithms with a private key at the issuer and a public one here. */
 export const PUBLIC_ALGORITHMS = ['RS256', 'ES256', 'EdDSA'] as const;
@@ -12,16 +12,24 @@ export interface KeyFlaw {
   readonly flaw: string;
 }
 
+/** A key of RFC 7517, not checked yet. Of our own: where Node's type for it stands depends on the version of its types. */
+export interface Jwk {
+  readonly [name: string]: unknown;
+}
+
 /** A public key as PEM or JWK, with the one algorithm of ours that it is for. */
 export function readPublicKey(
-  source: string | JsonWebKey,
+  source: string | Jwk,
 ): { readonly algorithm: PublicAlgorithm; readonly pem: string } | KeyFlaw {
   if (typeof source === 'string' && source.includes('PRIVATE KEY')) {
     return { flaw: 'is a private key: only who signs tokens may have it' };
   }
   let key: KeyObject;
   try {
-    key = typeof source === 'string' ? createPublicKey(source) : createPublicKey({ key: source, format: 'jwk' });
+    key =
+      typeof source === 'string'
+        ? createPublicKey(source)
+        : createPublicKey({ key: source as JsonWebKeyInput['key'], format: 'jwk' });
   } catch {
     return { flaw: 'is no public key' };
   }

@@ -1,5 +1,6 @@
-import express, { type ErrorRequestHandler, type Express, type Request } from 'express';
+import express, { type ErrorRequestHandler, type Express, type IRouter, type Request, type Response } from 'express';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { parse as parseQuery } from 'node:querystring';
 import { AnswerCounter, problem, type Lifecycle } from './answer.js';
 import { noteExchange } from './client-error.js';
 import type { HttpRoute } from './metrics.js';
@@ -25,6 +26,32 @@ function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecy
   return { pipeline, counterOf, app: createApp(routesOf(listener), pipeline, counterOf) };
 }
 
+/** What Express calls: of the request only what Node's own has is used. `next` is for whoever else serves the address. */
+export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+
+/** Every address of buyers begins with it, so that requests for others cost a comparison. */
+export const OURS = '/v1/';
+
+/**
+ * The routes of buyers, without probes, for an app of somebody else. Addresses that are not ours go on to it. The app may have them
+ * below a path of its own. While it drains, what comes is answered 503.
+ */
+export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecycle): Middleware {
+  const pipeline = new Pipeline({ ...services, lifecycle, openapi: documentOf });
+  const counterOf = (label: HttpRoute): AnswerCounter => new AnswerCounter(services.metrics, label);
+  const routes = routesOf('buyers').filter(({ label }) => label !== 'probe');
+  const router = express.Router({ strict: true, caseSensitive: true });
+  addRoutes(router, routes, pipeline, counterOf);
+  const other = counterOf('other');
+  addErrorHandler(router, pipeline, other);
+  const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
+  return (req, res, next) => {
+    if (!req.url?.startsWith(OURS)) return next();
+    if (lifecycle.draining) return pipeline.answer(unrouted(req, res, other), problem('unavailable', STOPPING));
+    if (!servePurchase(req, res)) router(req as Request, res as Response, next);
+  };
+}
+
 /**
  * Finds the route of each request and hands it to the pipeline. The purchase is recognised by its address alone, before
  * Express, because Express costs several times what the rest of a refusal costs; every other address is found by
@@ -32,7 +59,7 @@ function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecy
  */
 export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
   const { pipeline, counterOf, app } = openParts('buyers', services, lifecycle);
-  const counter = counterOf(purchase.label);
+  const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   const preflights = counterOf('preflight');
   const { cors } = services;
   const servePage = pagesOf(services.pages.buyers, counterOf('page'), lifecycle);
@@ -43,13 +70,25 @@ export function createBuyersListener(services: HttpServices, lifecycle: Lifecycl
       if (answer !== null) return pipeline.answer(unrouted(req, res, preflights), answer);
       cors.mark(req, res);
     }
-    const saleId = saleIdOf(req.url ?? '');
-    if (saleId === null) return servePage(req, res) || app(req, res);
-    const call = new Call(purchase, counter, req, res, { saleId }, null, null);
-    if (req.method === 'POST') return pipeline.run(call);
-    pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
+    return servePurchase(req, res) || servePage(req, res) || app(req, res);
   };
 }
+
+const STOPPING = { detail: 'This server is stopping; nothing was started. Ask again with the same key.' };
+
+type Serve = (req: IncomingMessage, res: ServerResponse) => boolean;
+
+/** @returns what answers a purchase; false: the address is another one */
+const purchaseOf =
+  (pipeline: Pipeline, counter: AnswerCounter): Serve =>
+  (req, res) => {
+    const saleId = saleIdOf(req.url ?? '');
+    if (saleId === null) return false;
+    const call = new Call(purchase, counter, req, res, { saleId }, null, null);
+    if (req.method === 'POST') pipeline.run(call);
+    else pipeline.answer(call, problem('method_not_allowed', { requestId: call.requestId }, ['Allow', 'POST']));
+    return true;
+  };
 
 /** @param perSecondMax requests of one address in a second; one more gets 429 `rate_limited` */
 export function createOperatorsListener(
@@ -69,11 +108,7 @@ export function createOperatorsListener(
 }
 
 /** @returns what answers a request for a page; false: it is for none */
-function pagesOf(
-  pages: Pages,
-  counter: AnswerCounter,
-  lifecycle: Lifecycle,
-): (req: IncomingMessage, res: ServerResponse) => boolean {
+function pagesOf(pages: Pages, counter: AnswerCounter, lifecycle: Lifecycle): Serve {
   return (req, res) => {
     if (lifecycle.draining) res.shouldKeepAlive = false;
     const status = pages.serve(req, res);
@@ -99,7 +134,20 @@ function createApp(
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('strict routing').enable('case sensitive routing');
-  app.set('query parser', 'simple');
+  addRoutes(app, routes, pipeline, counterOf);
+  const counter = counterOf('other');
+  app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
+  addErrorHandler(app, pipeline, counter);
+  return app;
+}
+
+/** All but the purchase. */
+function addRoutes(
+  to: IRouter,
+  routes: readonly Route[],
+  pipeline: Pipeline,
+  counterOf: (label: HttpRoute) => AnswerCounter,
+): void {
   const counters = new Map<HttpRoute, AnswerCounter>();
   for (const [path, served] of byPath(routes)) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
@@ -107,27 +155,33 @@ function createApp(
     const counter = counters.get(label) ?? counterOf(label);
     counters.set(label, counter);
     for (const route of served) {
-      app[route.method](pattern, (req: Request, res) =>
-        pipeline.run(new Call<unknown>(route, counter, req, res, req.params, { ...req.query }, null)),
+      to[route.method](pattern, (req: Request, res: Response) =>
+        pipeline.run(new Call<unknown>(route, counter, req, res, req.params, queryOf(req), null)),
       );
     }
     // Express serves HEAD wherever GET is served.
     const methods = served.map(({ method }) => (method === 'get' ? 'GET, HEAD' : method.toUpperCase()));
     const allow = ['Allow', methods.join(', ')];
-    app.all(pattern, (req, res) =>
+    to.all(pattern, (req, res) =>
       pipeline.answer(unrouted(req, res, counter), problem('method_not_allowed', {}, allow)),
     );
   }
-  const counter = counterOf('other');
-  app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
+}
+
+/** For itself: an app around us may read queries otherwise. */
+const queryOf = ({ url }: Request): Record<string, unknown> => {
+  const start = url.indexOf('?');
+  return start === -1 ? {} : { ...parseQuery(url.slice(start + 1)) };
+};
+
+function addErrorHandler(to: IRouter, pipeline: Pipeline, counter: AnswerCounter): void {
   // Express knows an error handler by its four parameters. It could not decode an address with a broken percent sign.
   const fail: ErrorRequestHandler = (error, req, res, _next) => {
     if ((error as { readonly status?: unknown }).status !== 400)
       return pipeline.fail(unrouted(req, res, counter), error);
     pipeline.answer(unrouted(req, res, counter), problem('bad_request', { detail: 'The address is not well-formed.' }));
   };
-  app.use(fail);
-  return app;
+  to.use(fail);
 }
 
 /** All but the purchase. */

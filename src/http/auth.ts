@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import { isUserId } from '../core/ids.js';
 import {
@@ -43,6 +44,44 @@ export interface Authenticator {
    * asked for a key that is not known yet.
    */
   authenticate(authorization: string | undefined): Principal | Denial | Promise<Principal | Denial>;
+}
+
+/** Says who sent a request. */
+export interface RequestAuthenticator {
+  /** Callers may be known without a header `Authorization`. Left out: a request without one is refused at once. */
+  readonly readsMoreThanHeader?: boolean;
+  /** What it throws, or rejects with, is answered as a bug. */
+  authenticate(
+    authorization: string | undefined,
+    req: IncomingMessage,
+  ): Principal | Denial | Promise<Principal | Denial>;
+}
+
+/** Whom an app names as the caller. */
+export interface Caller {
+  /** 1 to 128 visible ASCII characters. */
+  readonly userId: string;
+  /** What the rules of admission may ask for, such as `vip`. */
+  readonly roles?: readonly string[];
+}
+
+/** Asks an app who its callers are. What it throws, and a user id that is none, are bugs of it: the request is answered 500. */
+export function authenticatorOf(
+  identify: (req: IncomingMessage) => Caller | null | Promise<Caller | null>,
+): RequestAuthenticator {
+  const principalOf = (caller: Caller | null): Principal | Denial => {
+    if (caller === null) return 'missing';
+    const { userId, roles = [] } = caller;
+    if (!isUserId(userId)) throw new Error('authenticate: userId must be 1 to 128 visible ASCII characters');
+    return { userId, roles, expiresAtMs: Infinity };
+  };
+  return {
+    readsMoreThanHeader: true,
+    authenticate(_, req) {
+      const caller = identify(req);
+      return caller instanceof Promise ? caller.then(principalOf) : principalOf(caller);
+    },
+  };
 }
 
 /** What a revocation is found by. */

@@ -17,6 +17,13 @@ export function hasLongBody(req: IncomingMessage): boolean {
   return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > BODY_BYTES_MAX;
 }
 
+/** What a parser of the app around us has left of a body that it has read. */
+function parsedBefore({ body }: IncomingMessage & { readonly body?: unknown }): string {
+  if (body === undefined) return '';
+  if (typeof body === 'string') return body;
+  return Buffer.isBuffer(body) ? body.toString() : JSON.stringify(body);
+}
+
 /**
  * Collects a body and calls `done` once: with its text, or with null as soon as it is too large. If the client
  * disconnects before the end, `done` is not called.
@@ -27,6 +34,7 @@ export function collectBody(
   bytesMax: number = BODY_BYTES_MAX,
 ): void {
   if (Number(req.headers['content-length']) > bytesMax) return done(null);
+  if (req.readableEnded) return done(parsedBefore(req));
   const chunks: Buffer[] = [];
   let bytes = 0;
   req.on('data', (chunk: Buffer) => {

@@ -1,8 +1,7 @@
-import type { JsonWebKey } from 'node:crypto';
 import type { Issuer } from '../core/config/issuers.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
-import { readPublicKey } from '../core/public-key.js';
+import { readPublicKey, type Jwk } from '../core/public-key.js';
 import { publicKey, type IssuerKeys, type TokenKey } from './token-keys.js';
 import { issuerTerms } from './token-terms.js';
 
@@ -122,7 +121,7 @@ export class Jwks implements IssuerKeys {
   }
 }
 
-type KeyOfSet = JsonWebKey & { readonly kid: string };
+type KeyOfSet = Jwk & { readonly kid: string };
 
 function keysIn(text: string): readonly KeyOfSet[] {
   const { keys } = JSON.parse(text) as { readonly keys?: unknown };

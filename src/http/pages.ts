@@ -91,6 +91,11 @@ export class Pages {
     return new Pages(await readFiles(join(folder, 'console'), NO_SHOP), consoleFile);
   }
 
+  /** For who serves no pages. */
+  static none(): Pages {
+    return new Pages(new Map(), () => null);
+  }
+
   /** Whether there are any. */
   get areBuilt(): boolean {
     return this.#files.size > 0;

@@ -75,9 +75,11 @@ export class Pipeline {
 
   /** Steps 1 and 2. */
   #refuseUnproven(call: Call): Answer | null {
-    const { admission, tokens, addressLimit, addressOf } = this.#services;
+    const { auth, admission, tokens, addressLimit, addressOf } = this.#services;
     const { route, req, requestId } = call;
-    if (route.asks.token && req.headers.authorization === undefined) return unauthorizedAnswer('missing', requestId);
+    if (route.asks.token && req.headers.authorization === undefined && auth.readsMoreThanHeader !== true) {
+      return unauthorizedAnswer('missing', requestId);
+    }
     if (route.endpoint === null) return null;
     if (route.asks.proofs && admission.isOn) {
       if (tokens.begin(call.saleId, req.headers[PURCHASE_TOKEN]) !== null) return NO_TOKEN.answer(requestId);
@@ -109,7 +111,7 @@ export class Pipeline {
   /** Step 5. */
   #identify(call: Call): void {
     if (!call.route.asks.token) return this.#admitBuyer(call);
-    const who = this.#services.auth.authenticate(call.req.headers.authorization);
+    const who = this.#services.auth.authenticate(call.req.headers.authorization, call.req);
     if (!(who instanceof Promise)) return this.#identified(call, who);
     who.then((late) => this.#identified(call, late)).catch((error: unknown) => this.#fail(call, error));
   }
@@ -187,7 +189,8 @@ export class Pipeline {
         call.body = read.value;
       }
       if (signature !== null) {
-        const { method = '', url: path = '', headers } = call.req;
+        const { method = '', headers } = call.req;
+        const path = sentAddress(call.req);
         const idempotencyKey = String(headers['idempotency-key'] ?? '');
         const sent = { method, path, body: text, userId: call.userId, idempotencyKey };
         const refused = await this.#services.signatures.finish(signature, sent);
@@ -266,6 +269,10 @@ export class Pipeline {
     this.#services.onBug(error);
   }
 }
+
+/** As the client sent it, and signed it: where an app has our router below a path, that path was taken off `url`. */
+const sentAddress = (req: IncomingMessage & { readonly originalUrl?: string }): string =>
+  req.originalUrl ?? req.url ?? '';
 
 const PURCHASE_TOKEN = 'seckill-purchase-token';
 const PURCHASE_SPAN: SpanStart = {

@@ -278,6 +278,11 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
     this.body = body;
   }
 
+  /** The path that an app has our router below; empty where there is none. Addresses in answers begin with it. */
+  get mount(): string {
+    return (this.req as { readonly baseUrl?: string }).baseUrl ?? '';
+  }
+
   /** The sale in the address of a route about one. */
   get saleId(): string {
     return (this.params as { readonly saleId: string }).saleId;

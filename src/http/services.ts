@@ -43,7 +43,7 @@ import type { SaleBucket } from '../sales/sale-buckets.js';
 import type { PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { TracePurchase } from '../recovery/trace/trace-purchase.js';
 import type { AccessLog } from './access-log.js';
-import type { Authenticator } from './auth.js';
+import type { RequestAuthenticator } from './auth.js';
 import type { BrokerViews } from './broker-views.js';
 import type { ClientAddress } from './client-address.js';
 import type { Cors } from './cors.js';
@@ -71,9 +71,9 @@ export const newOperatorPlaces = () => ({
   traces: new Places({ max: 4, perUserMax: 2 }),
 });
 
-/** All that the HTTP layer needs; `src/programs/api.ts` fills it. */
+/** All that the HTTP layer needs; `src/programs/api-services.ts` fills it. */
 export interface HttpServices {
-  readonly auth: Authenticator;
+  readonly auth: RequestAuthenticator;
   /** The admission layers. */
   readonly admission: Pick<Admission, 'isOn' | 'anonymous' | 'buyer' | 'operator'>;
   readonly addressOf: ClientAddress;

@@ -23,7 +23,7 @@ export interface ConsumerPorts {
   readonly ready: () => Promise<void>;
   /** Handles one body. Every message comes at least once: safe to repeat. */
   readonly handle: (body: string) => Promise<MessageResult>;
-  readonly deadLetters: DeadLetterRepository;
+  readonly deadLetters: Pick<DeadLetterRepository, 'park'>;
   /** Absent: nothing is recorded. */
   readonly tracing?: Tracing;
   readonly clock: Clock;

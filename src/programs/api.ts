@@ -1,219 +1,38 @@
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
-import { recent } from '../core/recent.js';
 import { newLifecycle } from '../http/answer.js';
-import { AccessLog, openLineSink } from '../http/access-log.js';
 import { Cors } from '../http/cors.js';
-import { createHttpMetrics, type HttpMetrics } from '../http/metrics.js';
-import { MetricsPage } from '../http/metrics-page.js';
-import { BrokerViews } from '../http/broker-views.js';
-import { LiveSnapshots } from '../http/live-snapshots.js';
 import { Pages, type Shop } from '../http/pages.js';
-import { rememberAnswers, SaleAnswers } from '../http/sale-answers.js';
 import { createBuyersServer, createOperatorsServer } from '../http/server.js';
-import { PAYMENT_SIGNATURE, readPaymentEvent } from '../http/routes/payment-webhook.js';
-import { newOperatorPlaces, type HttpServices } from '../http/services.js';
-import { createWebhookVerifier } from '../http/webhook-signature.js';
-import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { createLandedOrders } from '../mysql/landed-orders.js';
-import { createOrderRepository } from '../mysql/order-repository.js';
-import { createOrderTransitions } from '../mysql/order-transitions.js';
-import { createPaymentAttempts } from '../mysql/payment-attempts.js';
-import { openMysqlPool } from '../mysql/pool.js';
-import { createSaleRepository } from '../mysql/sale-repository.js';
-import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
-import { resolveOrder } from '../orders/resolve-payments.js';
-import { openPayments } from '../payment/open-payments.js';
+import type { HttpServices } from '../http/services.js';
 import type { Log } from '../core/ports/log.js';
-import type { PaymentWebhook } from '../core/ports/payment-provider.js';
-import type { TraceBroker } from '../core/ports/trace-sources.js';
-import { ClosedRows } from '../purchase/closed-rows.js';
-import { PurchaseGate } from '../purchase/gate.js';
-import { FollowPurchase } from '../purchase/follow-purchase.js';
-import { GetPurchase } from '../purchase/get-purchase.js';
-import { createStatusMetrics } from '../purchase/metrics.js';
-import { createAnswerHistory } from '../redis/answer-history.js';
-import { createBatchStore } from '../redis/batch-store.js';
-import { createProgramReports } from '../redis/program-reports.js';
-import { openPurchaseNotifications } from '../redis/purchase-notifications.js';
-import { createRepairStore } from '../redis/repair-store.js';
-import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js';
-import { createStockStore } from '../redis/stock-store.js';
-import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
-import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
-import { GetSale } from '../sales/get-sale.js';
-import { LiveSales } from '../sales/live-sales.js';
-import { SaleAdmin } from '../sales/sale-admin.js';
-import { readSaleBuckets } from '../sales/sale-buckets.js';
-import { openAdmission } from './admission.js';
-import { apiFailPoints } from './fail-points.js';
+import { openPayments } from '../payment/open-payments.js';
+import { openServices } from './api-services.js';
 import { openIdentity } from './identity.js';
-import { Operator } from './operator.js';
-import { Profiler } from './profiler.js';
-import { openPurchasePath } from './purchase-path.js';
-import { reportProgram } from './report-program.js';
 import type { Running } from './run-program.js';
-import { createReadiness, openRedis, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createPoolWaits, createRegistry } from './telemetry.js';
-import { openTracing } from './tracing.js';
 
 export type ApiConfig = Config<(typeof PROGRAM_SECTIONS)['api'][number]>;
 
-/** Sale pages kept in memory. */
-const SALES_IN_MEMORY = 1000;
-const SALE_VIEW_MS = 1000;
-/** How old the short answer of /readyz may be: load balancers ask once a second or less. */
-const READY_KEPT_MS = 1000;
 /** For what operators have under way when buyers have been answered. */
 const OPERATORS_DRAIN_MS = 1000;
 
 /**
- * The api: HTTP, admission, the path of a purchase with its producer, and what operators do over HTTP.
+ * The api: what it is made of, behind two listeners.
  * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startApi(config: ApiConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
-  log.info({ servers: serversOf(config) }, 'starting with these servers');
-  const payments = await openPayments(config.payment, { clock, log });
-  const registry = createRegistry('api');
-  const failPoints = apiFailPoints(config.failPoint, log);
-  const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
-  const redis = await openRedis(config.redis, log);
-  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
-  await mysql.probe();
-
-  const common = { redis, registry, log, fail };
-  const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
-  const admission = await openAdmission(config, { ...common, mysql, isSoldOut });
-  const { withBreakers } = admission;
-  const identity = await openIdentity(config, { mysql, registry, log, fail });
-  const sales = withBreakers.sales(createSaleRepository(mysql));
-  const orders = withBreakers.orders(createOrderRepository(mysql));
-  const transitions = withBreakers.transitions(createOrderTransitions(mysql, { clock, log }));
-  const cache = createSaleSnapshotCache(redis, { ttlMs: config.gate.snapshotCacheMs });
-  // Buyers who wait for their purchase, by long poll or by stream, and sold-out flags share one subscription.
-  const notifications = openPurchaseNotifications(config.redis, log);
-  const deadLetters = createDeadLetterRepository(mysql);
-  const path = await openPurchasePath(config, {
-    ...common,
-    sales,
-    deadLetters,
-    cache,
-    withBreakers,
-    failPoints,
-    notifications,
-    tracing,
-  });
-  const { store, snapshots, units } = path;
-  const provider = payments?.provider ?? null;
-
-  const { pollMaxMs, streamsMax, streamsPerBuyerMax, streamsPerAddressMax, ...streamTimes } = config.notifications;
-  const waiting = {
-    snapshots,
-    store,
-    repository: orders,
-    closedRows: new ClosedRows(orders, clock),
-    notifications,
-    clock,
-    random: Math.random,
-    metrics: createStatusMetrics(registry, () => followPurchase.following),
-  };
-  const followPurchase: FollowPurchase = new FollowPurchase(waiting, {
-    pollMaxMs,
-    followersMax: streamsMax,
-    followersPerBuyerMax: streamsPerBuyerMax,
-    followersPerAddressMax: streamsPerAddressMax,
-  });
-
-  const operator = new Operator(config, log, { redis, mysql, rebuildFailPoints: failPoints });
-  const refunds = operator.refunds();
-  const attempts = createPaymentAttempts(mysql);
-  const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
   const shop = { ...config.shop, origins: config.shop.origins.split(',').filter((origin) => origin !== '') };
-  const httpMetrics = createHttpMetrics(registry);
-  const accessLog = await openAccessLog(config.accessLog, httpMetrics);
-  const ready = createReadiness({
-    redis,
-    mysql,
-    endpoint: config.rocketmq.endpoint,
-    health: path.health,
-    rules: admission.rulesReadiness,
-    issuers: identity.issuers,
-  });
-  const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
-  const stop = new AbortController();
-  const reports = createProgramReports(redis);
-  const history = createAnswerHistory(redis, config.operators.consoleHistoryMs);
-  const loops = [
-    reportProgram(
-      { kind: 'api', reports, registry, ready, waiting: () => admission.services.rooms.waitingBySale, clock, log },
-      stop.signal,
-    ),
-    rememberAnswers(saleAnswers, { history, clock, log }, stop.signal),
-  ];
-  // What operators look at counts for no breaker.
-  const looked = { stock: createStockStore(redis, log), batches: createBatchStore(redis) };
-  const landed = createLandedOrders(mysql);
-  const liveSales = new LiveSales({ ...looked, sales: createSaleRepository(mysql), answers: history, landed, clock });
-  const { brokerViews, traceBroker } = openBroker(config);
-
-  const services: HttpServices = {
-    auth: identity.auth,
-    revocations: identity.revocations,
-    ...admission.services,
-    unpaidPause: admission.unpaidPause(orders),
-    snapshots,
-    gate: failPoints.gate(new PurchaseGate({ ...path, closedRows: waiting.closedRows, smooth: admission.smooth })),
-    getPurchase: new GetPurchase(waiting, pollMaxMs),
-    followPurchase,
-    streamTimes,
-    getSale: new GetSale({ snapshots, store, units, clock }, { ttlMs: SALE_VIEW_MS, max: SALES_IN_MEMORY }),
-    findOrder: (orderId) => orders.findOrder(orderId),
-    getOrder: (orderId, userId) => getOrder(orderId, userId, orders),
-    payOrder: (request) => payOrder(request, paying),
-    cancelOrder: (orderId, userId) =>
-      cancelOrder(orderId, userId, { repository: orders, transitions, limit: admission.cancelLimit }),
-    orderSearch: operator.orderSearch(),
-    refunds,
-    refundsOf: (orderId) => refunds.refundsOf(orderId),
-    webhook: webhookOf(config.payment, payments?.webhook ?? null, {
-      pay: (orderId, payment) => transitions.pay(orderId, payment),
-      resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
-    }),
-    sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
-    currency: config.sale.currency,
-    editor: await operator.saleEditor(),
-    plan: (withinMs) => operator.plan(withinMs),
-    reshard: (saleId, order) => operator.reshard(saleId, order),
-    repair: (saleId, order, options) => operator.repair(saleId, order, options),
-    bucketsOf: (sale) => readSaleBuckets(sale, { ...looked, repair: createRepairStore(redis) }),
-    saleSeconds: { landed, answers: history, keptMs: config.operators.consoleHistoryMs },
-    live: new LiveSnapshots({ sales: liveSales, programs: reports, clock, log }, config.operators.consoleStreamsMax),
-    breakers: admission.breakers,
-    operatorPlaces: newOperatorPlaces(),
-    mq: brokerViews,
-    deadLetters: await operator.deadLetters(),
-    reconcile: await operator.reconcile(),
-    audit: operator.audit(),
-    profiler: new Profiler(),
-    trace: await operator.trace(traceBroker),
-    ready,
-    isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
+  const api = await openServices(config, {
+    log,
+    fail,
+    openIdentity: (parts) => openIdentity(config, parts),
+    openPayments: () => openPayments(config.payment, { clock, log }),
     cors: shop.origins.length > 0 ? new Cors(shop.origins) : null,
     pages: await loadPages(shop, log),
-    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    metrics: httpMetrics,
-    saleAnswers,
-    tracing,
-    traceIdsStored: config.traceIds.stored,
-    accessLog,
-    log,
-    onBug: fail,
-  };
+  });
   const lifecycle = newLifecycle();
-  const operators = createOperatorsServer(services, lifecycle, { ...config.http, ...config.operators });
-  const buyers = createBuyersServer(services, lifecycle, config.http);
+  const operators = createOperatorsServer(api.services, lifecycle, { ...config.http, ...config.operators });
+  const buyers = createBuyersServer(api.services, lifecycle, config.http);
   const { port: operatorsPort } = await operators.listen(); // first: where its port is taken, no buyer has come yet
   const { port } = await buyers.listen();
 
@@ -223,13 +42,7 @@ export async function startApi(config: ApiConfig, log: Log, fail: (error: unknow
     async stop(): Promise<void> {
       await buyers.drain(config.http.drainMs);
       await operators.drain(Math.min(OPERATORS_DRAIN_MS, config.http.drainMs));
-      stop.abort();
-      await Promise.all(loops);
-      await accessLog?.close();
-      await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
-      await redis.close();
-      await mysql.close();
-      await tracing.close();
+      await api.close();
     },
   };
 }
@@ -239,44 +52,4 @@ async function loadPages(shop: Shop, log: Log): Promise<HttpServices['pages']> {
   if (!buyers.areBuilt || !operators.areBuilt)
     log.warn({}, 'the pages are not built, so none are served: npm run build:web');
   return { buyers, operators };
-}
-
-/** The way to the admin ports of the brokers; null without NAMESRV_ADDR. */
-export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ApiConfig, 'repair' | 'brokerAccess'>): {
-  readonly brokerViews: BrokerViews | null;
-  readonly traceBroker: TraceBroker | null;
-} {
-  if (namesrv === '') return { brokerViews: null, traceBroker: null };
-  const credentials = credentialsOf(brokerAccess);
-  const seen = new SeenBrokers(); // each look has an inspection of its own
-  return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
-    traceBroker: createTraceBroker(namesrv, credentials, { seen }),
-  };
-}
-
-/** @throws Error when its file cannot be opened */
-async function openAccessLog(
-  { file, ...options }: ApiConfig['accessLog'],
-  metrics: HttpMetrics,
-): Promise<AccessLog | null> {
-  if (options.kind === 'off') return null;
-  return new AccessLog(options, await openLineSink(file), clock, (lines) => metrics.notLogged(lines));
-}
-
-/** Where the payment provider reports payments; null without a secret to check its signature with. */
-function webhookOf(
-  { webhookSecret, webhookSecretBefore, webhookMode }: ApiConfig['payment'],
-  format: PaymentWebhook | null,
-  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve'>,
-): HttpServices['webhook'] {
-  if (webhookSecret === '') return null;
-  const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');
-  const verifier = createWebhookVerifier(secrets, { nowMs: () => clock.nowMs() });
-  return {
-    verifier,
-    mode: webhookMode,
-    ...(format ?? { header: PAYMENT_SIGNATURE, read: readPaymentEvent }),
-    ...moves,
-  };
 }

@@ -4,16 +4,17 @@ import { readIssuers } from '../core/config/issuers.js';
 import type { Config, Section } from '../core/config/schema.js';
 import { readKeyList } from '../core/hmac.js';
 import type { Log } from '../core/ports/log.js';
-import { createAuthenticator } from '../http/auth.js';
+import type { RevocationRepository } from '../core/ports/revocations.js';
+import { createAuthenticator, type RequestAuthenticator } from '../http/auth.js';
 import { Jwks } from '../http/jwks.js';
 import { createIdentityMetrics } from '../http/metrics.js';
-import { hs256Key, publicKey, type OwnKeys } from '../http/token-keys.js';
+import { hs256Key, publicKey, type IssuerKeys, type OwnKeys } from '../http/token-keys.js';
 import { ownTerms } from '../http/token-terms.js';
 import type { MysqlPool } from '../mysql/pool.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { systemClock as clock } from './system-clock.js';
 
-interface IdentityParts {
+export interface IdentityParts {
   readonly mysql: MysqlPool;
   readonly registry: Registry;
   readonly log: Log;
@@ -21,11 +22,24 @@ interface IdentityParts {
   readonly fail: (error: unknown) => void;
 }
 
+/** Who callers are. */
+export interface Identity {
+  readonly auth: RequestAuthenticator;
+  readonly revocations: RevocationRepository;
+  /** Whose keys are needed. */
+  readonly issuers: readonly Pick<IssuerKeys, 'issuer' | 'isKnown'>[];
+  /** Never rejects. */
+  close(): Promise<void>;
+}
+
 /**
  * Who callers are, for an api. Starts also where an issuer does not answer: its tokens get 503 until it does.
  * @throws OperationalError mysql, when the revocations cannot be read at the start
  */
-export async function openIdentity({ auth }: Config<'auth'>, { mysql, registry, log, fail }: IdentityParts) {
+export async function openIdentity(
+  { auth }: Config<'auth'>,
+  { mysql, registry, log, fail }: IdentityParts,
+): Promise<Identity> {
   const stop = new AbortController();
   const metrics = createIdentityMetrics(registry);
   const repository = createRevocationRepository(mysql);
@@ -45,7 +59,6 @@ export async function openIdentity({ auth }: Config<'auth'>, { mysql, registry, 
     ),
     revocations: repository,
     issuers,
-    /** Never rejects. */
     async close(): Promise<void> {
       stop.abort();
       await Promise.all(loops);

@@ -2,23 +2,25 @@ import { setMaxListeners } from 'node:events';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
+import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
+import { openPayments } from '../payment/open-payments.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
 import { createSaleMetrics } from '../sales/metrics.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createScheduleMetrics } from '../sales/schedule/metrics.js';
+import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { keeperFailPoints } from './fail-points.js';
 import { openKeeperBroker } from './keeper-broker.js';
 import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
-import type { Running } from './run-program.js';
+import type { OpenProgram, Running } from './run-program.js';
 import { createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
-import { openPayments } from '../payment/open-payments.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -26,17 +28,50 @@ import { openTracing } from './tracing.js';
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
 /**
- * The keeper: the process of background jobs. What they are: `keeper-jobs.ts`.
+ * The keeper with its probe server.
  * @throws OperationalError when a dependency does not answer at the start; ConfigError where the payment provider refuses our key
  */
 export async function startKeeper(config: KeeperConfig, log: Log): Promise<Running> {
+  const keeper = await openKeeper(config, log, () => openPayments(config.payment, { clock, log }));
+  const probe = await startProbeServer(keeper, config.keeperMetrics);
+  return {
+    ready: `keeper runs ${keeper.jobs} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
+    facts: { metricsPort: probe.port },
+    async stop(): Promise<void> {
+      await keeper.drain();
+      await probe.close();
+      await keeper.close();
+    },
+  };
+}
+
+/**
+ * The keeper: background jobs. What they are: `keeper-jobs.ts`.
+ * @param payments asked before anything is opened; null: refunds wait for a person
+ * @throws OperationalError when a dependency does not answer at the start, and what `payments` throws
+ */
+export const openKeeper = (config: OpenConfig, log: Log, payments: OpenParts['payments']): Promise<OpenKeeper> =>
+  allOrNothing((opened) => open(config, { log, payments, opened }));
+
+type OpenConfig = Omit<KeeperConfig, 'keeperMetrics' | 'log'>;
+type OpenKeeper = OpenProgram & { readonly jobs: number };
+interface OpenParts {
+  readonly log: Log;
+  readonly payments: () => Promise<Payments | null>;
+  readonly opened: Opened;
+}
+
+async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): Promise<OpenKeeper> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
-  const payments = await openPayments(config.payment, { clock, log });
+  const payments = await parts.payments();
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
   const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
+  opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
   await mysql.probe();
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
@@ -45,6 +80,7 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
     log,
   });
   const broker = await openKeeperBroker(config, { signatures, messages }, log);
+  opened(() => Promise.all([broker.closeSources(), broker.closeChannels()]));
   const { redrives } = broker;
   const operator = new Operator(config, log, { redis, mysql, redrives, compensated: failPoints.compensated });
   const metrics = {
@@ -67,13 +103,6 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   });
 
   const ready = createReadiness({ redis, mysql, endpoint: config.rocketmq.endpoint });
-  const probe = await startProbeServer(
-    {
-      ready,
-      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    },
-    config.keeperMetrics,
-  );
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal); // every job waits on it
   const loops = jobs.map(([everyMs, job]) => keepRunning(job, everyMs, stopping.signal, { clock, log, metrics }));
@@ -81,16 +110,18 @@ export async function startKeeper(config: KeeperConfig, log: Log): Promise<Runni
   const reporting = reportProgram({ kind: 'keeper', reports, registry, ready, clock, log }, stopping.signal);
 
   return {
-    ready: `keeper runs ${jobs.length} jobs, metrics on http://${config.keeperMetrics.host}:${probe.port}/metrics`,
-    facts: { metricsPort: probe.port },
-    async stop(): Promise<void> {
+    jobs: jobs.length,
+    ready,
+    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    async drain(): Promise<void> {
       stopping.abort();
       const sources = broker.closeSources(); // open receives end by themselves
       await Promise.all([...loops, reporting]);
       await sources;
       await operator.close();
       await broker.closeChannels();
-      await probe.close();
+    },
+    async close(): Promise<void> {
       await redis.close();
       await mysql.close();
       await tracing.close();

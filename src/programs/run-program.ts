@@ -1,4 +1,6 @@
 import type { Log } from '../core/ports/log.js';
+import type { MetricsPage } from '../http/metrics-page.js';
+import type { ReadyReport } from '../http/services.js';
 import { isClientShutdownNoise } from '../rocketmq/client-options.js';
 
 /** A program that is up. */
@@ -9,6 +11,16 @@ export interface Running {
   readonly facts: Readonly<Record<string, string | number>>;
   /** Drains and closes, within its own bounds. */
   stop(): Promise<void>;
+}
+
+/** A worker or a keeper that runs, without a probe server and without a process of its own. */
+export interface OpenProgram {
+  readonly ready: () => Promise<ReadyReport>;
+  readonly metricsPage: MetricsPage;
+  /** Begins no more and ends what is under way, within its own bounds. */
+  drain(): Promise<void>;
+  /** After `drain`. */
+  close(): Promise<void>;
 }
 
 /** Longer than any drain below it; then the process leaves with what it has. */

@@ -16,9 +16,10 @@ import type { Log } from '../core/ports/log.js';
 import { createBatchStore } from '../redis/batch-store.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
-import type { Running } from './run-program.js';
+import type { OpenProgram, Running } from './run-program.js';
 import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
@@ -34,17 +35,49 @@ const CONSUMED = [
 const PROBE_EVERY_MS = 1000;
 
 /**
- * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * The worker with its probe server.
  * @throws OperationalError when a dependency does not answer at the start
  */
 export async function startWorker(config: WorkerConfig, log: Log, fail: (error: unknown) => void): Promise<Running> {
+  const worker = await openWorker(config, log, fail);
+  const probe = await startProbeServer(worker, config.workerMetrics);
+  return {
+    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.workerMetrics.host}:${probe.port}/metrics`,
+    facts: { metricsPort: probe.port },
+    async stop(): Promise<void> {
+      await worker.drain();
+      await probe.close();
+      await worker.close();
+    },
+  };
+}
+
+/**
+ * The worker: receives batches from the broker, writes their orders to MySQL, and marks them recorded in Redis.
+ * @param fail called with errors that are bugs
+ * @throws OperationalError when a dependency does not answer at the start
+ */
+export const openWorker = (config: OpenConfig, log: Log, fail: (error: unknown) => void): Promise<OpenProgram> =>
+  allOrNothing((opened) => open(config, { log, fail, opened }));
+
+type OpenConfig = Omit<WorkerConfig, 'workerMetrics' | 'log'>;
+interface OpenParts {
+  readonly log: Log;
+  readonly fail: (error: unknown) => void;
+  readonly opened: Opened;
+}
+
+async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promise<OpenProgram> {
   log.info({ servers: serversOf(config) }, 'starting with these servers');
   const registry = createRegistry('worker');
   const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
   const tracing = await openTracing(config.tracing, 'worker', { registry, clock, log });
+  opened(() => tracing.close());
   const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
   await mysql.probe();
 
   const owner = ownerName();
@@ -52,6 +85,10 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const minter = createOrderIdMinter({ slots: createWorkerSlots(mysql), clock, log }, { owner, leaseMs });
   await minter.renew();
   const stopRenewing = keepLease(minter, leaseMs, log);
+  opened(async () => {
+    stopRenewing();
+    await minter.close();
+  });
 
   const outage = new MysqlOutage(
     { probe: () => minter.renew(), clock, metrics, log },
@@ -78,6 +115,7 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const consumers = await Promise.all(
     CONSUMED.map(async (consumed) => {
       const source = await createDeliverySource({ ...consumed, ...connection, invisibleMs });
+      opened(() => source.close());
       const loop = new WorkerLoop(
         { ...shared, source: failPoints.source(messages.of(source, consumed)) },
         { ...consumed, loops, receiveMax, retryFirstMs, paymentWindowMs, renewMs: invisibleMs / 3 },
@@ -91,18 +129,11 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
   const stopReporting = new AbortController();
   const reports = createProgramReports(redis);
   const reporting = reportProgram({ kind: 'worker', reports, registry, ready, clock, log }, stopReporting.signal);
-  const probe = await startProbeServer(
-    {
-      ready,
-      metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
-    },
-    config.workerMetrics,
-  );
 
   return {
-    ready: `worker consumes ${TOPICS.purchase}, metrics on http://${config.workerMetrics.host}:${probe.port}/metrics`,
-    facts: { metricsPort: probe.port },
-    async stop(): Promise<void> {
+    ready,
+    metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),
+    async drain(): Promise<void> {
       const closed = Promise.all(consumers.map(({ source }) => source.close())); // open receives end by themselves
       await Promise.all(consumers.map(({ loop }) => loop.stop()));
       await closed;
@@ -111,7 +142,8 @@ export async function startWorker(config: WorkerConfig, log: Log, fail: (error: 
       await reporting;
       outage.shutdown();
       await minter.close();
-      await probe.close();
+    },
+    async close(): Promise<void> {
       await redis.close();
       await mysql.close();
       await tracing.close();

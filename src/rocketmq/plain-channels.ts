@@ -82,8 +82,8 @@ interface Opened {
   /** Ends the client within some seconds. Never rejects. */
   close(): Promise<void>;
 }
-export type OpenDeadlineChannel = DeadlineChannel & Opened;
-export type OpenOrderEventChannel = OrderEventChannel & Opened;
+export interface OpenDeadlineChannel extends DeadlineChannel, Opened {}
+export interface OpenOrderEventChannel extends OrderEventChannel, Opened {}
 
 /** The timer of the broker works in whole seconds and may round down: before its time a message is of no use. */
 const TIMER_PRECISION_MS = 1_000;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { OWN_GROUPS, type BrokerReport } from '../../src/core/ports/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
-import { openBroker } from '../../src/programs/api.js';
+import { openBroker } from '../../src/programs/api-services.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';

@@ -9,6 +9,7 @@ const PAGES = [
   'CONTRIBUTING.md',
   'bench/README.md',
   'examples/order-events/README.md',
+  'examples/express-app/README.md',
   ...docs.map((name) => `docs/${name}`),
 ].filter((name) => name.endsWith('.md'));
 const read = (page: string): string => readFileSync(join(REPO_DIR, page), 'utf8');

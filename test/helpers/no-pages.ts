@@ -1,4 +1,4 @@
 import { Pages } from '../../src/http/pages.js';
 
 /** For listeners whose test asks for no page. */
-export const NO_PAGES = { buyers: new Pages(new Map(), () => null), operators: new Pages(new Map(), () => null) };
+export const NO_PAGES = { buyers: Pages.none(), operators: Pages.none() };

@@ -151,7 +151,7 @@ function mistakeOf(lines: CommandLines, [program, ...args]: readonly string[], i
 function npmMistake(lines: CommandLines, args: readonly string[], inline: boolean): string | null {
   const at = args.includes('--') ? args.indexOf('--') : args.length;
   const [own, passed] = [args.slice(0, at).filter((word) => !word.startsWith('-')), args.slice(at + 1)];
-  if (own[0] === 'ci') return null; // of npm itself
+  if (['ci', 'i', 'pack'].includes(own[0] ?? '')) return null; // of npm itself
   const script = own[0] === 'run' ? own[1] : own[0];
   if (script === undefined || !(script in SCRIPTS)) return `package.json has no script ${script}`;
   if (own.length > (own[0] === 'run' ? 2 : 1)) return `npm keeps ${own.at(-1)} for itself: -- is missing`;

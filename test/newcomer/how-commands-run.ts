@@ -71,6 +71,8 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/newcomer/traffic.test.ts': ['npm start -- --traffic', 'npm start -- --traffic --faults'],
   'test/guard/fault-matrix.test.ts': ['npx mocha test/guard/fault-matrix.test.ts'],
   'test/guard/config-docs.test.ts': ['npx tsx test/guard/config-docs.ts > docs/configuration.md'],
+  'test/guard/made-types.test.ts': ['npx tsx test/guard/client-types.ts > src/client/api-types.ts'],
+  'test/integration/library.test.ts': ['npm pack', 'npm i express ./seckill-1.0.0.tgz'],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
   'test/integration/purchase-events.test.ts': [
     'curl -N "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1/events" …',

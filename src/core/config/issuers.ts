@@ -1,8 +1,7 @@
-import type { JsonWebKey } from 'node:crypto';
 import { z } from 'zod';
 import { fieldErrors, fieldSentences, must, plainError } from '../field-errors.js';
 import { parseJson } from '../parse-json.js';
-import { PUBLIC_ALGORITHMS, readPublicKey } from '../public-key.js';
+import { PUBLIC_ALGORITHMS, readPublicKey, type Jwk } from '../public-key.js';
 import { ROLES } from '../roles.js';
 
 /** A shop has one, and a second while it moves. */
@@ -21,7 +20,7 @@ const isKeyAddress = (text: string): boolean => {
 
 const jwk = z
   .looseObject({ kid: name })
-  .transform((key) => key as JsonWebKey & { readonly kid: string })
+  .transform((key) => key as Jwk & { readonly kid: string })
   .superRefine((key, context) => {
     const read = readPublicKey(key);
     if ('flaw' in read) context.addIssue({ code: 'custom', message: read.flaw });

@@ -18,6 +18,8 @@ export interface Key<T> {
   readonly parse: (text: string) => T;
   /** The range in words, for the docs. */
   readonly range: string;
+  /** Of a key that takes one of a few words. */
+  readonly words?: readonly string[];
 }
 
 /** One section of the configuration. */
@@ -70,6 +72,7 @@ export function word<const W extends string>(options: Common<W> & { words: reado
     ...common(options),
     unit: '',
     range: words.join(', '),
+    words,
     parse: (text) => {
       const found = words.find((candidate) => candidate === text);
       if (found === undefined) throw new Error(`must be one of ${words.join(', ')}, but is ${quote(text)}`);

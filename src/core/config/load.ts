@@ -136,6 +136,18 @@ export function loadConfig<const S extends readonly SectionName[]>(
   return Object.freeze(config) as Config<S[number]>;
 }
 
+/**
+ * The environment as a program has set it up that runs us inside itself: what it sets goes before what is around it.
+ * @param settings by the name of the variable; one that is undefined is not set
+ */
+export function withSettings(
+  settings: Readonly<Record<string, string | number | undefined>>,
+  env: Environment = process.env,
+): Environment {
+  const set = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return { ...env, ...Object.fromEntries(set.map(([name, value]) => [name, String(value)])) };
+}
+
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
   const text = env[key.env];
   if (text === undefined || text === '') {

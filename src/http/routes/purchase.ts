@@ -88,8 +88,9 @@ export const purchase = defineRoute({
     const entered = await services.gate.enter({ saleId, userId, requestId, quantity, metadata, traceId, span });
     const batchId = call.traceId === '' ? batchIn(entered) : null; // without a trace of its own it is found by its batch
     if (batchId !== null) call.traceId = traceIdOfBatch(batchId) ?? '';
-    if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted');
-    if (entered.outcome === 'replayed') return replayAnswer({ saleId, userId, requestId }, entered.entry, services);
+    if (entered.outcome === 'accepted') return pendingAnswer(saleId, requestId, 'accepted', call.mount);
+    if (entered.outcome === 'replayed')
+      return replayAnswer({ saleId, userId, requestId }, entered.entry, call.mount, services);
     if (entered.outcome === 'not_open') return notOpenAnswer(saleId, requestId, services);
     return PREPARED[entered.outcome].answer(requestId);
   },
@@ -188,9 +189,14 @@ function notOpenAnswer(saleId: string, requestId: string, { snapshots, clock }: 
 }
 
 /** The first answer to a purchase that holds its units, and every later one until its order is written. */
-export function pendingAnswer(saleId: string, requestId: string, word: 'accepted' | 'replayed'): Answer<202> {
+export function pendingAnswer(
+  saleId: string,
+  requestId: string,
+  word: 'accepted' | 'replayed',
+  mount = '',
+): Answer<202> {
   const body = `{"requestId":"${requestId}","status":"pending"}`;
-  const location = `/v1/sales/${saleId}/purchases/${requestId}`;
+  const location = `${mount}/v1/sales/${saleId}/purchases/${requestId}`;
   const length = String(body.length);
   const headers = ['Content-Type', 'application/json', ...NOSNIFF, 'Content-Length', length, 'Location', location];
   return { status: 202, word, headers, body, encoding: 'latin1' };
@@ -200,10 +206,11 @@ export function pendingAnswer(saleId: string, requestId: string, word: 'accepted
 async function replayAnswer(
   asked: RequestRef,
   entry: RequestEntry,
+  mount: string,
   { getPurchase }: RouteServices,
 ): Promise<Answer<200 | 202 | 'outcome_unknown'>> {
   const { saleId, requestId } = asked;
-  if (entry.state === 'held') return pendingAnswer(saleId, requestId, 'replayed');
+  if (entry.state === 'held') return pendingAnswer(saleId, requestId, 'replayed', mount);
   const status = await getPurchase.get({ ...asked, waitMs: 0, signal: NEVER }).catch((error: unknown) => {
     if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order is there all the same
     throw error;
@@ -213,7 +220,7 @@ async function replayAnswer(
     case 'failed':
       return json(200, 'replayed', { requestId, ...status }, []);
     case 'pending':
-      if (entry.state === 'released') return pendingAnswer(saleId, requestId, 'replayed');
+      if (entry.state === 'released') return pendingAnswer(saleId, requestId, 'replayed', mount);
       return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
     case 'not_found': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
     case undefined:

@@ -41,10 +41,10 @@ export const joinQueue = defineRoute({
     202: { description: 'a place; see Location', schema: place, headers: { Location: 'where to ask for the place' } },
   },
   problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
-  async handle({ userId, roles, params }, services) {
+  async handle({ userId, roles, params, mount }, services) {
     const sale = await queuedSale(params.saleId, services);
     if ('status' in sale) return sale;
-    return placeAnswer(202, sale, services.rooms.join(sale, { userId, roles }));
+    return placeAnswer(202, mount, sale, services.rooms.join(sale, { userId, roles }));
   },
 });
 
@@ -60,10 +60,10 @@ export const readTicket = defineRoute({
   headers: SIGNATURE,
   answers: { 200: { description: 'the place', schema: place } },
   problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
-  async handle({ userId, params: { saleId, ticket } }, services) {
+  async handle({ userId, params: { saleId, ticket }, mount }, services) {
     const sale = await queuedSale(saleId, services);
     if ('status' in sale) return sale;
-    return placeAnswer(200, sale, services.rooms.read(sale, { userId }, ticket));
+    return placeAnswer(200, mount, sale, services.rooms.read(sale, { userId }, ticket));
   },
 });
 
@@ -133,13 +133,14 @@ async function queuedSale(
 /** @param waitingStatus 202 for a place that was asked for, 200 for one that is known */
 function placeAnswer<S extends 200 | 202>(
   waitingStatus: S,
+  mount: string,
   { saleId }: Sale,
   answer: QueueAnswer,
 ): Answer<S | 200 | 'sold_out' | 'overloaded' | 'ticket_not_found'> {
   switch (answer.outcome) {
     case 'waiting': {
       const { outcome: status, ticket, priority, position, estimateMs, pollMs: pollAfterMs } = answer;
-      const location = `/v1/sales/${saleId}/queue/${ticket}`;
+      const location = `${mount}/v1/sales/${saleId}/queue/${ticket}`;
       const headers = ['Cache-Control', 'no-store', 'Location', location];
       return json(waitingStatus, status, { status, ticket, priority, position, estimateMs, pollAfterMs }, headers);
     }

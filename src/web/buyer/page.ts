@@ -1,6 +1,6 @@
 import { ask, failureIn, send, type Answer, type Request } from '../shared/ask.js';
-import { backOffMs } from '../shared/back-off.js';
-import { EventStreamReader } from '../shared/event-stream.js';
+import { backOffMs } from '../../client/back-off.js';
+import { EventStreamReader } from '../../client/event-stream.js';
 import { clockErrorMs, clocksParted, serverTimeMs, type Moment } from '../shared/server-clock.js';
 import { readToken, type SignIn } from '../shared/sign-in.js';
 import { afterListening, listenAgainIn, LISTENING, LONG_POLL_SECONDS, SILENT_MS, type Listened } from './channel.js';

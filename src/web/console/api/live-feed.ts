@@ -1,5 +1,5 @@
-import { backOffMs } from '../../shared/back-off.js';
-import { EventStreamReader, type StreamedEvent } from '../../shared/event-stream.js';
+import { backOffMs } from '../../../client/back-off.js';
+import { EventStreamReader, type StreamedEvent } from '../../../client/event-stream.js';
 import type { LiveStore } from '../logic/live-store.js';
 import { ApiError, apiErrorOf } from './api-error.js';
 import type { Snapshot } from './types.js';

@@ -1,4 +1,4 @@
-import { backOffMs } from '../../shared/back-off.js';
+import { backOffMs } from '../../../client/back-off.js';
 import { Store } from '../logic/store.js';
 import { apiErrorOf, type ApiError } from './api-error.js';
 import type { Me } from './types.js';

@@ -1,0 +1,87 @@
+import { CannotFollow, follow } from './follow.js';
+import { isUnsure, sleep, untilAnswered, type Patience } from './send.js';
+import type { BuyOptions, ClientOptions, Purchase, PurchaseResult, Refusal } from './types.js';
+
+/** A name for a purchase or a charge: 128 random bits. */
+export const newKey = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+
+/** A try that was lost may need so long to get where it is found. */
+const LOST_MS = 2_000;
+
+/** @param sale the address of the sale */
+export async function buy(
+  sale: string,
+  { key = newKey(), quantity = 1, metadata, queuePass, purchaseToken }: BuyOptions,
+  patience: Patience,
+  options: ClientOptions,
+): Promise<PurchaseResult> {
+  const path = `${sale}/purchases/${encodeURIComponent(key)}`;
+  const tries = { areUnsure: false };
+  const asked = await untilAnswered<Purchase>(
+    {
+      method: 'POST',
+      path: `${sale}/purchases`,
+      headers: {
+        'Idempotency-Key': key,
+        'Seckill-Queue-Pass': queuePass,
+        'Seckill-Purchase-Token': purchaseToken,
+      },
+      body: metadata === undefined ? { quantity } : { quantity, metadata },
+    },
+    { ...patience, onUnsure: () => void (tries.areUnsure = true) },
+    options,
+  );
+  if (asked.ok) return endOf(asked.body, key) ?? untilOrdered(path, key, patience, options);
+  if (!tries.areUnsure) return refused(asked, key);
+
+  // A try that was lost may be on its way still, through another server. It is looked for once more.
+  await sleep(LOST_MS, patience.signal);
+  const found = await untilAnswered<Purchase>({ path }, patience, options);
+  if (found.ok) return endOf(found.body, key) ?? untilOrdered(path, key, patience, options);
+  const isNothing = found.code === 'purchase_not_found' && !isUnsure(asked);
+  return isNothing ? refused(asked, key) : { outcome: 'unknown', key };
+}
+
+/** Null: it has not ended. */
+function endOf({ status, orderId, orderState, reason }: Purchase, key: string): PurchaseResult | null {
+  if (status === 'ordered' && orderId !== undefined)
+    return { outcome: 'ordered', key, orderId, orderState: orderState ?? 'pending_payment' };
+  return status === 'failed' ? { outcome: 'failed', key, reason: reason ?? 'unknown' } : null;
+}
+
+/** Of a purchase whose units are held: nothing but time keeps it from an end. */
+async function untilOrdered(
+  path: string,
+  key: string,
+  patience: Patience,
+  options: ClientOptions,
+): Promise<PurchaseResult> {
+  const timer = new AbortController();
+  const timeUp = setTimeout(() => timer.abort(), Math.max(0, patience.endMs - performance.now()));
+  const abort = (): void => timer.abort();
+  patience.signal?.addEventListener('abort', abort);
+  try {
+    for await (const { purchase } of follow(path, { ...patience, signal: timer.signal }, options)) {
+      const end = endOf(purchase, key);
+      if (end !== null) return end;
+    }
+    return { outcome: 'pending', key };
+  } catch (error) {
+    patience.signal?.throwIfAborted();
+    if (error instanceof CannotFollow || timer.signal.aborted) return { outcome: 'pending', key };
+    throw error;
+  } finally {
+    clearTimeout(timeUp);
+    patience.signal?.removeEventListener('abort', abort);
+  }
+}
+
+const refused = ({ code, detail, retryAfterMs, problem }: Refusal, key: string): PurchaseResult => ({
+  outcome: 'refused',
+  key,
+  code,
+  detail,
+  retryAfterMs,
+  problem,
+});

@@ -1,0 +1,137 @@
+import { EventStreamReader } from './event-stream.js';
+import { abortAfter, noAnswer, open, refusalIn, sleep, untilAnswered, type Patience } from './send.js';
+import type { ClientOptions, Purchase, PurchaseStep, Refusal } from './types.js';
+
+/** A purchase cannot be followed. Its `refusal` says why. */
+export class CannotFollow extends Error {
+  override readonly name = 'CannotFollow';
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(refusal.detail);
+    this.refusal = refusal;
+  }
+}
+
+type Step = PurchaseStep['step'];
+const ENDS: ReadonlySet<string> = new Set<Step>(['failed', 'paid', 'cancelled', 'expired']);
+
+/** A stream says at once that it is open; one that does not is held back on its way. */
+const FIRST_BYTES_MS = 6_000;
+/** Heartbeats come every 15 s, at most every 30 s; two may be lost. */
+const SILENT_MS = 70_000;
+/** A stream that is open for less is cut on its way. */
+const OPEN_MS = 1_000;
+/** After so many streams in a row that did not work there are only polls. */
+const FAULTS_MAX = 2;
+const RETRY_MS = 2_000;
+/** Held by the server; proxies cut longer ones. */
+const LONG_POLL_SECONDS = 25;
+const LONG_POLL_TIMEOUT_MS = 40_000;
+
+/** How one stream ended. `held_back`: not a byte came; a second try would be no better. */
+type Streamed = 'worked' | 'cut' | 'held_back' | 'end';
+
+/**
+ * Every step of a purchase, from where it stands to its end: by the stream of events, which goes on at its last event when
+ * it was cut, and by polls where a proxy holds streams back or the api refuses them. A step may be left out when a later one
+ * is known.
+ * @throws CannotFollow when the api refuses, or has not answered before the patience ended; the reason of an aborted signal
+ */
+export async function* follow(
+  path: string,
+  patience: Patience,
+  options: ClientOptions,
+): AsyncGenerator<PurchaseStep, void, undefined> {
+  const reader = { lastEventId: null as string | null, retryMs: RETRY_MS };
+  let faults = 0;
+  while (faults < FAULTS_MAX) {
+    const ended = yield* stream(path, reader, patience.signal, options);
+    if (ended === 'end') return;
+    if (ended === 'held_back') break;
+    faults = ended === 'worked' ? 0 : faults + 1;
+    if (performance.now() > patience.endMs) throw new CannotFollow(noAnswer('time is up'));
+    if (faults < FAULTS_MAX) await sleep(reader.retryMs * (1 + Math.random() / 2), patience.signal);
+  }
+  yield* poll(path, reader.lastEventId, patience, options);
+}
+
+async function* stream(
+  path: string,
+  seen: { lastEventId: string | null; retryMs: number },
+  outer: AbortSignal | undefined,
+  options: ClientOptions,
+): AsyncGenerator<PurchaseStep, Streamed, undefined> {
+  const timer = abortAfter(FIRST_BYTES_MS, outer);
+  const startedMs = performance.now();
+  let hasBytes = false;
+  try {
+    const headers = { Accept: 'text/event-stream', 'Last-Event-ID': seen.lastEventId };
+    const response = await open({ path: `${path}/events`, headers }, timer.signal, options);
+    if (response.status === 204) return 'end';
+    if (!response.ok) {
+      const refusal = await refusalIn(response);
+      if (refusal.retryAfterMs === null && refusal.code !== 'no_answer') throw new CannotFollow(refusal);
+      return 'held_back'; // too many streams are open, or there is too much to do: a poll costs less
+    }
+    if (response.body === null) return 'held_back';
+    const parser = new EventStreamReader();
+    const decoder = new TextDecoder();
+    const body = response.body.getReader();
+    for (;;) {
+      const { done, value } = await body.read();
+      if (done) break;
+      hasBytes = true;
+      timer.more(SILENT_MS);
+      for (const { id, event, data } of parser.push(decoder.decode(value, { stream: true }))) {
+        seen.lastEventId = id ?? seen.lastEventId;
+        yield { step: event as Step, purchase: JSON.parse(data) as Purchase };
+        if (ENDS.has(event)) return 'end';
+      }
+      seen.retryMs = parser.retryMs ?? seen.retryMs;
+    }
+    return performance.now() - startedMs >= OPEN_MS ? 'worked' : 'cut';
+  } catch (error) {
+    outer?.throwIfAborted();
+    if (error instanceof CannotFollow) throw error;
+    return hasBytes ? 'cut' : 'held_back';
+  } finally {
+    timer.end();
+    timer.abort(); // whoever stops reading in the middle leaves no connection behind
+  }
+}
+
+async function* poll(
+  path: string,
+  lastStep: string | null,
+  patience: Patience,
+  options: ClientOptions,
+): AsyncGenerator<PurchaseStep, void, undefined> {
+  let last = lastStep;
+  for (;;) {
+    const askedMs = performance.now();
+    const request = { path: `${path}?wait=${LONG_POLL_SECONDS}`, timeoutMs: LONG_POLL_TIMEOUT_MS };
+    const answer = await untilAnswered<Purchase>(request, patience, options);
+    if (!answer.ok) throw new CannotFollow(answer);
+    const step = stepOf(answer.body);
+    if (step !== null && step !== last) {
+      last = step;
+      yield { step, purchase: answer.body };
+      if (ENDS.has(step)) return;
+    }
+    if (performance.now() > patience.endMs) throw new CannotFollow(noAnswer('time is up'));
+    await sleep(pauseMs(step, performance.now() - askedMs), patience.signal);
+  }
+}
+
+/** What is pending was held by the server, unless it had too much to do; what waits for a payment is answered at once. */
+function pauseMs(step: Step | null, tookMs: number): number {
+  if (step !== null && step !== 'pending') return 5_000 + Math.random() * 3_000;
+  return tookMs > 1_000 ? Math.random() * 300 : 1_500 + Math.random() * 1_500;
+}
+
+/** Null: not known, while the api is spared. */
+function stepOf({ status, orderState }: Purchase): Step | null {
+  if (status === 'ordered' && orderState !== undefined && ENDS.has(orderState)) return orderState as Step;
+  return status === 'pending' || status === 'ordered' || status === 'failed' ? status : null;
+}

@@ -1,0 +1,189 @@
+import { backOffMs } from './back-off.js';
+import type { Answer, ClientOptions, Problem, Refusal } from './types.js';
+
+export interface Request {
+  readonly method?: 'GET' | 'POST';
+  /** Below the base url. */
+  readonly path: string;
+  /** Those without a value are left out. */
+  readonly headers?: Readonly<Record<string, string | null | undefined>>;
+  /** Sent as JSON. */
+  readonly body?: object;
+  /** From the beginning of a try to the end of its answer, ms. */
+  readonly timeoutMs?: number;
+}
+
+export interface Patience {
+  readonly signal?: AbortSignal | undefined;
+  /** On the monotonic clock, ms: no try begins later. */
+  readonly endMs: number;
+  /** Called after a try that may have been carried out although no answer says so. */
+  readonly onUnsure?: () => void;
+}
+
+const TIMEOUT_MS = 15_000;
+
+/** Sends one request until there is an answer that counts. Rejects only when the signal aborts. */
+export async function untilAnswered<T>(
+  request: Request,
+  patience: Patience,
+  options: ClientOptions,
+): Promise<Answer<T>> {
+  const { signal, endMs, onUnsure } = patience;
+  for (let tries = 1; ; tries++) {
+    const answer = await tryOnce<T>(request, signal, options);
+    if (answer.ok || !mayDoBetter(answer)) return answer;
+    if (isUnsure(answer)) onUnsure?.();
+    const waitMs = backOffMs(tries, answer.retryAfterMs, Math.random());
+    if (performance.now() + waitMs > endMs) return answer;
+    await sleep(waitMs, signal);
+  }
+}
+
+/** Whether a try may have been carried out all the same; `internal` is no word on what was done before the error. */
+export const isUnsure = ({ code }: Refusal): boolean =>
+  code === 'no_answer' || code === 'outcome_unknown' || code === 'internal';
+
+const mayDoBetter = (refusal: Refusal): boolean => refusal.retryAfterMs !== null || isUnsure(refusal);
+
+/** One try. Rejects only when the signal aborts. */
+async function tryOnce<T>(
+  request: Request,
+  signal: AbortSignal | undefined,
+  options: ClientOptions,
+): Promise<Answer<T>> {
+  const timer = abortAfter(request.timeoutMs ?? TIMEOUT_MS, signal);
+  try {
+    const response = await open(request, timer.signal, options);
+    return await read<T>(response);
+  } catch (error) {
+    signal?.throwIfAborted();
+    return noAnswer(error);
+  } finally {
+    timer.end();
+  }
+}
+
+/** The answer as it begins, for who reads it piece by piece. @throws what `fetch` and the source of tokens throw */
+export async function open(request: Request, signal: AbortSignal, options: ClientOptions): Promise<Response> {
+  const token = await tokenOf(options);
+  const response = await send(request, token, signal, options);
+  if (response.status !== 401 || typeof options.token !== 'function') return response;
+  const newer = await tokenOf(options);
+  return newer === token ? response : send(request, newer, signal, options);
+}
+
+const tokenOf = async ({ token }: ClientOptions): Promise<string | null> =>
+  typeof token === 'function' ? token() : (token ?? null);
+
+function send(
+  { method = 'GET', path, headers = {}, body }: Request,
+  token: string | null,
+  signal: AbortSignal,
+  { baseUrl, fetch = globalThis.fetch, credentials }: ClientOptions,
+): Promise<Response> {
+  const sent = {
+    ...headers,
+    Authorization: token === null ? null : `Bearer ${token}`,
+    'Content-Type': body === undefined ? null : 'application/json',
+  };
+  const init = {
+    method,
+    headers: Object.entries(sent).filter((header): header is [string, string] => typeof header[1] === 'string'),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(credentials === undefined ? {} : { credentials }),
+    cache: 'no-store' as const,
+    redirect: 'error' as const,
+    signal,
+  };
+  return fetch(baseUrl.replace(/\/+$/, '') + path, init);
+}
+
+async function read<T>(response: Response): Promise<Answer<T>> {
+  const isJson = /json/.test(response.headers.get('content-type') ?? '');
+  if (response.ok) {
+    if (response.status !== 204 && !isJson) return foreign(response);
+    return { ok: true, status: response.status, body: (response.status === 204 ? null : await response.json()) as T };
+  }
+  const body: unknown = isJson ? await response.json() : null;
+  return isProblem(body) ? refusalOf(body) : foreign(response);
+}
+
+/** What a response says that is no success. */
+export async function refusalIn(response: Response): Promise<Refusal> {
+  const answer = await read(response);
+  return answer.ok ? foreign(response) : answer;
+}
+
+const isProblem = (body: unknown): body is Problem =>
+  typeof body === 'object' && body !== null && typeof (body as Partial<Problem>).code === 'string';
+
+const refusalOf = (problem: Problem): Refusal => ({
+  ok: false,
+  code: problem.code,
+  detail: problem.detail,
+  retryAfterMs: problem.retryAfterMs ?? null,
+  problem,
+});
+
+export const noAnswer = (error: unknown): Refusal => ({
+  ok: false,
+  code: 'no_answer',
+  detail: `No answer came: ${error instanceof Error ? error.message : String(error)}`,
+  retryAfterMs: null,
+  problem: null,
+});
+
+/** A proxy that is busy, or has lost the api, may do better; one that refuses, or a wrong address, will not. */
+function foreign({ status, headers }: Response): Refusal {
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN);
+  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : null;
+  const detail = `Something that is not Seckill answered ${status}.`;
+  const mayPass = status >= 500 || status === 408 || status === 429;
+  const code = mayPass ? 'no_answer' : 'not_seckill';
+  return { ok: false, code, detail, retryAfterMs: mayPass ? retryAfterMs : null, problem: null };
+}
+
+/** @throws the reason of the signal */
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason as Error);
+    const wake = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', wake);
+      if (signal?.aborted) reject(signal.reason as Error);
+      else resolve();
+    };
+    const timer = setTimeout(wake, ms);
+    signal?.addEventListener('abort', wake);
+  });
+}
+
+interface Timer {
+  readonly signal: AbortSignal;
+  abort(): void;
+  /** Begins anew. */
+  more(ms: number): void;
+  end(): void;
+}
+
+/** A signal that aborts with the outer one, and when nobody has called `more` or `end` for so long. */
+export function abortAfter(ms: number, outer?: AbortSignal): Timer {
+  const own = new AbortController();
+  const abort = (): void => own.abort(outer?.aborted ? outer.reason : new Error(`nothing came within ${ms} ms`));
+  let timer = setTimeout(abort, ms);
+  if (outer?.aborted) abort();
+  outer?.addEventListener('abort', abort);
+  return {
+    signal: own.signal,
+    abort: (): void => own.abort(),
+    more(anotherMs: number): void {
+      clearTimeout(timer);
+      timer = setTimeout(abort, anotherMs);
+    },
+    end(): void {
+      clearTimeout(timer);
+      outer?.removeEventListener('abort', abort);
+    },
+  };
+}

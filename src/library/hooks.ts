@@ -1,0 +1,97 @@
+import { LRUCache } from 'lru-cache';
+import { Registry } from 'prom-client';
+import type { Config } from '../core/config/schema.js';
+import { keepRunning } from '../core/job.js';
+import { SignedMessages } from '../core/message-signatures.js';
+import { decodeOrderEvents, type OrderEventType } from '../core/order-event.js';
+import type { Log } from '../core/ports/log.js';
+import { TOPICS } from '../core/topics.js';
+import { consumeMessages, type MessageResult } from '../orders/consume-messages.js';
+import { createOrderJobMetrics } from '../orders/metrics.js';
+import { brokerConnection, messageSignatures } from '../programs/servers.js';
+import { systemClock as clock } from '../programs/system-clock.js';
+import { createJobMetrics } from '../programs/telemetry.js';
+import { createDeliverySource } from '../rocketmq/delivery-source.js';
+import { createSignatureMetrics } from '../rocketmq/metrics.js';
+import type { Hooks, OrderHook } from './options.js';
+
+/** A message is ours for so long; if this process dies, another one gets it then. */
+const INVISIBLE_MS = 30_000;
+/** A failed receive is tried again after this; a good one waits for messages by itself. */
+const RECEIVE_EVERY_MS = 200;
+/** Events that are remembered as done, for messages that come again because of another event in them. */
+const DONE_MAX = 10_000;
+
+const HOOK_OF = {
+  'order.created': 'onOrdered',
+  'order.failed': 'onFailed',
+  'order.paid': 'onPaid',
+  'order.cancelled': 'onCancelled',
+  'order.expired': 'onExpired',
+} as const satisfies Record<OrderEventType, keyof Hooks>;
+
+/** Calls the hook of each event of a message. @throws what a hook throws; then the message comes again */
+export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType], OrderHook>>) {
+  const done = new LRUCache<string, true>({ max: DONE_MAX });
+  return async (body: string): Promise<MessageResult> => {
+    const decoded = decodeOrderEvents(body);
+    // Of a newer version: it waits for an app that knows it. Nothing of it may be lost.
+    if (decoded.outcome !== 'decoded') throw new Error(`order events cannot be read: ${decoded.detail}`);
+    for (const event of decoded.events) {
+      const hook = hooks[HOOK_OF[event.type]];
+      if (hook === undefined || done.has(event.eventId)) continue;
+      await hook(event);
+      done.set(event.eventId, true);
+    }
+    return { outcome: 'done' };
+  };
+}
+
+/**
+ * Listens to the events of orders, as a consumer group of the app.
+ * @returns ends it, when the hook that runs has ended
+ * @throws OperationalError rocketmq, such as when the group is not there
+ */
+export async function listenToOrders(
+  config: Config<'rocketmq' | 'brokerAccess' | 'messages'>,
+  hooks: Hooks,
+  log: Log,
+): Promise<() => Promise<void>> {
+  const { group } = hooks;
+  const topic = TOPICS.orderEvent;
+  const source = await createDeliverySource({
+    ...brokerConnection(config, log),
+    topic,
+    group,
+    invisibleMs: INVISIBLE_MS,
+    awaitMs: config.rocketmq.receiveWaitMs,
+  });
+  const registry = new Registry();
+  // The keeper gets the same message in a group of ours, and parks it where operators look.
+  const deadLetters = { park: () => Promise.resolve('parked' as const) };
+  const messages = new SignedMessages({
+    signatures: messageSignatures(config.messages),
+    deadLetters,
+    metrics: createSignatureMetrics(registry),
+    log,
+  });
+  const job = consumeMessages(
+    {
+      source: messages.of(source, { group, topic }),
+      ready: () => Promise.resolve(),
+      handle: callHooks(hooks),
+      deadLetters,
+      clock,
+      log,
+      metrics: createOrderJobMetrics(registry),
+    },
+    { group, topic, invisibleMs: INVISIBLE_MS },
+  );
+  const stopping = new AbortController();
+  const metrics = createJobMetrics(registry);
+  const loop = keepRunning(job, RECEIVE_EVERY_MS, stopping.signal, { clock, log, metrics });
+  return async () => {
+    stopping.abort();
+    await Promise.all([loop, source.close()]);
+  };
+}

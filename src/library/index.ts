@@ -1,0 +1,208 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loadConfig, withSettings, type Environment } from '../core/config/load.js';
+import { PROGRAM_SECTIONS, type Config } from '../core/config/schema.js';
+import type { ShownOrder } from '../core/order.js';
+import type { Log } from '../core/ports/log.js';
+import { authenticatorOf } from '../http/auth.js';
+import type { Middleware } from '../http/app.js';
+import { Pages } from '../http/pages.js';
+import type { ReadyReport } from '../http/services.js';
+import { createRevocationRepository } from '../mysql/revocation-repository.js';
+import { openServices } from '../programs/api-services.js';
+import { openIdentity, type Identity, type IdentityParts } from '../programs/identity.js';
+import { openKeeper } from '../programs/keeper.js';
+import type { OpenProgram } from '../programs/run-program.js';
+import { createLog } from '../programs/telemetry.js';
+import { openWorker } from '../programs/worker.js';
+import { listenToOrders } from './hooks.js';
+import type { KeeperOptions, SeckillOptions, WorkerOptions } from './options.js';
+import { paymentsOf } from './payments.js';
+import { createRouter } from './router.js';
+
+export type {
+  ChargeOutcome,
+  FoundCharge,
+  PaymentClaims,
+  PaymentProvider,
+  PaymentReport,
+  Payments,
+  PaymentWebhook,
+  Price,
+  RefundOutcome,
+} from '../core/ports/payment-provider.js';
+export type { Payment } from '../core/ports/order-transitions.js';
+export { ConfigError, type Environment } from '../core/config/load.js';
+export { OperationalError } from '../core/errors.js';
+export type { MetadataByOrder, OrderEvent, OrderEventType } from '../core/order-event.js';
+export type { Caller } from '../http/auth.js';
+export type { Hooks, KeeperOptions, OrderHook, SeckillOptions, WorkerOptions } from './options.js';
+export type { Settings } from './settings.js';
+export type { Log, Middleware, ReadyReport, ShownOrder };
+
+/** A part of Seckill that runs in this process. */
+export interface Running {
+  /** Whether it can do its work, with the state of each server it needs. Asks them. */
+  ready(): Promise<ReadyReport>;
+  /** What it counts, in the text format of Prometheus. */
+  metrics(): Promise<string>;
+  /** Ends what is under way, within its own bounds, and closes its connections. Safe to call twice. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface Seckill extends Running {
+  /**
+   * The HTTP API of buyers for an app of Express, at the addresses of docs/api.md: `app.use(seckill.router)`, or below a path. Other
+   * addresses go on to the app. Put it before parsers of bodies: behind one it works, but for signed sales and the webhook of
+   * payments, which need the body as it was sent.
+   */
+  readonly router: Middleware;
+  /**
+   * Starts a worker in this process, with the same options. Any number may run, here and elsewhere; one is needed.
+   * @throws OperationalError when a server does not answer
+   */
+  startWorker(): Promise<Running>;
+  /** The same for a keeper, the background jobs. Two are enough for all processes together. */
+  startKeeper(): Promise<Running>;
+  /** An order of any buyer, for hooks; null: there is none. @throws OperationalError mysql */
+  findOrder(orderId: string): Promise<ShownOrder | null>;
+  /** Ends also what it has started. Stop your server first: what comes later is answered 503. */
+  close(): Promise<void>;
+}
+
+/**
+ * Seckill inside an app: the API of buyers, and hooks. It listens to no port, handles no signal and never ends the process.
+ * @throws ConfigError with every setting that is wrong; OperationalError when a server does not answer: nothing stays open then
+ */
+export async function createSeckill(options: SeckillOptions = {}): Promise<Seckill> {
+  const { authenticate, hooks } = options;
+  const env = environmentOf(options);
+  const config: Config<Section> & Partial<Config<'auth'>> =
+    authenticate === undefined ? loadConfig(WITH_TOKENS, env) : loadConfig(SECTIONS, env);
+  const log = logOf(options, env);
+  const fail = bugsOf(options, log);
+  const api = await openServices(config, {
+    log,
+    fail,
+    openIdentity: (parts) =>
+      authenticate === undefined
+        ? openIdentity(config as Config<'auth'>, parts)
+        : Promise.resolve(identityOf(authenticate, parts)),
+    openPayments: () => paymentsOf(options, config.payment, log),
+    cors: null, // the app decides who may call it
+    pages: { buyers: Pages.none(), operators: Pages.none() },
+  });
+  const router = createRouter(api.services);
+  const stopHooks = await (hooks === undefined ? NOTHING_TO_STOP : listenToOrders(config, hooks, log)).catch(
+    async (error: unknown) => {
+      await api.close();
+      throw error;
+    },
+  );
+  const started: Running[] = [];
+  const keep = <R extends Running>(running: R): R => {
+    started.push(running);
+    return running;
+  };
+  return {
+    router: router.middleware,
+    startWorker: async () => keep(await startWorker(options)),
+    startKeeper: async () => keep(await startKeeper(options)),
+    findOrder: api.services.findOrder,
+    ready: api.services.ready,
+    metrics: () => api.services.metricsPage.read(),
+    close: once(async () => {
+      await router.drain(config.http.drainMs);
+      await Promise.all([stopHooks(), ...started.map((running) => running.close())]);
+      await api.close();
+    }, log),
+  };
+}
+
+/**
+ * A worker alone: it receives accepted purchases from the broker and writes them to MySQL as orders.
+ * @throws ConfigError, OperationalError as `createSeckill`
+ */
+export async function startWorker(options: WorkerOptions = {}): Promise<Running> {
+  const env = environmentOf(options);
+  const config = loadConfig(PROGRAM_SECTIONS.worker, env);
+  const log = logOf(options, env);
+  const report = bugsOf(options, log);
+  let running: Running | null = null;
+  const fail = (error: unknown): void => {
+    report(error);
+    void running?.close(); // it receives no more, and others go on with what it has
+  };
+  running = runningOf(await openWorker(config, log, fail), log);
+  return running;
+}
+
+/**
+ * A keeper alone: the background jobs.
+ * @throws ConfigError, OperationalError as `createSeckill`
+ */
+export async function startKeeper(options: KeeperOptions = {}): Promise<Running> {
+  const env = environmentOf(options);
+  const config = loadConfig(PROGRAM_SECTIONS.keeper, env);
+  const log = logOf(options, env);
+  const payments = () => paymentsOf(options, config.payment, log);
+  return runningOf(await openKeeper(config, log, payments), log);
+}
+
+type Section = Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop'>;
+/** The pages of a shop are not served here. */
+const SECTIONS = PROGRAM_SECTIONS.api.filter((name): name is Section => name !== 'auth' && name !== 'shop');
+const WITH_TOKENS = [...SECTIONS, 'auth' as const];
+
+const NOTHING_TO_STOP = Promise.resolve(() => Promise.resolve());
+
+/** Fail points kill processes: they are for our own programs. */
+const environmentOf = ({ settings = {}, env }: WorkerOptions): Environment => ({
+  ...withSettings({ ...settings }, env),
+  FAILPOINT: '',
+});
+
+const logOf = ({ log }: WorkerOptions, env: Environment): Log =>
+  log ?? createLog('seckill', loadConfig(['log'], env).log.level);
+
+const bugsOf =
+  ({ onBug }: WorkerOptions, log: Log) =>
+  (error: unknown): void => {
+    log.error({ err: error }, 'a bug');
+    onBug?.(error);
+  };
+
+const identityOf = (authenticate: NonNullable<SeckillOptions['authenticate']>, { mysql }: IdentityParts): Identity => ({
+  auth: authenticatorOf(authenticate),
+  revocations: createRevocationRepository(mysql),
+  issuers: [],
+  close: () => Promise.resolve(),
+});
+
+const runningOf = (program: OpenProgram, log: Log): Running => ({
+  ready: program.ready,
+  metrics: () => program.metricsPage.read(),
+  close: once(async () => {
+    await program.drain();
+    await program.close();
+  }, log),
+});
+
+/** How long after its bounds a part that hangs is waited for, ms. */
+const CLOSE_MAX_MS = 20_000;
+
+/** Whoever asks again waits for the same end. */
+function once(close: () => Promise<void>, log: Log): () => Promise<void> {
+  let closing: Promise<void> | null = null;
+  const closeInTime = async (): Promise<void> => {
+    const timer = new AbortController();
+    const late = sleep(CLOSE_MAX_MS, 'late' as const, { signal: timer.signal }).catch(() => 'in time' as const);
+    try {
+      if ((await Promise.race([close(), late])) === 'late') log.warn({}, 'not everything has ended in time');
+    } catch (err) {
+      log.error({ err }, 'closing failed');
+    } finally {
+      timer.abort();
+    }
+  };
+  return () => (closing ??= closeInTime());
+}

@@ -1,0 +1,42 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { newLifecycle, type Lifecycle } from '../http/answer.js';
+import { createBuyersMiddleware, OURS, type Middleware } from '../http/app.js';
+import type { HttpServices } from '../http/services.js';
+
+export interface Router {
+  readonly middleware: Middleware;
+  /** Answers what is under way, for `ms` at most. What comes from now on is answered 503 `unavailable`. */
+  drain(ms: number): Promise<void>;
+}
+
+/** The routes of buyers, with a count of what is under way. */
+export function createRouter(services: HttpServices): Router {
+  const lifecycle: Lifecycle = newLifecycle();
+  const serve = createBuyersMiddleware(services, lifecycle);
+  let underWay = 0;
+  let onIdle = (): void => undefined;
+  const left = (): void => {
+    underWay--;
+    if (underWay === 0) onIdle();
+  };
+  return {
+    middleware(req: IncomingMessage, res: ServerResponse, next) {
+      if (!req.url?.startsWith(OURS)) return next();
+      underWay++;
+      res.once('close', left);
+      serve(req, res, next);
+    },
+    async drain(ms) {
+      lifecycle.draining = true;
+      for (const poll of lifecycle.polls) poll.abort();
+      if (underWay === 0) return;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms);
+        onIdle = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    },
+  };
+}

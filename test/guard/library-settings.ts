@@ -1,0 +1,55 @@
+import { pathToFileURL } from 'node:url';
+import type { Key } from '../../src/core/config/key.js';
+import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+
+/** The command that writes the type anew; a test compares it with `renderLibrarySettings()`. */
+export const RENDER_COMMAND = 'npx tsx test/guard/library-settings.ts > src/library/settings.ts';
+
+/** What only our own servers and programs read. */
+const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
+const KEYS_LEFT_OUT: readonly string[] = [
+  'HTTP_HOST',
+  'PORT',
+  'HTTP_CONNECTIONS_MAX',
+  'HTTP_HEADERS_TIMEOUT_MS',
+  'HTTP_REQUEST_TIMEOUT_MS',
+  'HTTP_KEEP_ALIVE_TIMEOUT_MS',
+  'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
+];
+
+const HEADER = `// Made from src/core/config/schema.ts: ${RENDER_COMMAND}
+
+/** Values for the variables of the environment, by their names. One that is left out is read from the environment. */
+export interface Settings {
+`;
+
+/** The settings of the library as TypeScript, each with its sentence. */
+export function renderLibrarySettings(): string {
+  const read = new Set<SectionName>(Object.values(PROGRAM_SECTIONS).flat());
+  const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => read.has(name));
+  const keys = sections
+    .filter((name) => !SECTIONS_LEFT_OUT.includes(name))
+    .flatMap((name) => Object.values(SCHEMA[name]) as Key<string | number>[])
+    .filter(({ env }) => !KEYS_LEFT_OUT.includes(env));
+  return `${HEADER}${keys.map(fieldOf).join('')}}\n`;
+}
+
+function fieldOf(key: Key<string | number>): string {
+  const { env, doc, range, unit, words } = key;
+  const amount = unit ? `${range} ${unit}` : range;
+  const facts = [...(words === undefined ? [amount] : []), defaultOf(key)].join('; ');
+  return `  /** ${doc} (${facts}) */\n  readonly ${env}?: ${typeOf(key)};\n`;
+}
+
+const typeOf = ({ words, fallback }: Key<string | number>): string => {
+  if (words !== undefined) return words.map((word) => `'${word}'`).join(' | ');
+  return typeof fallback === 'number' ? 'number' : 'string';
+};
+
+const defaultOf = ({ fallback, optional }: Key<string | number>): string => {
+  if (optional) return 'not set by default';
+  return fallback === undefined ? 'it must be set, here or in the environment' : `default ${fallback}`;
+};
+
+const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
+if (isProgram) process.stdout.write(renderLibrarySettings());

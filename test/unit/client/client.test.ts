@@ -1,0 +1,384 @@
+import { expect } from 'chai';
+import sinon, { type SinonFakeTimers } from 'sinon';
+import { CannotFollow, createClient, newKey, type Client, type PurchaseStep } from '../../../src/client/index.js';
+import { event, FakeApi, json, page, refusal, stream } from './fake-api.js';
+
+const BUY = 'POST /v1/sales/7/purchases';
+const STATUS = 'GET /v1/sales/7/purchases/k1';
+const EVENTS = `${STATUS}/events`;
+const PENDING = { requestId: 'k1', saleId: '7', status: 'pending' };
+const ORDERED = { ...PENDING, status: 'ordered', orderId: '99', orderState: 'pending_payment' };
+const OPEN = 'retry: 2000\n\n';
+
+let clock: SinonFakeTimers;
+let api: FakeApi;
+let client: Client;
+let random: sinon.SinonStub;
+
+function setUp(): void {
+  clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  random = sinon.stub(Math, 'random').returns(0);
+  api = new FakeApi();
+  client = createClient({ baseUrl: 'http://api.example/', token: 't1', fetch: api.fetch });
+}
+
+/** Lets the time pass until it is over. */
+async function ended<T>(promise: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = (): void => void (isOver = true);
+  promise.then(over, over);
+  for (let tick = 0; !isOver && tick < 100_000; tick++) await clock.tickAsync(50);
+  return promise;
+}
+const buy = (options: Parameters<Client['buy']>[1] = {}) => ended(client.buy('7', { key: 'k1', ...options }));
+const pausesMs = (): number[] => api.asked.slice(1).map(({ atMs }, index) => atMs - (api.asked[index]?.atMs ?? 0));
+
+describe('client: buy', () => {
+  beforeEach(setUp);
+  it('sends the key, the token and what is wanted, follows the stream, and leaves no connection', async () => {
+    api.next(json(202, PENDING), stream([OPEN, event('pending', PENDING), event('ordered', ORDERED)], 10, 'stays'));
+    const result = await buy({ quantity: 2, metadata: { cart: '4' }, queuePass: 'p', purchaseToken: 'q' });
+    expect(result).to.deep.equal({ outcome: 'ordered', key: 'k1', orderId: '99', orderState: 'pending_payment' });
+    expect(api.whats).to.deep.equal([BUY, EVENTS]);
+    expect(api.asked[0]?.headers).to.deep.equal({
+      'Idempotency-Key': 'k1',
+      'Seckill-Queue-Pass': 'p',
+      'Seckill-Purchase-Token': 'q',
+      Authorization: 'Bearer t1',
+      'Content-Type': 'application/json',
+    });
+    expect(api.asked[0]?.body).to.deep.equal({ quantity: 2, metadata: { cart: '4' } });
+    expect(api.asked[1]?.headers).to.deep.equal({ Accept: 'text/event-stream', Authorization: 'Bearer t1' });
+    expect(api.asked[1]?.signal.aborted, 'the stream is left').to.equal(true);
+  });
+
+  it('headers without a value are not sent; a key of its own is random', async () => {
+    api.next(refusal('sold_out'), refusal('sold_out'));
+    await ended(client.buy('7', { queuePass: null }));
+    await ended(client.buy('7'));
+    const keys = api.asked.map(({ headers }) => headers['Idempotency-Key']);
+    expect(Object.keys(api.asked[0]?.headers ?? {})).to.deep.equal([
+      'Idempotency-Key',
+      'Authorization',
+      'Content-Type',
+    ]);
+    expect(keys[0]).to.match(/^[0-9a-f]{32}$/);
+    expect(keys[1]).not.to.equal(keys[0]);
+    expect(newKey()).not.to.equal(newKey());
+  });
+
+  it('a key that was used before: how its purchase ended', async () => {
+    api.next(json(200, ORDERED));
+    expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
+    api.next(json(200, { ...PENDING, status: 'failed', orderId: '98', reason: 'units_lost' }));
+    expect(await buy()).to.deep.equal({ outcome: 'failed', key: 'k1', reason: 'units_lost' });
+    expect(api.asked).to.have.length(2);
+  });
+
+  it('a try that is lost, or that hangs, is sent again with the same key', async () => {
+    api.next('fails', 'hangs', page(502), json(200, ORDERED));
+    expect(await buy()).to.include({ outcome: 'ordered' });
+    expect(api.whats).to.deep.equal([BUY, BUY, BUY, BUY]);
+    expect(new Set(api.asked.map(({ headers }) => headers['Idempotency-Key']))).to.deep.equal(new Set(['k1']));
+    const [first = 0, second = 0] = pausesMs();
+    expect(first, 'the first pause').to.be.within(200, 400);
+    expect(second, '15 s of silence').to.be.within(15_000, 16_000);
+  });
+
+  for (const code of ['overloaded', 'unavailable', 'outcome_unknown', 'rate_limited', 'paused', 'internal'] as const) {
+    it(`${code} is asked again with the same key`, async () => {
+      api.next(refusal(code), json(200, ORDERED));
+      expect(await buy()).to.include({ outcome: 'ordered' });
+      expect(api.asked[1]?.headers['Idempotency-Key']).to.equal('k1');
+    });
+  }
+
+  it('is never sent again before the api asks for it, and those who were refused together come at different moments', async () => {
+    const come: number[] = [];
+    for (const chance of [0, 0.5, 0.99]) {
+      random.returns(chance);
+      api = new FakeApi().next(refusal('overloaded', 3_000), json(200, ORDERED));
+      client = createClient({ baseUrl: 'http://api.example', fetch: api.fetch });
+      await buy();
+      come.push(...pausesMs());
+    }
+    expect(Math.min(...come)).to.be.at.least(3_000);
+    expect(Math.max(...come) - Math.min(...come), 'spread').to.be.at.least(1_000);
+  });
+
+  it('Retry-After of a proxy counts too', async () => {
+    api.next(page(503, { 'Retry-After': '4' }), json(200, ORDERED));
+    await buy();
+    expect(pausesMs()[0]).to.be.at.least(4_000);
+  });
+
+  for (const code of ['sold_out', 'limit_reached', 'closed', 'request_conflict', 'denied', 'unauthorized'] as const) {
+    it(`${code} is final: nothing is sent again`, async () => {
+      api.next(refusal(code));
+      expect(await buy()).to.include({ outcome: 'refused', key: 'k1', code, retryAfterMs: null });
+      expect(api.asked).to.have.length(1);
+    });
+  }
+
+  it('an answer of somebody else is no answer of Seckill', async () => {
+    for (const foreign of [page(200), page(404), page(403)]) {
+      api.next(foreign);
+      expect(await buy()).to.include({ outcome: 'refused', code: 'not_seckill', problem: null });
+    }
+    expect(api.asked).to.have.length(3);
+  });
+
+  it('what opens beyond the patience is refused at once, with the time', async () => {
+    api.next(refusal('not_open', 600_000));
+    expect(await buy()).to.include({ outcome: 'refused', code: 'not_open', retryAfterMs: 600_000 });
+    api.next(refusal('not_open', 20_000), json(200, ORDERED));
+    expect(await buy(), 'and waited for within it').to.include({ outcome: 'ordered' });
+  });
+
+  it('a refusal after a lost try is believed when the status of the key says that there is nothing', async () => {
+    api.next('fails', refusal('sold_out'), refusal('purchase_not_found'));
+    expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
+    expect(api.whats).to.deep.equal([BUY, BUY, STATUS]);
+    expect(pausesMs()[1], 'time for the lost one to arrive').to.be.at.least(2_000);
+  });
+
+  it('and not when it has arrived all the same', async () => {
+    api.next('fails', refusal('sold_out'), json(200, PENDING), stream([OPEN, event('ordered', ORDERED)]));
+    expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
+  });
+
+  it('without an answer that counts it is unknown', async () => {
+    api.on('', () => 'fails');
+    expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
+    expect(api.asked.length).to.be.within(5, 12);
+    expect(performance.now()).to.be.below(30_000);
+  });
+
+  it('a lost answer that only a refusal for a while follows stays unknown', async () => {
+    api
+      .next('fails')
+      .on(BUY, () => refusal('outcome_unknown'))
+      .on(STATUS, () => refusal('purchase_not_found'));
+    expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
+  });
+
+  it('units that are held, and no order in time: pending', async () => {
+    api.next(json(202, PENDING)).on(EVENTS, () => stream([OPEN, event('pending', PENDING)], 10, 'stays'));
+    expect(await buy({ patienceMs: 10_000 })).to.deep.equal({ outcome: 'pending', key: 'k1' });
+    expect(performance.now()).to.be.within(10_000, 10_200);
+  });
+
+  it('units that are held, and a token that ends: pending, not refused', async () => {
+    api.next(json(202, PENDING), refusal('unauthorized'));
+    expect(await buy()).to.deep.equal({ outcome: 'pending', key: 'k1' });
+  });
+
+  it('an aborted signal rejects with its reason, wherever it is, and nothing is sent again', async () => {
+    for (const replies of [['hangs'], ['fails'], [json(202, PENDING), stream([OPEN], 10, 'stays')]] as const) {
+      api = new FakeApi().next(...replies);
+      client = createClient({ baseUrl: 'http://api.example', fetch: api.fetch });
+      const leave = new AbortController();
+      setTimeout(() => leave.abort(new Error('gone')), 100);
+      const rejected = await buy({ signal: leave.signal }).catch((error: unknown) => error);
+      expect(rejected).to.be.an('error').with.property('message', 'gone');
+      const { length } = api.asked;
+      await clock.tickAsync(60_000);
+      expect(api.asked).to.have.length(length);
+    }
+  });
+});
+
+describe('client: following a purchase', () => {
+  beforeEach(setUp);
+  const follow = async (limits = {}): Promise<PurchaseStep['step'][]> => {
+    const steps: PurchaseStep['step'][] = [];
+    const all = async (): Promise<void> => {
+      for await (const { step } of client.events('7', 'k1', limits)) steps.push(step);
+    };
+    await ended(all());
+    return steps;
+  };
+  const paid = { ...ORDERED, orderState: 'paid' };
+
+  it('each step to the end', async () => {
+    api.next(stream([OPEN, event('pending', PENDING), event('ordered', ORDERED), event('paid', paid)], 10, 'stays'));
+    expect(await follow()).to.deep.equal(['pending', 'ordered', 'paid']);
+  });
+
+  it('a stream that was open goes on at its last event, after the pause that it asked for', async () => {
+    api.next(
+      stream([OPEN, event('pending', PENDING), ':\n\n'], 1_000),
+      stream([OPEN, event('ordered', ORDERED), event('expired', { ...ORDERED, orderState: 'expired' })]),
+    );
+    expect(await follow()).to.deep.equal(['pending', 'ordered', 'expired']);
+    expect(api.asked[0]?.headers).not.to.have.property('Last-Event-ID');
+    expect(api.asked[1]?.headers).to.include({ 'Last-Event-ID': 'pending' });
+    expect(pausesMs()[0]).to.be.at.least(3_000 + 2_000);
+  });
+
+  it('204: everything was seen', async () => {
+    api.next(new Response(null, { status: 204 }));
+    expect(await follow()).to.deep.equal([]);
+  });
+
+  const polled = () => api.on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 4 ? paid : ORDERED));
+
+  it('refused, it polls', async () => {
+    api.next(refusal('overloaded'));
+    polled();
+    expect(await follow()).to.deep.equal(['ordered', 'paid']);
+    expect(api.whats.slice(0, 2)).to.deep.equal([EVENTS, `${STATUS}?wait=25`]);
+  });
+
+  it('held back on its way, it polls after some seconds', async () => {
+    api.next(stream([], 10, 'stays'));
+    polled();
+    expect(await follow()).to.deep.equal(['ordered', 'paid']);
+    expect(pausesMs()[0]).to.be.within(6_000, 6_500);
+  });
+
+  it('cut twice, it polls; a step that was seen is not told again', async () => {
+    api.next(stream([OPEN, event('ordered', ORDERED)]), stream([OPEN]));
+    polled();
+    expect(await follow()).to.deep.equal(['ordered', 'paid']);
+    expect(api.whats.slice(0, 3)).to.deep.equal([EVENTS, EVENTS, `${STATUS}?wait=25`]);
+  });
+
+  it('silent for longer than two heartbeats, it is opened again', async () => {
+    api.next(stream([OPEN, event('ordered', ORDERED)], 10, 'stays'), stream([OPEN, event('paid', paid)]));
+    expect(await follow()).to.deep.equal(['ordered', 'paid']);
+    expect(pausesMs()[0]).to.be.within(70_000, 74_000);
+  });
+
+  it('polls that are answered at once come with pauses; those that were held do not wait', async () => {
+    api.next(refusal('overloaded')).on(`${STATUS}?wait=25`, () => json(200, api.asked.length > 3 ? paid : PENDING));
+    await follow();
+    expect(pausesMs()[1]).to.be.within(1_500, 3_100);
+  });
+
+  it('a purchase that is not there, and patience that ends, are thrown', async () => {
+    api.next(refusal('purchase_not_found'));
+    const thrown = await follow().catch((error: unknown) => error);
+    expect(thrown).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'purchase_not_found');
+    api.next(refusal('overloaded')).on(STATUS, () => json(200, PENDING));
+    const late = await follow({ patienceMs: 30_000 }).catch((error: unknown) => error);
+    expect(late).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'no_answer');
+  });
+
+  it('a loop that is left ends the connection', async () => {
+    api.next(stream([OPEN, event('pending', PENDING)], 10, 'stays'));
+    const first = async (): Promise<string | null> => {
+      for await (const { step } of client.events('7', 'k1')) return step;
+      return null;
+    };
+    expect(await ended(first())).to.equal('pending');
+    expect(api.asked[0]?.signal.aborted).to.equal(true);
+  });
+});
+
+describe('client: tokens', () => {
+  beforeEach(setUp);
+  it('a function is asked before each request, and once more after a 401', async () => {
+    const tokens = ['old', 'new', 'newer'];
+    client = createClient({ baseUrl: '', token: () => tokens.shift() ?? null, fetch: api.fetch });
+    api.next(refusal('unauthorized'), json(200, { orders: [], next: null }), json(200, { orders: [], next: null }));
+    expect(await ended(client.orders())).to.deep.include({ ok: true });
+    expect(await ended(client.orders())).to.deep.include({ ok: true });
+    expect(api.asked.map(({ headers }) => headers.Authorization)).to.deep.equal([
+      'Bearer old',
+      'Bearer new',
+      'Bearer newer',
+    ]);
+  });
+
+  it('the same token again is refused once; none is none', async () => {
+    client = createClient({ baseUrl: '', token: async () => 'same', fetch: api.fetch });
+    api.next(refusal('unauthorized'));
+    expect(await ended(client.orders())).to.deep.include({ ok: false, code: 'unauthorized' });
+    client = createClient({ baseUrl: '', fetch: api.fetch });
+    api.next(json(200, {}));
+    await ended(client.sale('7'));
+    expect(api.asked[1]?.headers).to.deep.equal({});
+  });
+});
+
+describe('client: the other calls', () => {
+  beforeEach(setUp);
+  for (const [what, call] of [
+    [`${STATUS}?wait=10`, () => client.status('7', 'k1', { waitSeconds: 10 })],
+    [`${STATUS}?wait=0`, () => client.status('7', 'k1')],
+    ['GET /v1/sales/7', () => client.sale('7')],
+    ['GET /v1/me/orders', () => client.orders()],
+    ['GET /v1/me/orders?after=a%2Fb&limit=5', () => client.orders({ after: 'a/b', limit: 5 })],
+    ['GET /v1/orders/99', () => client.order('99')],
+    ['POST /v1/orders/99/pay', () => client.pay('99', { key: 'c1' })],
+    ['POST /v1/orders/99/cancel', () => client.cancel('99')],
+    ['POST /v1/sales/7/queue', () => client.joinQueue('7')],
+    ['GET /v1/sales/7/queue/t1', () => client.readTicket('7', 't1')],
+    ['POST /v1/sales/7/purchase-token', () => client.purchaseToken('7')],
+  ] as const) {
+    it(`${what}: asked again while it is refused for a while, and a final refusal is a value`, async () => {
+      api.next(refusal('unavailable'), json(200, { n: 1 }), refusal('denied'));
+      expect(await ended<unknown>(call())).to.deep.equal({ ok: true, status: 200, body: { n: 1 } });
+      expect(await ended<unknown>(call())).to.deep.include({ ok: false, code: 'denied', retryAfterMs: null });
+      expect(api.whats).to.deep.equal([what, what, what]);
+    });
+  }
+
+  it('an aborted signal rejects, also where nothing would be tried again', async () => {
+    api.next('hangs');
+    const leave = new AbortController();
+    setTimeout(() => leave.abort(new Error('gone')), 100);
+    const left = ended(client.sale('7', { signal: leave.signal, patienceMs: 0 }));
+    expect(await left.catch((error: unknown) => error))
+      .to.be.an('error')
+      .with.property('message', 'gone');
+  });
+
+  it('ids cannot leave their place in the address', async () => {
+    api.next(json(200, {}));
+    await ended(client.order('../me/orders'));
+    expect(api.whats).to.deep.equal(['GET /v1/orders/..%2Fme%2Forders']);
+  });
+
+  it('the name of a charge goes along', async () => {
+    api.next(json(200, {}), json(200, {}));
+    await ended(client.pay('99', { key: 'c1' }));
+    await ended(client.pay('99'));
+    expect(api.asked.map(({ headers }) => headers['Idempotency-Key'])).to.deep.equal(['c1', undefined]);
+  });
+
+  it('a card goes along by its name; what the bank asks is no refusal', async () => {
+    const asks = { outcome: 'action_needed', orderId: '99', clientSecret: 's1' };
+    api.next(json(202, asks), json(200, {}));
+    const pay = (paymentMethod?: string) =>
+      ended(client.pay('99', { key: 'c1', ...(paymentMethod && { paymentMethod }) }));
+    expect(await pay('pm_1')).to.deep.equal({ ok: true, status: 202, body: asks });
+    await pay();
+    expect(api.asked.map(({ body }) => body)).to.deep.equal([{ paymentMethod: 'pm_1' }, undefined]);
+  });
+
+  it('waits in the queue with the newest ticket until it is let in; a ticket that ended is replaced', async () => {
+    const waiting = (ticket: string) => json(202, { status: 'waiting', ticket, position: 3, pollAfterMs: 5_000 });
+    const admitted = { status: 'admitted', pass: 'p', passEndsAt: '2030-01-01T00:00:00.000Z' };
+    api.next(waiting('t1'), waiting('t2'), refusal('ticket_not_found'), waiting('t3'), json(200, admitted));
+    const places: string[] = [];
+    const answer = await ended(client.waitInQueue('7', { onPlace: ({ status }) => places.push(status) }));
+    expect(answer).to.deep.include({ ok: true, body: { pass: 'p', passEndsAt: admitted.passEndsAt } });
+    expect(api.whats.map((what) => what.replace('/v1/sales/7/queue', ''))).to.deep.equal([
+      'POST ',
+      'GET /t1',
+      'GET /t2',
+      'POST ',
+      'GET /t3',
+    ]);
+    expect(pausesMs()[0]).to.be.at.least(5_000);
+    expect(places).to.deep.equal(['waiting', 'waiting', 'waiting', 'admitted']);
+  });
+
+  it('a sale without a queue needs no pass; one that is over says so', async () => {
+    api.next(json(200, { status: 'no_queue' }), refusal('closed'));
+    expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: true, body: { pass: null, passEndsAt: null } });
+    expect(await ended(client.waitInQueue('7'))).to.deep.include({ ok: false, code: 'closed' });
+  });
+});

@@ -1,0 +1,173 @@
+import { expect } from 'chai';
+import express, { type Express } from 'express';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { authenticatorOf, type Caller } from '../../../src/http/auth.js';
+import type { HttpServices } from '../../../src/http/services.js';
+import { createRouter, type Router } from '../../../src/library/router.js';
+import { bearer, FakeServices, until } from '../http/http-harness.js';
+
+const PURCHASES = '/v1/sales/7/purchases';
+
+describe('the router in an app of Express', () => {
+  let server: Server | undefined;
+  let fake: FakeServices;
+  let router: Router;
+  let url: string;
+
+  /** @param build puts the router into an app */
+  async function start(build: (app: Express) => void, services: Partial<HttpServices> = {}): Promise<void> {
+    stop();
+    fake = new FakeServices(services);
+    router = createRouter(fake.services);
+    const app = express();
+    build(app);
+    app.use((_, res) => void res.status(418).send('the app'));
+    await new Promise<void>((resolve) => (server = app.listen(0, '127.0.0.1', () => resolve())));
+    url = `http://127.0.0.1:${(server?.address() as AddressInfo).port}`;
+  }
+  const stop = (): void => {
+    server?.closeAllConnections();
+    server?.close();
+  };
+  afterEach(stop);
+
+  const buy = (path = PURCHASES, headers: Record<string, string> = {}, body: string | null = '{"quantity":2}') =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: {
+        authorization: bearer(),
+        'idempotency-key': 'k1',
+        'content-type': 'application/json',
+        ...headers,
+      },
+      body,
+    });
+
+  it('buys through the same pipeline; other addresses, probes too, go on to the app', async () => {
+    await start((app) => app.use(router.middleware));
+    const answer = await buy();
+    expect(answer.status).to.equal(202);
+    expect(answer.headers.get('location')).to.equal(`${PURCHASES}/k1`);
+    expect(answer.headers.get('trace-id')).to.match(/^[0-9a-f]{32}$/);
+    expect(fake.entered).to.have.length(1);
+    expect(fake.entered[0]).to.include({ saleId: '7', userId: 'u1', requestId: 'k1', quantity: 2 });
+    expect(fake.counted).to.deep.equal(['purchase accepted']);
+    for (const path of ['/', '/healthz', '/readyz', '/s/7', '/v1/none', '/v2/sales/7/purchases', '/admin/v1/sales'])
+      expect((await fetch(url + path)).status, path).to.equal(418);
+    expect((await fetch(url + PURCHASES)).status).to.equal(405);
+    expect((await fetch(`${url}/v1/sales/%zz`)).status).to.equal(400);
+  });
+
+  it('below a path of the app, addresses in answers begin with it', async () => {
+    await start((app) => app.use('/shop', router.middleware));
+    expect((await buy(`/shop${PURCHASES}`)).headers.get('location')).to.equal(`/shop${PURCHASES}/k1`);
+    expect((await buy(PURCHASES)).status).to.equal(418);
+    fake.status = { status: 'ordered', orderId: '99', orderState: 'paid' };
+    const status = await fetch(`${url}/shop${PURCHASES}/k1?wait=5`, { headers: { authorization: bearer() } });
+    expect(await status.json()).to.deep.include({ requestId: 'k1', status: 'ordered', orderId: '99' });
+    const twice = await fetch(`${url}/shop${PURCHASES}/k1?wait=5&wait=6`, { headers: { authorization: bearer() } });
+    expect(twice.status, 'queries are read as ours are').to.equal(400);
+  });
+
+  it('behind parsers of bodies it reads what they have left', async () => {
+    await start((app) => app.use(express.json(), router.middleware));
+    expect((await buy()).status).to.equal(202);
+    expect((await buy(PURCHASES, { 'idempotency-key': 'k2' }, null)).status).to.equal(202);
+    expect((await buy(PURCHASES, { 'idempotency-key': 'k3' }, '{"amount":2}')).status).to.equal(400);
+    expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2, 1]);
+    for (const parser of [express.text({ type: '*/*' }), express.raw({ type: '*/*' })]) {
+      await start((app) => app.use(parser, router.middleware));
+      expect((await buy()).status).to.equal(202);
+      expect(fake.entered.map(({ quantity }) => quantity)).to.deep.equal([2]);
+    }
+  });
+
+  it('a signature is over the address that the client sent', async () => {
+    const signed: string[] = [];
+    const signatures = {
+      areNeeded: () => true,
+      begin: () => ({}) as never,
+      finish: (_: unknown, { path }: { readonly path: string }) => {
+        signed.push(path);
+        return Promise.resolve(null);
+      },
+    };
+    const admission = { isOn: true, anonymous: () => null, buyer: () => null, operator: () => null };
+    await start((app) => app.use('/shop', router.middleware), { admission, signatures });
+    expect((await buy(`/shop${PURCHASES}`)).status).to.equal(202);
+    expect(signed).to.deep.equal([`/shop${PURCHASES}`]);
+  });
+
+  describe('with an authenticator of the app', () => {
+    const startWith = (identify: (cookie: string | undefined) => Caller | null | Promise<Caller | null>) =>
+      start((app) => app.use(router.middleware), { auth: authenticatorOf((req) => identify(req.headers.cookie)) });
+    const buyWithout = (cookie: string) => {
+      const headers = { 'idempotency-key': 'k1', ...(cookie === '' ? {} : { cookie }) };
+      return fetch(url + PURCHASES, { method: 'POST', headers });
+    };
+
+    it('a cookie is enough; null is 401', async () => {
+      await startWith((cookie) => (cookie === 'ann' ? { userId: 'ann', roles: ['vip'] } : null));
+      expect((await buyWithout('ann')).status).to.equal(202);
+      expect(fake.entered[0]).to.include({ userId: 'ann' });
+      expect((await buyWithout('')).status).to.equal(401);
+      expect(fake.entered).to.have.length(1);
+    });
+
+    it('it may ask somebody', async () => {
+      await startWith(async (cookie) => (cookie === undefined ? null : { userId: cookie }));
+      expect((await buyWithout('bob')).status).to.equal(202);
+      expect(fake.entered[0]).to.include({ userId: 'bob' });
+    });
+
+    it('one that throws, rejects, or names a user id that is none, is a bug, and nobody buys', async () => {
+      const bad = new Error('the session store is away');
+      for (const identify of [
+        () => {
+          throw bad;
+        },
+        () => Promise.reject(bad),
+        () => ({ userId: '' }),
+        () => ({ userId: 'a b' }),
+      ]) {
+        await startWith(identify);
+        const answer = await buyWithout('ann');
+        expect([answer.status, ((await answer.json()) as { code: string }).code]).to.deep.equal([500, 'internal']);
+        expect(fake.bugs).to.have.length(1);
+        expect(fake.entered).to.deep.equal([]);
+      }
+    });
+  });
+
+  it('drains: what is under way is answered, what comes is 503, and the app goes on', async () => {
+    await start((app) => app.use(router.middleware));
+    let accept = (): void => undefined;
+    fake.enter = () => new Promise((resolve) => (accept = () => resolve({ outcome: 'accepted' })));
+    const underWay = buy();
+    await until(() => fake.entered.length === 1);
+    let isDrained = false;
+    const drained = router.drain(5_000).then(() => (isDrained = true));
+    const late = await buy(PURCHASES, { 'idempotency-key': 'k2' });
+    expect([late.status, late.headers.get('connection')]).to.deep.equal([503, 'close']);
+    expect(await late.json()).to.include({ code: 'unavailable', retryable: true });
+    expect((await fetch(`${url}/mine`)).status).to.equal(418);
+    expect(isDrained).to.equal(false);
+    accept();
+    expect((await underWay).status).to.equal(202);
+    await drained;
+    expect(fake.entered).to.have.length(1);
+  });
+
+  it('a drain with nothing under way is over at once; one that hangs ends in time', async () => {
+    await start((app) => app.use(router.middleware));
+    await router.drain(60_000);
+    await start((app) => app.use(router.middleware));
+    fake.enter = () => new Promise(() => undefined);
+    buy().catch(() => undefined); // cut in the end
+    await until(() => fake.entered.length === 1);
+    const startedMs = performance.now();
+    await router.drain(100);
+    expect(performance.now() - startedMs).to.be.within(90, 5_000);
+  });
+});
