@@ -121,7 +121,7 @@ export class FakeServices {
       repair: refuse,
       bucketsOf: refuse,
       saleSeconds: { landed: { bySecond: refuse }, answers: { read: refuse }, keptMs: 3_600_000 },
-      live: { isFull: false, follow: refuse },
+      live: { isFull: true, follow: refuse },
       breakers: { mode: 'off', standings: [] },
       mq: null,
       deadLetters: {
