@@ -9,7 +9,7 @@ import { sentenceFor, shownOf, type Shown } from './says.js';
 import { screenOf, untilNextSecondMs, type Screen } from './screen.js';
 import './style.css';
 import { View, type Choices } from './view.js';
-import { languageOf, LANGUAGES } from './words/languages.js';
+import { languageOf } from './words/languages.js';
 import type { Words } from './words/words.js';
 
 /** Between the end of the countdown and the answer to the click. */
