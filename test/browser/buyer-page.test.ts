@@ -422,6 +422,7 @@ describe('the page of a sale in a browser', () => {
     await keyboard.press('Enter');
     await ann.sees('cancelled');
     await until('the headline is read', async () => (await focused()) === 'headline');
+    expect(await figuresOf(saleId), 'until then the limit counts them').to.include({ sold: 0, unitsLeft: 5 });
     await tabTo('again');
     await keyboard.press('Enter');
     await ann.sees('ready');

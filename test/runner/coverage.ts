@@ -11,11 +11,13 @@ import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 const FLOORS: Readonly<Record<string, readonly [lines: number, branches: number]>> = {
   admission: [92, 88],
   cli: [65, 70],
+  client: [95, 86],
   core: [92, 84],
   http: [94, 84],
+  library: [68, 78], // the rest opens servers
   mysql: [94, 84],
   orders: [94, 84],
-  payment: [94, 80],
+  payment: [86, 76],
   programs: [50, 75],
   purchase: [94, 88],
   recovery: [94, 84],
