@@ -447,7 +447,7 @@ describe('the page of a sale in a browser', () => {
     expect(await lang()).to.equal('zh-CN');
     expect(await ann.button.textContent()).to.contain('立即购买');
     await ann.page.getByRole('button', { name: 'English' }).click();
-    expect(await ann.button.textContent()).to.contain('Buy for');
+    await ann.button.filter({ hasText: 'Buy for' }).waitFor(); // its words are loaded first
     await ann.page.reload();
     await ann.sees('ready');
     expect(await lang()).to.equal('en');

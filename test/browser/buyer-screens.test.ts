@@ -81,6 +81,7 @@ describe('each state of the page of a sale', () => {
       await page.emulateMedia({ colorScheme });
       const other = page.locator('.languages [aria-pressed="false"]', { hasText: language });
       if ((await other.count()) > 0) await other.click();
+      await page.locator('.languages [aria-pressed="true"]', { hasText: language }).waitFor();
       expect(await accessibilityFaults(page, rules), `${name} in ${lookName}`).to.deep.equal([]);
       const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
       expect(wide, `${name} in ${lookName}: nothing is wider than the screen`).to.equal(0);
