@@ -7,6 +7,7 @@ import { parseJson } from '../core/parse-json.js';
 import type { Log } from '../core/ports/log.js';
 import type { Payment } from '../core/ports/order-transitions.js';
 import type {
+  ChargeOutcome,
   FoundCharge,
   PaymentProvider,
   PaymentReport,
@@ -39,7 +40,7 @@ export async function openStripe(config: Pick<Section<'payment'>, 'apiKey' | 'ap
     if (error instanceof Stripe.errors.StripePermissionError) throw new ConfigError([KEY_MAY_NOT]);
     log.warn(factsOf(error), 'Stripe does not answer: nothing is paid until it does');
   }
-  return { provider: createStripe(stripe, log), webhook: STRIPE_WEBHOOK };
+  return { provider: new StripeProvider(stripe, log), webhook: STRIPE_WEBHOOK };
 }
 
 const KEY_REFUSED =
@@ -62,12 +63,56 @@ function clientOf({ apiKey, apiUrl }: Pick<Section<'payment'>, 'apiKey' | 'apiUr
 
 type Intent = Stripe.PaymentIntent;
 
-function createStripe(stripe: Stripe, log: Log): PaymentProvider {
-  const { paymentIntents } = stripe;
+class StripeProvider implements PaymentProvider {
+  readonly needsMethod = true;
+  readonly #stripe: Stripe;
+  readonly #log: Log;
+
+  constructor(stripe: Stripe, log: Log) {
+    this.#stripe = stripe;
+    this.#log = log;
+  }
+
+  async charge(orderId: string, price: Price, key: string, method?: string): Promise<ChargeOutcome> {
+    const amount = toStripeAmount(price);
+    if (amount === null) {
+      this.#log.error(
+        { orderId, ...price },
+        'Stripe cannot charge a part of the smallest coin: change the price of the sale',
+      );
+      return { outcome: 'declined' };
+    }
+    const charged = this.#charge(orderId, price, key, amount, method);
+    const answer = await this.#orUnknown('charge', { orderId, key }, charged);
+    return answer.outcome === 'not_found' ? { outcome: 'unknown' } : answer;
+  }
+
+  lookUp(orderId: string, price: Price, key: string, giveUp = false): Promise<FoundCharge> {
+    return this.#orUnknown('question', { orderId, key }, this.#lookUp(orderId, price, key, giveUp));
+  }
+
+  async refund(paymentId: string, _amountCents: number, key: string): Promise<RefundOutcome> {
+    if (!paymentId.startsWith('pi_')) return { outcome: 'refused', detail: 'not a payment of Stripe' };
+    return this.#orUnknown('refund', { paymentId }, this.#refund(paymentId, key));
+  }
+
+  async #charge(orderId: string, price: Price, key: string, amount: number, method?: string): Promise<FoundCharge> {
+    const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      this.#log.error(
+        { orderId, ...price, ...factsOf(error) },
+        'Stripe does not take this price: change that of the sale',
+      );
+      return null;
+    });
+    if (made === null) return { outcome: 'declined' };
+    const now = made.isNew ? made.intent : await this.#stripe.paymentIntents.retrieve(made.intent.id);
+    return isUntouched(now) ? this.#confirm(now, method, key) : this.#conclude(now, false);
+  }
 
   /** The intent of this order and key as it was when it was made, now or before. */
-  const begin = async (orderId: string, price: Price, key: string, amount: number) => {
-    const made = await paymentIntents.create(
+  async #begin(orderId: string, price: Price, key: string, amount: number) {
+    const made = await this.#stripe.paymentIntents.create(
       {
         amount,
         currency: price.currency.toLowerCase(),
@@ -77,90 +122,93 @@ function createStripe(stripe: Stripe, log: Log): PaymentProvider {
       { idempotencyKey: `order-${orderId}-${key}` },
     );
     return { intent: made, isNew: made.lastResponse.headers['idempotent-replayed'] !== 'true' };
-  };
+  }
 
   /** What became of an intent. @param giveUp it is ended unless it has ended, or is being decided */
-  const conclude = async (intent: Intent, giveUp: boolean): Promise<FoundCharge> => {
+  async #conclude(intent: Intent, giveUp: boolean): Promise<FoundCharge> {
     switch (intent.status) {
       case 'succeeded': {
         const payment = paymentOf(intent);
         if (payment !== null) return { outcome: 'succeeded', payment };
-        log.error({ paymentId: intent.id }, 'a payment in an amount that we cannot have asked for: ask Stripe');
+        this.#log.error({ paymentId: intent.id }, 'a payment in an amount that we cannot have asked for: ask Stripe');
         return { outcome: 'unknown' };
       }
       case 'canceled':
         return { outcome: 'declined' };
       case 'requires_action':
-        if (giveUp) return cancel(intent);
+        if (giveUp) return this.#cancel(intent);
         return intent.client_secret === null
           ? { outcome: 'unknown' }
           : { outcome: 'action_needed', clientSecret: intent.client_secret };
       case 'requires_confirmation':
       case 'requires_payment_method':
         // After a refused card the page of the buyer could try another one, so it is ended before we say that it was declined.
-        return giveUp || !isUntouched(intent) ? cancel(intent) : { outcome: 'not_found' };
+        return giveUp || !isUntouched(intent) ? this.#cancel(intent) : { outcome: 'not_found' };
       case 'processing': // decided soon
       case 'requires_capture': // none of ours
       default: // of a later version of their API
         return { outcome: 'unknown' };
     }
-  };
+  }
 
-  const cancel = async ({ id }: Intent): Promise<FoundCharge> => {
+  async #cancel({ id }: Intent): Promise<FoundCharge> {
     try {
-      await paymentIntents.cancel(id);
+      await this.#stripe.paymentIntents.cancel(id);
       return { outcome: 'declined' };
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      const now = await paymentIntents.retrieve(id); // it has just ended, one way or the other
-      return now.status === 'succeeded' || now.status === 'canceled' ? conclude(now, false) : { outcome: 'unknown' };
+      const now = await this.#stripe.paymentIntents.retrieve(id); // it has just ended, one way or the other
+      return now.status === 'succeeded' || now.status === 'canceled'
+        ? this.#conclude(now, false)
+        : { outcome: 'unknown' };
     }
-  };
+  }
 
-  const confirm = async (intent: Intent, method: string | undefined, key: string): Promise<FoundCharge> => {
+  async #confirm(intent: Intent, method: string | undefined, key: string): Promise<FoundCharge> {
     try {
-      const confirmed = await paymentIntents.confirm(
+      const confirmed = await this.#stripe.paymentIntents.confirm(
         intent.id,
         { ...(method === undefined ? {} : { payment_method: method }), use_stripe_sdk: true },
         { idempotencyKey: `confirm-${intent.id}-${key}` },
       );
-      return await conclude(confirmed, false);
+      return await this.#conclude(confirmed, false);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       // The card was refused, or it is none; or another request with this key was faster: the intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
-        log.warn(factsOf(error), 'Stripe refuses to charge a card');
-      return conclude(await paymentIntents.retrieve(intent.id), true);
+        this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
+      return this.#conclude(await this.#stripe.paymentIntents.retrieve(intent.id), true);
     }
-  };
+  }
 
   /** The intents that the metadata name, but for this one; not those of the last minute. */
-  const findBefore = async (orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> => {
+  async #findBefore(orderId: string, key: string, except: string | undefined): Promise<Intent | undefined> {
     const query = `metadata['order']:'${orderId}' AND metadata['attempt']:'${key}'`;
-    const { data } = await paymentIntents.search({ query, limit: FOUND_MAX });
+    const { data } = await this.#stripe.paymentIntents.search({ query, limit: FOUND_MAX });
     const others = data.filter(({ id, status }) => id !== except && status !== 'canceled');
     const [other] = others.filter((one) => !isUntouched(one));
-    return other === undefined ? undefined : paymentIntents.retrieve(other.id);
-  };
+    return other === undefined ? undefined : this.#stripe.paymentIntents.retrieve(other.id);
+  }
 
-  const lookUp = async (orderId: string, price: Price, key: string, giveUp: boolean): Promise<FoundCharge> => {
+  async #lookUp(orderId: string, price: Price, key: string, giveUp: boolean): Promise<FoundCharge> {
     const amount = toStripeAmount(price);
     if (amount === null) return { outcome: 'not_found' };
-    const made = await begin(orderId, price, key, amount).catch((error: unknown) => {
+    const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
       // A fault of Stripe, which it repeats for a day, or a price that it does not take: there may be an older intent.
       if (error instanceof Stripe.errors.StripeAPIError || isRefusal(error)) return null;
       throw error;
     });
-    const intent = made === null || made.isNew ? made?.intent : await paymentIntents.retrieve(made.intent.id);
-    if (intent !== undefined && !isUntouched(intent)) return conclude(intent, giveUp);
-    const before = await findBefore(orderId, key, intent?.id);
-    if (before !== undefined) return conclude(before, giveUp);
-    return intent === undefined ? { outcome: 'not_found' } : conclude(intent, giveUp);
-  };
+    const intent =
+      made === null || made.isNew ? made?.intent : await this.#stripe.paymentIntents.retrieve(made.intent.id);
+    if (intent !== undefined && !isUntouched(intent)) return this.#conclude(intent, giveUp);
+    const before = await this.#findBefore(orderId, key, intent?.id);
+    if (before !== undefined) return this.#conclude(before, giveUp);
+    return intent === undefined ? { outcome: 'not_found' } : this.#conclude(intent, giveUp);
+  }
 
-  const refund = async (paymentId: string, key: string): Promise<RefundOutcome> => {
+  async #refund(paymentId: string, key: string): Promise<RefundOutcome> {
     try {
-      const made = await stripe.refunds.create(
+      const made = await this.#stripe.refunds.create(
         { payment_intent: paymentId, metadata: { refund_of: paymentId } },
         { idempotencyKey: `refund-${key}` },
       );
@@ -171,55 +219,17 @@ function createStripe(stripe: Stripe, log: Log): PaymentProvider {
       if (error.code === 'charge_already_refunded') return { outcome: 'refunded' };
       return { outcome: 'refused', detail: withoutSecrets(error.message) };
     }
-  };
+  }
 
   /** Whatever went wrong is logged, and says nothing of the money. */
-  const orUnknown = async <Answer>(what: string, facts: object, call: Promise<Answer>) => {
+  async #orUnknown<Answer>(what: string, facts: object, call: Promise<Answer>) {
     try {
       return await call;
     } catch (error) {
-      log.warn({ ...facts, ...factsOf(error) }, `Stripe gave no answer to a ${what}`);
+      this.#log.warn({ ...facts, ...factsOf(error) }, `Stripe gave no answer to a ${what}`);
       return { outcome: 'unknown' } as const;
     }
-  };
-
-  return {
-    needsMethod: true,
-
-    async charge(orderId, price, key, method) {
-      const amount = toStripeAmount(price);
-      if (amount === null) {
-        log.error(
-          { orderId, ...price },
-          'Stripe cannot charge a part of the smallest coin: change the price of the sale',
-        );
-        return { outcome: 'declined' };
-      }
-      const charged = async (): Promise<FoundCharge> => {
-        const made = await begin(orderId, price, key, amount).catch((error: unknown) => {
-          if (!isRefusal(error)) throw error;
-          log.error(
-            { orderId, ...price, ...factsOf(error) },
-            'Stripe does not take this price: change that of the sale',
-          );
-          return null;
-        });
-        if (made === null) return { outcome: 'declined' };
-        const now = made.isNew ? made.intent : await paymentIntents.retrieve(made.intent.id);
-        return isUntouched(now) ? confirm(now, method, key) : conclude(now, false);
-      };
-      const answer = await orUnknown('charge', { orderId, key }, charged());
-      return answer.outcome === 'not_found' ? { outcome: 'unknown' } : answer;
-    },
-
-    lookUp: (orderId, price, key, giveUp = false) =>
-      orUnknown('question', { orderId, key }, lookUp(orderId, price, key, giveUp)),
-
-    async refund(paymentId, _amountCents, key) {
-      if (!paymentId.startsWith('pi_')) return { outcome: 'refused', detail: 'not a payment of Stripe' };
-      return orUnknown('refund', { paymentId }, refund(paymentId, key));
-    },
-  };
+  }
 }
 
 /** Whether no card was tried with it, as far as Stripe says by now. */

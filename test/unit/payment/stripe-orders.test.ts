@@ -5,7 +5,6 @@ import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { payOrder, type PayAnswer } from '../../../src/orders/buyer-orders.js';
 import { payRefunds } from '../../../src/orders/pay-refunds.js';
 import { resolveOrder, resolvePayments } from '../../../src/orders/resolve-payments.js';
-import { openStripe, STRIPE_WEBHOOK } from '../../../src/payment/stripe.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryOrderTransitions } from '../../helpers/memory/memory-order-transitions.js';
 import { MemoryPaymentAttempts } from '../../helpers/memory/memory-payment-attempts.js';
@@ -13,7 +12,7 @@ import { MemoryRefundRepository } from '../../helpers/memory/memory-refund-repos
 import { MemoryRepositories } from '../../helpers/memory/memory-repositories.js';
 import { batchOf, purchaseOf, saleOf } from '../../helpers/sales.js';
 import { silentLog as log } from '../../helpers/silent-log.js';
-import { CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../../helpers/stripe-stand-in.js';
+import { loadStripe, CARD, STRIPE_KEY, STRIPE_SECRET, StripeStandIn } from '../../helpers/stripe-stand-in.js';
 import { AT_MS, FakeServices, startServer, type Started } from '../http/http-harness.js';
 
 const ORDER = '99';
@@ -35,6 +34,7 @@ describe('orders that are paid by Stripe', () => {
 
   beforeEach(async () => {
     stripe = new StripeStandIn();
+    const { openStripe, STRIPE_WEBHOOK } = await loadStripe();
     ({ provider } = await openStripe({ apiKey: STRIPE_KEY, apiUrl: await stripe.start() }, log));
     clock = new ManualClock();
     mysql = new MemoryRepositories({ clock });
