@@ -179,7 +179,10 @@ describe('what buyers must show: signature, purchase token, pass', () => {
     expect(brief(await buy(saleId, 'cid', { headers: cid }))).to.equal('409 sold_out');
     const statusPath = (): Promise<Answer> => ask(`${queue}/${String(dan.json.ticket)}`, { token: tokenOf('dan') });
     await until('the queue is over for who waits', async () => brief(await statusPath()) === '409 sold_out', 2000);
-    expect(brief(await join('eve')), 'and for who comes').to.equal('409 sold_out');
+    await until('and for who comes', async () => {
+      await buy(saleId, 'cid', { headers: cid }); // zero units are known for a while only, and a while is short on a busy machine
+      return brief(await join('eve')) === '409 sold_out';
+    });
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 2, sold: 2, unitsLeft: 0 });
   });
 

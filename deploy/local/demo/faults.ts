@@ -42,7 +42,7 @@ const REFUSED_SALE_OPEN_MS = 6 * 3_600_000;
 const SALE_OPEN_WITHIN_MS = 30_000;
 /** How long somebody may look at a dead letter before the demo replays or discards it. */
 const DEAD_LETTER_SHOWN_MS = 75_000;
-const DEAD_LETTER_WITHIN_MS = 180_000;
+const DEAD_LETTER_WITHIN_MS = 300_000;
 const POLL_MS = 1_000;
 /** A purchase whose tries had begun, once MySQL refuses it no more. */
 const ENDED_WITHIN_MS = 60_000;

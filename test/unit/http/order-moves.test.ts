@@ -8,8 +8,8 @@ import { createWebhookVerifier } from '../../../src/http/webhook-signature.js';
 import { signWebhook } from '../../helpers/sign-webhook.js';
 import type { CancelAnswer, PayAnswer, PayRequest } from '../../../src/orders/buyer-orders.js';
 import { silentLog } from '../../helpers/silent-log.js';
+import { loadStripe } from '../../helpers/stripe-stand-in.js';
 import type { PaymentWebhook } from '../../../src/core/ports/payment-provider.js';
-import { STRIPE_WEBHOOK } from '../../../src/payment/stripe.js';
 import type { Payment, PayOutcome } from '../../../src/core/ports/order-transitions.js';
 import { AT_MS, bearer, FakeServices, ORDER, startServer, type Started } from './http-harness.js';
 
@@ -319,6 +319,7 @@ describe('orders and payments over HTTP', () => {
     it('a provider that says that something has changed is asked; a refund that failed is an error in the log', async () => {
       const errors: unknown[] = [];
       const log = { ...silentLog, error: (...said: unknown[]) => void errors.push(said) };
+      const { STRIPE_WEBHOOK } = await loadStripe();
       const url = await listen(undefined, { log }, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
       const about = (type: string, object: object) =>
         JSON.stringify({ type, livemode: true, data: { object: { ...object } } });
