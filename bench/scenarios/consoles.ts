@@ -54,7 +54,7 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
     consoles: 6,
     asks: [
       [`/admin/v1/sales/${saleId}`, 5_000],
-      [`/admin/v1/sales/${saleId}/buckets`, 3_000],
+      [`/admin/v1/sales/${saleId}/buckets`, 5_000],
       ['/admin/v1/breakers', 5_000],
       [`/admin/v1/audit?subject=sale%3A${saleId}&limit=10`, 10_000],
       ['/admin/v1/rules', 30_000],
@@ -83,7 +83,7 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
   {
     name: 'a purchase',
     consoles: 3,
-    asks: [[`/admin/v1/requests/${requestId}?saleId=${saleId}&userId=${userId}`, 3_000]],
+    asks: [[`/admin/v1/requests/${requestId}?saleId=${saleId}&userId=${userId}`, 10_000]],
   },
 ];
 

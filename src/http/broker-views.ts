@@ -32,14 +32,16 @@ export type OpenInspection = (onDown: (broker: BrokerReport) => void) => Message
 
 /** How old an answer may be that several operators share, ms. */
 const KEPT_MS = 1000;
+/** The same of what asks about every group: dozens of questions to each broker. */
+const STATUS_KEPT_MS = 3000;
 /** Other looks at once; each is some questions to every broker. */
 const LOOKS_MAX = 2;
 /** Bodies of one answer together, in characters: a message may have 4 MiB. */
 const BODIES_MAX = 4 * 1024 * 1024;
 
 /**
- * What operators see of RocketMQ. What has no parameters is asked once for all who look within a second, so that many open
- * consoles cost the brokers no more than one.
+ * What operators see of RocketMQ. What has no parameters is asked once for all who look within a second or three, so that many
+ * open consoles cost the brokers no more than one.
  */
 export class BrokerViews {
   /** All of these throw OperationalError rocketmq when no name server answers. */
@@ -54,8 +56,9 @@ export class BrokerViews {
 
   constructor(open: OpenInspection, clock: Clock) {
     this.#open = open;
-    const shared = <T>(ask: () => Promise<T>): (() => Promise<T>) => recent(ask, KEPT_MS, clock);
-    this.status = shared(() => open(() => undefined).status(OWN_GROUPS)); // it names the brokers that are down itself
+    const shared = <T>(ask: () => Promise<T>, keptMs = KEPT_MS): (() => Promise<T>) => recent(ask, keptMs, clock);
+    const readStatus = () => open(() => undefined).status(OWN_GROUPS); // it names the brokers that are down itself
+    this.status = shared(readStatus, STATUS_KEPT_MS);
     this.ownGroups = shared(() => this.#list((inspection) => inspection.groups(OWN_GROUPS)));
     this.allGroups = shared(() => this.#list((inspection) => inspection.groups(null)));
     this.topics = shared(() => this.#list((inspection) => inspection.topics()));

@@ -237,12 +237,12 @@ async function figuresOf({ up, reports }: Brokers, groups: readonly NamedGroup[]
 
 async function statusOf(brokers: Brokers, groups: readonly NamedGroup[]): Promise<ClusterStatus> {
   const { up } = brokers;
-  const topics = await topicsOf(up);
+  const topics = await topicsOf(up, isOfDeadLetters); // of all others nobody asks here how many messages they keep
   const producers: Record<string, number> = {};
   for (const { group } of await clientsOf(up, readProducers)) producers[group] = (producers[group] ?? 0) + 1;
   return {
     ...(await figuresOf(brokers, groups)),
-    deadLetters: topics.filter(({ topic }) => isOfDeadLetters(topic)).map(({ topic, kept }) => ({ topic, kept })),
+    deadLetters: topics.map(({ topic, kept }) => ({ topic, kept })),
     producers,
   };
 }
@@ -338,10 +338,14 @@ class KeptMessages {
 const inTime = (one: FoundMessage, other: FoundMessage): number =>
   one.storedAtMs - other.storedAtMs || one.queueOffset - other.queueOffset;
 
-async function topicsOf(brokers: readonly BrokerAddress[]): Promise<TopicReport[]> {
+async function topicsOf(
+  brokers: readonly BrokerAddress[],
+  isWanted: (topic: string) => boolean = () => true,
+): Promise<TopicReport[]> {
   const byName = new Map<string, TopicReport>();
   for (const broker of brokers) {
     for (const [topic, { attributes }] of Object.entries(await readTopics(broker))) {
+      if (!isWanted(topic)) continue;
       const queues = await readQueues(broker, topic);
       const before = byName.get(topic);
       const lastMs = Math.max(before?.lastStoredAtMs ?? 0, ...queues.map(({ lastStoredAtMs }) => lastStoredAtMs));

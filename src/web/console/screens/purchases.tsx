@@ -183,6 +183,9 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   );
 }
 
+/** How often a purchase is read again: a look into every store, so less often once it is an order. */
+const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 10_000];
+
 /**
  * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase
  * that only the broker knows, stays as it was found.
@@ -190,14 +193,17 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
 function Followed({ purchase, found }: { readonly purchase: Purchase; readonly found: Resource<FoundPurchases> }) {
   const { saleId, userId, requestId } = purchase;
   const [isFollowed, setFollowed] = useState(true);
+  const [everyMs, setEveryMs] = useState(UNDECIDED_EVERY_MS);
   const read = useResource<FoundPurchases>(isFollowed ? pathOfRequest(requestId) : null, {
     query: { saleId, userId },
-    everyMs: 3_000,
+    everyMs,
   });
   useEffect(() => {
     if (read.error?.status === 404) setFollowed(false);
   }, [read.error]);
   const now = read.data?.purchases.find((one) => keyOf(one) === keyOf(purchase)) ?? purchase;
+  const hasOrder = namedIn(now).orderId !== null;
+  useEffect(() => setEveryMs(hasOrder ? ORDERED_EVERY_MS : UNDECIDED_EVERY_MS), [hasOrder]);
   const state = isFollowed ? { ...read, readAtMs: Math.max(read.readAtMs, found.readAtMs) } : found;
   return <Life purchase={now} read={state} />;
 }

@@ -314,7 +314,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
   const { t, f } = useWords();
   const isLoaded = sale.state !== 'draft' && sale.retiredAt === null;
   const read = useResource<{ buckets: readonly Bucket[] }>(isLoaded ? `/admin/v1/sales/${sale.saleId}/buckets` : null, {
-    everyMs: 3_000,
+    everyMs: 5_000,
   });
   const columns: readonly Column<Bucket>[] = [
     {
