@@ -53,9 +53,9 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
     name: 'a sale',
     consoles: 6,
     asks: [
-      [`/admin/v1/sales/${saleId}`, 5_000],
+      [`/admin/v1/sales/${saleId}`, 10_000],
       [`/admin/v1/sales/${saleId}/buckets`, 5_000],
-      ['/admin/v1/breakers', 5_000],
+      ['/admin/v1/breakers', 10_000],
       [`/admin/v1/audit?subject=sale%3A${saleId}&limit=10`, 10_000],
       ['/admin/v1/rules', 30_000],
     ],
@@ -75,9 +75,9 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
     consoles: 3,
     asks: [
       ['/readyz', 5_000],
-      ['/admin/v1/breakers', 5_000],
+      ['/admin/v1/breakers', 10_000],
       ['/admin/v1/mq/status', 10_000],
-      ['/admin/v1/rules/status', 5_000],
+      ['/admin/v1/rules/status', 10_000],
     ],
   },
   {

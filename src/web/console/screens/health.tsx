@@ -17,9 +17,9 @@ export function HealthScreen() {
   const { t, f } = useWords();
   const { snapshot, trouble } = useStore(live.state);
   const ready = useReadiness();
-  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 5_000 });
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 10_000 });
   const mq = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 10_000 });
-  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 5_000 });
+  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 10_000 });
   const ageMs = useSnapshotAge();
   const stale = useStaleText();
   const programs = snapshot?.programs ?? null;

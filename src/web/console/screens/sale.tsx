@@ -45,7 +45,7 @@ import { SaleActionDialog } from './sale-actions.js';
 export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const { live, me } = useApp();
   const { t } = useWords();
-  const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 5_000 });
+  const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 10_000 });
   const { snapshot } = useStore(live.state);
   const [action, setAction] = useState<SaleAction | null>(null);
   const stale = useStaleText();
@@ -443,7 +443,7 @@ function WaitingRoom({ saleId, now }: { readonly saleId: string; readonly now: L
 
 function SaleBreakers() {
   const { t } = useWords();
-  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 5_000 });
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 10_000 });
   return (
     <Panel title={t.sale.breakers} flush actions={<Freshness {...breakers} />}>
       <Shown of={breakers} rows={3}>
