@@ -182,6 +182,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
         const first: StoredRequest[] = [
           ['u1/k1', { state: 'ordered', orderId: '101', quantity: 2 }],
           ['u2/k1', held('kept', 3)],
+          ['u2/k1', held('again', 2)],
         ];
         expect(await stage('one', ...first)).to.equal('staged');
         const second: StoredRequest[] = [
