@@ -2,7 +2,7 @@ import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
+import { lowerPriorityOfKeeper, PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
 import { BenchError } from '../bench-error.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
@@ -52,6 +52,7 @@ export class Program {
       stdio: ['ignore', log, log, 'ipc'],
     });
     closeSync(log);
+    lowerPriorityOfKeeper(name, child);
     const program = new Program(name, child, logFile);
     try {
       await program.#ready(signal);

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { EventEmitter } from 'node:events';
+import { getPriority } from 'node:os';
 import sinon from 'sinon';
 import { SupervisedProgram } from '../../../deploy/local/supervisor.js';
 
@@ -90,6 +91,29 @@ describe('a supervised program', () => {
     expect(signals).to.deep.equal(['SIGKILL']);
     Object.assign(children[0] as object, { kill: () => false }); // as Node says of one that has ended
     expect(program.kill()).to.equal(null);
+  });
+
+  it('goes behind the others for the CPU if it is the keeper, also after a restart', async () => {
+    const sleepers = [0, 1, 2].map(() => spawn('sleep', ['60'], { stdio: 'ignore' }));
+    const withPid = (): ChildProcess => {
+      const child = fork();
+      return Object.assign(child, { pid: sleepers[children.length - 1]?.pid });
+    };
+    const own = getPriority();
+    const low = Math.max(own, 10);
+    const nice = (): number[] => sleepers.map(({ pid }) => getPriority(pid));
+    try {
+      program = new SupervisedProgram({ name: 'keeper', args: ['keeper'], env: {} }, () => undefined, withPid);
+      await start();
+      expect(nice()).to.deep.equal([low, own, own]);
+      children[0]?.emit('exit', 1, null);
+      await clock.tickAsync(1000);
+      expect(nice()).to.deep.equal([low, low, own]);
+      void new SupervisedProgram({ name: 'api', args: ['api'], env: {} }, () => undefined, withPid).start();
+      expect(nice(), 'an api does not').to.deep.equal([low, low, own]);
+    } finally {
+      for (const sleeper of sleepers) sleeper.kill();
+    }
   });
 
   it('that is stopped in the pause before a restart stays down', async () => {
