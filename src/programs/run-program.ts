@@ -24,7 +24,7 @@ export interface OpenProgram {
 }
 
 /** Longer than any drain below it; then the process leaves with what it has. */
-const STOP_TIMEOUT_MS = 20_000;
+export const STOP_TIMEOUT_MS = 20_000;
 /** Time to say why a start failed. */
 const FAILED_START_EXIT_MS = 500;
 

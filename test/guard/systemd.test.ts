@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { apiCommand, keeperCommand, workerCommand } from '../../src/cli/programs.js';
+import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
+
+const FOLDER = join(REPO_DIR, 'deploy/systemd');
+const CHECKER = '/usr/bin/systemd-analyze';
+const UNITS = readdirSync(FOLDER);
+const valueIn = (unit: string, key: string): string | undefined =>
+  new RegExp(`^${key}=(.*)$`, 'm').exec(readFileSync(join(FOLDER, unit), 'utf8'))?.[1];
+
+describe('guard: units for systemd', () => {
+  it('there is one for each program, which starts it as its command line takes it', () => {
+    const known = new Map([apiCommand(), workerCommand(), keeperCommand()].map((one) => [one.name(), one]));
+    const started = UNITS.map((unit) => {
+      const [name = '', ...args] = /dist\/cli\/main\.js (.*)/.exec(valueIn(unit, 'ExecStart') ?? '')?.[1]?.split(' ') ?? [];
+      const options = known.get(name)?.options.map(({ long }) => long);
+      expect(args.filter((arg) => arg.startsWith('--') && !options?.includes(arg)), unit).to.deep.equal([]);
+      return name;
+    });
+    expect(started).to.have.members([...known.keys()]);
+  });
+
+  it('waits longer for the end of a program than that may take', () => {
+    for (const unit of UNITS) {
+      expect(Number(valueIn(unit, 'TimeoutStopSec')) * 1000, unit).to.be.above(STOP_TIMEOUT_MS);
+    }
+  });
+
+  it('systemd can read them, and finds nothing wrong', function () {
+    if (!existsSync(CHECKER)) {
+      console.log(`        skipped: there is no ${CHECKER} here`);
+      this.skip();
+    }
+    const folder = mkdtempSync(join(tmpdir(), 'seckill-units-'));
+    try {
+      const files = UNITS.map((unit) => {
+        const text = readFileSync(join(FOLDER, unit), 'utf8').replace('/usr/bin/node', process.execPath); // Node may be elsewhere here
+        writeFileSync(join(folder, unit), text);
+        return join(folder, unit);
+      });
+      const { status, stderr } = spawnSync(CHECKER, ['verify', '--man=no', ...files], { encoding: 'utf8' });
+      expect({ status, stderr }).to.deep.equal({ status: 0, stderr: '' });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
