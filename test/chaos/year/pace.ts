@@ -4,7 +4,7 @@ import type { StackControls } from '../harness/stack-controls.js';
 import type { PlannedSale } from './plan.js';
 import { LIFE_AFTER_CLOSE_MS } from './settings.js';
 
-/** How far the system is behind what it was given: ms, and a number of sales. */
+/** How far the system is behind what it was given: ms, and a number of orders. */
 export interface Backlog {
   /** Age of the oldest batch that holds units and is not known to be in MySQL. */
   readonly pending: number;
@@ -12,12 +12,12 @@ export interface Backlog {
   readonly outbox: number;
   /** How long ago the oldest unpaid order should have ended. */
   readonly expiry: number;
-  /** Sales that should long have been retired, forgotten and archived. One alone may wait for minutes after a fault. */
+  /** Orders of sales that should long have been retired, forgotten and archived. A sale may wait for minutes after a fault. */
   readonly archive: number;
 }
 
 /** Beyond any of these buyers wait, so that workers and keeper get the machine. */
-const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 60 };
+const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
 /** A sale that is not in the archive so long after its time is counted: a large one takes a minute, and those behind it wait. */
 const ARCHIVE_LATE_MS = 60_000;
 /** While something is late. Some would make small batches, each of which costs nearly as much as a large one. */
@@ -40,16 +40,16 @@ export async function readBacklog(
   const [due] = await mysql.query<{ late_ms: string | null }>(
     "SELECT TIMESTAMPDIFF(MICROSECOND, MIN(expires_at), NOW(3)) DIV 1000 AS late_ms FROM orders WHERE state = 'pending_payment'",
   );
-  const [over] = await mysql.query<{ sales: string }>(
-    "SELECT COUNT(*) AS sales FROM sales WHERE state = 'closed' AND retirement <> 'archived'" +
-      ' AND closes_at <= NOW(3) - INTERVAL ? SECOND',
+  const [over] = await mysql.query<{ orders: string | null }>(
+    "SELECT SUM(orders) AS orders FROM order_ranges WHERE sale_id IN (SELECT id FROM sales WHERE state = 'closed'" +
+      " AND retirement <> 'archived' AND closes_at <= NOW(3) - INTERVAL ? SECOND)",
     [Math.ceil((LIFE_AFTER_CLOSE_MS + ARCHIVE_LATE_MS) / 1000)],
   );
   return {
     pending: Math.max(0, ...(await Promise.all(pending))),
     outbox: Math.max(0, ...(await createOutbox(mysql).backlog()).map(({ oldestMs }) => Math.round(oldestMs))),
     expiry: Math.max(0, Number(due?.late_ms ?? 0)),
-    archive: Number(over?.sales),
+    archive: Number(over?.orders ?? 0),
   };
 }
 

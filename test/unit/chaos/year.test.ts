@@ -78,7 +78,7 @@ describe('year: the pace', () => {
     expect(pace.open).to.equal(200);
     expect(pace.follow({ ...none, pending: 10_000 })).to.deep.equal(['pending']);
     expect(pace.open, 'some purchase is under way, or no fault would be over').to.be.within(1, 10);
-    pace.follow({ ...none, archive: 1_000 });
+    pace.follow({ ...none, archive: 100_000 });
     expect(pace.open).to.be.within(1, 10);
     for (let second = 0; second < 2; second++) pace.follow(none);
     expect(pace.open).to.equal(200);
