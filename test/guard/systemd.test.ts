@@ -17,9 +17,13 @@ describe('guard: units for systemd', () => {
   it('there is one for each program, which starts it as its command line takes it', () => {
     const known = new Map([apiCommand(), workerCommand(), keeperCommand()].map((one) => [one.name(), one]));
     const started = UNITS.map((unit) => {
-      const [name = '', ...args] = /dist\/cli\/main\.js (.*)/.exec(valueIn(unit, 'ExecStart') ?? '')?.[1]?.split(' ') ?? [];
+      const [name = '', ...args] =
+        /dist\/cli\/main\.js (.*)/.exec(valueIn(unit, 'ExecStart') ?? '')?.[1]?.split(' ') ?? [];
       const options = known.get(name)?.options.map(({ long }) => long);
-      expect(args.filter((arg) => arg.startsWith('--') && !options?.includes(arg)), unit).to.deep.equal([]);
+      expect(
+        args.filter((arg) => arg.startsWith('--') && !options?.includes(arg)),
+        unit,
+      ).to.deep.equal([]);
       return name;
     });
     expect(started).to.have.members([...known.keys()]);

@@ -55,8 +55,10 @@ export const RUN_HERE: readonly string[] = [
   'seckill mq messages --topic seckill-purchase --limit 5',
   'seckill mq messages --topic seckill-purchase --since -10m --limit 5',
   'seckill mq topics',
+  'seckill mq producers',
   'seckill trace order-1 --sale $SALE --user alice',
   'seckill audit list --subject sale:$SALE --since -1d',
+  'seckill audit list --action sale.reshard_claimed',
 ];
 
 /** By another test, which makes what the command needs. */
@@ -162,6 +164,14 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
   'needs a user who may make a network namespace': [
     "unshare --map-current-user --keep-caps --net sh -c 'ip link set lo up && exec npm start'",
   ],
-  'stands in a sentence, without all that it needs': ['seckill sale close', 'seckill sale create --buckets 8'],
+  'stands in a sentence, without all that it needs': [
+    'seckill sale close',
+    'seckill sale create --buckets 8',
+    'seckill sale reshard <saleId> --buckets 8',
+  ],
+  'installs services on the machine; test/guard/systemd.test.ts has systemd read them': [
+    'cp deploy/systemd/*.service …',
+    'systemctl enable --now seckill-api …',
+  ],
   'works on the checkout of a developer': ['git clone <this repository> && cd seckill', 'git worktree add ../before …'],
 };
