@@ -99,7 +99,7 @@ export async function faultsOfPlan(
   sortedMax: number,
 ): Promise<string[]> {
   if (!/^\s*(SELECT|UPDATE|DELETE|INSERT .*\bSELECT\b)/is.test(sql)) return [];
-  const plan = await on.query<PlanRow>(`EXPLAIN ${sql}`, values);
+  const plan = await on.query<PlanRow>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, values);
   return plan.flatMap(({ table, type, key, rows, Extra }) => {
     if (table === null || table.startsWith('<') || smallTables.has(table)) return [];
     const faults: string[] = [];

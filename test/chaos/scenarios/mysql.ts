@@ -192,7 +192,7 @@ function breakCommits(
   /** Connections in a transaction that writes orders, each with its id at the server. */
   const writing = new Map<ProxiedConnection, Promise<string | undefined>>();
   const idOf = async ({ serverSidePort }: ProxiedConnection): Promise<string | undefined> => {
-    const sql = 'SELECT id FROM information_schema.processlist WHERE host LIKE ?';
+    const sql = 'SELECT id AS id FROM information_schema.processlist WHERE host LIKE ?';
     return (await stack.mysql.query<{ id: string }>(sql, [`%:${serverSidePort}`]))[0]?.id;
   };
   wire.onStatement = (text, connection) => {
