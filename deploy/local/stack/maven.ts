@@ -11,7 +11,7 @@ export const DEPENDENCY_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plug
 const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
 const REPORT_EVERY_MS = 1_000;
 
-export interface MavenRun {
+interface MavenRun {
   /** For people: what it fetches. */
   readonly what: string;
   /** Where jars are put one by one, to be counted. */

@@ -56,7 +56,7 @@ export async function prepareMariadb(
 export const FIRST_START_MAX_MS = 120_000;
 
 /** Where a server keeps its messages, and a MariaDB its SQL for a first start. */
-export interface ServerHome {
+interface ServerHome {
   readonly baseDir: string;
   readonly shareDir: string;
 }
