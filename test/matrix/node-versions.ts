@@ -7,9 +7,9 @@ import { StackError } from '../../deploy/local/stack/stack-error.js';
 
 /** The oldest Node that we promise, and the newest of each line; the program alone, as npm packages have it. */
 const NODES = {
-  '20.19': { version: 'TODO', sum: 'TODO' },
-  '22': { version: 'TODO', sum: 'TODO' },
-  '24': { version: 'TODO', sum: 'TODO' },
+  '20.19': { version: '20.19.6', sum: '524dbfc08a5889db72d813affbd188459cf4bd423f0767e195e351728de0f9a7' },
+  '22': { version: '22.23.3', sum: 'a2f0b870592c313aa9365fb72c6ee66abcb4935ff32aae3e623d678b359a09c9' },
+  '24': { version: '24.21.0', sum: '23beccbf33b5ba1cce9d508b07c2fd577fc765e450e7a5a77aafcb0779211c65' },
 } as const;
 
 export type NodeVersion = keyof typeof NODES;

@@ -88,6 +88,8 @@ Dir::State::Lists "${dir}/lists";
 Dir::State::Status "${dir}/status";
 Dir::Cache "${dir}/cache";
 APT::Sandbox::User "";
+Acquire::Languages "none";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled "false";
 `;
 
 /**

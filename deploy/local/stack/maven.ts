@@ -53,12 +53,12 @@ function countJars(folder: string | undefined): number {
  * say that it is what was tried.
  */
 const SUMS = {
-  'RocketMQ 5.4.0': 'TODO',
-  'RocketMQ 5.3.3': 'TODO',
-  'MariaDB 11.4.5': 'TODO',
-  'MySQL 8.0.15': 'TODO',
-  'Redis 6.2 for x64': 'TODO',
-  'Redis 6.2 for arm64': 'TODO',
+  'RocketMQ 5.4.0': '67802d22b5f82fb5b3c92c67b71b5c10bd98ec2a89b919b9d094a92986e98676',
+  'RocketMQ 5.3.3': '5151659f7db39fc8665dd80229ae52c89580de44e4ac19f714535477048a95be',
+  'MariaDB 11.4.5': 'd9e51a69f74f97ac633c85a725e0d412b268fab0ff24202c7f9867450752b7e5',
+  'MySQL 8.0.15': 'aeb8354f3b04029ae667ff65f2211dc574ffd6f61d14d4fa3dfa8352f0d3b9b2',
+  'Redis 6.2 for x64': 'ae40667a2dc8f012dcd5ffab985f8eae453856ca13d9b764491811cdb669967e',
+  'Redis 6.2 for arm64': '64eceb7fb03eee9aa7df956cd3ae02c9bbcebb644370a78990c6209f40b1a725',
 } as const;
 export type Tried = keyof typeof SUMS;
 

