@@ -9,12 +9,15 @@ import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '.
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
 import { openStack, type Stack } from '../deploy/local/stack/stack.js';
 import { build } from './chaos/harness/commands.js';
+import { openControls } from './chaos/harness/stack-controls.js';
 import { prepareStack } from './chaos/own-stacks.js';
+import { readFacts } from './chaos/report.js';
 import { affectedTests } from './runner/changed.js';
 import { coverageByRoom } from './runner/coverage.js';
 import { runMocha, type Counts } from './runner/mocha.js';
 import { LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
 import { Outputs } from './runner/output.js';
+import { addResults, isWanted, writeResults, type FolderResult, type RunResults } from './runner/results.js';
 
 /**
  * `npm test`: every folder of test/ on servers of its own (other ports and other folders than `npm start`). Ends with one
@@ -33,7 +36,7 @@ const REASON_LAST_LINES = 6;
 // Brokers live for minutes here and are killed and started again: too short for the optimizing compiler to pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 
-const { folders, mochaArgs, changedSince } = options();
+const { folders, mochaArgs, fileParts, changedSince } = options();
 const startedMs = Date.now();
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -42,12 +45,15 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 const outputs = new Outputs();
 /** Where the folders below leave their coverage; null when not all of their tests are run. */
 const COVERED: readonly Folder[] = ['unit', 'contract'];
-const isWhole = mochaArgs.length === 0 && changedSince === null && COVERED.every((folder) => folders.includes(folder));
+const isAll = mochaArgs.length === 0 && fileParts.length === 0 && changedSince === null;
+const isWhole = isAll && COVERED.every((folder) => folders.includes(folder));
 const coverageDir = isWhole ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
 const uncovered = new Set<Folder>(COVERED);
 /** Begins when the last covered folder has ended: other lanes are still under way then. */
 let coverage: Promise<void> = Promise.resolve();
 let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
+const byFolder: Partial<Record<Folder, FolderResult>> = {};
+let versions: RunResults['versions'] = { Node: process.versions.node };
 
 const files = chooseFiles();
 const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
@@ -68,7 +74,8 @@ function options(): TestOptions {
 
 /** By folder. Ends the process where a choice by --changed is empty. */
 function chooseFiles(): Map<Folder, string[]> {
-  const all = new Map(folders.map((folder) => [folder, testFiles(folder)]));
+  const isNamed = (file: string): boolean => fileParts.length === 0 || fileParts.some((part) => file.includes(part));
+  const all = new Map(folders.map((folder) => [folder, testFiles(folder).filter(isNamed)]));
   if (changedSince === null) return all;
   try {
     const affected = affectedTests(changedSince);
@@ -128,7 +135,10 @@ async function runFiles(
   output.write(`\n== ${title}\n`);
   const parallel = PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : [];
   const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
-  add(await runMocha(names, [...parallel, ...mochaArgs], { ...env, ...collect }, output, stopping.signal));
+  const ran = await runMocha(names, [...parallel, ...mochaArgs], { ...env, ...collect }, output, stopping.signal);
+  add(ran);
+  const { passed, failed, skipped } = ran;
+  byFolder[folder] = addResults(byFolder[folder], { passed, failed, skipped, tookMs: Date.now() - beganMs });
   const tookS = Math.round((Date.now() - beganMs) / 1000);
   output.write(`${title}: ${tookS} s, from ${Math.round((beganMs - startedMs) / 1000)} s on\n`);
   output.end();
@@ -207,6 +217,10 @@ async function clearedStack(dir: string, taken: readonly ClaimedPort[]): Promise
 async function boot(stack: Stack): Promise<void> {
   await stack.up({ topics: false, signal: stopping.signal });
   await prepareStack(stack);
+  if (!isWanted()) return;
+  const controls = await openControls(stack.dir, stack.env());
+  versions = (await readFacts(controls)).versions;
+  await controls.close();
 }
 
 function add(more: Counts): void {
@@ -246,6 +260,7 @@ function shortened(reason: string): string {
 
 function end(): never {
   const { passed, failed, skipped, failures } = counts;
+  writeResults({ folders: byFolder, failures, versions });
   // said again where it is seen: hundreds of lines may stand between a failure and the end
   for (const { title, reason } of failures) console.log(`FAILED ${title}\n${shortened(reason)}`);
   console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);

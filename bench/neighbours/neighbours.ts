@@ -5,6 +5,7 @@ import { bucketKeys } from '../../src/redis/keys.js';
 import { createRepairStore } from '../../src/redis/repair-store.js';
 import type { ClientOutcome } from '../../test/invariants/check-sale.js';
 import { found } from '../../test/chaos/harness/wait.js';
+import { makeNumbers } from '../../test/helpers/numbers.js';
 import { startRedisCluster } from '../../test/helpers/redis-cluster.js';
 import { BenchError } from '../bench-error.js';
 import { purchaseKeyAt, readRecords, type BuyerSlice } from '../load/buyers.js';
@@ -215,11 +216,15 @@ async function fill({ mysql }: Stores, { saleId }: Sale): Promise<void> {
   const perMs = 10;
   const perTransaction = 300;
   const step = (1n << 22n) / BigInt(perMs);
-  await mysql.execute(
-    `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
-     SELECT ${base} + seq * ${step}, ${saleId}, CONCAT('filled-', seq), 'k1',
-       CONCAT('filled-${saleId}-', seq DIV ${perTransaction}), 1, 1999, 1 FROM seq_0_to_${ORDERS - 1}`,
-  );
+  await mysql.transaction(async (tx) => {
+    await makeNumbers(tx, ORDERS, 'TEMPORARY TABLE');
+    await tx.execute(
+      `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
+       SELECT ${base} + (seq - 1) * ${step}, ${saleId}, CONCAT('filled-', seq), 'k1',
+         CONCAT('filled-${saleId}-', (seq - 1) DIV ${perTransaction}), 1, 1999, 1 FROM numbers`,
+    );
+    await tx.execute('DROP TEMPORARY TABLE numbers');
+  });
   await mysql.execute(
     `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
      SELECT sale_id, MIN(id), MAX(id), COUNT(*) FROM orders WHERE sale_id = ${saleId}

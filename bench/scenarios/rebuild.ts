@@ -10,6 +10,7 @@ import { createLog } from '../../src/programs/telemetry.js';
 import { repairSale, type RepairStep } from '../../src/recovery/repair/repair-sale.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { bucketKeys } from '../../src/redis/keys.js';
+import { makeNumbers } from '../../test/helpers/numbers.js';
 import { BenchError } from '../bench-error.js';
 import { cpuTimes } from '../session/cpu.js';
 import type { Session } from '../session/session.js';
@@ -110,6 +111,7 @@ async function fill(
     closesAtMs: nowMs + 3_600_000,
   });
   await mysql.execute("UPDATE sales SET state = 'open', sold = ? WHERE id = ?", [orders, saleId]);
+  await makeNumbers(mysql, Math.min(ROWS_PER_STATEMENT, orders + others));
   await mysql.execute('ALTER TABLE orders DROP KEY request, DROP KEY active, DROP KEY batch, DROP KEY expiry');
   const base = BigInt(lowestOrderIdAt(opensAtMs + 1000));
   const among = orders + Math.floor(others / 5);
@@ -118,7 +120,7 @@ async function fill(
   for (let from = 0; from < total; from += ROWS_PER_STATEMENT) {
     signal.throwIfAborted();
     const count = Math.min(ROWS_PER_STATEMENT, total - from);
-    const nth = `(seq + ${from})`;
+    const nth = `(seq - 1 + ${from})`;
     const id = `${base} + ${nth} * ${ID_STEP}`;
     const isOurs = `${nth} < ${every * orders} AND ${nth} MOD ${every} = 0`;
     const other = `IF(${nth} >= ${among}, 1000000 + ${nth} DIV 1000000, 2000000 + ${nth} MOD ${every})`;
@@ -127,12 +129,12 @@ async function fill(
       await tx.execute(
         `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer)
          SELECT ${id}, ${sale}, CONCAT('user-', ${nth}), 'k1',
-           CONCAT('0123456789abcdef', ${nth} DIV ${PER_TRANSACTION}), 1, 1999, 1 FROM seq_0_to_${count - 1}`,
+           CONCAT('0123456789abcdef', ${nth} DIV ${PER_TRANSACTION}), 1, 1999, 1 FROM numbers WHERE seq <= ${count}`,
       );
       // a transaction that a statement cuts in two has a range on either side
       await tx.execute(
         `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
-         SELECT ${sale} AS sale, MIN(${id}), MAX(${id}), COUNT(*) FROM seq_0_to_${count - 1}
+         SELECT ${sale} AS sale, MIN(${id}), MAX(${id}), COUNT(*) FROM numbers WHERE seq <= ${count}
          GROUP BY sale, ${nth} DIV ${PER_TRANSACTION}`,
       );
     });

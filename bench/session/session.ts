@@ -12,6 +12,7 @@ import { tryLock } from '../../deploy/local/stack/processes.js';
 import type { OnProgress } from '../../deploy/local/stack/progress.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
+import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { BenchError } from '../bench-error.js';
 import type { AdmissionKeys } from '../load/credentials.js';
 import type { BenchOptions } from '../options.js';
@@ -156,7 +157,7 @@ function makeSession({ programs, ...parts }: Parts): Session {
       worker: program('worker').pid,
       keeper: program('keeper').pid,
       redis: stack.server('redis').pid() ?? 0,
-      mariadb: stack.server('mariadb').pid() ?? 0,
+      mariadb: stack.server('mysql').pid() ?? 0,
       broker: stack.server('proxy').pid() ?? 0,
     }),
 
@@ -189,7 +190,7 @@ class RedisReplicas {
   async start(count: number, masterUrl: string, master: RedisConnection): Promise<void> {
     if (count === 0) return;
     const { port: masterPort, password } = new URL(masterUrl);
-    const { artifacts } = await toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, () => undefined)();
+    const { artifacts } = await toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env), () => undefined)();
     for (let index = 0; index < count; index++) {
       const port = pickFreePorts(listeningPorts()).redis;
       const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', this.#dir];

@@ -11,10 +11,11 @@ import { DURABILITIES, type Durability, SERVER_NAMES } from './stack/servers/ser
 import { envLines } from './stack/settings.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack } from './stack/stack.js';
+import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
 import { OTLP_PORT, runTraces, TRACES_HELP, type TracesFlags, ZIPKIN_PORT } from './traces/traces.js';
 import { parseWhole } from '../../src/cli/options.js';
 
-interface StackFlags {
+interface StackFlags extends Partial<Versions> {
   readonly dir?: string;
   readonly json?: boolean;
   readonly force?: boolean;
@@ -32,12 +33,12 @@ export function stackCommand(): Command {
   const stack = new Command('stack')
     .enablePositionalOptions() // what stands behind `mqadmin <command>` is for mqadmin
     .usage('<verb> [options]')
-    .description('RocketMQ, MariaDB and Redis on this machine, without root');
+    .description('RocketMQ, MySQL and Redis on this machine, without root');
   const withFlags = (command: Command): Command =>
     command
       .option('--dir <folder>', 'folder of the instance (default: .stack in the checkout)')
       .option('--json', 'lines of JSON for programs');
-  withFlags(stack.command('up'))
+  const up = withFlags(stack.command('up'))
     .description('start what does not run, wait until all of it serves, create topics and groups')
     .option('--free-ports', 'at the first start of a folder: take free ports and remember them')
     .addOption(
@@ -46,6 +47,7 @@ export function stackCommand(): Command {
         .default('process'),
     )
     .action(stackUp);
+  for (const option of versionOptions()) up.addOption(option);
   withFlags(stack.command('down'))
     .description('stop the servers of this folder')
     .option('--force', 'also under a running `npm start`')
@@ -81,6 +83,7 @@ async function stackUp(flags: StackFlags): Promise<void> {
       openStack({
         dir: flags.dir,
         ports: flags.freePorts ? 'free' : 'default',
+        versions: chosenIn(flags),
         durability: flags.durability,
         onProgress,
       }).up({ signal }),

@@ -7,7 +7,7 @@ const PLAIN_EVERY_MS = 3_000;
 const TITLES: Record<StackStep, string> = {
   artifacts: 'Programs',
   redis: 'Redis',
-  mariadb: 'MariaDB',
+  mysql: 'MySQL',
   namesrv: 'RocketMQ name server',
   proxy: 'RocketMQ proxy and broker',
   topics: 'Topics and groups',

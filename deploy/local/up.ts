@@ -15,6 +15,7 @@ import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack, type Stack } from './stack/stack.js';
+import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
 import { CliError, UsageError } from '../../src/cli/cli-error.js';
 import { operatorName, parseWhole } from '../../src/cli/options.js';
 import { signerOf } from '../../src/cli/setup.js';
@@ -27,7 +28,7 @@ import { SupervisedProgram } from './supervisor.js';
 import { waitUntilOpen } from './wait-until-open.js';
 import { welcome } from './welcome.js';
 
-interface UpFlags {
+interface UpFlags extends Partial<Versions> {
   readonly dir?: string;
   readonly port?: number;
   readonly operatorsPort?: number;
@@ -75,7 +76,7 @@ Traffic leaves most of the machine free, and can go on for hours. At the end Red
 Exit codes: 0 ended as asked, 1 it could not start, or Redis and MySQL differ after traffic, 2 used wrongly.`;
 
 export function upCommand(): Command {
-  return new Command('up')
+  const up = new Command('up')
     .description('start everything on this machine: servers, schema, a demo sale, api, worker and keeper')
     .option('--dir <folder>', 'folder of the local stack (default: .stack in the checkout)')
     .option('--port <port>', 'port of the api for buyers (default: 8080); 0 picks free ones', parseWhole(0, 65535))
@@ -87,7 +88,9 @@ export function upCommand(): Command {
     .option('--for <duration>', 'end by itself after this time, such as 10m', parseDuration)
     .option('--json', 'lines of JSON for programs')
     .addHelpText('after', EXAMPLES)
-    .action(up);
+    .action(start);
+  for (const option of versionOptions()) up.addOption(option);
+  return up;
 }
 
 function parseDuration(text: string): number {
@@ -96,7 +99,7 @@ function parseDuration(text: string): number {
   return ms;
 }
 
-async function up(flags: UpFlags): Promise<void> {
+async function start(flags: UpFlags): Promise<void> {
   if (flags.faults && !flags.traffic)
     throw new UsageError('--faults needs --traffic: a fault without buyers shows nothing.');
   await reportStackError(flags.json, async (signal) => {
@@ -192,7 +195,8 @@ export function assertApiPortsFree(flags: UpFlags, env: Environment): void {
 
 function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack> {
   return showProgress(progressStyle(flags.json === true), UP_STEPS, async (onProgress) => {
-    const stack = openStack({ dir: flags.dir, ports: flags.freePorts ? 'free' : 'default', onProgress });
+    const ports = flags.freePorts ? 'free' : 'default';
+    const stack = openStack({ dir: flags.dir, ports, versions: chosenIn(flags), onProgress });
     const { started } = await stack.up({ signal });
     return { stack, ranBefore: started.length === 0 };
   });

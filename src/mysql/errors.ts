@@ -70,6 +70,8 @@ const SERVER_ERRORS: Readonly<Record<number, MysqlErrorKind>> = {
   1053: 'connection_lost', // ER_SERVER_SHUTDOWN
   1317: 'timed_out', // ER_QUERY_INTERRUPTED: KILL QUERY
   1927: 'connection_lost', // MariaDB ER_CONNECTION_KILLED
+  3032: 'connection_lost', // ER_SERVER_OFFLINE_MODE: a member that its group has expelled
+  3169: 'connection_lost', // ER_SESSION_WAS_KILLED
   1969: 'timed_out', // MariaDB ER_STATEMENT_TIMEOUT
   3024: 'timed_out', // ER_QUERY_TIMEOUT
   4031: 'connection_lost', // ER_CLIENT_INTERACTION_TIMEOUT

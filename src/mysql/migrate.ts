@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createConnection, type Connection } from 'mysql2/promise';
 import knexFactory, { type Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
@@ -45,13 +46,20 @@ export async function migrate(
 }
 
 async function lock(connection: Connection, waitMs: number): Promise<void> {
-  const name = "CONCAT('seckill.migrate.', MD5(DATABASE()))";
-  const sql = `SELECT GET_LOCK(${name}, ${Math.ceil(waitMs / 1000)}) AS locked`;
-  const [rows] = await connection.query(sql);
+  const [databases] = await connection.query('SELECT DATABASE() AS name');
+  const name = migrationLock((databases as { name: string }[])[0]?.name ?? '');
+  const [rows] = await connection.query('SELECT GET_LOCK(?, ?) AS locked', [name, Math.ceil(waitMs / 1000)]);
   if ((rows as { locked: unknown }[])[0]?.locked !== 1) {
     throw new OperationalError('mysql', `another migration did not end within ${waitMs} ms`, { retryable: true });
   }
 }
+
+/**
+ * A name of at most 64 characters, however long that of the database is. Earlier versions had the server hash it, so this is
+ * the lock that a migrator of theirs takes; MySQL has no MD5() any more since 9.
+ */
+export const migrationLock = (database: string): string =>
+  `seckill.migrate.${createHash('md5').update(database).digest('hex')}`;
 
 async function applyMissing(url: string, onProgress: (progress: MigrateProgress) => void): Promise<string[]> {
   const knex = openKnex(url);

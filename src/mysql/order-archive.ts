@@ -105,7 +105,8 @@ async function move(
 interface LockedRow {
   readonly id: string;
   readonly state: OrderState;
-  readonly is_old: number;
+  /** A truth value is a number of 32 bits in MariaDB, and a BIGINT, so a text, in MySQL. */
+  readonly is_old: number | string;
 }
 
 /**
@@ -123,7 +124,7 @@ async function moveSome(
     .select<LockedRow[]>('id', 'state', knex.raw('created_at <= ? AS is_old', [msAgo(youngMs)]))
     .whereRaw(idIn(ids));
   const locked = await select(tx, rows.orderBy('id').forUpdate().skipLocked());
-  const ended = locked.filter((row) => ORDER_TRANSITIONS[row.state].length === 0 && row.is_old === 1);
+  const ended = locked.filter((row) => ORDER_TRANSITIONS[row.state].length === 0 && Number(row.is_old) === 1);
   const open = await withOpenMoney(
     tx,
     ended.map(({ id }) => id),

@@ -82,7 +82,7 @@ function takeLease(pool: MysqlPool, saleId: string, owner: string, leaseMs: numb
     const [row] = await select(
       tx,
       knex('reconcile_leases')
-        .select<{ owner: string; leased_until: Date; is_free: number }[]>(
+        .select<{ owner: string; leased_until: Date; is_free: number | string }[]>(
           'owner',
           'leased_until',
           knex.raw('leased_until <= UTC_TIMESTAMP(3) AS is_free'),

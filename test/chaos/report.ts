@@ -138,15 +138,24 @@ export async function readFacts({ servers, redis, mysql }: StackControls): Promi
     table?: { brokerVersionDesc?: string };
   };
   const broker = runtime.table?.brokerVersionDesc ?? '?';
+  const server = await redis.redis.info('server');
+  const isMariadb = database?.version.includes('MariaDB');
   return {
     versions: {
       Node: process.versions.node,
-      Redis: /^redis_version:(\S+)/m.exec(await redis.redis.info('server'))?.[1] ?? '?',
-      MariaDB: database?.version ?? '?',
+      ...redisVersion(server),
+      [isMariadb ? 'MariaDB' : 'MySQL']: database?.version ?? '?',
       RocketMQ: broker.replace(/^V/, '').replaceAll('_', '.'),
     },
     machine: machine(),
   };
+}
+
+/** Valkey says which Redis it behaves like, and its own version as well. */
+function redisVersion(info: string): Record<string, string> {
+  const [, valkey] = /^valkey_version:(\S+)/m.exec(info) ?? [];
+  if (valkey !== undefined) return { Valkey: valkey };
+  return { Redis: /^redis_version:(\S+)/m.exec(info)?.[1] ?? '?' };
 }
 
 function machine(): string {

@@ -23,7 +23,7 @@ describe('contract: the local stack beside other users of the machine', () => {
     const [, pid] = /process_id:(\d+)/.exec(await redis.info('server')) ?? [];
     await close();
     const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-    expect(args).to.include('redis-server');
+    expect(args).to.match(/(redis|valkey)-server/);
     expect(args).not.to.include(password);
   });
 

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { expect } from 'chai';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
-import { migrate, type MigrateProgress } from '../../src/mysql/migrate.js';
+import { migrate, migrationLock, type MigrateProgress } from '../../src/mysql/migrate.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
 import { connectionOptions } from '../../src/mysql/pool.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -103,10 +103,10 @@ describe('migrate', function () {
 
   it('waits for another migrator no longer than its time-out', async () => {
     await migrate({ url });
-    const name = `CONCAT('seckill.migrate.', MD5('${database}'))`;
-    await server.query(`SELECT GET_LOCK(${name}, 5)`); // the server may not have noticed yet that the first has gone
+    const name = migrationLock(database);
+    await server.query('SELECT GET_LOCK(?, 5)', [name]); // the server may not have noticed yet that the first has gone
     const error = await migrate({ url, lockWaitMs: 1000 }).catch((cause: unknown) => cause);
-    await server.query(`SELECT RELEASE_LOCK(${name})`);
+    await server.query('SELECT RELEASE_LOCK(?)', [name]);
     expect(error).to.be.instanceOf(OperationalError).and.include({ dependency: 'mysql', retryable: true });
     expect((error as Error).message).to.include('another migration');
   });

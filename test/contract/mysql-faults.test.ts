@@ -190,7 +190,7 @@ describe('mysql adapters under faults', () => {
     await pause(50);
     expect(await failureOf(pool.query('SELECT 1'))).to.include({ kind: 'too_busy', retryable: true });
     expect(await slow).to.include({ kind: 'timed_out', retryable: true });
-    expect(await pool.query('SELECT 1 AS one')).to.deep.equal([{ one: 1 }]);
+    expect(await pool.query("SELECT 'works' AS it")).to.deep.equal([{ it: 'works' }]);
     expect(waits, 'each caller waited, one of them in vain').to.have.length(3);
     expect(waits[1]).to.equal(300);
   });

@@ -4,6 +4,7 @@ import type { OrdersMoved, Outbox, OutboxKind, OutboxPayloads } from '../../src/
 import { createOutbox } from '../../src/mysql/outbox.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryOutbox } from '../helpers/memory/memory-outbox.js';
+import { rowsReadOn } from '../helpers/query-plans.js';
 import { ownMysqlWorld } from './repository-worlds.js';
 
 const LEASE_MS = 60_000;
@@ -71,19 +72,13 @@ describe('the lease of the outbox in MySQL', function () {
       const rows = Array.from({ length: count }, () => row).join();
       return pool.execute(`INSERT INTO outbox (kind, \`key\`, payload, available_at, done_at) VALUES ${rows}`);
     };
-    /** Rows and index entries that this session has read so far. */
-    const reads = async (): Promise<number> => {
-      const sql = "SHOW SESSION STATUS LIKE 'Handler_read%'";
-      const counters = await pool.query<{ Value: string }>(sql);
-      return counters.reduce((sum, { Value }) => sum + Number(Value), 0);
-    };
     try {
       await insert(5_000, '-60 MINUTE', 'UTC_TIMESTAMP(3)');
       await insert(5_000, '60 MINUTE', 'NULL');
       await insert(30, '-1 SECOND', 'NULL');
-      const before = await reads();
+      const before = await rowsReadOn(pool);
       expect(await createOutbox(pool).lease('release', 64, LEASE_MS)).to.have.length(30);
-      expect((await reads()) - before, 'rows read').to.be.below(500);
+      expect((await rowsReadOn(pool)) - before, 'rows read').to.be.below(500);
     } finally {
       await close();
     }

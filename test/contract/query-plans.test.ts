@@ -28,6 +28,7 @@ import { createWorkerSlots } from '../../src/mysql/worker-slots.js';
 import { lowestOrderIdAt } from '../../src/core/order-id.js';
 import type { WritePlan } from '../../src/core/ports/order-repository.js';
 import { silentLog } from '../helpers/silent-log.js';
+import { makeNumbers } from '../helpers/numbers.js';
 import { faultsOfPlan, RecordingPool, tracked } from '../helpers/query-plans.js';
 import { ownMysqlWorld, systemClock, type MysqlWorld } from './repository-worlds.js';
 
@@ -440,27 +441,31 @@ async function fill(pool: MysqlPool): Promise<void> {
   const orderId = `(${firstId} + seq * ${idStep})`;
   const saleId = `(1 + (seq - 1) DIV ${PER_SALE})`;
   const batchId = `CONCAT('b', seq DIV ${PER_BATCH})`;
-  const others = `seq_1_to_${OTHERS}`;
+  const traceId = (of: string): string => `UNHEX(LEFT(SHA2(${of}, 256), 32))`;
+  const upTo = (count: number): string => `numbers WHERE seq <= ${count}`;
+  const others = upTo(OTHERS);
+  await makeNumbers(pool, Math.max(ORDERS, OUTBOX));
   await pool.execute('SET SESSION unique_checks = 0, foreign_key_checks = 0');
   const statements = [
     `INSERT INTO sales (id, sku, title, price_cents, stock, sold, limit_per_buyer, buckets, opens_at, closes_at, state)
      SELECT seq, CONCAT('s', seq), 't', 100, ${PER_SALE}, ${PER_SALE}, 1, 1,
        FROM_UNIXTIME((${nowMs} - (${SALES} - seq + 1) * ${stepMs * PER_SALE}) / 1000),
        FROM_UNIXTIME((${nowMs} - (${SALES} - seq) * ${stepMs * PER_SALE}) / 1000),
-       IF(seq > ${SALES - 20}, 'open', 'closed') FROM seq_1_to_${SALES}`,
+       IF(seq > ${SALES - 20}, 'open', 'closed') FROM ${upTo(SALES)}`,
     `INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, state, one_per_buyer,
        created_at, updated_at, expires_at, paid_at)
      SELECT ${orderId}, ${saleId}, CONCAT('u', seq MOD 200000), CONCAT('r', seq), ${batchId}, 1, 100,
        IF(seq > ${ORDERS - 2000}, 'pending_payment', ELT(1 + seq MOD 10, 'expired', 'failed', 'cancelled', 'paid', 'paid',
          'paid', 'paid', 'paid', 'paid', 'paid')), 1, ${at}, ${at}, ${at} + INTERVAL 10 MINUTE, ${at}
-     FROM seq_1_to_${ORDERS}`,
+     FROM ${upTo(ORDERS)}`,
     `INSERT INTO order_ranges (sale_id, first_id, last_id, orders)
-     SELECT ${saleId}, ${orderId}, ${orderId} + ${PER_BATCH - 1} * ${idStep}, ${PER_BATCH} FROM seq_1_to_${ORDERS}_step_${PER_BATCH}`,
+     SELECT ${saleId}, ${orderId}, ${orderId} + ${PER_BATCH - 1} * ${idStep}, ${PER_BATCH}
+     FROM ${upTo(ORDERS)} AND seq MOD ${PER_BATCH} = 1`,
     `INSERT INTO order_metadata (order_id, metadata) SELECT ${orderId}, '{"cart":"42"}' FROM ${others}`,
-    `INSERT INTO order_traces (order_id, trace_id) SELECT ${orderId}, UNHEX(MD5(seq)) FROM ${others}`,
+    `INSERT INTO order_traces (order_id, trace_id) SELECT ${orderId}, ${traceId('seq')} FROM ${others}`,
     `INSERT INTO outbox (id, kind, \`key\`, payload, available_at, attempts, created_at, done_at)
      SELECT seq, ELT(1 + seq MOD 3, 'batch_recorded', 'orders_moved', 'release'), CONCAT('b', seq), '[]', ${at}, 1,
-       ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM seq_1_to_${OUTBOX}`,
+       ${at}, IF(seq > ${OUTBOX - 5000}, NULL, ${at}) FROM ${upTo(OUTBOX)}`,
     `INSERT INTO payments (payment_id, order_id, amount_cents) SELECT CONCAT('pay', seq), ${orderId}, 100 FROM ${others}`,
     `INSERT INTO refunds (payment_id, order_id, amount_cents, reason, state, created_at)
      SELECT CONCAT('pay', seq), ${orderId}, 100, 'order_expired', IF(seq > ${OTHERS - 500}, 'due', 'refunded'), ${at}
@@ -477,7 +482,7 @@ async function fill(pool: MysqlPool): Promise<void> {
        created_at, updated_at, expires_at, paid_at)
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, ${SALES + 1} + (seq - 1) DIV ${PER_SALE}, CONCAT('u', seq MOD 200000),
        CONCAT('r', seq), ${batchId}, 1, 100, IF(seq MOD 10 = 0, 'failed', 'paid'), 1, ${at}, ${at}, NULL, ${at}
-     FROM seq_1_to_${ARCHIVED}`,
+     FROM ${upTo(ARCHIVED)}`,
     `INSERT INTO payments_archive (payment_id, order_id, amount_cents)
      SELECT CONCAT('old', seq), ${firstId} - ${ARCHIVED + 1} + seq, 100 FROM ${others}`,
     `INSERT INTO coupons_archive (order_id, sale_id, user_id)
@@ -485,7 +490,7 @@ async function fill(pool: MysqlPool): Promise<void> {
     `INSERT INTO order_metadata_archive (order_id, metadata)
      SELECT ${firstId} - ${ARCHIVED + 1} + seq, '{"cart":"42"}' FROM ${others}`,
     `INSERT INTO order_traces_archive (order_id, trace_id)
-     SELECT ${firstId} - ${ARCHIVED + 1} + seq, UNHEX(MD5(-seq)) FROM ${others}`,
+     SELECT ${firstId} - ${ARCHIVED + 1} + seq, ${traceId('-seq')} FROM ${others}`,
     `INSERT INTO audit_log (actor, action, subject, created_at)
      SELECT CONCAT('a', seq MOD 50), 'sale.opened', CONCAT('sale:', ${saleId}), ${at} FROM ${others}`,
     `INSERT INTO compensation_jobs (kind, subject, sale_id, batch_id, detail, state, available_at)

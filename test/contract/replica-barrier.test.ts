@@ -31,7 +31,7 @@ describe('replica barrier', () => {
   before(async function () {
     this.timeout(2 * SYNC_MS);
     const binary = redisServerBinary();
-    if (binary === null) throw new Error('no redis-server: start the stack once, or set REDIS_SERVER_BIN');
+    if (binary === null) throw new Error('no redis-server: start the stack once, or set SECKILL_REDIS_SERVER');
     master = await startPrivateRedis(binary);
     const { port } = new URL(master.url);
     replica = await startPrivateRedis(binary, { args: ['--replicaof', '127.0.0.1', port] });

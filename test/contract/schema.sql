@@ -103,10 +103,10 @@ CREATE TABLE orders (
   batch_id varchar(64) COLLATE ascii_bin NOT NULL
   quantity smallint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
-  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
+  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending_payment
   reason varchar(32) COLLATE ascii_bin
   one_per_buyer tinyint unsigned NOT NULL
-  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending','paid',sale_id,null) VIRTUAL
+  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending_payment','paid',sale_id,null) VIRTUAL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
   expires_at datetime(3)
@@ -126,10 +126,10 @@ CREATE TABLE orders_archive (
   batch_id varchar(64) COLLATE ascii_bin NOT NULL
   quantity smallint unsigned NOT NULL
   amount_cents bigint unsigned NOT NULL
-  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending
+  state enum('pending_payment','paid','cancelled','expired','failed') COLLATE utf8mb4_bin NOT NULL DEFAULT pending_payment
   reason varchar(32) COLLATE ascii_bin
   one_per_buyer tinyint unsigned NOT NULL
-  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending','paid',sale_id,null) VIRTUAL
+  active_key bigint unsigned AS (ifone_per_buyer=1andstatein'pending_payment','paid',sale_id,null) VIRTUAL
   created_at datetime(3) NOT NULL DEFAULT current_timestamp(3)
   updated_at datetime(3) NOT NULL DEFAULT current_timestamp(3) ON UPDATE current_timestamp(3)
   expires_at datetime(3)

@@ -3,6 +3,7 @@ import type { Connection } from 'mysql2/promise';
 interface ColumnRow {
   readonly tab: string;
   readonly col: string;
+  readonly position: number;
   readonly type: string;
   readonly nullable: 'YES' | 'NO';
   readonly def: string | null;
@@ -18,27 +19,37 @@ interface KeyRow {
   readonly cols: string;
 }
 
-const COLUMNS = `SELECT table_name AS tab, column_name AS col, column_type AS type, is_nullable AS nullable,
-    column_default AS def, extra, generation_expression AS expression, collation_name AS collation
-  FROM information_schema.columns WHERE table_schema = ? AND table_name NOT LIKE 'knex%'
-  ORDER BY table_name, ordinal_position`;
+// Each column has an alias: MySQL names those of its information schema in capitals, whatever a statement says. The order is
+// made here: each server sorts names by another collation.
+const COLUMNS = `SELECT table_name AS tab, column_name AS col, ordinal_position AS position, column_type AS type,
+    is_nullable AS nullable, column_default AS def, extra AS extra, generation_expression AS expression,
+    collation_name AS collation
+  FROM information_schema.columns WHERE table_schema = ? AND table_name NOT LIKE 'knex%'`;
 const KEYS = `SELECT table_name AS tab, index_name AS name, MAX(non_unique) AS non_unique,
     GROUP_CONCAT(column_name ORDER BY seq_in_index) AS cols
   FROM information_schema.statistics WHERE table_schema = ? AND table_name NOT LIKE 'knex%'
-  GROUP BY table_name, index_name ORDER BY table_name, index_name`;
+  GROUP BY table_name, index_name`;
 
-/** The schema of a database as text that reads like SQL and is the same on MySQL 8 and MariaDB. */
+/** The schema of a database as text that reads like SQL and is the same on every MySQL and MariaDB. */
 export async function describeSchema(connection: Connection, database: string): Promise<string> {
   const [columns] = (await connection.query(COLUMNS, [database])) as unknown as [ColumnRow[]];
   const [keys] = (await connection.query(KEYS, [database])) as unknown as [KeyRow[]];
+  columns.sort((a, b) => a.position - b.position);
+  keys.sort((a, b) => byName(a.name, b.name));
   const lines: string[] = [];
-  for (const table of [...new Set(columns.map(({ tab }) => tab))]) {
+  for (const table of [...new Set(columns.map(({ tab }) => tab))].sort(byName)) {
     lines.push(`CREATE TABLE ${table} (`);
     for (const column of columns.filter(({ tab }) => tab === table)) lines.push(`  ${columnText(column)}`);
     for (const key of keys.filter(({ tab }) => tab === table)) lines.push(`  ${keyText(key)}`);
     lines.push(');', '');
   }
   return lines.join('\n');
+}
+
+/** As MariaDB sorts names: without regard to case, with `_` behind the letters. */
+function byName(a: string, b: string): number {
+  const [one, other] = [a.toUpperCase(), b.toUpperCase()];
+  return one < other ? -1 : one > other ? 1 : 0;
 }
 
 function columnText({ col, type, nullable, def, extra, expression, collation }: ColumnRow): string {
@@ -52,11 +63,11 @@ function columnText({ col, type, nullable, def, extra, expression, collation }: 
   return parts.join(' ');
 }
 
-/** MySQL and MariaDB print expressions with different quotes, brackets, character sets and case. */
+/** MySQL and MariaDB print expressions with different quotes, brackets, character sets (`_utf8mb4'paid'`) and case. */
 const plain = (expression: string): string =>
   expression
     .toLowerCase()
-    .replaceAll(/_[a-z0-9]+\\?'/g, "'")
+    .replaceAll(/(?<![a-z0-9_])_[a-z0-9]+\\?'/g, "'")
     .replaceAll(/[\\`()\s]/g, '')
     .replaceAll('current_timestamp3', 'current_timestamp(3)');
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
+import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { until } from '../chaos/harness/wait.js';
 
@@ -139,4 +140,4 @@ export class PrivateCluster {
   }
 }
 
-const tools = toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, () => undefined);
+const tools = toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env), () => undefined);

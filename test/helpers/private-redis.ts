@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import {
-  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,9 +11,10 @@ import {
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BUNDLED } from '../../deploy/local/stack/artifacts.js';
+import { findRedisServer } from '../../deploy/local/stack/artifacts.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { probeRedis, waitUntil } from '../../deploy/local/stack/probes.js';
+import { versionsIn } from '../../deploy/local/stack/versions.js';
 
 /** A Redis server that only one test file uses. */
 export interface PrivateRedis {
@@ -38,20 +38,15 @@ export interface PrivateRedisOptions {
 const START_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 5_000;
 
-/** The program that the local stack runs, or the one that REDIS_SERVER_BIN names; null when there is none. */
-export function redisServerBinary(): string | null {
-  const own = process.env.REDIS_SERVER_BIN;
-  if (own) return own;
-  if (!existsSync(DEFAULT_ARTIFACTS_DIR)) return null;
-  const found = readdirSync(DEFAULT_ARTIFACTS_DIR).map((home) => join(DEFAULT_ARTIFACTS_DIR, home, BUNDLED.redis));
-  return found.find((file) => existsSync(file)) ?? null;
-}
+/** The program that the local stack runs; null when there is none. */
+export const redisServerBinary = (): string | null =>
+  findRedisServer(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env).redis);
 
 /** The same, for the `before` of a suite that is skipped without one, and says so. */
 export function redisServerOrSkip(suite: Pick<Mocha.Context, 'skip'>): string {
   const binary = redisServerBinary();
   if (binary !== null) return binary;
-  console.log('    skipped: no redis-server to start; name one with REDIS_SERVER_BIN');
+  console.log('    skipped: no redis-server to start; name one with SECKILL_REDIS_SERVER');
   return suite.skip();
 }
 

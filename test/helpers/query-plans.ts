@@ -11,6 +11,7 @@ export interface SeenStatement {
 }
 
 interface PlanRow {
+  readonly select_type: string | null;
   readonly table: string | null;
   readonly type: string | null;
   readonly key: string | null;
@@ -82,8 +83,11 @@ export class RecordingPool implements MysqlPool {
   }
 }
 
-/** Reading the counters themselves fills a temporary table, which counts as `Handler_read_rnd…`. */
-async function rowsReadOn(on: Statements): Promise<number> {
+/**
+ * Rows and index entries that a session has read so far. Reading the counters themselves goes through a table from end to end,
+ * which counts as `Handler_read_rnd…`.
+ */
+export async function rowsReadOn(on: Statements): Promise<number> {
   const counters = await on.query<{ readonly Value: string }>(
     "SHOW SESSION STATUS WHERE Variable_name IN ('Handler_read_first', 'Handler_read_key', 'Handler_read_last'," +
       " 'Handler_read_next', 'Handler_read_prev')",
@@ -99,8 +103,9 @@ export async function faultsOfPlan(
   sortedMax: number,
 ): Promise<string[]> {
   if (!/^\s*(SELECT|UPDATE|DELETE|INSERT .*\bSELECT\b)/is.test(sql)) return [];
-  const plan = await on.query<PlanRow>(`EXPLAIN ${sql}`, values);
-  return plan.flatMap(({ table, type, key, rows, Extra }) => {
+  const plan = await on.query<PlanRow>(`EXPLAIN FORMAT=TRADITIONAL ${sql}`, values);
+  return plan.flatMap(({ select_type: select, table, type, key, rows, Extra }) => {
+    if (select === 'INSERT') return []; // MySQL lists the table that is written, as if it were read from end to end
     if (table === null || table.startsWith('<') || smallTables.has(table)) return [];
     const faults: string[] = [];
     if (type === 'ALL') faults.push(`reads all of ${table}`);

@@ -17,6 +17,7 @@ export interface CommandLines {
   readonly chaos: Command;
   readonly simulate: Command;
   readonly mutants: Command;
+  readonly matrix: Command;
 }
 
 let loaded: Promise<CommandLines> | undefined;
@@ -34,6 +35,7 @@ async function load(): Promise<CommandLines> {
     chaos: await definedBy(() => import('../chaos/main.js')),
     simulate: await definedBy(() => import('../simulation/main.js')),
     mutants: await definedBy(() => import('../mutants/main.js')),
+    matrix: await definedBy(() => import('../matrix/main.js')),
   };
 }
 
@@ -164,6 +166,8 @@ function npmMistake(lines: CommandLines, args: readonly string[], inline: boolea
       return parseMistake(lines.chaos, passed, inline) ?? unknownScenario(passed);
     case 'mutants':
       return parseMistake(lines.mutants, passed, inline) ?? unknownMutant(lines.mutants);
+    case 'test:matrix':
+      return parseMistake(lines.matrix, passed, inline);
     case 'seckill':
     case 'simulate':
       return parseMistake(lines[script], passed, inline);

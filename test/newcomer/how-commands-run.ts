@@ -133,6 +133,14 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'eval "$(npm run stack -- env)"',
     'npm run stack -- up --durability host',
   ],
+  'takes minutes to hours; test/unit/matrix.test.ts tries its parts, and CI runs a short row': [
+    'npm run test:matrix',
+    'npm run test:matrix -- …',
+  ],
+  'downloads servers, and goes on until Ctrl-C; test:matrix runs the tests on each of them': [
+    'npm start -- --mysql 9.7 …',
+    'npm run stack -- up --mysql 8.0 …',
+  ],
   'breaks servers for minutes to an hour; test/scenario runs the fast scenarios': [
     'npm run chaos -- list',
     'npm run chaos -- run',

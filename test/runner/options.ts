@@ -23,6 +23,8 @@ export interface TestOptions {
   readonly folders: readonly Folder[];
   /** Passed on to mocha. */
   readonly mochaArgs: readonly string[];
+  /** Only files whose path contains one of these; empty: all of them. */
+  readonly fileParts: readonly string[];
   /** What the working tree is compared with; null: every test is run. */
   readonly changedSince: string | null;
 }
@@ -33,6 +35,7 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .description('Runs the tests on servers of its own; what `npm start` keeps is never touched.')
     .addArgument(new Argument('[folders...]', 'those of test/ to run; none: all but schemathesis').choices(FOLDERS))
     .option('-g, --grep <pattern>', 'only tests whose title matches')
+    .option('-f, --files <part...>', 'only test files whose path contains one of these')
     .option('-b, --bail', 'end a folder at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
     .addHelpText(
@@ -46,12 +49,18 @@ export function readOptions(args: readonly string[], write?: (text: string) => v
     .exitOverride();
   if (write !== undefined) command.configureOutput({ writeOut: write, writeErr: write });
   command.parse(args, { from: 'user' });
-  const { grep, bail, changed } = command.opts<{ grep?: string; bail?: boolean; changed?: string | true }>();
+  const { grep, bail, changed, files } = command.opts<{
+    grep?: string;
+    bail?: boolean;
+    changed?: string | true;
+    files?: string[];
+  }>();
   return {
     folders: FOLDERS.filter((folder) =>
       command.args.length === 0 ? !ON_REQUEST.includes(folder) : command.args.includes(folder),
     ),
     mochaArgs: [...(grep === undefined ? [] : ['--grep', grep]), ...(bail ? ['--bail'] : [])],
+    fileParts: files ?? [],
     changedSince: changed === true ? 'main' : (changed ?? null),
   };
 }

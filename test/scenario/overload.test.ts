@@ -209,8 +209,8 @@ describe('overload: two apis', () => {
     const order = (api: Program): Promise<Answer> =>
       ask(`${api.url}/v1/orders/${orderId}`, { token: buyers.token('ann') });
     expect((await order(third)).status).to.equal(404);
-    const mariadb = system.stack.servers.server('mariadb');
-    expect(mariadb.kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    const mysql = system.stack.servers.server('mysql');
+    expect(mysql.kill('SIGSTOP'), 'it was stopped').to.equal(true);
     let isOver = false;
     const asking = async (api: Program): Promise<void> => {
       for (; !isOver; await sleep(ASK_PAUSE_MS)) await order(api).catch(() => null);
@@ -232,7 +232,7 @@ describe('overload: two apis', () => {
       expect(await readMetric(third, MYSQL_BREAKER), 'it has no experience of its own').to.equal(0);
     } finally {
       isOver = true;
-      mariadb.kill('SIGCONT');
+      mysql.kill('SIGCONT');
     }
     await load;
     for (const api of [...apis, third]) {

@@ -18,15 +18,17 @@ describe('npm test', () => {
 
   it('reads folders, the pattern of titles and the revision that changes are counted from', () => {
     const byDefault = FOLDERS.filter((folder) => folder !== 'schemathesis');
-    const nothing = { folders: byDefault, mochaArgs: [], changedSince: null };
+    const nothing = { folders: byDefault, mochaArgs: [], fileParts: [], changedSince: null };
     expect(readOptions([])).to.deep.equal(nothing);
     expect(readOptions(['--changed'])).to.deep.equal({ ...nothing, changedSince: 'main' });
     expect(readOptions(['schemathesis']).folders).to.deep.equal(['schemathesis']);
     expect(readOptions(['lua', 'unit', '--changed=HEAD~2', '-g', 'T3', '--bail'])).to.deep.equal({
       folders: ['unit', 'lua'],
       mochaArgs: ['--grep', 'T3', '--bail'],
+      fileParts: [],
       changedSince: 'HEAD~2',
     });
+    expect(readOptions(['contract', '--files', 'mysql', 'outbox']).fileParts).to.deep.equal(['mysql', 'outbox']);
   });
 });
 

@@ -1,25 +1,30 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { assertDiskSpace } from './files.js';
+import { assertTried, filesBelow, runMaven, type Tried } from './maven.js';
+import { type FetchOptions, OTHER_SERVERS, type OtherServer } from './other-servers.js';
 import { TEMPLATES_DIR } from './paths.js';
 import { waitUntil } from './probes.js';
 import { tryLock } from './processes.js';
-import { runCommand, versionOf } from './run-command.js';
 import { StackError } from './stack-error.js';
+import { OWN, OWN_SERVERS, ownServer, type VersionedServer, type Versions } from './versions.js';
 
 /** Where the programs of the servers are. */
 export interface Artifacts {
   /** Folder with the RocketMQ jars. */
   readonly rocketmqLib: string;
   readonly redisServer: string;
-  readonly mariadbd: string;
+  /** A mysqld or a mariadbd. */
+  readonly mysqld: string;
 }
 
 /** The unpacked servers (420 MB) and a first fill of the local Maven repository (250 MB), with room to spare. */
 const SPACE_NEEDED_BYTES = 1024 ** 3;
 /** The jar twice: in the local Maven repository, and here. */
 const ZIPKIN_SPACE_BYTES = 400 * 1024 ** 2;
+/** The largest of the other servers, MySQL 9.7 with its libraries: as packages, and unpacked. */
+const OTHER_SPACE_BYTES = 600 * 1024 ** 2;
 /** The longest that another process may keep us waiting while it downloads. */
 const LOCK_WAIT_MS = 20 * 60_000;
 
@@ -28,86 +33,111 @@ const ZIPKIN_POM = join(TEMPLATES_DIR, 'zipkin.xml');
 const DRAFT = '.part-';
 
 /**
- * Makes sure that the programs are there, downloading them with Maven where they are not. A folder counts only with
- * its marker, which is written before the folder gets its name: a half download is thrown away and done again.
- * @param onText called with progress, one short line each time
+ * Makes sure that the programs are there, downloading them where they are not. The default servers share a folder, which
+ * counts only with its marker; that is written before the folder gets its name: a half download is thrown away and done again.
  * @throws StackError
  */
 export async function ensureArtifacts(
   cacheDir: string,
   env: NodeJS.ProcessEnv,
-  options: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+  versions: Versions,
+  options: FetchOptions,
 ): Promise<Artifacts> {
   const home = join(cacheDir, pomHash(POM));
   if (!isComplete(home) || draftsIn(cacheDir).length > 0) await fill(cacheDir, home, options);
+  const find = async (server: VersionedServer, bundled: string): Promise<string> => {
+    if (versions[server] === OWN) return ownServer(server, env);
+    const name = `${server} ${versions[server]}`;
+    const other = OTHER_SERVERS[name];
+    if (other !== undefined) return ensureOther(cacheDir, name, other, options);
+    if (existsSync(join(home, bundled))) return join(home, bundled);
+    throw new StackError(
+      `No binary for ${process.platform}/${process.arch} is bundled; install the server and name it with ${OWN_SERVERS[server]}.`,
+    );
+  };
   return {
-    rocketmqLib: join(home, BUNDLED.rocketmq),
-    redisServer: binary(env, 'REDIS_SERVER_BIN', join(home, BUNDLED.redis)),
-    mariadbd: binary(env, 'MARIADBD_BIN', join(home, BUNDLED.mariadbd)),
+    rocketmqLib: await find('rocketmq', BUNDLED.rocketmq),
+    redisServer: await find('redis', BUNDLED.redis),
+    mysqld: await find('mysql', BUNDLED.mariadbd),
   };
 }
 
 /** One folder per state of a pom: a new version never mixes with an old one. */
 const pomHash = (pom: string): string => createHash('sha256').update(readFileSync(pom)).digest('hex').slice(0, 12);
+const folderOf = (other: string): string => other.replace(' ', '-');
+
+/** The program of a Redis, where it is there already; null where a stack has never run it. */
+export function findRedisServer(cacheDir: string, env: NodeJS.ProcessEnv, version: Versions['redis']): string | null {
+  if (version === OWN) return ownServer('redis', env);
+  const name = `redis ${version}`;
+  const other = OTHER_SERVERS[name];
+  const path = other === undefined ? join(pomHash(POM), BUNDLED.redis) : join(folderOf(name), other.path);
+  return existsSync(join(cacheDir, path)) ? join(cacheDir, path) : null;
+}
+
+/** Its folder gets its name when it is whole. */
+async function ensureOther(cacheDir: string, name: string, other: OtherServer, options: FetchOptions): Promise<string> {
+  const home = join(cacheDir, folderOf(name));
+  const program = join(home, other.path);
+  if (existsSync(program)) return program;
+  await inDraft(cacheDir, home, options, async (draft) => {
+    if (existsSync(program)) return; // the process we waited for did it
+    assertDiskSpace(cacheDir, OTHER_SPACE_BYTES);
+    mkdirSync(draft);
+    await other.fetch(draft, options);
+    rmSync(home, { recursive: true, force: true });
+    renameSync(draft, home);
+  });
+  return program;
+}
 
 /**
  * Makes sure that Zipkin is there. Its folder gets its name when the jar is whole.
  * @returns the path of its jar
  * @throws StackError
  */
-export async function ensureZipkin(
-  cacheDir: string,
-  options: { onText: (text: string) => void; signal?: AbortSignal | undefined },
-): Promise<string> {
+export async function ensureZipkin(cacheDir: string, options: FetchOptions): Promise<string> {
   const home = join(cacheDir, `zipkin-${pomHash(ZIPKIN_POM)}`);
   const jar = join(home, 'zipkin.jar');
   if (existsSync(jar)) return jar;
-  const release = await lockCache(join(cacheDir, 'download.lock'), options.onText, options.signal);
-  const draft = `${home}${DRAFT}${process.pid}`;
-  try {
-    if (existsSync(jar)) return jar; // the process we waited for did it
+  await inDraft(cacheDir, home, options, async (draft) => {
+    if (existsSync(jar)) return; // the process we waited for did it
     assertDiskSpace(cacheDir, ZIPKIN_SPACE_BYTES);
-    await downloadArtifacts(ZIPKIN_POM, draft, { ...options, what: 'Zipkin' });
+    await runMaven(goalsOf(ZIPKIN_POM, draft), { ...options, what: 'Zipkin' });
     rmSync(home, { recursive: true, force: true });
     renameSync(draft, home);
-    return jar;
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-    release();
-  }
+  });
+  return jar;
 }
 
-/** The binary named by an environment variable, else the bundled one. */
-function binary(env: NodeJS.ProcessEnv, name: string, bundled: string): string {
-  const own = env[name];
-  if (own !== undefined && own !== '') {
-    if (!existsSync(own)) throw new StackError(`${name} names ${own}, which does not exist; correct or unset it.`);
-    return own;
-  }
-  if (!existsSync(bundled)) {
-    throw new StackError(
-      `No binary for ${process.platform}/${process.arch} is bundled; install the server and name it with ${name}.`,
-    );
-  }
-  return bundled;
+/** Everything that a pom pins, fetched and unpacked into `outDir`. */
+const goalsOf = (pom: string, outDir: string): string[] => ['-f', pom, 'generate-resources', `-Dout=${outDir}`];
+
+async function fill(cacheDir: string, home: string, options: FetchOptions): Promise<void> {
+  await inDraft(cacheDir, home, options, async (draft) => {
+    for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
+    if (isComplete(home)) return; // the process we waited for did it
+    assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
+    const run = { ...options, what: 'RocketMQ, MariaDB and Redis', jarsIn: join(draft, 'rocketmq') };
+    await runMaven(goalsOf(POM, draft), run);
+    options.onText('arranging the files');
+    arrangeArtifacts(draft);
+    rmSync(home, { recursive: true, force: true });
+    renameSync(draft, home);
+  });
 }
 
-async function fill(
+/** Lets `work` make a folder under another name, while no other process does. What it leaves there is removed. */
+async function inDraft(
   cacheDir: string,
   home: string,
-  { onText, signal }: { onText: (text: string) => void; signal?: AbortSignal | undefined },
+  { onText, signal }: FetchOptions,
+  work: (draft: string) => Promise<void>,
 ): Promise<void> {
   const release = await lockCache(join(cacheDir, 'download.lock'), onText, signal);
   const draft = `${home}${DRAFT}${process.pid}`;
   try {
-    for (const entry of draftsIn(cacheDir)) rmSync(join(cacheDir, entry), { recursive: true, force: true });
-    if (isComplete(home)) return; // the process we waited for did it
-    assertDiskSpace(cacheDir, SPACE_NEEDED_BYTES);
-    await downloadArtifacts(POM, draft, { onText, signal, what: 'RocketMQ, MariaDB and Redis' });
-    onText('arranging the files');
-    arrangeArtifacts(draft);
-    rmSync(home, { recursive: true, force: true });
-    renameSync(draft, home);
+    await work(draft);
   } finally {
     rmSync(draft, { recursive: true, force: true });
     release();
@@ -134,8 +164,8 @@ function draftsIn(cacheDir: string): string[] {
   return existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name.includes(DRAFT)) : [];
 }
 
-/** Names inside a finished artifact folder. */
-export const BUNDLED = {
+/** Names inside the folder of the default servers. */
+const BUNDLED = {
   rocketmq: 'rocketmq',
   redis: 'redis-server',
   mariadb: 'mariadb',
@@ -145,14 +175,17 @@ export const BUNDLED = {
 /** Lists what the folder holds, with sizes in bytes. Written last: without it the folder counts for nothing. */
 const MARKER = 'complete.json';
 
-/** As the embedded-redis artifact calls the processors. */
-const REDIS_PLATFORMS: Partial<Record<NodeJS.Architecture, string>> = { x64: 'linux-amd64', arm64: 'linux-arm64' };
+/** As the embedded-redis artifact calls the processors, and what it has for each. */
+const REDIS_PLATFORMS: Partial<Record<NodeJS.Architecture, { readonly suffix: string; readonly tried: Tried }>> = {
+  x64: { suffix: 'linux-amd64', tried: 'Redis 6.2 for x64' },
+  arm64: { suffix: 'linux-arm64', tried: 'Redis 6.2 for arm64' },
+};
 
-/** Gives the unpacked files short names, sets the run bits, drops what this machine cannot use, writes the marker. */
+/** Gives the unpacked files short names, sets the run bits, drops what this machine cannot use, checks the rest, writes the marker. */
 function arrangeArtifacts(home: string): void {
   const [redisJar, mariadbJar] = [join(home, 'redis-jar'), join(home, 'mariadb-jar')];
   const platform = REDIS_PLATFORMS[process.arch];
-  const redis = readdirSync(redisJar).find((file) => platform !== undefined && file.endsWith(platform));
+  const redis = readdirSync(redisJar).find((file) => platform !== undefined && file.endsWith(platform.suffix));
   if (redis !== undefined) takeBinary(join(redisJar, redis), join(home, BUNDLED.redis));
 
   const mariadbd = (readdirSync(mariadbJar, { recursive: true }) as string[]).find((f) => f.endsWith('bin/mariadbd'));
@@ -163,6 +196,9 @@ function arrangeArtifacts(home: string): void {
   }
   for (const folder of [redisJar, mariadbJar, join(home, 'target')]) rmSync(folder, { recursive: true, force: true });
 
+  assertTried('RocketMQ 5.4.0', home, filesBelow(home, BUNDLED.rocketmq));
+  if (process.arch === 'x64') assertTried('MariaDB 11.4.5', home, filesBelow(home, BUNDLED.mariadb));
+  if (platform !== undefined) assertTried(platform.tried, home, [BUNDLED.redis]);
   const jars = readdirSync(join(home, BUNDLED.rocketmq)).map((jar) => join(BUNDLED.rocketmq, jar));
   const files = [...jars, BUNDLED.mariadbd, BUNDLED.redis].filter((file) => existsSync(join(home, file)));
   const sizes = Object.fromEntries(files.map((file) => [file, statSync(join(home, file)).size]));
@@ -184,92 +220,3 @@ function takeBinary(from: string, to: string): void {
   chmodSync(to, 0o755);
 }
 
-/** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
-const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
-const REPORT_EVERY_MS = 1_000;
-
-/**
- * Lets Maven fetch and unpack everything the pom pins into `outDir`.
- * @throws StackError with Maven's own first reason
- */
-async function downloadArtifacts(
-  pom: string,
-  outDir: string,
-  { onText, signal, what }: { onText: (text: string) => void; signal?: AbortSignal | undefined; what: string },
-): Promise<void> {
-  const maven = await findMaven();
-  onText(`asking Maven for ${what}`);
-  const counter = new DownloadCounter();
-  const ticker = setInterval(() => onText(counter.text(countJars(outDir))), REPORT_EVERY_MS);
-  try {
-    const { exitCode, output } = await runCommand(maven, ['-B', '-f', pom, 'generate-resources', `-Dout=${outDir}`], {
-      timeoutMs: DOWNLOAD_TIMEOUT_MS,
-      signal,
-      onLine: (line) => counter.take(line),
-    });
-    if (exitCode !== 0) throw new StackError(mavenFailure(output));
-  } finally {
-    clearInterval(ticker);
-  }
-}
-
-/** RocketMQ has 150 jars; they are copied one by one once Maven has them. */
-function countJars(outDir: string): number {
-  try {
-    return readdirSync(join(outDir, 'rocketmq')).length;
-  } catch {
-    return 0; // Maven has not come that far
-  }
-}
-
-/** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
-export class DownloadCounter {
-  #files = 0;
-  #bytes = 0;
-
-  take(line: string): void {
-    const size = /\bDownloaded from .*\(([\d.]+) (B|kB|MB|GB) at /.exec(line);
-    if (size === null) return;
-    const unit = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[size[2] as 'B' | 'kB' | 'MB' | 'GB'];
-    this.#files += 1;
-    this.#bytes += Number(size[1]) * unit;
-  }
-
-  /** @param jars how many are in place */
-  text(jars: number): string {
-    const parts = [
-      this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
-      jars > 0 ? `${jars} jars in place` : '',
-    ].filter((part) => part !== '');
-    return parts.length === 0 ? 'Maven is at work' : parts.join(', ');
-  }
-}
-
-/** One sentence out of a page of Maven's errors. */
-export function mavenFailure(output: string): string {
-  if (/No space left on device/i.test(output)) {
-    return 'Maven ran out of disk space; free about 1 GiB and run the same command again.';
-  }
-  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it printed nothing';
-  const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
-    ? 'check the network (or a proxy in the Maven settings)'
-    : 'correct what it names';
-  const short = reason
-    .replace(/ -> \[Help \d+\].*/, '')
-    .replace(/https?:\/\/[^\s)]+/g, 'the repository')
-    .slice(0, 300);
-  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run the same command again.`;
-}
-
-/** @returns the Maven program. @throws StackError when there is none or it does not run */
-async function findMaven(): Promise<string> {
-  const result = await versionOf('mvn', '-version');
-  if (result === null) {
-    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
-  }
-  if (result.exitCode !== 0) {
-    const reason = result.output.trim().split('\n')[0] ?? '';
-    throw new StackError(`Maven does not run (${reason}); check \`mvn -version\` and JAVA_HOME.`);
-  }
-  return 'mvn';
-}

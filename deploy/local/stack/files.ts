@@ -1,5 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { Bug } from '../../../src/core/errors.js';
 import { TEMPLATES_DIR } from './paths.js';
 import { StackError } from './stack-error.js';
@@ -15,6 +25,28 @@ export function ensureFolder(dir: string): void {
     mkdirSync(dir);
   } catch (error) {
     if (!existsSync(dir)) throw error; // else another process was quicker
+  }
+}
+
+/**
+ * Makes a data folder unless it exists. It gets its name only when it is complete, so a start that was cut off leaves
+ * nothing that could be taken for data.
+ * @param fill gets an empty folder
+ */
+export async function makeDataFolder(dataDir: string, fill: (draft: string) => Promise<void>): Promise<void> {
+  if (existsSync(dataDir)) return;
+  const prefix = `${basename(dataDir)}.part-`;
+  mkdirSync(dirname(dataDir), { recursive: true });
+  for (const entry of readdirSync(dirname(dataDir)).filter((name) => name.startsWith(prefix))) {
+    rmSync(join(dirname(dataDir), entry), { recursive: true, force: true });
+  }
+  const draft = join(dirname(dataDir), `${prefix}${process.pid}`);
+  mkdirSync(draft);
+  try {
+    await fill(draft);
+    renameSync(draft, dataDir);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
   }
 }
 

@@ -172,8 +172,8 @@ const TAIL_BYTES = 16 * 1024;
 const LINE_LENGTH_MAX = 240;
 const CAUSE = /\b(error|fatal|exception|fail(ed|ure)?|denied|cannot|can't|in use|no space left|invalid|not found)\b/i;
 
-/** How MariaDB marks lines that are no errors. */
-const EVERYDAY = /\[(Note|Warning)\]/;
+/** How MariaDB and MySQL mark lines that are no errors. */
+const EVERYDAY = /\[(Note|Warning|System)\]/;
 /** After so few lines the last one is most likely the cause. */
 const EARLY_DEATH_LINES = 3;
 

@@ -22,7 +22,7 @@ export interface StackPaths {
   readonly lockFile: string;
   /** Held by the command that runs the whole system on this instance. */
   readonly systemLockFile: string;
-  readonly mariadbSocket: string;
+  readonly mysqlSocket: string;
   /** Files the servers read, written anew at every start. */
   conf(file: string): string;
   /** What must survive: one folder per server. */
@@ -35,7 +35,7 @@ export interface StackPaths {
 
 export function stackPaths(instanceDir: string): StackPaths {
   const dir = resolve(instanceDir);
-  const socket = join(dir, 'run', 'mariadb.sock');
+  const socket = join(dir, 'run', 'mysql.sock');
   const short = join(tmpdir(), `seckill-${createHash('sha256').update(dir).digest('hex').slice(0, 12)}.sock`);
   return {
     dir,
@@ -43,7 +43,7 @@ export function stackPaths(instanceDir: string): StackPaths {
     secretsFile: join(dir, 'secrets.json'),
     lockFile: join(dir, 'run', 'up.lock'),
     systemLockFile: join(dir, 'run', 'system.lock'),
-    mariadbSocket: Buffer.byteLength(socket) <= SOCKET_PATH_MAX ? socket : short,
+    mysqlSocket: Buffer.byteLength(socket) <= SOCKET_PATH_MAX ? socket : short,
     conf: (file) => join(dir, 'conf', file),
     data: (name) => join(dir, 'data', name),
     log: (name) => join(dir, 'log', name),

@@ -14,7 +14,8 @@ export interface StackPorts {
   /** Prometheus metrics of the broker, HTTP. */
   readonly metrics: number;
   readonly redis: number;
-  readonly mariadb: number;
+  /** MySQL, or the MariaDB in its place. */
+  readonly mysql: number;
 }
 
 export type PortName = keyof StackPorts;
@@ -26,7 +27,7 @@ export const DEFAULT_PORTS: StackPorts = Object.freeze({
   remoting: 18080,
   metrics: 15557,
   redis: 16379,
-  mariadb: 13306,
+  mysql: 13306,
 });
 
 const PORT_NAMES = Object.keys(DEFAULT_PORTS) as PortName[];
@@ -38,7 +39,7 @@ const PORT_LABELS: Record<PortName, string> = {
   remoting: 'RocketMQ proxy, remoting',
   metrics: 'RocketMQ metrics',
   redis: 'Redis',
-  mariadb: 'MariaDB',
+  mysql: 'MySQL',
 };
 
 /** A port number that one of our servers will listen on, and what to call it. */
@@ -111,7 +112,7 @@ export function pickFreePorts(
     remoting: pick([0]),
     metrics: pick([0]),
     redis: pick([0]),
-    mariadb: pick([0]),
+    mysql: pick([0]),
   });
 }
 

@@ -27,8 +27,8 @@ export function probePort(port: number): Promise<ProbeResult> {
   return talk(port, null, () => null);
 }
 
-/** A real connection and a real statement: MariaDB opens its port before it can serve. */
-export async function probeMariadb(url: string): Promise<ProbeResult> {
+/** A real connection and a real statement: a server opens its port before it can serve. */
+export async function probeMysql(url: string): Promise<ProbeResult> {
   try {
     const connection = await createConnection({ uri: url, connectTimeout: PROBE_TIMEOUT_MS });
     connection.on('error', () => undefined); // it is thrown by the query as well

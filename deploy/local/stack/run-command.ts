@@ -20,7 +20,7 @@ export interface CommandOptions {
 }
 
 const OUTPUT_MAX = 256 * 1024;
-/** MariaDB on a full disk waits for space and ignores SIGTERM. */
+/** MySQL on a full disk waits for space and ignores SIGTERM. */
 const TERM_WAIT_MS = 3_000;
 
 /**

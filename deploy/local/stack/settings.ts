@@ -1,10 +1,12 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { BrokerCredentials } from '../../../src/rocketmq/credentials.js';
 import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
+import type { StackPaths } from './paths.js';
 import { createOnce } from './processes.js';
 import { explainFileError, StackError } from './stack-error.js';
+import { DEFAULT_VERSIONS, type Versions } from './versions.js';
 
 /** Which ports an instance gets at its first start: the default ones, free ones, or those given. */
 export type PortChoice = 'default' | 'free' | StackPorts;
@@ -14,20 +16,28 @@ export type PortChoice = 'default' | 'free' | StackPorts;
  * URLs in the settings of people); a later choice does not change them.
  */
 export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts {
-  const remembered = readPorts(instanceFile);
-  if (remembered !== null) return remembered;
+  const remembered = readInstance(instanceFile)?.ports;
+  if (remembered !== undefined) return remembered;
   if (choice === 'default') return DEFAULT_PORTS;
   return choice === 'free' ? pickFreePorts(listeningPorts()) : parsePorts(choice, 'The choice of ports');
 }
 
-export function rememberPorts(instanceFile: string, ports: StackPorts): void {
+/** The servers that the data of an instance is of; null before its first start. */
+export function loadVersions({ instanceFile, data }: Pick<StackPaths, 'instanceFile' | 'data'>): Versions | null {
+  const remembered = readInstance(instanceFile)?.servers;
+  if (remembered !== undefined) return remembered;
+  return existsSync(dirname(data('redis'))) ? DEFAULT_VERSIONS : null; // made when there was nothing to choose
+}
+
+/** @param servers missing: they are chosen at the first start */
+export function rememberInstance(instanceFile: string, ports: StackPorts, servers?: Versions): void {
   mkdirSync(dirname(instanceFile), { recursive: true });
   const draft = `${instanceFile}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ ports }, null, 2)}\n`);
+  writeFileSync(draft, `${JSON.stringify({ ports, servers }, null, 2)}\n`);
   renameSync(draft, instanceFile);
 }
 
-function readPorts(instanceFile: string): StackPorts | null {
+function readInstance(instanceFile: string): { readonly ports: StackPorts; readonly servers?: Versions } | null {
   let text: string;
   try {
     text = readFileSync(instanceFile, 'utf8');
@@ -35,18 +45,20 @@ function readPorts(instanceFile: string): StackPorts | null {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw explainFileError(error, dirname(instanceFile));
   }
-  let parsed: { ports?: unknown };
   try {
-    parsed = JSON.parse(text) as { ports?: unknown };
+    const { ports, servers } = JSON.parse(text) as { ports?: { mariadb?: unknown }; servers?: Versions };
+    // the name of that port before there was a choice
+    const named = ports?.mariadb === undefined ? ports : { mysql: ports.mariadb, ...ports };
+    return { ports: parsePorts(named, instanceFile), ...(servers === undefined ? {} : { servers }) };
   } catch (cause) {
+    if (cause instanceof StackError) throw cause;
     throw new StackError(`${instanceFile} is damaged; delete it and choose the ports again.`, { cause });
   }
-  return parsePorts(parsed.ports, instanceFile);
 }
 
 /** Made once per instance, at its first start, and kept in a file that only its owner can read. */
 export interface StackSecrets {
-  /** Password of the MariaDB user `seckill`; base64url, so it can stand in a URL as it is. */
+  /** Password of the MySQL user `seckill`; base64url, so it can stand in a URL as it is. */
   readonly mysqlPassword: string;
   /** Key for signing tokens with HS256; base64url of 48 random bytes. */
   readonly jwtSecret: string;
@@ -115,7 +127,7 @@ export const DATABASE_USER = 'seckill';
 export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
   const { accessKey, accessSecret } = brokerCredentials(secrets);
   return {
-    MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mariadb}/${DATABASE}`,
+    MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mysql}/${DATABASE}`,
     REDIS_URL: `redis://:${redisPassword(secrets)}@127.0.0.1:${ports.redis}`,
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,

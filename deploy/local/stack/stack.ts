@@ -10,7 +10,7 @@ import type { StackPorts } from './ports.js';
 import { runMqadmin, type MqadminResult } from './mqadmin.js';
 import { tryLock } from './processes.js';
 import { type OnProgress, runStep } from './progress.js';
-import { mariadbSpec } from './servers/mariadb.js';
+import { mysqlSpec } from './servers/mysql.js';
 import { redisSpec } from './servers/redis.js';
 import { namesrvSpec, proxySpec } from './servers/rocketmq.js';
 import type { Durability, ServerName, Tools } from './servers/server-spec.js';
@@ -18,38 +18,43 @@ import {
   brokerCredentials,
   ensureSecrets,
   loadPorts,
+  loadVersions,
   type PortChoice,
   readSecrets,
-  rememberPorts,
+  rememberInstance,
   stackEnv,
   type StackEnv,
 } from './settings.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { toolsOnce } from './tools.js';
+import { assertSameServers, DEFAULT_VERSIONS, type Versions, wantedVersions } from './versions.js';
 
 export interface StackOptions {
   /** Folder of the instance: data, logs, pids, settings. Default `.stack` in the checkout. */
   readonly dir?: string;
   /** Ports at the first start of this folder; afterwards the remembered ones. Default `default`. */
   readonly ports?: PortChoice;
+  /** Which servers, at the first start of this folder; afterwards the remembered ones. Default: as the environment says. */
+  readonly versions?: Partial<Versions>;
   /** For servers that are started from here on; one that runs keeps what it was started with. Default `process`. */
   readonly durability?: Durability;
   /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
-  /** For JAVA_HOME, PATH, REDIS_SERVER_BIN, MARIADBD_BIN. Default: the environment of this process. */
+  /** For JAVA_HOME, PATH and the choice of servers. Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
   readonly onProgress?: OnProgress;
 }
 
-/** One instance of the local stack: RocketMQ, MariaDB and Redis with data of their own, on loopback. */
+/** One instance of the local stack: RocketMQ, MySQL and Redis with data of their own, on loopback. */
 export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;
+  readonly versions: Versions;
   /**
-   * Unix socket of MariaDB, for what an application may not do: the system user who started the stack is the
-   * administrator there and needs no password.
+   * Unix socket of MySQL, for what an application may not do. The administrator there is the system user who started the stack,
+   * without a password, in MariaDB; `root`, with the password of our user, in MySQL.
    */
-  readonly mariadbSocket: string;
+  readonly mysqlSocket: string;
   /**
    * Starts what does not run and waits until everything serves; then topics and groups are there too (unless
    * `topics` is false). When it fails, what it had started is stopped again.
@@ -75,9 +80,12 @@ export function openStack(options: StackOptions = {}): Stack {
   const onProgress = options.onProgress ?? (() => undefined);
   const paths = stackPaths(options.dir ?? DEFAULT_DIR);
   const ports = loadPorts(paths.instanceFile, options.ports ?? 'default');
-  const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, onProgress);
-  const instance = { paths, ports, durability: options.durability ?? 'process' };
-  const servers = [redisSpec(instance), mariadbSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
+  const remembered = loadVersions(paths);
+  const wanted = wantedVersions(options.versions ?? {}, env);
+  const versions = remembered ?? { ...DEFAULT_VERSIONS, ...wanted };
+  const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, versions, onProgress);
+  const instance = { paths, ports, versions, durability: options.durability ?? 'process' };
+  const servers = [redisSpec(instance), mysqlSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
 
@@ -95,8 +103,10 @@ export function openStack(options: StackOptions = {}): Stack {
   return {
     dir: paths.dir,
     ports,
-    mariadbSocket: paths.mariadbSocket,
+    versions,
+    mysqlSocket: paths.mysqlSocket,
     up: async ({ topics = true, signal } = {}) => {
+      assertSameServers(remembered, wanted, paths.dir);
       try {
         return await up(
           {
@@ -104,8 +114,8 @@ export function openStack(options: StackOptions = {}): Stack {
             servers,
             onProgress,
             tools,
-            rememberPorts: () => {
-              rememberPorts(paths.instanceFile, ports);
+            remember: () => {
+              rememberInstance(paths.instanceFile, ports, versions);
               ensureSecrets(paths.secretsFile);
             },
             applyTopics: topics ? (abort) => apply(readTopicLists(), abort) : null,
@@ -149,7 +159,7 @@ interface StackParts {
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
-  readonly rememberPorts: () => void;
+  readonly remember: () => void;
   /** Null when topics are not wanted. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
 }
@@ -176,7 +186,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
     if (missing.length > 0) {
       assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
       await parts.tools(signal);
-      parts.rememberPorts();
+      parts.remember();
     }
     const topics = await startAll(parts, started, failure, signal);
     return { started: started.map(({ name }) => name), topics };
@@ -242,7 +252,7 @@ async function undo(started: readonly ManagedServer[]): Promise<void> {
  * Each chain is stopped one after the other, chains side by side: the broker unregisters from the name server, the
  * databases depend on no other server.
  */
-const STOP_CHAINS: readonly (readonly ServerName[])[] = [['proxy', 'namesrv'], ['mariadb'], ['redis']];
+const STOP_CHAINS: readonly (readonly ServerName[])[] = [['proxy', 'namesrv'], ['mysql'], ['redis']];
 
 interface DownOptions {
   /** How to end the servers; SIGKILL is a crash, but quick. Default SIGTERM. */

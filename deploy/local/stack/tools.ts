@@ -4,16 +4,18 @@ import { type OnProgress, runStep } from './progress.js';
 import { versionOf } from './run-command.js';
 import type { Tools } from './servers/server-spec.js';
 import { StackError } from './stack-error.js';
+import type { Versions } from './versions.js';
 
 /** Java and the server programs, looked up once per process. */
 export function toolsOnce(
   artifactsDir: string,
   env: NodeJS.ProcessEnv,
+  versions: Versions,
   onProgress: OnProgress,
 ): (signal?: AbortSignal) => Promise<Tools> {
   let found: Promise<Tools> | null = null;
   return (signal) => {
-    found ??= findTools(artifactsDir, env, onProgress, signal).catch((error: unknown) => {
+    found ??= findTools(artifactsDir, env, versions, onProgress, signal).catch((error: unknown) => {
       found = null; // a later start tries again
       throw error;
     });
@@ -24,6 +26,7 @@ export function toolsOnce(
 async function findTools(
   artifactsDir: string,
   env: NodeJS.ProcessEnv,
+  versions: Versions,
   onProgress: OnProgress,
   signal?: AbortSignal,
 ): Promise<Tools> {
@@ -31,7 +34,7 @@ async function findTools(
   await runStep('artifacts', 'checking', onProgress, async ({ report }) => {
     const java = await findJava(env);
     let downloaded = false;
-    const artifacts = await ensureArtifacts(artifactsDir, env, {
+    const artifacts = await ensureArtifacts(artifactsDir, env, versions, {
       onText: (text) => ((downloaded = true), report(text)),
       signal,
     });

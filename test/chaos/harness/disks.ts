@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -84,17 +85,19 @@ function run(command: string, args: readonly string[]): void {
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 10_000 });
 }
 
-/** The data of earlier scenarios in MariaDB fits several times. */
+/** The data of earlier scenarios in MySQL fits several times. */
 export const VOLUME_BYTES = 1024 ** 3;
 
 /**
  * Moves the data of a server onto a small volume until the scenario is over. The server restarts with everything it had.
  * @returns the folder, which can be filled
  */
-export async function moveToSmallVolume(context: ScenarioContext, name: 'redis' | 'mariadb'): Promise<string> {
+export async function moveToSmallVolume(context: ScenarioContext, name: 'redis' | 'mysql'): Promise<string> {
   const { servers } = context.stack;
   const server = servers.server(name);
-  const dir = stackPaths(servers.dir).data(name);
+  const paths = stackPaths(servers.dir);
+  const isMariadb = name === 'mysql' && existsSync(paths.data('mariadb'));
+  const dir = paths.data(isMariadb ? 'mariadb' : name);
   const home = `${dir}-moved`;
   await server.stop();
   renameSync(dir, home);

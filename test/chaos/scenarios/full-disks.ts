@@ -226,13 +226,13 @@ const REDIS_FULL: Scenario = {
 const MYSQL_FULL: Scenario = {
   name: 'L3/mysql',
   title:
-    'the disk under MariaDB is full: 202, orders wait, /readyz says why; with space again each is written, no dead letter',
+    'the disk under MySQL is full: 202, orders wait, /readyz says why; with space again each is written, no dead letter',
   alone: true,
   timeoutMs: 300_000,
   skip: mountRefusal,
   async run(context) {
     const { stack } = context;
-    const dir = await moveToSmallVolume(context, 'mariadb');
+    const dir = await moveToSmallVolume(context, 'mysql');
     const loaded = await startUnderLoad(context);
     const { worker, buyers } = loaded;
     fillVolume(dir, 1);
@@ -242,12 +242,12 @@ const MYSQL_FULL: Scenario = {
     await context.until('/readyz of the worker says so', isReported);
     await buyers.untilAccepted(100, 'purchases are accepted all the same');
     const pids = pidsOf(context);
-    const server = stack.servers.server('mariadb').pid();
+    const server = stack.servers.server('mysql').pid();
 
     freeVolume(dir);
     context.faultEnded();
     await expectHealed(context, loaded, pids);
-    expectEqual(stack.servers.server('mariadb').pid(), server, 'the process of MariaDB');
+    expectEqual(stack.servers.server('mysql').pid(), server, 'the process of MySQL');
   },
 };
 

@@ -42,8 +42,8 @@ const STALLED: Scenario = {
     const options = { parallel: 16, pauseMs: random.whole(30, 70), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(100, 300));
 
-    const mariadb = stack.servers.server('mariadb');
-    expectTrue(mariadb.kill('SIGSTOP'), 'MySQL ran');
+    const mysql = stack.servers.server('mysql');
+    expectTrue(mysql.kill('SIGSTOP'), 'MySQL ran');
     const stoppedMs = performance.now();
     const isOutFor = (ms: number): boolean => performance.now() - stoppedMs > ms;
     const hasNoticed = async (): Promise<boolean> => (await readMetric(worker, 'seckill_mysql_outage')) === 1;
@@ -53,7 +53,7 @@ const STALLED: Scenario = {
     await context.until('the outage is over', () => isOutFor(OUTAGE_MS), OUTAGE_MS);
     expectAtLeast(opLog.count('ok'), okBefore + 1, 'purchases accepted meanwhile');
     expectAtLeast(await pendingCountOf(stack, saleId), 1, 'batches that wait');
-    mariadb.kill('SIGCONT');
+    mysql.kill('SIGCONT');
     context.faultEnded();
     await load.stop();
 
@@ -192,7 +192,7 @@ function breakCommits(
   /** Connections in a transaction that writes orders, each with its id at the server. */
   const writing = new Map<ProxiedConnection, Promise<string | undefined>>();
   const idOf = async ({ serverSidePort }: ProxiedConnection): Promise<string | undefined> => {
-    const sql = 'SELECT id FROM information_schema.processlist WHERE host LIKE ?';
+    const sql = 'SELECT id AS id FROM information_schema.processlist WHERE host LIKE ?';
     return (await stack.mysql.query<{ id: string }>(sql, [`%:${serverSidePort}`]))[0]?.id;
   };
   wire.onStatement = (text, connection) => {

@@ -108,9 +108,9 @@ function inject(world: SoakWorld, { kind, stallMs }: Fault): Promise<Undo> {
     case 'scripts_flushed':
       return flushScripts(world);
     case 'mysql_killed':
-      return killServer(world, 'mariadb');
+      return killServer(world, 'mysql');
     case 'mysql_stalled':
-      return stallServer(world, 'mariadb', stallMs);
+      return stallServer(world, 'mysql', stallMs);
     case 'mysql_reset':
       return resetConnections(world, 'mysql');
     case 'broker_killed':

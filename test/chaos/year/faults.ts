@@ -90,7 +90,7 @@ function kill(world: YearWorld, kind: YearFaultKind): Promise<() => Promise<void
     case 'redis_killed':
       return killServer(world, 'redis');
     case 'mysql_killed':
-      return killServer(world, 'mariadb');
+      return killServer(world, 'mysql');
     case 'broker_killed':
       return killServer(world, 'proxy');
     default:

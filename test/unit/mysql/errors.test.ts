@@ -18,6 +18,8 @@ describe('mysql errors', () => {
     [1406, 'ER_DATA_TOO_LONG', 'D7', { kind: 'bad_value', retryable: false, connectionUsable: true }],
     [1644, 'ER_SIGNAL_EXCEPTION', 'G10', { kind: 'bad_value', retryable: false, connectionUsable: true }],
     [1146, 'ER_NO_SUCH_TABLE', 'D1', { kind: 'schema', retryable: true, connectionUsable: true }],
+    [3032, 'ER_SERVER_OFFLINE_MODE', 'D1', { kind: 'connection_lost', retryable: true, connectionUsable: false }],
+    [3169, 'ER_SESSION_WAS_KILLED', 'D4', { kind: 'connection_lost', retryable: true, connectionUsable: false }],
     [1364, 'ER_NO_DEFAULT_FOR_FIELD', 'D1', { kind: 'schema', retryable: true, connectionUsable: true }],
     [1064, 'ER_PARSE_ERROR', 'bug', { kind: 'other', retryable: false, connectionUsable: false }],
   ];

@@ -1,10 +1,13 @@
 import { expect } from 'chai';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
-import { loadPorts, rememberPorts, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { DEFAULT_PORTS, pickFreePorts } from '../../../deploy/local/stack/ports.js';
+import { loadPorts, loadVersions, rememberInstance, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
 import { tryLock } from '../../../deploy/local/stack/processes.js';
+import { openStack } from '../../../deploy/local/stack/stack.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
+import { DEFAULT_VERSIONS } from '../../../deploy/local/stack/versions.js';
 import { useTempFolder } from './temp-folder.js';
 
 describe('lock of an instance', () => {
@@ -61,13 +64,44 @@ describe('ports of an instance', () => {
   it('are the chosen ones at first, the remembered ones for ever after', () => {
     expect(loadPorts(file(), 'default')).to.equal(DEFAULT_PORTS);
     const free = loadPorts(file(), 'free');
-    rememberPorts(file(), free);
+    rememberInstance(file(), free);
     expect(loadPorts(file(), 'default')).to.deep.equal(free);
     expect(loadPorts(file(), 'free')).to.deep.equal(free);
+  });
+
+  it('have the name of a port that it had before', () => {
+    const { mysql, ...others } = DEFAULT_PORTS;
+    writeFileSync(file(), JSON.stringify({ ports: { ...others, mariadb: mysql } }));
+    expect(loadPorts(file(), 'free')).to.deep.equal(DEFAULT_PORTS);
   });
 
   it('say so when the file is damaged', () => {
     writeFileSync(file(), 'oops');
     expect(() => loadPorts(file(), 'default')).to.throw(/instance\.json is damaged/);
+  });
+});
+
+describe('servers of an instance', () => {
+  const folder = useTempFolder();
+
+  it('are those of its first start, and the default ones where there was no choice yet', () => {
+    const paths = stackPaths(folder());
+    expect(loadVersions(paths), 'before the first start').to.equal(null);
+    rememberInstance(paths.instanceFile, DEFAULT_PORTS);
+    expect(loadVersions(paths), 'with ports alone').to.equal(null);
+    mkdirSync(paths.data('redis'), { recursive: true });
+    expect(loadVersions(paths), 'with data').to.deep.equal(DEFAULT_VERSIONS);
+    const chosen = { mysql: '9.7', redis: 'valkey', rocketmq: '5.4' } as const;
+    rememberInstance(paths.instanceFile, DEFAULT_PORTS, chosen);
+    expect(loadVersions(paths)).to.deep.equal(chosen);
+  });
+
+  it('keep their data: another server is refused before anything is started', async () => {
+    const paths = stackPaths(folder());
+    rememberInstance(paths.instanceFile, pickFreePorts([]), DEFAULT_VERSIONS);
+    const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });
+    expect(stack.versions, 'what its data is of').to.deep.equal(DEFAULT_VERSIONS);
+    const error = await stack.up().catch((cause: unknown) => cause);
+    expect(error).to.be.instanceOf(StackError).with.property('message').match(/has data of MySQL mariadb-11\.4, not of 8\.0/);
   });
 });

@@ -31,7 +31,7 @@ describe('ports of the stack', () => {
     ['nothing', undefined, /no usable port for RocketMQ name server/],
     ['a word', { ...DEFAULT_PORTS, redis: 'six' }, /no usable port for Redis/],
     ['a fraction', { ...DEFAULT_PORTS, redis: 6379.5 }, /no usable port for Redis/],
-    ['a port of the system', { ...DEFAULT_PORTS, mariadb: 80 }, /no usable port for MariaDB/],
+    ['a port of the system', { ...DEFAULT_PORTS, mysql: 80 }, /no usable port for MySQL/],
     ['too large', { ...DEFAULT_PORTS, grpc: 70_000 }, /no usable port for RocketMQ proxy, gRPC/],
     ['one port twice', { ...DEFAULT_PORTS, redis: 13306 }, /one port to two servers/],
     ['a neighbour of the broker', { ...DEFAULT_PORTS, redis: DEFAULT_PORTS.broker + 1 }, /one port to two servers/],

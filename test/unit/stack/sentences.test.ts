@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ensureFolder, assertDiskSpace } from '../../../deploy/local/stack/files.js';
 import { causeInLog } from '../../../deploy/local/stack/managed-server.js';
-import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/artifacts.js';
+import { DownloadCounter, mavenFailure } from '../../../deploy/local/stack/maven.js';
 import { explainFileError, StackError } from '../../../deploy/local/stack/stack-error.js';
 import { findJava, parseJavaMajor } from '../../../deploy/local/stack/tools.js';
 import { useTempFolder } from './temp-folder.js';

@@ -6,15 +6,17 @@ import { Bug } from '../../../src/core/errors.js';
 import { ensureSecrets, envLines, stackEnv } from '../../../deploy/local/stack/settings.js';
 import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
-import { mariadbSpec, initialSql, removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
+import { initialSql, removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
+import { mysqlSpec, startSql } from '../../../deploy/local/stack/servers/mysql.js';
 import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
 import { redisSpec } from '../../../deploy/local/stack/servers/redis.js';
 import type { Durability, Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
 import { escapeProperty, renderTemplate } from '../../../deploy/local/stack/files.js';
+import { DEFAULT_VERSIONS } from '../../../deploy/local/stack/versions.js';
 import { npmPrintedItsLines } from '../../../deploy/local/stack-command.js';
 import { useTempFolder } from './temp-folder.js';
 
-const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mariadbd: '/mariadbd' } };
+const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mysqld: '/mysqld' } };
 
 describe('templates', () => {
   it('fill in each name and refuse one without a value', () => {
@@ -32,6 +34,7 @@ describe('files of the servers', () => {
   const instance = (durability: Durability = 'process'): Instance => ({
     paths: stackPaths(folder()),
     ports: DEFAULT_PORTS,
+    versions: DEFAULT_VERSIONS,
     durability,
   });
   const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
@@ -111,16 +114,21 @@ describe('files of the servers', () => {
     expect(statSync(join(folder(), 'conf', 'tools.yml')).mode & 0o777).to.equal(0o600);
   });
 
-  it('refuse a mariadbd without its files', async () => {
-    const mariadbd = join(folder(), 'mariadbd');
-    writeFileSync(mariadbd, '');
-    const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mariadbd } };
-    const error = await mariadbSpec(instance())
-      .prepare(tools)
-      .then(() => null)
-      .catch((reason: Error) => reason);
-    expect(error?.message).to.match(/MARIADBD_BIN/);
-  });
+  for (const [mysql, missing] of [
+    ['mariadb-11.4', /mariadb_system_tables\.sql/],
+    ['9.7', /english\/errmsg\.sys/],
+  ] as const) {
+    it(`refuse a program of ${mysql} without its files`, async () => {
+      const mysqld = join(folder(), 'mysqld');
+      writeFileSync(mysqld, '');
+      const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mysqld } };
+      const error = await mysqlSpec({ ...instance(), versions: { ...DEFAULT_VERSIONS, mysql } })
+        .prepare(tools)
+        .then(() => null)
+        .catch((reason: Error) => reason);
+      expect(error?.message).to.match(missing).and.match(/SECKILL_MYSQLD/);
+    });
+  }
 
   it('name no place to download from', () => {
     const pom = readFileSync(join(TEMPLATES_DIR, 'pom.xml'), 'utf8');
@@ -128,12 +136,12 @@ describe('files of the servers', () => {
   });
 
   it('use a short path for the socket when the folder has a long one', () => {
-    expect(stackPaths('/a').mariadbSocket).to.equal('/a/run/mariadb.sock');
-    expect(stackPaths(`/${'a'.repeat(120)}`).mariadbSocket.length).to.be.below(100);
+    expect(stackPaths('/a').mysqlSocket).to.equal('/a/run/mysql.sock');
+    expect(stackPaths(`/${'a'.repeat(120)}`).mysqlSocket.length).to.be.below(100);
   });
 });
 
-describe('first start of MariaDB', () => {
+describe('first start of MariaDB and MySQL', () => {
   const folder = useTempFolder();
 
   it('gives our user its own databases and nothing more', () => {
@@ -143,6 +151,14 @@ describe('first start of MariaDB', () => {
     expect(sql).to.include("GRANT ALL ON `seckill\\_%`.* TO 'seckill'@'127.0.0.1';");
     expect(sql).to.include("SET @auth_root_socket = 'dev';");
     expect(sql).to.not.match(/ON \*\.\*/);
+  });
+
+  it('is one statement a line in MySQL, to be repeated at each start, and gives our user no more', () => {
+    const lines = startSql('pw').trimEnd().split('\n');
+    for (const line of lines) expect(line).to.match(/^(ALTER USER|CREATE (DATABASE|USER) IF NOT EXISTS|GRANT) .*;$/);
+    expect(lines).to.include("ALTER USER 'root'@'localhost' IDENTIFIED BY 'pw';");
+    expect(lines).to.include("GRANT ALL ON `seckill\\_%`.* TO 'seckill'@'127.0.0.1';");
+    expect(lines.join()).to.not.match(/ON \*\.\*/);
   });
 
   it('removes a tc.log that was never finished, and keeps a finished one [L3, L2]', () => {
@@ -166,7 +182,8 @@ describe('access control of the broker', () => {
 
   it('is on in broker and proxy, with one user whose secret stands in no argument and is read by its owner only', async () => {
     const paths = stackPaths(folder());
-    const command = await proxySpec({ paths, ports: DEFAULT_PORTS, durability: 'process' }).prepare(TOOLS);
+    const instance = { paths, ports: DEFAULT_PORTS, versions: DEFAULT_VERSIONS, durability: 'process' } as const;
+    const command = await proxySpec(instance).prepare(TOOLS);
     const { ROCKETMQ_ACCESS_KEY: key, ROCKETMQ_ACCESS_SECRET: secret } = stackEnv(
       DEFAULT_PORTS,
       ensureSecrets(paths.secretsFile),

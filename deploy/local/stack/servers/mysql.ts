@@ -1,0 +1,87 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { dirname } from 'node:path';
+import { makeDataFolder, writeConf } from '../files.js';
+import { probeMysql } from '../probes.js';
+import { runCommand, versionOf } from '../run-command.js';
+import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
+import { StackError } from '../stack-error.js';
+import { OWN } from '../versions.js';
+import { findHome, FIRST_START_MAX_MS, prepareMariadb } from './mariadb.js';
+import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
+
+/** The server of orders: MySQL, or MariaDB, each with a configuration and a data folder of its own. */
+export function mysqlSpec(instance: Instance): ServerSpec {
+  const { paths, ports, versions } = instance;
+  return {
+    name: 'mysql',
+    label: isMariadbVersion(versions.mysql) ? 'MariaDB' : 'MySQL',
+    portNames: ['mysql'],
+    startTimeoutMs: 120_000,
+    stopTimeoutMs: 30_000,
+    prepare: async ({ artifacts: { mysqld } }, signal) => {
+      mkdirSync(dirname(paths.mysqlSocket), { recursive: true });
+      const isMariadb = versions.mysql === OWN ? await isMariadbProgram(mysqld) : isMariadbVersion(versions.mysql);
+      return (isMariadb ? prepareMariadb : prepareMysql)(instance, mysqld, signal);
+    },
+    probe: async () => {
+      const secrets = readSecrets(paths.secretsFile);
+      return secrets === null ? 'it was never started' : probeMysql(stackEnv(ports, secrets).MYSQL_URL);
+    },
+  };
+}
+
+const isMariadbVersion = (version: string): boolean => version.startsWith('mariadb');
+
+async function isMariadbProgram(mysqld: string): Promise<boolean> {
+  const version = await versionOf(mysqld, '--version');
+  if (version?.exitCode === 0) return /mariadb/i.test(version.output);
+  throw new StackError(`${mysqld} does not say its version; correct SECKILL_MYSQLD.`);
+}
+
+/** One of these is where any MySQL from 8.0 on keeps its messages. */
+const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
+
+async function prepareMysql({ paths, ports }: Instance, mysqld: string, signal?: AbortSignal): Promise<LaunchCommand> {
+  const confFile = paths.conf('mysql.cnf');
+  writeConf('mysql.cnf', confFile, {
+    mysqlPort: ports.mysql,
+    ...findHome(mysqld, MESSAGES),
+    dataDir: paths.data('mysql'),
+    socket: paths.mysqlSocket,
+    pidFile: paths.conf('mysqld.pid'),
+    tmpDir: paths.tmp('mysql'),
+  });
+  // it refuses to run as root unless an option says that this is meant
+  const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
+  await makeDataFolder(paths.data('mysql'), async (draft) => {
+    const { exitCode, output } = await runCommand(mysqld, [...args, `--datadir=${draft}`, '--initialize-insecure'], {
+      timeoutMs: FIRST_START_MAX_MS,
+      signal,
+    });
+    const logFile = paths.log('mysql-init.log');
+    writeFileSync(logFile, output);
+    if (exitCode === 0) return;
+    const reason = /\[ERROR\] (.*)/.exec(output)?.[1] ?? `exit code ${exitCode}`;
+    throw new StackError(`MySQL could not make its data folder (${reason}); see ${logFile}.`);
+  });
+  rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 it names a pid that another process may have now
+  const initFile = paths.conf('mysql-init.sql');
+  writeFileSync(initFile, startSql(ensureSecrets(paths.secretsFile).mysqlPassword), { mode: 0o600 });
+  return { file: mysqld, args: [...args, `--init-file=${initFile}`] };
+}
+
+/**
+ * What MySQL runs at each start before it serves, one statement a line: while it makes its data folder it knows no users. Until
+ * then its administrator has no password; `localhost` is the socket, since no name is looked up.
+ */
+export const startSql = (password: string): string =>
+  [
+    `ALTER USER 'root'@'localhost' IDENTIFIED BY '${password}';`,
+    `CREATE DATABASE IF NOT EXISTS ${DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;`,
+    `CREATE USER IF NOT EXISTS '${DATABASE_USER}'@'127.0.0.1' IDENTIFIED BY '${password}';`,
+    `GRANT ALL ON \`${DATABASE}\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
+    // databases of tests, e.g. seckill_test_1
+    `GRANT ALL ON \`${DATABASE}\\_%\`.* TO '${DATABASE_USER}'@'127.0.0.1';`,
+    '',
+  ].join('\n');

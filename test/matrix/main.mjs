@@ -1,0 +1,5 @@
+// The entry of `npm run test:matrix`: works in a fresh checkout, where nothing is installed yet.
+import { bootstrap } from '../../deploy/local/bootstrap.mjs';
+
+await bootstrap();
+await import('./main.ts');

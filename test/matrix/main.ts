@@ -1,0 +1,148 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { Command, Option } from 'commander';
+import { runCommandLine } from '../../src/cli/run-command-line.js';
+import { withoutUndefined } from '../../src/core/without-undefined.js';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
+import { chosenIn, versionOptions, wantedVersions, type Versions } from '../../deploy/local/stack/versions.js';
+import { renderTable } from '../helpers/render-table.js';
+import { readResults, resultsSetting } from '../runner/results.js';
+import { ensureNode, NODE_VERSIONS, type NodeVersion } from './node-versions.js';
+import {
+  cellsOf,
+  countsOf,
+  HEADER,
+  markdownTable,
+  readMatrix,
+  resultOf,
+  withRow,
+  writeMatrix,
+  type RowResult,
+  type TestRun,
+} from './results.js';
+import { nameOf, rowOf, ROWS, runsOf, settingsOf, SHORT_SUITES, SUITES, suitesOf, type Row, type Suite } from './rows.js';
+
+interface MatrixFlags extends Partial<Versions> {
+  readonly node?: NodeVersion;
+  readonly suites?: Suite[];
+  readonly short?: boolean;
+  readonly out: string;
+  readonly table?: boolean;
+}
+
+const OUT = join(REPO_DIR, '.stack-matrix', 'results.json');
+const TEST = join(REPO_DIR, 'test/run.mjs');
+
+const HELP = `
+Examples:
+  npm run test:matrix                                   every row of docs/servers.md; takes hours
+  npm run test:matrix -- --mysql 8.0 --redis valkey     one row
+  npm run test:matrix -- --node 22 --suites unit        a part of a row
+  npm run test:matrix -- --mysql 8.0 --short            the contracts of MySQL, and one purchase from the click to its order
+  npm run test:matrix -- --table                        what earlier runs found
+
+What is not chosen is as in \`npm test\`. Servers and Node are fetched at the first time; servers of your own are named by
+SECKILL_MYSQLD, SECKILL_REDIS_SERVER and SECKILL_ROCKETMQ_LIB. Scenarios: of each program one that dies at work, and of each server one.
+Rows of earlier runs stay in the file, and are shown until they are run again. The last line counts: N passed, N failed.
+Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.`;
+
+const matrix = new Command('npm run test:matrix --')
+  .description('Runs the tests on other servers, and on other versions of Node.')
+  .addOption(new Option('--node <version>', 'that tests and programs run on (default: this one)').choices(NODE_VERSIONS))
+  .addOption(new Option('--suites <suites...>', 'those to run (default: all that a row has)').choices(SUITES))
+  .option('--short', 'the contracts of MySQL and one purchase')
+  .option('--out <file>', 'where results are kept, as JSON', OUT)
+  .option('--table', 'show what was found so far, as Markdown, and run nothing')
+  .addHelpText('after', HELP)
+  .action(run);
+for (const option of versionOptions()) matrix.addOption(option);
+
+const stopping = new AbortController();
+
+await runCommandLine(matrix, []);
+
+async function run(flags: MatrixFlags): Promise<void> {
+  if (flags.table) return console.log(markdownTable(readMatrix(flags.out)));
+  const chosen = withoutUndefined({ ...wantedVersions(chosenIn(flags), process.env), node: flags.node });
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
+  const rows = Object.keys(chosen).length === 0 && flags.short !== true ? ROWS : [rowOf(chosen)];
+  const ran: RowResult[] = [];
+  for (const row of rows) {
+    if (stopping.signal.aborted) break;
+    ran.push(await runRow(row, flags));
+    writeMatrix(flags.out, withRow(readMatrix(flags.out), ran.at(-1) as RowResult));
+  }
+  show(ran, flags.out);
+}
+
+async function runRow(row: Row, { suites, short = false }: MatrixFlags): Promise<RowResult> {
+  const beganMs = Date.now();
+  console.log(`\n==== ${nameOf(row)}${short ? ', short part' : ''}`);
+  const wanted = short ? SHORT_SUITES : (suites ?? suitesOf(row));
+  const runs: TestRun[] = [];
+  try {
+    const node = row.node === 'this' ? null : await ensureNode(row.node, (text) => console.log(text));
+    for (const args of runsOf(wanted, short)) {
+      if (stopping.signal.aborted) break;
+      runs.push({ title: `npm test -- ${args.join(' ')}`, ...(await runTests(args, settingsOf(row, process.env), node)) });
+    }
+  } catch (error) {
+    if (!(error instanceof StackError)) throw error;
+    runs.push({ title: nameOf(row), results: null, reason: error.message }); // the other rows go on
+  }
+  const endedAtMs = Date.now();
+  return resultOf(runs, { row, short, commit: commit(), endedAtMs, tookMs: endedAtMs - beganMs });
+}
+
+/**
+ * `npm test` with these arguments, in a process of its own.
+ * @param node folder of another Node, or null
+ */
+async function runTests(
+  args: readonly string[],
+  settings: NodeJS.ProcessEnv,
+  node: string | null,
+): Promise<Omit<TestRun, 'title'>> {
+  const folder = mkdtempSync(join(tmpdir(), 'seckill-matrix-'));
+  const file = join(folder, 'results.json');
+  try {
+    // what tests start by name, npm among it, is found by PATH
+    const path = node === null ? {} : { PATH: `${node}${delimiter}${settings.PATH ?? ''}` };
+    const program = node === null ? process.execPath : join(node, 'node');
+    const env = { ...settings, ...path, ...resultsSetting(file) };
+    const child = spawn(program, [TEST, ...args], { cwd: REPO_DIR, env, stdio: ['ignore', 'inherit', 'inherit'] });
+    const stop = (): void => void child.kill('SIGTERM');
+    stopping.signal.addEventListener('abort', stop, { once: true });
+    await new Promise<void>((resolve, reject) => {
+      child.once('close', () => resolve());
+      child.once('error', (cause) => reject(new StackError(`${program} does not run (${cause.message}).`, { cause })));
+    });
+    stopping.signal.removeEventListener('abort', stop);
+    return { results: readResults(file), reason: 'it ended before it could count' };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function commit(): string {
+  try {
+    const git = (...args: string[]): string => execFileSync('git', args, { cwd: REPO_DIR, encoding: 'utf8' }).trim();
+    return git('rev-parse', '--short=8', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+');
+  } catch {
+    return '?'; // no checkout of git
+  }
+}
+
+function show(ran: readonly RowResult[], out: string): void {
+  for (const { row, failures } of ran) {
+    for (const { title, reason } of failures) console.log(`FAILED on ${nameOf(row)}: ${title}\n  ${reason.split('\n')[0]}`);
+  }
+  console.log(`\n${renderTable(HEADER, readMatrix(out).map(cellsOf))}\n`);
+  console.log(`Written: ${out}`);
+  const { passed, failed, skipped } = countsOf(ran);
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  if (failed > 0 || passed === 0 || stopping.signal.aborted) process.exitCode = 1;
+}

@@ -1,0 +1,118 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { addResults, type FolderResult, type RunResults } from '../runner/results.js';
+import { nameOf, SUITES, type Row, type Suite } from './rows.js';
+
+/** What came of a row. */
+export interface RowResult {
+  readonly row: Row;
+  /** The MySQL contracts and one purchase, and not whole suites. */
+  readonly short: boolean;
+  /** Commit of the checkout; `+` where it has changes that are not committed. */
+  readonly commit: string;
+  /** Unix ms of its end. */
+  readonly endedAtMs: number;
+  readonly tookMs: number;
+  /** As the servers say it; empty when none came up. */
+  readonly versions: Readonly<Record<string, string>>;
+  readonly suites: Partial<Record<Suite, FolderResult>>;
+  readonly failures: readonly { readonly title: string; readonly reason: string }[];
+}
+
+/** One start of `npm test`. */
+export interface TestRun {
+  readonly title: string;
+  /** Null when there are none. */
+  readonly results: RunResults | null;
+  /** Why there are none. */
+  readonly reason: string;
+}
+
+/** Puts the runs of a row together. One without results is a failure of its own. */
+export function resultOf(
+  runs: readonly TestRun[],
+  about: Pick<RowResult, 'row' | 'short' | 'commit' | 'endedAtMs' | 'tookMs'>,
+): RowResult {
+  const suites: Partial<Record<Suite, FolderResult>> = {};
+  const failures: { title: string; reason: string }[] = [];
+  let versions: RunResults['versions'] = {};
+  for (const { title, results, reason } of runs) {
+    if (results === null) {
+      failures.push({ title, reason });
+      continue;
+    }
+    failures.push(...results.failures);
+    versions = { ...versions, ...results.versions };
+    for (const suite of SUITES) {
+      const of = results.folders[suite];
+      if (of !== undefined) suites[suite] = addResults(suites[suite], of);
+    }
+  }
+  return { ...about, versions, suites, failures };
+}
+
+const keyOf = ({ row, short }: Pick<RowResult, 'row' | 'short'>): string => `${nameOf(row)}${short ? ', short' : ''}`;
+
+/** Rows of earlier runs; none where there is no file. */
+export function readMatrix(file: string): RowResult[] {
+  try {
+    return (JSON.parse(readFileSync(file, 'utf8')) as { readonly rows: RowResult[] }).rows;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** A row that was run before is replaced, where it stands. */
+export function withRow(rows: readonly RowResult[], row: RowResult): RowResult[] {
+  const at = rows.findIndex((one) => keyOf(one) === keyOf(row));
+  return at === -1 ? [...rows, row] : rows.map((one, index) => (index === at ? row : one));
+}
+
+export function writeMatrix(file: string, rows: readonly RowResult[]): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${JSON.stringify({ rows }, null, 2)}\n`);
+}
+
+/** A failure that belongs to no test, such as a server that did not start, counts as one. */
+export function countsOf(rows: readonly RowResult[]): { passed: number; failed: number; skipped: number } {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const { suites, failures } of rows) {
+    const all = Object.values(suites);
+    const failed = all.reduce((sum, one) => sum + one.failed, 0);
+    counts.passed += all.reduce((sum, one) => sum + one.passed, 0);
+    counts.skipped += all.reduce((sum, one) => sum + one.skipped, 0);
+    counts.failed += Math.max(failed, failures.length);
+  }
+  return counts;
+}
+
+export const HEADER = ['servers and Node', ...SUITES, 'minutes', 'date', 'commit'] as const;
+
+export function cellsOf({ row, short, versions, suites, failures, tookMs, endedAtMs, commit }: RowResult): string[] {
+  const said = Object.entries(versions).map(([name, version]) => `${name} ${version.replace('-MariaDB', '')}`);
+  const failed = Object.values(suites).reduce((sum, one) => sum + one.failed, 0);
+  const what = said.length > 1 ? said.join(', ') : nameOf(row);
+  return [
+    `${what}${short ? ', short part' : ''}${failures.length > failed ? ' FAILED' : ''}`,
+    ...SUITES.map((suite) => cellOf(suites[suite])),
+    (tookMs / 60_000).toFixed(1),
+    new Date(endedAtMs).toISOString().slice(0, 10),
+    commit,
+  ];
+}
+
+/** `612`, `612 of 615, 3 FAILED`, `612, 2 skipped`; a line for what is not part of the row. */
+function cellOf(result: FolderResult | undefined): string {
+  if (result === undefined) return '–';
+  const { passed, failed, skipped } = result;
+  const good = failed === 0 ? String(passed) : `${passed} of ${passed + failed}, ${failed} FAILED`;
+  return skipped === 0 ? good : `${good}, ${skipped} skipped`;
+}
+
+/** For docs/servers.md. */
+export function markdownTable(rows: readonly RowResult[]): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+  const rule = HEADER.map((_, column) => (column === 0 ? '---' : '---:'));
+  return [line(HEADER), line(rule), ...rows.map((row) => line(cellsOf(row)))].join('\n');
+}
