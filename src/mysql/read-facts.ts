@@ -100,9 +100,7 @@ async function skewOf(on: On): Promise<number> {
 const GLOBAL_GRANT = /^GRANT (.+?) ON \*\.\* TO /;
 
 async function globalRightsOf(on: On): Promise<string[]> {
-  const grants = (await on.query<Readonly<Record<string, string>>>('SHOW GRANTS')).flatMap((row) =>
-    Object.values(row),
-  );
+  const grants = (await on.query<Readonly<Record<string, string>>>('SHOW GRANTS')).flatMap((row) => Object.values(row));
   const rights = grants.flatMap((grant) => GLOBAL_GRANT.exec(grant)?.[1]?.split(/, */) ?? []);
   return [...new Set(rights)].filter((right) => right !== 'USAGE');
 }

@@ -146,7 +146,8 @@ const silent = (down: string, todo: string) => ({ down, todo });
 
 const notSet = (name: string) => silent(`${name} is not set, or is not usable.`, 'Set it.');
 
-const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
+const sentence = (text: string): string =>
+  `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
 
 /** Somewhere else, as far as can be seen from here. */
 const ELSEWHERE: Reach = { at: 'private', open: null };

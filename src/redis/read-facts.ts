@@ -29,8 +29,7 @@ const startFactsIn = (info: string, skewMs: number): RedisStartFacts => ({
   skewMs,
 });
 
-const fieldIn = (info: string, name: string): string =>
-  new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+const fieldIn = (info: string, name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
 
 /** Our clock less that of the server, ms. @throws what the driver throws */
 export async function skewOf(server: Redis): Promise<number> {
@@ -45,7 +44,7 @@ async function factsOf(server: Redis): Promise<RedisServerSays> {
   const { remoteAddress: address = '', remotePort: port = 0 } = server.stream;
   const [skewMs, user, strangers, fsync, replicasNeeded, dataDir, cluster] = await Promise.all([
     skewOf(server),
-    ifAllowed(server.acl('WHOAMI') as Promise<string>),
+    ifAllowed(server.acl('WHOAMI')),
     askAsStranger(server),
     settingOf(server, 'appendfsync'),
     settingOf(server, 'min-replicas-to-write'),

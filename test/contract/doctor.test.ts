@@ -6,7 +6,7 @@ import { MYSQL_START_CHECKS } from '../../src/core/doctor/mysql-checks.js';
 import { PROGRAM_KINDS } from '../../src/core/ports/program-reports.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { connectionOptions, openMysqlPool } from '../../src/mysql/pool.js';
+import { connectionOptions, openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
 import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
 import { examine } from '../../src/programs/doctor.js';
 import { checkMysql } from '../../src/programs/servers.js';
@@ -90,7 +90,9 @@ describe('seckill doctor on real servers', function () {
     expect(lines.of('wrong')).to.have.members([
       ...['settings.read', 'redis.answers', 'mysql.answers', 'rocketmq.answers'],
     ]);
-    expect(lines.line('settings.read')).to.match(/REDIS_URL is not set/).and.match(/ROCKETMQ_ENDPOINT must be one host:port/);
+    expect(lines.line('settings.read'))
+      .to.match(/REDIS_URL is not set/)
+      .and.match(/ROCKETMQ_ENDPOINT must be one host:port/);
     expect(lines.of('risky')).to.include.members([
       ...['settings.secrets', 'settings.unsigned-messages', 'settings.listeners'],
     ]);
@@ -188,8 +190,12 @@ describe('seckill doctor: a Redis cluster', function () {
     try {
       await cluster.admin[1]?.config('SET', 'appendonly', 'yes');
       const lines = await look({ REDIS_URL: cluster.url });
-      const [one, , other] = cluster.servers.map(({ port }) => `127.0.0.1:${port}`).map((place) => place.replaceAll('.', '\\.'));
-      expect(lines.line('redis.append-only')).to.match(new RegExp(`^wrong: (${one}, ${other}|${other}, ${one}): appendonly`));
+      const [one, , other] = cluster.servers
+        .map(({ port }) => `127.0.0.1:${port}`)
+        .map((place) => place.replaceAll('.', '\\.'));
+      expect(lines.line('redis.append-only')).to.match(
+        new RegExp(`^wrong: (${one}, ${other}|${other}, ${one}): appendonly`),
+      );
       expect(lines.line('redis.cluster')).to.match(/^risky: .*All sales stop/);
     } finally {
       await cluster.stop();
@@ -255,7 +261,9 @@ describe('seckill doctor: MySQL that is broken', function () {
       await server.admin(sql);
     const lines = await look({ MYSQL_URL: server.url });
     expect(lines.of('wrong')).to.deep.equal(['mysql.packet', 'mysql.writable', 'mysql.flush', 'mysql.connections']);
-    expect(lines.line('mysql.rights')).to.match(/^risky: seckill@127\.0\.0\.1 may (PROCESS, RELOAD|RELOAD, PROCESS) on every/);
+    expect(lines.line('mysql.rights')).to.match(
+      /^risky: seckill@127\.0\.0\.1 may (PROCESS, RELOAD|RELOAD, PROCESS) on every/,
+    );
     expect(await refusalAt(server.url)).to.match(/^this MySQL cannot hold orders: max_allowed_packet is 1048576 bytes/);
   });
 
@@ -270,11 +278,15 @@ describe('seckill doctor: MySQL that is broken', function () {
       await own.pool.execute(sql);
     const lines = await look({ MYSQL_URL: own.url });
     expect(lines.of('wrong')).to.deep.equal(['mysql.schema', 'mysql.collations', 'mysql.engines']);
-    expect(lines.line('mysql.collations')).to.match(/^wrong: Ids .* taken for one in orders\.user_id ascii_general_ci\.$/);
+    expect(lines.line('mysql.collations')).to.match(
+      /^wrong: Ids .* taken for one in orders\.user_id ascii_general_ci\.$/,
+    );
     expect(lines.line('mysql.engines')).to.match(/in coupons MyISAM\.$/);
     const refusal = await refusalAt(own.url);
-    expect(refusal).to.match(/orders\.user_id ascii_general_ci/).and.match(/coupons MyISAM/);
-    expect(refusal).not.to.match(/of_somebody_else|migrations/);
+    expect(refusal)
+      .to.match(/orders\.user_id ascii_general_ci/)
+      .and.match(/coupons MyISAM/);
+    expect(refusal).not.to.match(/of_somebody_else|are missing|9999/);
   });
 
   it('a session that lost what we had set is noticed, as behind a proxy that shares connections', async () => {
@@ -283,7 +295,8 @@ describe('seckill doctor: MySQL that is broken', function () {
       await connection.query("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES', time_zone = 'SYSTEM'");
       await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');
       const facts = await readMysqlStartFacts({
-        query: async <Row>(sql: string, values?: unknown) => (await connection.query(sql, values))[0] as Row[],
+        query: async <Row>(sql: string, values?: readonly SqlValue[]) =>
+          (await connection.query(sql, values as string[]))[0] as Row[],
       });
       const lines = new Lines(findingsOf(MYSQL_START_CHECKS, facts));
       expect(lines.of('wrong')).to.deep.equal(['mysql.isolation', 'mysql.sql-mode', 'mysql.time-zone']);
@@ -329,7 +342,9 @@ describe('seckill doctor: RocketMQ that is broken', function () {
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);
       expect(asItComes.line('rocketmq.access')).to.match(/^risky: .* at broker-x\.$/);
       expect(asItComes.line('rocketmq.check-backs')).to.match(/^risky: .* 15 times, 450 s long/);
-      expect(asItComes.line('rocketmq.auto-create')).to.match(/^risky: autoCreateTopicEnable and autoCreateSubscriptionGroup/);
+      expect(asItComes.line('rocketmq.auto-create')).to.match(
+        /^risky: autoCreateTopicEnable and autoCreateSubscriptionGroup/,
+      );
 
       const { topics, groups } = readTopicLists();
       const plain = { '+message.type': 'NORMAL' } as const;

@@ -30,11 +30,16 @@ describe('seckill doctor', () => {
   it('counts the programs that run: their pools have to fit, twice while they are updated', async () => {
     const env = { ...system.stack.env, MYSQL_POOL_MAX: '24' };
     let says = '';
-    await until('all four have reported', async () => {
-      const line = lineOf(await runCommand(['doctor', '--json'], env), 'mysql.connections');
-      says = `${line?.verdict}: ${line?.says}`;
-      return !says.includes('3 programs');
-    }, 30_000, 500);
+    await until(
+      'all four have reported',
+      async () => {
+        const line = lineOf(await runCommand(['doctor', '--json'], env), 'mysql.connections');
+        says = `${line?.verdict}: ${line?.says}`;
+        return !says.includes('3 programs');
+      },
+      30_000,
+      500,
+    );
     // those of another test that was killed count for ten seconds
     expect(says).to.match(/^risky: [4-7] programs with MYSQL_POOL_MAX 24 open up to \d+ connections, twice as many/);
   });
@@ -78,7 +83,9 @@ describe('seckill doctor', () => {
         const ports = program === 'api' ? ['--port', '0', '--operators-port', '0'] : ['--metrics-port', '0'];
         const { code, stderr } = await runCommand([program, ...ports], { ...stackEnv(), MYSQL_URL: own.url });
         expect(code, stderr).to.equal(1);
-        expect(stderr).to.match(/^seckill: this MySQL cannot hold orders: .*orders\.user_id ascii_general_ci\. Give these/m);
+        expect(stderr).to.match(
+          /^seckill: this MySQL cannot hold orders: .*orders\.user_id ascii_general_ci\. Give these/m,
+        );
       }
     } finally {
       await own.close();

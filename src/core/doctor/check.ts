@@ -1,5 +1,5 @@
 /** From good to bad. `unknown`: the server does not let us see it. */
-export const VERDICTS = ['ok', 'unknown', 'risky', 'wrong'] as const;
+const VERDICTS = ['ok', 'unknown', 'risky', 'wrong'] as const;
 export type Verdict = (typeof VERDICTS)[number];
 
 /** What a check found: of what is well a few words, of what is not a sentence, with one that says what to do. */
@@ -75,7 +75,10 @@ export const isWorse = (one: Verdict, other: Verdict): boolean => VERDICTS.index
 
 /** The worst of them; of equals the first. Null: there is none. */
 export const worstOf = (all: readonly (Judged | null)[]): Judged | null =>
-  all.reduce((worst, one) => (one !== null && (worst === null || isWorse(one.verdict, worst.verdict)) ? one : worst), null);
+  all.reduce(
+    (worst, one) => (one !== null && (worst === null || isWorse(one.verdict, worst.verdict)) ? one : worst),
+    null,
+  );
 
 /**
  * Judges each server of several alone.

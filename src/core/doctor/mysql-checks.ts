@@ -235,7 +235,8 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
   {
     id: 'mysql.binlog',
     looksAt: 'the binary log, and `sync_binlog`',
-    riskyIf: 'there is none, so that a lost disk costs everything since the last backup; or it is not flushed at each commit',
+    riskyIf:
+      'there is none, so that a lost disk costs everything since the last backup; or it is not flushed at each commit',
     judge: ({ logBin, syncBinlog }) => {
       if (!logBin) {
         return risky(

@@ -62,7 +62,8 @@ export const TLS_RISKY_IF = 'it is plain text to another machine';
 /** @param what a port of a server. @param guarded whether it refuses who has no login */
 export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
   if (open === null) return ok(at === 'this_machine' ? 'listens on this machine only' : 'reached at a private address');
-  const where = open === 'public_address' ? 'is reached at a public address' : 'listens on every address of this machine';
+  const where =
+    open === 'public_address' ? 'is reached at a public address' : 'listens on every address of this machine';
   const todo = 'Let only the programs reach it: by a firewall, or in a network of its own.';
   return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where}, and asks for no login.`, todo);
 }

@@ -156,7 +156,9 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     judge: ({ lastAppendFailed, lastRewriteFailed }) => {
       const todo = 'Look into the log of Redis: most often its disk is full.';
       if (lastAppendFailed) return wrong('Redis could not write its append-only file, and refuses writes.', todo);
-      return lastRewriteFailed ? risky('Redis could not rewrite its append-only file, which grows.', todo) : ok('written');
+      return lastRewriteFailed
+        ? risky('Redis could not rewrite its append-only file, which grows.', todo)
+        : ok('written');
     },
   },
   {

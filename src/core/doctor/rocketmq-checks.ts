@@ -14,7 +14,7 @@ import {
 import { judgeVersion } from './versions.js';
 
 /** A topic of ours, as it has to be and as the broker has it. */
-export interface TopicFacts {
+interface TopicFacts {
   readonly topic: string;
   /** `NORMAL`, `DELAY` or `TRANSACTION`. */
   readonly wantedType: string;
@@ -29,7 +29,7 @@ export interface TopicFacts {
 }
 
 /** A group of ours. */
-export interface GroupFacts {
+interface GroupFacts {
   readonly group: string;
   readonly wantedRetries: number;
   readonly found: { readonly retries: number; readonly consumes: boolean } | null;
@@ -330,6 +330,8 @@ export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
     id: 'rocketmq.clock',
     looksAt: 'the clocks of the brokers and of this machine',
     wrongIf: CLOCK_WRONG_IF,
-    judge: byBroker(({ skewMs }) => (skewMs === null ? unknown('the broker does not say its time') : judgeClock(skewMs))),
+    judge: byBroker(({ skewMs }) =>
+      skewMs === null ? unknown('the broker does not say its time') : judgeClock(skewMs),
+    ),
   },
 ];

@@ -21,7 +21,7 @@ export interface Secret {
   readonly text: string;
 }
 
-export interface Listener {
+interface Listener {
   /** The variable that says so. */
   readonly name: string;
   readonly host: string;
@@ -43,7 +43,7 @@ const WELL_KNOWN = new Set([
 const WELL_KNOWN_MAX = 24;
 
 /** Why a secret can be guessed, as the end of a sentence; null: it cannot. `hopeless`: by whoever tries. */
-export function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
+function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
   if (text === '') return { why: 'is empty', hopeless: true };
   const word = text.length < WELL_KNOWN_MAX ? text.toLowerCase().replace(/[\d\W_]+$/, '') : text;
   if (WELL_KNOWN.has(word)) return { why: 'is a well-known one', hopeless: true };
@@ -119,7 +119,10 @@ export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
       if (open.length === 0) return ok('loopback or private addresses');
       const names = [...new Set(open.map(({ name, host }) => `${name} is ${host}`))].join(', and ');
       const token = open.every(({ guarded }) => guarded) ? '' : ', and set METRICS_TOKEN';
-      return risky(`${names}: buyers must not reach these ports.`, `Name a private address, or close them by a firewall${token}.`);
+      return risky(
+        `${names}: buyers must not reach these ports.`,
+        `Name a private address, or close them by a firewall${token}.`,
+      );
     },
   },
 ];

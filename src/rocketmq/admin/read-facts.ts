@@ -100,7 +100,8 @@ const numberIn = (lines: Lines, name: string): number | null => {
   return Number.isFinite(value) ? value : null;
 };
 
-const flagIn = (lines: Lines, name: string): boolean | null => (lines[name] === undefined ? null : lines[name] === 'true');
+const flagIn = (lines: Lines, name: string): boolean | null =>
+  lines[name] === undefined ? null : lines[name] === 'true';
 
 const settingsIn = (lines: Lines): BrokerSettings => ({
   transactionCheckMax: numberIn(lines, 'transactionCheckMax'),

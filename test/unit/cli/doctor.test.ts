@@ -11,7 +11,12 @@ const facts = allFacts({
 describe('seckill doctor: what it prints', () => {
   it('a line per check, by server, with what to do below those that need it, and the sum', () => {
     const lines = reportLines(reportOn(facts));
-    expect(lines.filter((line) => /^\w/.test(line)).slice(0, -1)).to.deep.equal(['Settings', 'Redis', 'MySQL', 'RocketMQ']);
+    expect(lines.filter((line) => /^\w/.test(line)).slice(0, -1)).to.deep.equal([
+      'Settings',
+      'Redis',
+      'MySQL',
+      'RocketMQ',
+    ]);
     expect(lines).to.include('  ok     redis.eviction              noeviction');
     expect(lines).to.include('  ?      redis.fsync                 Redis does not show appendfsync');
     const at = lines.findIndex((line) => line.includes('mysql.writable'));

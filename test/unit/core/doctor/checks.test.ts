@@ -31,7 +31,12 @@ const ports = (...all: readonly (readonly [typeof WIDE, guarded: boolean])[]) =>
 });
 
 const ROWS: readonly Row[] = [
-  ['settings.read', 'wrong', { settings: settings({ problems: ['PORT must be a number', 'B is bad'] }) }, /PORT must be a number; B is bad\./],
+  [
+    'settings.read',
+    'wrong',
+    { settings: settings({ problems: ['PORT must be a number', 'B is bad'] }) },
+    /PORT must be a number; B is bad\./,
+  ],
   ['settings.node', 'wrong', { settings: settings({ node: '18.20.4' }) }, /Node 18\.20\.4 is not supported/],
   ['settings.node', 'risky', { settings: settings({ node: '99.0.0' }) }, /Node 99\.0\.0 was not tried/],
   ['settings.secrets', 'wrong', secret(''), /the one in MYSQL_URL is empty/],
@@ -47,14 +52,12 @@ const ROWS: readonly Row[] = [
     /A and B/,
   ],
   ['settings.unsigned-messages', 'risky', { settings: settings({ unsigned: 'accept' }) }, /nobody signed/],
-  ...['0.0.0.0', '::', '8.8.8.8', '2001:4860:4860::8888'].map(
-    (host): Row => [
-      'settings.listeners',
-      'risky',
-      { settings: settings({ listeners: [{ name: 'OPERATORS_HOST', host, guarded: true }] }) },
-      new RegExp(`OPERATORS_HOST is ${host}`),
-    ],
-  ),
+  ...['0.0.0.0', '::', '8.8.8.8', '2001:4860:4860::8888'].map((host): Row => [
+    'settings.listeners',
+    'risky',
+    { settings: settings({ listeners: [{ name: 'OPERATORS_HOST', host, guarded: true }] }) },
+    new RegExp(`OPERATORS_HOST is ${host}`),
+  ]),
 
   ['redis.answers', 'wrong', { redis: away }, /It is away/],
   ['redis.version', 'wrong', { redis: redis({ version: '6.0.16' }) }, /Redis 6\.0\.16 is not supported/],
@@ -67,7 +70,12 @@ const ROWS: readonly Row[] = [
   ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: WIDE }) }, /every address .* asks for no login/],
   ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: PUBLIC }) }, /public address/],
   ['redis.open', 'risky', { redis: redis({ reach: WIDE }) }, /every address/],
-  ['redis.eviction', 'wrong', { redis: redis({ evictionPolicy: 'allkeys-lru' }) }, /allkeys-lru: stock could be evicted/],
+  [
+    'redis.eviction',
+    'wrong',
+    { redis: redis({ evictionPolicy: 'allkeys-lru' }) },
+    /allkeys-lru: stock could be evicted/,
+  ],
   ['redis.append-only', 'wrong', { redis: redis({ appendOnly: false }) }, /appendonly is no/],
   ['redis.clock', 'wrong', { redis: redis({ skewMs: 2001 }) }, /2001 ms apart/],
   ['redis.clock', 'wrong', { redis: redis({ skewMs: -90_000 }) }, /90000 ms apart/],
@@ -97,18 +105,33 @@ const ROWS: readonly Row[] = [
   ['mysql.schema', 'risky', { mysql: mysql({ unknownMigrations: ['0099-z'] }) }, /0099-z/],
   ['mysql.isolation', 'wrong', { mysql: mysql({ isolation: 'REPEATABLE-READ' }) }, /REPEATABLE-READ/],
   ['mysql.sql-mode', 'wrong', { mysql: mysql({ sqlMode: ['NO_ENGINE_SUBSTITUTION'] }) }, /not strict/],
-  ['mysql.sql-mode', 'wrong', { mysql: mysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }) }, /NO_BACKSLASH/],
+  [
+    'mysql.sql-mode',
+    'wrong',
+    { mysql: mysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }) },
+    /NO_BACKSLASH/,
+  ],
   ['mysql.time-zone', 'wrong', { mysql: mysql({ timeZone: 'SYSTEM' }) }, /time zone SYSTEM/],
   ['mysql.packet', 'wrong', { mysql: mysql({ maxAllowedPacket: 16_777_215 }) }, /16777215 bytes/],
   ['mysql.binlog-format', 'wrong', { mysql: mysql({ binlogFormat: 'STATEMENT' }) }, /refuses writes/],
-  ['mysql.collations', 'wrong', { mysql: mysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }) }, /orders\.user_id/],
+  [
+    'mysql.collations',
+    'wrong',
+    { mysql: mysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }) },
+    /orders\.user_id/,
+  ],
   ['mysql.engines', 'wrong', { mysql: mysql({ otherEngines: ['orders MyISAM'] }) }, /orders MyISAM/],
   ['mysql.writable', 'wrong', { mysql: mysql({ readOnly: true }) }, /read-only/],
   ['mysql.flush', 'wrong', { mysql: mysql({ flushAtCommit: 0 }) }, /crash of MySQL/],
   ['mysql.flush', 'risky', { mysql: mysql({ flushAtCommit: 2 }) }, /crash of its host/],
   ['mysql.binlog', 'risky', { mysql: mysql({ logBin: false }) }, /no binary log/],
   ['mysql.binlog', 'risky', { mysql: mysql({ syncBinlog: 0 }) }, /sync_binlog is 0/],
-  ['mysql.connections', 'wrong', { mysql: mysql({ programs: 24 }) }, /24 programs .* up to 192 connections: max_connections is 200/],
+  [
+    'mysql.connections',
+    'wrong',
+    { mysql: mysql({ programs: 24 }) },
+    /24 programs .* up to 192 connections: max_connections is 200/,
+  ],
   ['mysql.connections', 'wrong', { mysql: mysql({ programs: null, maxConnections: 30 }) }, /3 programs/],
   ['mysql.connections', 'wrong', { mysql: mysql({ maxUserConnections: 20 }) }, /max_user_connections is 20/],
   ['mysql.connections', 'risky', { mysql: mysql({ programs: 12 }) }, /rolling update/],
@@ -122,9 +145,19 @@ const ROWS: readonly Row[] = [
     { rocketmq: rocketmq({ endpoint: { place: 'a:1', refusal: 'Topic x is not there', reach: PRIVATE } }) },
     /Topic x is not there\./,
   ],
-  ['rocketmq.name-server', 'wrong', { rocketmq: rocketmq({ nameServer: { problem: 'It knows no broker' } }) }, /no broker\./],
+  [
+    'rocketmq.name-server',
+    'wrong',
+    { rocketmq: rocketmq({ nameServer: { problem: 'It knows no broker' } }) },
+    /no broker\./,
+  ],
   ['rocketmq.name-server', 'risky', { rocketmq: rocketmq({ nameServer: 'unset', brokers: [] }) }, /not set/],
-  ['rocketmq.brokers', 'wrong', { rocketmq: rocketmq({ silent: [{ server: 'broker-b', why: 'hangs' }] }) }, /broker-b .*hangs/],
+  [
+    'rocketmq.brokers',
+    'wrong',
+    { rocketmq: rocketmq({ silent: [{ server: 'broker-b', why: 'hangs' }] }) },
+    /broker-b .*hangs/,
+  ],
   ['rocketmq.version', 'wrong', ofBroker({ version: '4.9.8' }), /RocketMQ 4\.9\.8 is not supported/],
   ['rocketmq.version', 'risky', ofBroker({ version: '5.5.0' }), /burns a core/],
   ['rocketmq.version', 'risky', ofBroker({ version: '5.3.2' }), /not tried/],
@@ -143,8 +176,18 @@ const ROWS: readonly Row[] = [
     { rocketmq: rocketmq({ strangers: 'served', endpoint: { place: 'a:1', refusal: null, reach: HERE } }) },
     /may read and lose messages/,
   ],
-  ['rocketmq.open', 'wrong', ports([WIDE, false], [WIDE, true]), /^Port 0 listens on every address of this machine, and asks for no login\.$/],
-  ['rocketmq.open', 'risky', ports([HERE, false], [WIDE, true], [PUBLIC, true]), /^Port 1 .* Port 2 is reached at a public address\.$/],
+  [
+    'rocketmq.open',
+    'wrong',
+    ports([WIDE, false], [WIDE, true]),
+    /^Port 0 listens on every address of this machine, and asks for no login\.$/,
+  ],
+  [
+    'rocketmq.open',
+    'risky',
+    ports([HERE, false], [WIDE, true], [PUBLIC, true]),
+    /^Port 1 .* Port 2 is reached at a public address\.$/,
+  ],
   ['rocketmq.topics', 'wrong', ofBroker(topic(null)), /seckill-purchase is missing/],
   ['rocketmq.topics', 'wrong', ofBroker(topic({ type: 'NORMAL' })), /has the type NORMAL, not TRANSACTION/],
   ['rocketmq.topics', 'wrong', ofBroker(topic({ perm: 4 })), /read and written/],
@@ -165,7 +208,12 @@ const ROWS: readonly Row[] = [
   ['rocketmq.kept', 'wrong', ofSettings({ fileReservedTime: 97 }), /97 hours, .* 96\./],
   ['rocketmq.kept', 'risky', ofSettings({ fileReservedTime: 12 }), /12 hours/],
   ['rocketmq.auto-create', 'risky', ofSettings({ autoCreateTopicEnable: true }), /^autoCreateTopicEnable on/],
-  ['rocketmq.auto-create', 'risky', ofSettings({ autoCreateSubscriptionGroup: true }), /^autoCreateSubscriptionGroup on/],
+  [
+    'rocketmq.auto-create',
+    'risky',
+    ofSettings({ autoCreateSubscriptionGroup: true }),
+    /^autoCreateSubscriptionGroup on/,
+  ],
   ['rocketmq.timer', 'wrong', ofSettings({ timerWheelEnable: false }), /neither deadlines nor retries/],
   ['rocketmq.disk', 'wrong', ofBroker({ diskUsed: 0.85 }), /85 % full/],
   ['rocketmq.disk', 'risky', ofBroker({ diskUsed: 0.75 }), /75 % full/],
@@ -219,7 +267,9 @@ describe('doctor: each line', () => {
     expect(find({ mysql: mysql({ logBin: false }) }, 'mysql.binlog-format')).to.equal(undefined);
     expect(find({ mysql: mysql({ disk: null }) }, 'mysql.disk')).to.equal(undefined);
     expect(find({}, 'redis.cluster')).to.equal(undefined);
-    const ids = all(allFacts({ rocketmq: rocketmq({ nameServer: 'unset', brokers: [], ports: [] }) })).map(({ id }) => id);
+    const ids = all(allFacts({ rocketmq: rocketmq({ nameServer: 'unset', brokers: [], ports: [] }) })).map(
+      ({ id }) => id,
+    );
     expect(ids).to.include('rocketmq.answers').and.not.include('rocketmq.topics').and.not.include('rocketmq.open');
   });
 });
@@ -238,7 +288,11 @@ describe('doctor: several servers', () => {
     expect(found?.verdict).to.equal('wrong');
     expect(found?.says).to.equal('b:2, c:3: maxmemory-policy is allkeys-lru: stock could be evicted.');
     expect(found?.todo).to.equal('Set it to noeviction.');
-    const brokers = [broker(), broker({ server: 'broker-b', diskUsed: 0.8 }), broker({ server: 'broker-c', diskUsed: 0.9 })];
+    const brokers = [
+      broker(),
+      broker({ server: 'broker-b', diskUsed: 0.8 }),
+      broker({ server: 'broker-c', diskUsed: 0.9 }),
+    ];
     expect(find({ rocketmq: rocketmq({ brokers }) }, 'rocketmq.disk')?.says).to.equal(
       'broker-c: The disk of the commit log is 90 % full.',
     );
