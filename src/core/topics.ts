@@ -60,5 +60,8 @@ export const OWN_TOPICS: ReadonlySet<string> = new Set([
  */
 export const HALF_TOPICS = { open: 'RMQ_SYS_TRANS_HALF_TOPIC', discarded: 'TRANS_CHECK_MAX_TIME_TOPIC' } as const;
 
+/** The groups that write orders. */
+export const WRITER_GROUPS: ReadonlySet<string> = new Set([GROUPS.writer, GROUPS.redriveWriter]);
+
 /** `retryMaxTimes` of both writer groups: a worker sees a message one time more, then it is a dead letter. */
 export const WRITER_RETRIES_MAX = 5;

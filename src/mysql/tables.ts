@@ -1,3 +1,4 @@
+import type { Tables } from 'knex/types/tables.js';
 import type { FailureReason, Order, OrderState } from '../core/order.js';
 import type { Sale, SaleState } from '../core/sale.js';
 import type { CompensatedKind } from '../core/sale-finding.js';
@@ -44,6 +45,36 @@ declare module 'knex/types/tables.js' {
     worker_slots: WorkerSlotRow;
   }
 }
+
+/** Every table of ours, but that of the runner of migrations. */
+export const TABLE_NAMES = [
+  'audit_log',
+  'compensation_jobs',
+  'coupons',
+  'coupons_archive',
+  'dead_letters',
+  'entry_rules',
+  'job_leases',
+  'order_metadata',
+  'order_metadata_archive',
+  'order_ranges',
+  'order_traces',
+  'order_traces_archive',
+  'orders',
+  'orders_archive',
+  'outbox',
+  'payment_attempts',
+  'payments',
+  'payments_archive',
+  'reconcile_leases',
+  'reconcile_runs',
+  'refunds',
+  'revocations',
+  'sale_edits',
+  'sale_calendar',
+  'sales',
+  'worker_slots',
+] as const satisfies readonly (keyof Tables)[];
 
 export interface SaleRow {
   readonly id: string;

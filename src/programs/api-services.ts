@@ -51,7 +51,7 @@ import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
-import { createReadiness, openRedis, serversOf } from './servers.js';
+import { checkMysql, createReadiness, openRedis, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -102,7 +102,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   opened(() => mysql.close());
-  await mysql.probe();
+  await checkMysql(mysql);
 
   const common = { redis, registry, log, fail };
   const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);

@@ -20,7 +20,7 @@ import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
+import { checkMysql, createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -72,7 +72,7 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   opened(() => mysql.close());
-  await mysql.probe();
+  await checkMysql(mysql);
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
     deadLetters: createDeadLetterRepository(mysql),

@@ -1,5 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config, Section } from '../core/config/schema.js';
+import { startProblems } from '../core/doctor/check.js';
+import { MYSQL_START_CHECKS } from '../core/doctor/mysql-checks.js';
 import { OperationalError } from '../core/errors.js';
 import { readKeyring } from '../core/hmac.js';
 import { MessageSignatures, SignedMessages } from '../core/message-signatures.js';
@@ -9,6 +11,7 @@ import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
 import type { MysqlPool } from '../mysql/pool.js';
+import { readMysqlStartFacts } from '../mysql/read-facts.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
 import { connectRedis, type RedisConnection } from '../redis/connection.js';
@@ -43,14 +46,27 @@ export async function openRedis(options: Section<'redis'>, log: Log): Promise<Re
   const connection = await connectRedis(options, log);
   try {
     const problems = await findRedisMisconfiguration(connection);
-    const probe = await probeRedis(connection);
-    if (!probe.ok) problems.push(probe.detail);
-    if (problems.length === 0) return connection;
+    if (problems.length === 0) {
+      const probe = await probeRedis(connection);
+      if (probe.ok) return connection;
+      problems.push(probe.detail);
+    }
     throw new OperationalError('redis', `this Redis cannot hold stock: ${problems.join(' ')}`, { retryable: false });
   } catch (error) {
     await connection.close();
     throw error;
   }
+}
+
+/**
+ * Asks MySQL whether orders may be written there, and refuses where it would do wrong with them: sessions that are not as we set
+ * them up, ids that it does not tell apart, tables without transactions.
+ * @throws OperationalError mysql: with a sentence per problem, or since it does not answer
+ */
+export async function checkMysql(mysql: MysqlPool): Promise<void> {
+  const problems = startProblems(MYSQL_START_CHECKS, await readMysqlStartFacts(mysql));
+  if (problems.length === 0) return;
+  throw new OperationalError('mysql', `this MySQL cannot hold orders: ${problems.join(' ')}`, { retryable: false });
 }
 
 /** How every client of the broker connects and starts. */

@@ -20,7 +20,7 @@ import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { brokerConnection, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
+import { brokerConnection, checkMysql, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -78,7 +78,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   opened(() => redis.close());
   const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
   opened(() => mysql.close());
-  await mysql.probe();
+  await checkMysql(mysql);
 
   const owner = ownerName();
   const leaseMs = config.order.slotLeaseMs;

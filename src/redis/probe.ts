@@ -1,14 +1,15 @@
 import { Cluster, type Redis } from 'ioredis';
-import { asOperationalError, reasonOf, timeToMs, type RedisConnection } from './connection.js';
+import { startProblems } from '../core/doctor/check.js';
+import { CLOCK_SKEW_MAX_MS } from '../core/doctor/reach.js';
+import { REDIS_START_CHECKS } from '../core/doctor/redis-checks.js';
+import { reasonOf, type RedisConnection } from './connection.js';
+import { readRedisStartFacts, skewOf } from './read-facts.js';
 import { SCRIPT_NAMES } from './scripts.js';
 
 export interface RedisProbe {
   readonly ok: boolean;
   readonly detail: string;
 }
-
-/** Our clock and Redis may differ by this much: Redis time opens the sale, ours only measures. */
-const SKEW_MAX_MS = 2000;
 
 /** Every server answers, in time, and not far from our clock: a program may start. Never throws. */
 export const probeRedis = (connection: RedisConnection): Promise<RedisProbe> => probe(connection, connection.masters());
@@ -22,8 +23,8 @@ async function probe({ redis, scriptsLoaded }: RedisConnection, servers: readonl
     const skews = await Promise.all(servers.map(skewOf));
     const skewMs = skews.reduce((most, one) => (Math.abs(one) > Math.abs(most) ? one : most));
     const detail = `clock skew ${skewMs} ms, ${await scriptsLoaded(servers)} of ${SCRIPT_NAMES.length} scripts loaded`;
-    if (Math.abs(skewMs) <= SKEW_MAX_MS) return { ok: true, detail };
-    return { ok: false, detail: `${detail}: more than ${SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
+    if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return { ok: true, detail };
+    return { ok: false, detail: `${detail}: more than ${CLOCK_SKEW_MAX_MS} ms, set the clock of this host (NTP)` };
   } catch (error) {
     return { ok: false, detail: reasonOf(error) };
   }
@@ -78,32 +79,11 @@ const writesItsLog = async (server: Redis): Promise<boolean> =>
 const isClusterUp = async (server: Redis): Promise<boolean> =>
   (await server.cluster('INFO')).includes('cluster_state:ok');
 
-async function skewOf(server: Redis): Promise<number> {
-  const startedMs = Date.now();
-  const redisMs = timeToMs(await server.time());
-  return Math.round((startedMs + Date.now()) / 2 - redisMs);
-}
-
 /**
  * What must be true of every server before stock is put into it, as sentences; an empty list is good.
  * @throws OperationalError redis
  */
-export async function findRedisMisconfiguration({ masters }: RedisConnection): Promise<string[]> {
-  const infos = await asOperationalError('read the server settings', () =>
-    Promise.all(masters().map((server) => server.info())),
-  );
-  return [...new Set(infos.flatMap(problemsIn))];
-}
-
-function problemsIn(info: string): string[] {
-  const read = (name: string): string => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
-  const problems: string[] = [];
-  const policy = read('maxmemory_policy');
-  if (policy !== 'noeviction') {
-    problems.push(`maxmemory-policy is ${policy}: stock could be evicted. Set it to noeviction.`);
-  }
-  if (read('aof_enabled') !== '1') {
-    problems.push('appendonly is no: a restart would lose who holds what. Set it to yes.');
-  }
-  return problems;
+export async function findRedisMisconfiguration(connection: RedisConnection): Promise<string[]> {
+  const servers = await readRedisStartFacts(connection);
+  return [...new Set(servers.flatMap((facts) => startProblems(REDIS_START_CHECKS, facts)))];
 }

@@ -11,28 +11,56 @@ const ANSWER_WITHIN_MS = 3000;
 
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
+type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials'>;
+
 /**
  * Asks the proxy for the route of each topic, over one short connection. No client of the group is started and nothing is
  * sent, so it disturbs nobody.
  * @returns a sentence about the first topic that has no route; null when each has one. Never rejects
  */
-export async function probeTopics(
-  { endpoint, credentials }: Pick<ConnectionOptions, 'endpoint' | 'credentials'>,
-  topics: readonly string[],
-): Promise<string | null> {
-  let client: ServiceClient | null = null;
+export async function probeTopics(asked: Asked, topics: readonly string[]): Promise<string | null> {
+  const { endpoint } = asked;
   try {
-    const { host, port } = parseEndpoint(endpoint);
-    client = new services.MessagingServiceClient(`${host}:${port}`, ChannelCredentials.createInsecure());
-    for (const topic of topics) {
-      const refusal = await routeRefusal(client, endpoint, metadataOf(credentials), topic);
-      if (refusal !== null) return refusal;
-    }
-    return null;
+    return await withClient(asked, async (routeOf) => {
+      for (const topic of topics) {
+        const { outcome, why } = await routeOf(topic);
+        if (outcome === 'denied') return `RocketMQ at ${endpoint} ${why}`;
+        if (outcome === 'missing') return `topic ${topic} is not there: ${why}`;
+      }
+      return null;
+    });
   } catch (error) {
     return `the broker cannot be reached at ${endpoint}: ${(error as Error).message}`;
+  }
+}
+
+/** What the proxy does with who has no key. Never rejects; null: it does not answer. */
+export async function probeAsStranger(endpoint: string, topic: string): Promise<'served' | 'refused' | null> {
+  try {
+    const { outcome } = await withClient({ endpoint, credentials: null }, (routeOf) => routeOf(topic));
+    return outcome === 'denied' ? 'refused' : 'served';
+  } catch {
+    return null;
+  }
+}
+
+/** `why` is the end of a sentence; empty for a topic that has queues. */
+interface Route {
+  readonly outcome: 'there' | 'missing' | 'denied';
+  readonly why: string;
+}
+
+/** @throws what the driver throws when the proxy does not answer */
+async function withClient<T>(
+  { endpoint, credentials }: Asked,
+  work: (routeOf: (topic: string) => Promise<Route>) => Promise<T>,
+): Promise<T> {
+  const { host, port } = parseEndpoint(endpoint);
+  const client = new services.MessagingServiceClient(`${host}:${port}`, ChannelCredentials.createInsecure());
+  try {
+    return await work((topic) => routeOf(client, endpoint, metadataOf(credentials), topic));
   } finally {
-    client?.close();
+    client.close();
   }
 }
 
@@ -45,13 +73,7 @@ function metadataOf(credentials: BrokerCredentials | null): Metadata {
   return metadata;
 }
 
-/** A sentence; null: the topic has queues. */
-function routeRefusal(
-  client: ServiceClient,
-  endpoint: string,
-  metadata: Metadata,
-  topic: string,
-): Promise<string | null> {
+function routeOf(client: ServiceClient, endpoint: string, metadata: Metadata, topic: string): Promise<Route> {
   const request = new requests.QueryRouteRequest();
   const resource = new definition.Resource();
   resource.setName(topic);
@@ -63,11 +85,11 @@ function routeRefusal(
       const status = response.getStatus();
       const code = status?.getCode();
       const isThere = code === definition.Code.OK && response.getMessageQueuesList().length > 0;
-      if (isThere) return resolve(null);
+      if (isThere) return resolve({ outcome: 'there', why: '' });
       const denied = accessRefusalIn({ code, message: status?.getMessage() });
-      if (denied !== null) return resolve(`RocketMQ at ${endpoint} ${denied}`);
+      if (denied !== null) return resolve({ outcome: 'denied', why: denied });
       const why = code === definition.Code.OK ? 'it has no queues' : (status?.getMessage() ?? 'no status');
-      resolve(`topic ${topic} is not there: ${why}`);
+      resolve({ outcome: 'missing', why });
     });
   });
 }

@@ -20,6 +20,8 @@ export const REQUEST = {
   allTopicConfigs: 21,
   /** Body: lines of key=value. */
   updateBrokerConfig: 25,
+  /** Answers with lines of key=value. */
+  brokerConfig: 26,
   brokerRuntimeInfo: 28,
   /** Fields: topic, queueId, timestamp (ms). Answers with the field offset. */
   searchOffset: 29,

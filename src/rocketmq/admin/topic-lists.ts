@@ -76,6 +76,8 @@ export interface TopicConfig {
 export interface GroupConfig {
   readonly groupName: string;
   readonly retryMaxTimes: number;
+  /** False: nobody is given its messages. */
+  readonly consumeEnable?: boolean;
 }
 
 /** What a broker has stored, by name. */

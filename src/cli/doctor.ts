@@ -1,0 +1,84 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { isWorse, type Finding } from '../core/doctor/check.js';
+import { CHECK_IDS, type Report } from '../core/doctor/report.js';
+import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
+import { examine } from '../programs/doctor.js';
+import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
+import { inLine, print, tableLine } from './print.js';
+
+interface Flags {
+  readonly program?: ProgramKind;
+  readonly cluster: string;
+  readonly strict?: boolean;
+  readonly accept?: readonly string[];
+  readonly json?: boolean;
+}
+
+const EXIT_NOT_WELL = 1;
+
+const EXAMPLES = `
+Connects to Redis, MySQL and RocketMQ with the settings of this shell, and says line by line what is right, risky and wrong, and
+what to do. It changes nothing. A server that is away costs one line, and the others are looked at all the same; docs/doctor.md
+explains every line.
+
+Examples:
+  seckill doctor
+  seckill doctor --json                       for programs: {"verdict": …, "checks": [{"id": …, "verdict": …}, …]}
+  seckill doctor --strict                     what is risky counts as well
+  seckill doctor --strict --accept redis.replicas,mysql.binlog
+  seckill doctor --program worker             on a machine that has the settings of a worker only
+
+Exit codes: 0 nothing is wrong, 1 something is wrong (with --strict also: risky), 2 used wrongly.`;
+
+export function doctorCommand(): Command {
+  return new Command('doctor')
+    .description('check the settings and every server: what is right, risky or wrong, and what to do')
+    .addOption(new Option('--program <name>', 'only with the settings that this one needs').choices(PROGRAM_KINDS))
+    .option('--cluster <name>', 'name of the broker cluster behind NAMESRV_ADDR', DEFAULT_CLUSTER)
+    .option('--strict', 'end with 1 also for what is risky')
+    .option('--accept <ids>', 'lines whose risk you accept, separated by commas', parseIds)
+    .option('--json', 'print one JSON line')
+    .addHelpText('after', EXAMPLES)
+    .action(async ({ program, cluster, strict = false, accept = [], json }: Flags) => {
+      const programs = program === undefined ? PROGRAM_KINDS : [program];
+      const report = await examine(process.env, { programs, cluster, accepted: new Set(accept) });
+      if (json) print(JSON.stringify(reportBody(report)));
+      else for (const line of reportLines(report)) print(line);
+      if (isWorse(report.verdict, strict ? 'unknown' : 'risky')) process.exitCode = EXIT_NOT_WELL;
+    });
+}
+
+function parseIds(text: string): string[] {
+  const ids = text.split(',').map((id) => id.trim());
+  const other = ids.find((id) => !CHECK_IDS.includes(id));
+  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is no line that docs/doctor.md lists.`);
+  return ids;
+}
+
+/** What `--json` prints. */
+export const reportBody = ({ verdict, groups }: Report) => ({
+  verdict,
+  checks: groups.flatMap(({ findings }) => findings),
+});
+
+const MARKS = { ok: 'ok', unknown: '?', risky: 'risky', wrong: 'WRONG' } as const;
+const findingLine = tableLine(5, 26);
+/** Below the sentence that it belongs to. */
+const TODO_INDENT = ' '.repeat(2 + 5 + 2 + 26 + 2);
+
+/** What is printed for people. */
+export function reportLines({ groups }: Report): string[] {
+  const lines = groups.flatMap(({ title, findings }) => [title, ...findings.flatMap(linesOf), '']);
+  return [...lines, sumOf(groups.flatMap(({ findings }) => findings))];
+}
+
+const linesOf = ({ id, verdict, says, todo }: Finding): string[] => [
+  `  ${findingLine(MARKS[verdict], id, says)}`,
+  ...(todo === null ? [] : [`${TODO_INDENT}→ ${inLine(todo)}`]),
+];
+
+function sumOf(findings: readonly Finding[]): string {
+  const count = (verdict: Finding['verdict']): number => findings.filter((one) => one.verdict === verdict).length;
+  const notSeen = count('unknown') === 0 ? '' : `, ${count('unknown')} not seen`;
+  return `${count('ok')} ok, ${count('risky')} risky, ${count('wrong')} wrong${notSeen}.`;
+}

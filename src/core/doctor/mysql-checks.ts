@@ -1,0 +1,290 @@
+import { answers, listed, ok, risky, wrong, type Check } from './check.js';
+import {
+  CLOCK_WRONG_IF,
+  DISK_RISKY_IF,
+  DISK_WRONG_IF,
+  judgeClock,
+  judgeDisk,
+  judgeOpen,
+  judgeTls,
+  TLS_RISKY_IF,
+  TLS_WRONG_IF,
+  type FreeShare,
+  type Reach,
+} from './reach.js';
+import { judgeVersion } from './versions.js';
+
+/** What a program must know before it writes orders: our session as the server has it, and our tables. */
+export interface MysqlStartFacts {
+  /** `READ-COMMITTED` …, of our session. */
+  readonly isolation: string;
+  readonly sqlMode: readonly string[];
+  readonly timeZone: string;
+  /** Bytes. */
+  readonly maxAllowedPacket: number;
+  readonly logBin: boolean;
+  /** `ROW`, `MIXED` or `STATEMENT`; empty: the server has no such setting any more. */
+  readonly binlogFormat: string;
+  /** Columns of ours that compare otherwise than byte by byte, as `table.column collation`. */
+  readonly looseCollations: readonly string[];
+  /** Tables of ours without transactions, as `table engine`. */
+  readonly otherEngines: readonly string[];
+}
+
+export interface MysqlFacts extends MysqlStartFacts {
+  readonly product: 'mysql' | 'mariadb';
+  readonly version: string;
+  /** Of the connection; null: plain text. */
+  readonly cipher: string | null;
+  /** As `user@host`. */
+  readonly user: string;
+  /** What the user may do on every database. */
+  readonly globalRights: readonly string[];
+  /** Our clock less its own. */
+  readonly skewMs: number;
+  readonly readOnly: boolean;
+  /** `innodb_flush_log_at_trx_commit`. */
+  readonly flushAtCommit: number;
+  readonly syncBinlog: number;
+  readonly maxConnections: number;
+  /** Of one user; 0: no limit of its own. */
+  readonly maxUserConnections: number;
+  /** Names of migrations. */
+  readonly missingMigrations: readonly string[];
+  readonly unknownMigrations: readonly string[];
+  /** MYSQL_POOL_MAX. */
+  readonly poolMax: number;
+  /** Processes that say that they run; null: it is not known. */
+  readonly programs: number | null;
+  readonly reach: Reach;
+  readonly disk: FreeShare;
+}
+
+/** A dead letter has up to 4 MiB (src/mysql/dead-letter-repository.ts), which escaping may double; servers count in powers of two. */
+const PACKET_MIN = 16 * 1024 * 1024;
+/** One of each. */
+const PROGRAMS_LEAST = 3;
+/** People, backups and monitoring need some too. */
+const CONNECTIONS_SPARE = 10;
+
+const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
+
+const PROXY_TODO =
+  'Each connection of ours sets it: a proxy between us and MySQL must keep the settings of a session, or not be there.';
+
+/** What stops a program that starts. */
+export const MYSQL_START_CHECKS: readonly Check<MysqlStartFacts>[] = [
+  {
+    id: 'mysql.isolation',
+    looksAt: 'the isolation level of our sessions',
+    wrongIf: 'it is not `READ COMMITTED`, though we set it',
+    stopsPrograms: true,
+    judge: ({ isolation }) =>
+      isolation === 'READ-COMMITTED'
+        ? ok(isolation)
+        : wrong(`Our sessions have the isolation level ${isolation} instead of READ-COMMITTED.`, PROXY_TODO),
+  },
+  {
+    id: 'mysql.sql-mode',
+    looksAt: 'the SQL mode of our sessions',
+    wrongIf: 'it is not strict, so that values are cut in silence, or a backslash escapes nothing',
+    stopsPrograms: true,
+    judge: ({ sqlMode }) => {
+      if (!sqlMode.some((mode) => mode === 'STRICT_ALL_TABLES' || mode === 'STRICT_TRANS_TABLES')) {
+        return wrong('The SQL mode of our sessions is not strict: MySQL cuts values in silence.', PROXY_TODO);
+      }
+      return sqlMode.includes('NO_BACKSLASH_ESCAPES')
+        ? wrong('The SQL mode of our sessions is NO_BACKSLASH_ESCAPES: what we escape is not.', PROXY_TODO)
+        : ok('strict');
+    },
+  },
+  {
+    id: 'mysql.time-zone',
+    looksAt: 'the time zone of our sessions',
+    wrongIf: 'it is not UTC, so that deadlines are hours off',
+    stopsPrograms: true,
+    judge: ({ timeZone }) =>
+      timeZone === '+00:00'
+        ? ok('UTC')
+        : wrong(`Our sessions have the time zone ${timeZone} instead of +00:00.`, PROXY_TODO),
+  },
+  {
+    id: 'mysql.packet',
+    looksAt: '`max_allowed_packet`',
+    wrongIf: `it is below ${mebibytes(PACKET_MIN)}: a large dead letter could never be parked`,
+    stopsPrograms: true,
+    judge: ({ maxAllowedPacket }) =>
+      maxAllowedPacket >= PACKET_MIN
+        ? ok(mebibytes(maxAllowedPacket))
+        : wrong(
+            `max_allowed_packet is ${maxAllowedPacket} bytes: a large dead letter could never be parked.`,
+            `Set it to ${mebibytes(PACKET_MIN)} or more.`,
+          ),
+  },
+  {
+    id: 'mysql.binlog-format',
+    looksAt: '`binlog_format`, where there is a binary log',
+    wrongIf: 'it is `STATEMENT`: MySQL then refuses what we write',
+    stopsPrograms: true,
+    judge: ({ logBin, binlogFormat }) => {
+      if (!logBin) return null;
+      return binlogFormat === 'STATEMENT'
+        ? wrong('binlog_format is STATEMENT: MySQL refuses writes with READ COMMITTED.', 'Set it to ROW.')
+        : ok(binlogFormat === '' ? 'ROW' : binlogFormat);
+    },
+  },
+  {
+    id: 'mysql.collations',
+    looksAt: 'the collations of our columns',
+    wrongIf: 'one does not compare byte by byte: ids that differ by case would be one',
+    stopsPrograms: true,
+    judge: ({ looseCollations }) =>
+      looseCollations.length === 0
+        ? ok('byte by byte')
+        : wrong(
+            `Ids that differ by case are taken for one in ${listed(looseCollations)}.`,
+            'Give these columns the collation that src/mysql/migrations.ts names.',
+          ),
+  },
+  {
+    id: 'mysql.engines',
+    looksAt: 'the storage engine of our tables',
+    wrongIf: 'one is not InnoDB, and so has no transactions',
+    stopsPrograms: true,
+    judge: ({ otherEngines }) =>
+      otherEngines.length === 0
+        ? ok('InnoDB')
+        : wrong(`There are no transactions in ${listed(otherEngines)}.`, 'ALTER TABLE … ENGINE=InnoDB for each.'),
+  },
+];
+
+export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
+  {
+    id: 'mysql.version',
+    looksAt: 'the version of MySQL or MariaDB',
+    wrongIf: 'it is too old',
+    riskyIf: 'it was not tried, or has a known fault',
+    judge: ({ product, version }) => judgeVersion(product, version),
+  },
+  {
+    id: 'mysql.tls',
+    looksAt: 'whether the connection is encrypted (`Ssl_cipher`)',
+    wrongIf: TLS_WRONG_IF,
+    riskyIf: TLS_RISKY_IF,
+    judge: ({ cipher, reach }) =>
+      judgeTls(cipher, reach, 'Switch TLS on, or keep MySQL on a network of your own (docs/security.md).'),
+  },
+  {
+    id: 'mysql.rights',
+    looksAt: 'as whom we connect, and what that user may do (`SHOW GRANTS`)',
+    riskyIf: 'it has rights on every database',
+    judge: ({ user, globalRights }) =>
+      globalRights.length === 0
+        ? ok(`${user}; rights on its database only`)
+        : risky(
+            `${user} may ${listed(globalRights)} on every database.`,
+            'Give the programs a user with rights on their database only.',
+          ),
+  },
+  {
+    id: 'mysql.open',
+    looksAt: 'who can reach the port of MySQL',
+    riskyIf: 'it is reached at a public address, or listens on every address of this machine',
+    judge: ({ reach }) => judgeOpen('MySQL', reach, true),
+  },
+  {
+    id: 'mysql.schema',
+    looksAt: 'our tables',
+    wrongIf: 'a migration is missing',
+    riskyIf: 'they are those of a newer release',
+    judge: ({ missingMigrations, unknownMigrations }) => {
+      if (missingMigrations.length > 0) {
+        return wrong(`These migrations are missing: ${listed(missingMigrations)}.`, 'Run: seckill migrate.');
+      }
+      return unknownMigrations.length === 0
+        ? ok('up to date')
+        : risky(
+            `A newer release has made migrations: ${listed(unknownMigrations)}.`,
+            'Use the newer release everywhere.',
+          );
+    },
+  },
+  ...MYSQL_START_CHECKS,
+  {
+    id: 'mysql.writable',
+    looksAt: '`read_only`',
+    wrongIf: 'it is on: this is a replica, or a server that an operator has stopped',
+    judge: ({ readOnly }) =>
+      readOnly
+        ? wrong('MySQL is read-only.', 'Let MYSQL_URL name the primary server, or set read_only to OFF.')
+        : ok('takes writes'),
+  },
+  {
+    id: 'mysql.flush',
+    looksAt: '`innodb_flush_log_at_trx_commit`',
+    wrongIf: 'it is 0: a crash of MySQL loses the orders of a second',
+    riskyIf: 'it is 2: a crash of its host loses them',
+    judge: ({ flushAtCommit }) => {
+      const todo = 'Set innodb_flush_log_at_trx_commit to 1: MySQL is the record.';
+      if (flushAtCommit === 1) return ok('at every commit');
+      return flushAtCommit === 0
+        ? wrong('innodb_flush_log_at_trx_commit is 0: a crash of MySQL loses the orders of a second.', todo)
+        : risky(`innodb_flush_log_at_trx_commit is ${flushAtCommit}: a crash of its host loses orders.`, todo);
+    },
+  },
+  {
+    id: 'mysql.binlog',
+    looksAt: 'the binary log, and `sync_binlog`',
+    riskyIf:
+      'there is none, so that a lost disk costs everything since the last backup; or it is not flushed at each commit',
+    judge: ({ logBin, syncBinlog }) => {
+      if (!logBin) {
+        return risky(
+          'There is no binary log: a lost disk costs every order since the last backup, and there can be no replica.',
+          'Switch it on (log_bin), and keep it on another disk or server.',
+        );
+      }
+      return syncBinlog === 1
+        ? ok('flushed at every commit')
+        : risky(
+            `sync_binlog is ${syncBinlog}: after a crash the log lacks orders that MySQL has.`,
+            'Set sync_binlog to 1.',
+          );
+    },
+  },
+  {
+    id: 'mysql.connections',
+    looksAt: '`MYSQL_POOL_MAX` of all programs that run, against `max_connections` and `max_user_connections`',
+    wrongIf: 'they do not fit',
+    riskyIf: 'they do not fit while each program runs twice, as in a rolling update',
+    judge: ({ poolMax, programs, maxConnections, maxUserConnections }) => {
+      const count = Math.max(programs ?? 0, PROGRAMS_LEAST);
+      const needed = count * poolMax;
+      const perUser = maxUserConnections > 0 && maxUserConnections < maxConnections - CONNECTIONS_SPARE;
+      const takes = perUser ? maxUserConnections : maxConnections - CONNECTIONS_SPARE;
+      const limit = perUser
+        ? `max_user_connections is ${maxUserConnections}`
+        : `max_connections is ${maxConnections}, and ${CONNECTIONS_SPARE} are for others`;
+      const sum = `${count} programs with MYSQL_POOL_MAX ${poolMax} open up to ${needed} connections`;
+      const todo = `Raise ${perUser ? 'max_user_connections' : 'max_connections'}, or lower MYSQL_POOL_MAX.`;
+      if (needed > takes) return wrong(`${sum}: ${limit}.`, todo);
+      if (2 * needed > takes) return risky(`${sum}, twice as many during a rolling update: ${limit}.`, todo);
+      return ok(`${needed} of ${takes} at most`);
+    },
+  },
+  {
+    id: 'mysql.disk',
+    looksAt: 'the disk of MySQL, where it is on this machine',
+    wrongIf: DISK_WRONG_IF,
+    riskyIf: DISK_RISKY_IF,
+    judge: ({ disk }) => judgeDisk('the tables of MySQL', disk),
+  },
+  {
+    id: 'mysql.clock',
+    looksAt: 'the clocks of MySQL and of this machine',
+    wrongIf: CLOCK_WRONG_IF,
+    judge: ({ skewMs }) => judgeClock(skewMs),
+  },
+];
+
+export const MYSQL_ANSWERS = answers('mysql', 'whether MySQL answers and takes our login');

@@ -1,0 +1,103 @@
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import { ok, risky, wrong, type Judged } from './check.js';
+
+/** Where a server is, seen from this machine. */
+export interface Reach {
+  readonly at: 'this_machine' | 'private' | 'public';
+  /**
+   * How strangers could come to it: its address is public, or it is on this machine, which has other addresses than
+   * loopback, and listens on all of them. Null: no such way is seen from here.
+   */
+  readonly open: 'public_address' | 'every_address' | null;
+}
+
+/** The free part of a disk, 0 to 1; null: it cannot be seen from here. */
+export type FreeShare = number | null;
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
+LOOPBACK.addAddress('::1', 'ipv6');
+
+/** RFC 1918, 3927, 4193, 4291, and the range that carriers and overlay networks share (RFC 6598). */
+const PRIVATE = new BlockList();
+for (const [network, length] of [
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+  ['100.64.0.0', 10],
+] as const)
+  PRIVATE.addSubnet(network, length);
+PRIVATE.addSubnet('fc00::', 7, 'ipv6');
+PRIVATE.addSubnet('fe80::', 10, 'ipv6');
+
+/** `every`: the address that stands for all of a machine. `name`: no address at all. */
+export type AddressKind = 'loopback' | 'private' | 'public' | 'every' | 'name';
+
+export function kindOfAddress(text: string): AddressKind {
+  const bare = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ?? text;
+  if (isIP(bare) === 0) return bare === 'localhost' ? 'loopback' : 'name';
+  if (bare === '0.0.0.0' || bare === '::') return 'every';
+  const family = isIPv6(bare) ? 'ipv6' : 'ipv4';
+  if (LOOPBACK.check(bare, family)) return 'loopback';
+  return PRIVATE.check(bare, family) ? 'private' : 'public';
+}
+
+/** @param cipher of the connection; null: plain text. `how`: what to set, as a sentence */
+export function judgeTls(cipher: string | null, { at }: Reach, how: string): Judged {
+  if (cipher !== null) return ok(cipher);
+  switch (at) {
+    case 'this_machine':
+      return ok('plain text, which does not leave this machine');
+    case 'private':
+      return risky('The connection is plain text: who reads the network reads orders and logins.', how);
+    case 'public':
+      return wrong('The connection is plain text and crosses the internet.', how);
+  }
+}
+
+export const TLS_WRONG_IF = 'it is plain text to a public address';
+export const TLS_RISKY_IF = 'it is plain text to another machine';
+
+/** @param what a port of a server. @param guarded whether it refuses who has no login */
+export function judgeOpen(what: string, { at, open }: Reach, guarded: boolean): Judged {
+  if (open === null) return ok(at === 'this_machine' ? 'listens on this machine only' : 'reached at a private address');
+  const where =
+    open === 'public_address' ? 'is reached at a public address' : 'listens on every address of this machine';
+  const todo = 'Let only the programs reach it: by a firewall, or in a network of its own.';
+  return guarded ? risky(`${what} ${where}.`, todo) : wrong(`${what} ${where}, and asks for no login.`, todo);
+}
+
+export const OPEN_WRONG_IF =
+  'a port is reached at a public address, or listens on every address of this machine, and asks for no login';
+export const OPEN_RISKY_IF = 'the same, with a login';
+
+/** Less than this and a busy day fills the disk; then a few hours do. */
+const FREE_RISKY = 0.15;
+const FREE_WRONG = 0.05;
+
+/** @param whose the data of a server */
+export function judgeDisk(whose: string, free: FreeShare): Judged | null {
+  if (free === null) return null;
+  const says = `The disk with ${whose} is ${percentUsed(free)} full.`;
+  const todo = 'Free space, or give it a larger disk.';
+  if (free < FREE_WRONG) return wrong(says, todo);
+  return free < FREE_RISKY ? risky(says, todo) : ok(`${percentUsed(free)} full`);
+}
+
+const percentUsed = (free: number): string => `${Math.round((1 - free) * 100)} %`;
+
+export const DISK_WRONG_IF = `less than ${FREE_WRONG * 100} % is free`;
+export const DISK_RISKY_IF = `less than ${FREE_RISKY * 100} % is free`;
+
+/** Clocks may differ by this much: the one of Redis opens a sale, that of MySQL ends orders, ours only measures. */
+export const CLOCK_SKEW_MAX_MS = 2000;
+
+/** @param skewMs our clock less that of the server */
+export function judgeClock(skewMs: number): Judged {
+  if (Math.abs(skewMs) <= CLOCK_SKEW_MAX_MS) return ok(`${skewMs} ms apart`);
+  const says = `Its clock and that of this machine are ${Math.abs(skewMs)} ms apart.`;
+  return wrong(says, 'Set the clocks of both machines (NTP).');
+}
+
+export const CLOCK_WRONG_IF = `they are more than ${CLOCK_SKEW_MAX_MS / 1000} s apart`;

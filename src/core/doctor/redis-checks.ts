@@ -1,0 +1,241 @@
+import { answers, ok, percent, perServer, risky, unknown, wrong, worstOf, type Check } from './check.js';
+import {
+  CLOCK_WRONG_IF,
+  DISK_RISKY_IF,
+  DISK_WRONG_IF,
+  judgeClock,
+  judgeDisk,
+  judgeOpen,
+  judgeTls,
+  OPEN_RISKY_IF,
+  OPEN_WRONG_IF,
+  TLS_RISKY_IF,
+  TLS_WRONG_IF,
+  type FreeShare,
+  type Reach,
+} from './reach.js';
+import { judgeVersion } from './versions.js';
+
+/** What a program must know of a server before it puts stock into it. */
+export interface RedisStartFacts {
+  /** `maxmemory-policy`. */
+  readonly evictionPolicy: string;
+  readonly appendOnly: boolean;
+  /** Our clock less its own. */
+  readonly skewMs: number;
+}
+
+/** What one server says. Null stands for what it does not let us see. */
+export interface RedisServerFacts extends RedisStartFacts {
+  /** `host:port`. */
+  readonly server: string;
+  readonly version: string;
+  /** As whom it knows us. */
+  readonly user: string | null;
+  /** What becomes of a connection without a login. */
+  readonly strangers: 'served' | 'refused' | null;
+  readonly encrypted: boolean;
+  readonly isMaster: boolean;
+  /** Connected ones. */
+  readonly replicas: number;
+  /** `min-replicas-to-write`. */
+  readonly replicasNeeded: number | null;
+  /** `appendfsync`. */
+  readonly fsync: string | null;
+  readonly lastAppendFailed: boolean;
+  readonly lastRewriteFailed: boolean;
+  readonly usedBytes: number;
+  /** What it may use; where it has no limit, what its machine has. 0: it does not say. */
+  readonly maxBytes: number;
+  /** Null: it is no member of a cluster. */
+  readonly cluster: { readonly isUp: boolean; readonly needsAllSlots: boolean | null } | null;
+  readonly reach: Reach;
+  readonly disk: FreeShare;
+}
+
+export interface RedisFacts {
+  /** One, or the masters of a cluster. */
+  readonly servers: readonly RedisServerFacts[];
+  /** REDIS_WAIT_REPLICAS. */
+  readonly waitReplicas: number;
+}
+
+/** Full memory stops all sales; at the first share there is time to act. */
+const MEMORY_RISKY = 0.75;
+const MEMORY_WRONG = 0.9;
+
+/** What stops a program that starts; all servers are asked these. */
+export const REDIS_START_CHECKS: readonly Check<RedisStartFacts>[] = [
+  {
+    id: 'redis.eviction',
+    looksAt: '`maxmemory-policy`',
+    wrongIf: 'it is not `noeviction`: stock could be evicted',
+    stopsPrograms: true,
+    judge: ({ evictionPolicy }) =>
+      evictionPolicy === 'noeviction'
+        ? ok('noeviction')
+        : wrong(`maxmemory-policy is ${evictionPolicy}: stock could be evicted.`, 'Set it to noeviction.'),
+  },
+  {
+    id: 'redis.append-only',
+    looksAt: '`appendonly`',
+    wrongIf: 'it is off: a restart would lose who holds what',
+    stopsPrograms: true,
+    judge: ({ appendOnly }) =>
+      appendOnly ? ok('yes') : wrong('appendonly is no: a restart would lose who holds what.', 'Set it to yes.'),
+  },
+  {
+    id: 'redis.clock',
+    looksAt: 'the clocks of Redis and of this machine',
+    wrongIf: CLOCK_WRONG_IF,
+    stopsPrograms: true,
+    judge: ({ skewMs }) => judgeClock(skewMs),
+  },
+];
+
+const ofServers =
+  (judge: Check<RedisServerFacts>['judge']) =>
+  ({ servers }: RedisFacts) =>
+    perServer(servers, judge);
+
+const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
+  {
+    id: 'redis.version',
+    looksAt: 'the version of Redis',
+    wrongIf: 'it is too old',
+    riskyIf: 'it was not tried, or has a known fault',
+    judge: ({ version }) => judgeVersion('redis', version),
+  },
+  {
+    id: 'redis.tls',
+    looksAt: 'whether the connection is encrypted',
+    wrongIf: TLS_WRONG_IF,
+    riskyIf: TLS_RISKY_IF,
+    judge: ({ encrypted, reach }) =>
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Switch TLS on in Redis, and begin REDIS_URL with rediss.'),
+  },
+  {
+    id: 'redis.access',
+    looksAt: 'as whom Redis knows us (`ACL WHOAMI`), and whether it serves who has no login',
+    wrongIf: 'it serves anybody who reaches it over a network',
+    riskyIf: 'it serves anybody on this machine',
+    judge: ({ user, strangers, reach }) => {
+      const todo = 'Give Redis a password or ACL users, and put the login into REDIS_URL.';
+      if (strangers === 'served') {
+        return reach.at === 'this_machine'
+          ? risky('Redis serves every user of this machine without a login.', todo)
+          : wrong('Redis serves whoever reaches it, without a login.', todo);
+      }
+      if (strangers === null) return unknown('it could not be seen what becomes of a connection without a login');
+      return ok(`user ${user ?? 'unknown'}; strangers are refused`);
+    },
+  },
+  {
+    id: 'redis.open',
+    looksAt: 'who can reach the port of Redis',
+    wrongIf: OPEN_WRONG_IF,
+    riskyIf: OPEN_RISKY_IF,
+    judge: ({ server, reach, strangers }) => judgeOpen(`Redis at ${server}`, reach, strangers !== 'served'),
+  },
+  ...REDIS_START_CHECKS,
+  {
+    id: 'redis.fsync',
+    looksAt: '`appendfsync`',
+    riskyIf: 'it is `no`: a power cut may lose half a minute',
+    judge: ({ fsync }) => {
+      if (fsync === null) return unknown('Redis does not show appendfsync');
+      if (fsync !== 'no') return ok(fsync);
+      return risky('appendfsync is no: a power cut may lose half a minute of sales.', 'Set it to everysec or always.');
+    },
+  },
+  {
+    id: 'redis.writes-log',
+    looksAt: 'whether Redis could write its append-only file, and rewrite it, the last time',
+    wrongIf: 'it could not write: it refuses all writes',
+    riskyIf: 'it could not rewrite: the file grows until the disk is full',
+    judge: ({ lastAppendFailed, lastRewriteFailed }) => {
+      const todo = 'Look into the log of Redis: most often its disk is full.';
+      if (lastAppendFailed) return wrong('Redis could not write its append-only file, and refuses writes.', todo);
+      return lastRewriteFailed
+        ? risky('Redis could not rewrite its append-only file, which grows.', todo)
+        : ok('written');
+    },
+  },
+  {
+    id: 'redis.role',
+    looksAt: 'whether it is a master',
+    wrongIf: 'it is a replica, which refuses writes',
+    judge: ({ isMaster }) =>
+      isMaster
+        ? ok('master')
+        : wrong('It is a replica, which refuses writes.', 'Let REDIS_URL name the master, or its sentinels.'),
+  },
+  {
+    id: 'redis.memory',
+    looksAt: 'how much of the memory is used that Redis may use',
+    wrongIf: `more than ${percent(MEMORY_WRONG)}: full, it refuses all writes`,
+    riskyIf: `more than ${percent(MEMORY_RISKY)}`,
+    judge: ({ usedBytes, maxBytes }) => {
+      if (maxBytes === 0) return unknown('Redis does not say how much it may use');
+      const share = usedBytes / maxBytes;
+      const says = `Redis uses ${percent(share)} of the memory that it may use.`;
+      const todo = 'Raise maxmemory, or give it a larger machine.';
+      if (share > MEMORY_WRONG) return wrong(says, todo);
+      return share > MEMORY_RISKY ? risky(says, todo) : ok(`${percent(share)} used`);
+    },
+  },
+  {
+    id: 'redis.disk',
+    looksAt: 'the disk of Redis, where it is on this machine',
+    wrongIf: DISK_WRONG_IF,
+    riskyIf: DISK_RISKY_IF,
+    judge: ({ disk }) => judgeDisk('the append-only file', disk),
+  },
+  {
+    id: 'redis.cluster',
+    looksAt: 'a cluster: its state, and `cluster-require-full-coverage`',
+    wrongIf: 'the cluster is down',
+    riskyIf: 'all sales would stop when one master is away',
+    judge: ({ cluster }) => {
+      if (cluster === null) return null;
+      if (!cluster.isUp) return wrong('The cluster is down.', 'Look at CLUSTER INFO and CLUSTER NODES.');
+      if (cluster.needsAllSlots !== true) return ok('up');
+      return risky('All sales stop when one master is away.', 'Set cluster-require-full-coverage to no.');
+    },
+  },
+];
+
+/** Redis: every server alone, and what it takes to keep the promise of REDIS_WAIT_REPLICAS. */
+export const REDIS_CHECKS: readonly Check<RedisFacts>[] = [
+  ...SERVER_CHECKS.map((check) => ({ ...check, judge: ofServers(check.judge) })),
+  {
+    id: 'redis.replicas',
+    looksAt: 'connected replicas, `REDIS_WAIT_REPLICAS` and `min-replicas-to-write`',
+    wrongIf: 'fewer are connected than one of the two needs',
+    riskyIf: 'there is none: with the server goes what it held',
+    judge: ({ servers, waitReplicas }) =>
+      perServer(servers, ({ replicas, replicasNeeded }) => {
+        const todo = 'Connect the replicas that are missing.';
+        const connected = replicas === 1 ? '1 is connected' : `${replicas} are connected`;
+        return worstOf([
+          waitReplicas > replicas
+            ? wrong(
+                `REDIS_WAIT_REPLICAS is ${waitReplicas} and ${connected}: each purchase is answered outcome_unknown.`,
+                todo,
+              )
+            : null,
+          (replicasNeeded ?? 0) > replicas
+            ? wrong(`min-replicas-to-write is ${replicasNeeded} and ${connected}: Redis refuses writes.`, todo)
+            : null,
+          replicas === 0
+            ? risky(
+                'There is no replica: when this server is lost, sales stop until they are rebuilt from MySQL.',
+                'Add a replica, and sentinels or a cluster that promote it.',
+              )
+            : ok(connected),
+        ]);
+      }),
+  },
+];
+
+export const REDIS_ANSWERS = answers('redis', 'whether Redis answers and takes our login');

@@ -1,0 +1,337 @@
+import { WRITER_GROUPS } from '../topics.js';
+import { listed, ok, percent, perServer, risky, unknown, worstOf, wrong, type Check, type Judged } from './check.js';
+import {
+  CLOCK_WRONG_IF,
+  judgeClock,
+  judgeOpen,
+  judgeTls,
+  OPEN_RISKY_IF,
+  OPEN_WRONG_IF,
+  TLS_RISKY_IF,
+  TLS_WRONG_IF,
+  type Reach,
+} from './reach.js';
+import { judgeVersion } from './versions.js';
+
+/** A topic of ours, as it has to be and as the broker has it. */
+interface TopicFacts {
+  readonly topic: string;
+  /** `NORMAL`, `DELAY` or `TRANSACTION`. */
+  readonly wantedType: string;
+  /** Null: it is not there. */
+  readonly found: {
+    readonly type: string;
+    readonly readQueues: number;
+    readonly writeQueues: number;
+    /** 6: may be read and written. */
+    readonly perm: number;
+  } | null;
+}
+
+/** A group of ours. */
+interface GroupFacts {
+  readonly group: string;
+  readonly wantedRetries: number;
+  readonly found: { readonly retries: number; readonly consumes: boolean } | null;
+}
+
+/** Settings of a broker that decide over messages of ours. Null: the broker has no such setting. */
+export interface BrokerSettings {
+  readonly transactionCheckMax: number | null;
+  readonly transactionCheckInterval: number | null;
+  readonly transactionTimeOut: number | null;
+  /** How often it writes down which half messages have their answer. */
+  readonly transactionOpBatchInterval: number | null;
+  /** Hours. */
+  readonly fileReservedTime: number | null;
+  readonly autoCreateTopicEnable: boolean | null;
+  readonly autoCreateSubscriptionGroup: boolean | null;
+  readonly timerWheelEnable: boolean | null;
+}
+
+/** What one master broker says. */
+export interface BrokerFacts {
+  /** Its name. */
+  readonly server: string;
+  /** `5.4.0`. */
+  readonly version: string;
+  /** Of the disk of its commit log, 0 to 1. */
+  readonly diskUsed: number;
+  /** Our clock less its own, half a second at the best; null: it does not say. */
+  readonly skewMs: number | null;
+  /** Null: it does not show them to us. */
+  readonly settings: BrokerSettings | null;
+  readonly topics: readonly TopicFacts[];
+  readonly groups: readonly GroupFacts[];
+  /** What becomes of a request without a key. */
+  readonly strangers: 'served' | 'refused';
+}
+
+/** A port of RocketMQ. */
+export interface OpenPort {
+  /** Begins a sentence: `The gRPC port 8081`. */
+  readonly what: string;
+  readonly reach: Reach;
+  readonly guarded: boolean;
+}
+
+export interface RocketmqFacts {
+  /** ROCKETMQ_ENDPOINT. `refusal`: why our topics cannot be reached there, as a sentence; null: they can. */
+  readonly endpoint: { readonly place: string; readonly refusal: string | null; readonly reach: Reach };
+  /** What becomes at the endpoint of who has no key; null: it is not known. */
+  readonly strangers: 'served' | 'refused' | null;
+  readonly encrypted: boolean;
+  /** NAMESRV_ADDR: `unset`, or why it knows no broker, as a sentence; null: it knows some. */
+  readonly nameServer: { readonly problem: string | null } | 'unset';
+  /** Those that answer. */
+  readonly brokers: readonly BrokerFacts[];
+  readonly silent: readonly { readonly server: string; readonly why: string }[];
+  readonly ports: readonly OpenPort[];
+  /** MARKER_LIFE_MS. */
+  readonly markerLifeMs: number;
+}
+
+const HOUR_MS = 3_600_000;
+/** Apis or Redis may be away for so long before a half message is given up. */
+const ASKED_FOR_MS = HOUR_MS;
+/** A restart of all apis takes that. */
+const ASKED_FOR_LEAST_MS = 60_000;
+/** A deduct may be under way for so long: asked before, its batch is given up. */
+const FIRST_ASKED_MIN_MS = 6_000;
+/** Orders may wait for their payment for a day, and the broker for people over a night. */
+const KEPT_MIN_HOURS = 24;
+/** From here on a broker deletes what it should keep, and refuses new messages a little later. */
+const DISK_WRONG = 0.85;
+const DISK_RISKY = 0.75;
+const READ_AND_WRITE = 6;
+const TOPICS_TODO = 'Run: seckill topics.';
+
+const bySettings =
+  (judge: (settings: BrokerSettings, facts: RocketmqFacts) => Judged | null): Check<RocketmqFacts>['judge'] =>
+  (facts) =>
+    perServer(facts.brokers, ({ settings }) =>
+      settings === null ? unknown('the broker does not show its settings') : judge(settings, facts),
+    );
+
+const byBroker =
+  (judge: (broker: BrokerFacts) => Judged | null): Check<RocketmqFacts>['judge'] =>
+  ({ brokers }) =>
+    perServer(brokers, judge);
+
+export const ROCKETMQ_CHECKS: readonly Check<RocketmqFacts>[] = [
+  {
+    id: 'rocketmq.answers',
+    looksAt: 'whether the proxy at `ROCKETMQ_ENDPOINT` answers, takes our key and knows our topics',
+    wrongIf: 'it does not',
+    judge: ({ endpoint: { place, refusal } }) =>
+      refusal === null
+        ? ok(place)
+        : wrong(`${refusal}.`, 'Check ROCKETMQ_ENDPOINT, that the proxy runs, the key, and run: seckill topics.'),
+  },
+  {
+    id: 'rocketmq.name-server',
+    looksAt: '`NAMESRV_ADDR`',
+    wrongIf: 'no name server answers there that knows a broker of the cluster',
+    riskyIf: 'it is not set: repairs guess how far the workers are, and the lines on brokers are missing here',
+    judge: ({ nameServer }) => {
+      if (nameServer === 'unset') {
+        return risky(
+          'NAMESRV_ADDR is not set: repairs guess how far the workers are, and no broker can be looked into.',
+          'Set it for apis, keepers and commands.',
+        );
+      }
+      return nameServer.problem === null
+        ? ok('knows the brokers')
+        : wrong(`${nameServer.problem}.`, 'Check NAMESRV_ADDR, the name of the cluster, and that both run.');
+    },
+  },
+  {
+    id: 'rocketmq.brokers',
+    looksAt: 'every master broker that the name server knows',
+    wrongIf: 'one does not answer, or refuses our key',
+    judge: ({ brokers, silent }) => {
+      if (silent.length > 0) {
+        const said = silent.map(({ server, why }) => `${server} does not answer (${why})`).join('; ');
+        return wrong(`${said}.`, 'Start it, or let its admin port be reached from here.');
+      }
+      return brokers.length === 0 ? null : ok(brokers.map(({ server }) => server).join(', '));
+    },
+  },
+  {
+    id: 'rocketmq.version',
+    looksAt: 'the version of the brokers',
+    wrongIf: 'it is too old',
+    riskyIf: 'it was not tried, or has a known fault',
+    judge: byBroker(({ version }) => judgeVersion('rocketmq', version)),
+  },
+  {
+    id: 'rocketmq.tls',
+    looksAt: 'whether our connection to the proxy is encrypted',
+    wrongIf: TLS_WRONG_IF,
+    riskyIf: TLS_RISKY_IF,
+    judge: ({ encrypted, endpoint: { reach } }) =>
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Keep RocketMQ on a network of your own (docs/security.md).'),
+  },
+  {
+    id: 'rocketmq.access',
+    looksAt: 'whether proxy and brokers serve who has no key',
+    wrongIf: 'one does, over a network',
+    riskyIf: 'one does, on this machine',
+    judge: ({ strangers, brokers, endpoint: { place, reach } }) => {
+      const open = [
+        ...(strangers === 'served' ? [`the proxy at ${place}`] : []),
+        ...brokers.filter((broker) => broker.strangers === 'served').map(({ server }) => server),
+      ];
+      if (open.length === 0) return strangers === null && brokers.length === 0 ? null : ok('strangers are refused');
+      const says = `Who has no key may read and lose messages at ${listed(open)}.`;
+      const todo = 'Switch access control on in brokers and proxies (docs/operations.md).';
+      return reach.at === 'this_machine' ? risky(says, todo) : wrong(says, todo);
+    },
+  },
+  {
+    id: 'rocketmq.open',
+    looksAt: 'who can reach the ports of proxy, brokers (also the one for replicas) and name server',
+    wrongIf: OPEN_WRONG_IF,
+    riskyIf: OPEN_RISKY_IF,
+    judge: ({ ports }) => {
+      const judged = ports.map(({ what, reach, guarded }) => judgeOpen(what, reach, guarded));
+      const worst = worstOf(judged);
+      if (worst === null || !('todo' in worst)) return worst;
+      const says = judged.filter(({ verdict }) => verdict === worst.verdict).map((one) => one.says);
+      return { ...worst, says: says.join(' ') };
+    },
+  },
+  {
+    id: 'rocketmq.topics',
+    looksAt: 'our topics: message type, queues, permission',
+    wrongIf: 'one is missing, has another message type, may not be read and written, or has queues that nobody reads',
+    judge: byBroker(({ topics }) => {
+      const flaws = topics.flatMap(({ topic, wantedType, found }) => {
+        if (found === null) return [`${topic} is missing`];
+        if (found.type !== wantedType) return [`${topic} has the type ${found.type || 'NORMAL'}, not ${wantedType}`];
+        if (found.perm !== READ_AND_WRITE) return [`${topic} may not be both read and written`];
+        return found.readQueues < found.writeQueues ? [`${topic} has queues that nobody reads`] : [];
+      });
+      return flaws.length === 0 ? ok(`${topics.length} as they should be`) : wrong(`${listed(flaws)}.`, TOPICS_TODO);
+    }),
+  },
+  {
+    id: 'rocketmq.groups',
+    looksAt: 'our consumer groups, and how often each tries a message',
+    wrongIf: 'one is missing or switched off, or a writer has other retries than the worker counts on',
+    riskyIf: 'another group has other retries',
+    judge: byBroker(({ groups }) => {
+      const broken: string[] = [];
+      const other: string[] = [];
+      for (const { group, wantedRetries, found } of groups) {
+        if (found === null) broken.push(`${group} is missing`);
+        else if (!found.consumes) broken.push(`${group} is switched off`);
+        else if (found.retries !== wantedRetries) {
+          const says = `${group} has ${found.retries} retries, not ${wantedRetries}`;
+          (WRITER_GROUPS.has(group) ? broken : other).push(says);
+        }
+      }
+      if (broken.length > 0) return wrong(`${listed(broken)}.`, TOPICS_TODO);
+      return other.length > 0 ? risky(`${listed(other)}.`, TOPICS_TODO) : ok(`${groups.length} as they should be`);
+    }),
+  },
+  {
+    id: 'rocketmq.check-backs',
+    looksAt: 'how long a broker asks about a half message: `transactionCheckMax` × `transactionCheckInterval`',
+    wrongIf: 'less than a minute: a restart of the apis is longer',
+    riskyIf: 'less than an hour: an outage that is longer is left to the re-drive alone',
+    judge: bySettings(({ transactionCheckMax, transactionCheckInterval }) => {
+      if (transactionCheckMax === null || transactionCheckInterval === null) return null;
+      const askedForMs = transactionCheckMax * transactionCheckInterval;
+      const askedFor = `${Math.round(askedForMs / 1000)} s`;
+      if (askedForMs >= ASKED_FOR_MS) return ok(`${transactionCheckMax} times, ${askedFor} long`);
+      const says = `A half message is asked about ${transactionCheckMax} times, ${askedFor} long, and then given up.`;
+      const todo = 'Set transactionCheckMax=720 and transactionCheckInterval=5000.';
+      return askedForMs < ASKED_FOR_LEAST_MS ? wrong(says, todo) : risky(says, todo);
+    }),
+  },
+  {
+    id: 'rocketmq.first-check',
+    looksAt: '`transactionTimeOut`, and `transactionCheckInterval` against `transactionOpBatchInterval`',
+    riskyIf: 'a broker asks before a purchase can have its answer, or again about what it was answered just now',
+    judge: bySettings(({ transactionTimeOut, transactionCheckInterval, transactionOpBatchInterval }) => {
+      if (transactionTimeOut !== null && transactionTimeOut < FIRST_ASKED_MIN_MS) {
+        return risky(
+          `Half messages are asked about after ${transactionTimeOut} ms: slow purchases are given up.`,
+          'Set transactionTimeOut=10000.',
+        );
+      }
+      if ((transactionCheckInterval ?? Infinity) <= (transactionOpBatchInterval ?? 0)) {
+        return risky(
+          `Half messages that have their answer are asked about again, and delivered twice.`,
+          `Set transactionCheckInterval above ${transactionOpBatchInterval}.`,
+        );
+      }
+      return ok(transactionTimeOut === null ? 'by default' : `after ${transactionTimeOut} ms`);
+    }),
+  },
+  {
+    id: 'rocketmq.kept',
+    looksAt: 'how long a broker keeps messages (`fileReservedTime`), against `MARKER_LIFE_MS`',
+    wrongIf: 'longer than Redis remembers the end of a batch: a late check-back could have a refused one committed',
+    riskyIf: `less than ${KEPT_MIN_HOURS} hours: dead letters and deadlines go before somebody has seen them`,
+    judge: bySettings(({ fileReservedTime }, { markerLifeMs }) => {
+      if (fileReservedTime === null) return null;
+      if (fileReservedTime * HOUR_MS > markerLifeMs) {
+        return wrong(
+          `Half messages are kept for ${fileReservedTime} hours, and the end of their batches in Redis for ${markerLifeMs / HOUR_MS}.`,
+          `Set MARKER_LIFE_MS above ${fileReservedTime * HOUR_MS} for every program.`,
+        );
+      }
+      return fileReservedTime < KEPT_MIN_HOURS
+        ? risky(`Messages are kept for ${fileReservedTime} hours.`, 'Set fileReservedTime=72.')
+        : ok(`${fileReservedTime} hours`);
+    }),
+  },
+  {
+    id: 'rocketmq.auto-create',
+    looksAt: '`autoCreateTopicEnable` and `autoCreateSubscriptionGroup`',
+    riskyIf: 'one is on: a name that is written wrong becomes a topic that nobody reads',
+    judge: bySettings(({ autoCreateTopicEnable, autoCreateSubscriptionGroup }) => {
+      const on = [
+        ...(autoCreateTopicEnable === true ? ['autoCreateTopicEnable'] : []),
+        ...(autoCreateSubscriptionGroup === true ? ['autoCreateSubscriptionGroup'] : []),
+      ];
+      if (on.length === 0) return ok('off');
+      return risky(
+        `${on.join(' and ')} on: a name that is written wrong becomes a topic or group that nobody reads.`,
+        `Set ${on.map((name) => `${name}=false`).join(' and ')}; seckill topics makes what is needed.`,
+      );
+    }),
+  },
+  {
+    id: 'rocketmq.timer',
+    looksAt: '`timerWheelEnable`',
+    wrongIf: 'it is off: neither deadlines nor retries come',
+    judge: bySettings(({ timerWheelEnable }) =>
+      timerWheelEnable === false
+        ? wrong('timerWheelEnable is off: neither deadlines nor retries come.', 'Set timerWheelEnable=true.')
+        : ok('on'),
+    ),
+  },
+  {
+    id: 'rocketmq.disk',
+    looksAt: 'the disk of the commit log',
+    wrongIf: `it is ${percent(DISK_WRONG)} full: the broker deletes messages, and soon refuses new ones`,
+    riskyIf: `it is ${percent(DISK_RISKY)} full`,
+    judge: byBroker(({ diskUsed }) => {
+      const says = `The disk of the commit log is ${percent(diskUsed)} full.`;
+      const todo = 'Free space, or give it a larger disk.';
+      if (diskUsed >= DISK_WRONG) return wrong(says, todo);
+      return diskUsed >= DISK_RISKY ? risky(says, todo) : ok(`${percent(diskUsed)} full`);
+    }),
+  },
+  {
+    id: 'rocketmq.clock',
+    looksAt: 'the clocks of the brokers and of this machine',
+    wrongIf: CLOCK_WRONG_IF,
+    judge: byBroker(({ skewMs }) =>
+      skewMs === null ? unknown('the broker does not say its time') : judgeClock(skewMs),
+    ),
+  },
+];

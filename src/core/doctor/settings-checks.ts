@@ -1,0 +1,128 @@
+import { listed, ok, risky, wrong, type Check } from './check.js';
+import { kindOfAddress } from './reach.js';
+import { judgeVersion } from './versions.js';
+
+/** Settings as this shell has them, and the program that reads them. */
+export interface SettingsFacts {
+  /** What is wrong with them, a sentence each. */
+  readonly problems: readonly string[];
+  /** Each by the name of its variable; a list of keys, and the password of a URL, stand alone. Never printed. */
+  readonly secrets: readonly Secret[];
+  /** MESSAGE_UNSIGNED. */
+  readonly unsigned: 'refuse' | 'accept';
+  /** Where our own programs listen for people and monitoring. */
+  readonly listeners: readonly Listener[];
+  /** `20.19.0`. */
+  readonly node: string;
+}
+
+export interface Secret {
+  readonly name: string;
+  readonly text: string;
+}
+
+interface Listener {
+  /** The variable that says so. */
+  readonly name: string;
+  readonly host: string;
+  /** Whether all that is there asks for a token. */
+  readonly guarded: boolean;
+}
+
+const LENGTH_MIN = 16;
+/** Guessed within minutes, wherever it can be tried. */
+const LENGTH_LEAST = 8;
+/** Of 16 random characters fewer are different once in ten million; of a word that is repeated, often. */
+const DIFFERENT_MIN = 8;
+/** The first that are tried, with any digits and signs behind them; some are in manuals. */
+const WELL_KNOWN = new Set([
+  ...['password', 'passwd', 'secret', 'changeme', 'change', 'example', 'default', 'guest', 'test', 'letmein', 'qwerty'],
+  ...['admin', 'root', 'user', 'redis', 'mysql', 'mariadb', 'rocketmq', 'seckill', ''],
+]);
+/** What is as long is not guessed, also if it begins with such a word or is all digits. */
+const WELL_KNOWN_MAX = 24;
+
+/** Why a secret can be guessed, as the end of a sentence; null: it cannot. `hopeless`: by whoever tries. */
+function weaknessOf(text: string): { readonly why: string; readonly hopeless: boolean } | null {
+  if (text === '') return { why: 'is empty', hopeless: true };
+  const word = text.length < WELL_KNOWN_MAX ? text.toLowerCase().replace(/[\d\W_]+$/, '') : text;
+  if (WELL_KNOWN.has(word)) return { why: 'is a well-known one', hopeless: true };
+  if (text.length < LENGTH_LEAST) return { why: `has only ${text.length} characters`, hopeless: true };
+  if (text.length < LENGTH_MIN) return { why: `has only ${text.length} characters`, hopeless: false };
+  const different = new Set(text).size;
+  return different < DIFFERENT_MIN ? { why: `has only ${different} different characters`, hopeless: false } : null;
+}
+
+export const SETTINGS_CHECKS: readonly Check<SettingsFacts>[] = [
+  {
+    id: 'settings.read',
+    looksAt: 'the environment of this shell, as the programs read it',
+    wrongIf: 'a program would not start with it',
+    judge: ({ problems }) =>
+      problems.length === 0
+        ? ok('usable')
+        : wrong(`${problems.join('; ')}.`, 'Correct them: docs/configuration.md lists what each takes.'),
+  },
+  {
+    id: 'settings.node',
+    looksAt: 'the version of Node',
+    wrongIf: 'it is too old',
+    riskyIf: 'it was not tried',
+    judge: ({ node }) => judgeVersion('node', node),
+  },
+  {
+    id: 'settings.secrets',
+    looksAt: 'how strong every secret and password is',
+    wrongIf: `one is empty, well known, or shorter than ${LENGTH_LEAST} characters`,
+    riskyIf: `one has fewer than ${LENGTH_MIN} characters, or fewer than ${DIFFERENT_MIN} different ones`,
+    judge: ({ secrets }) => {
+      const weak = secrets.flatMap(({ name, text }) => {
+        const found = weaknessOf(text);
+        return found === null ? [] : [{ says: `the one in ${name} ${found.why}`, hopeless: found.hopeless }];
+      });
+      if (weak.length === 0) return ok(`${secrets.length}, all strong`);
+      const says = `Secrets can be guessed: ${listed(weak.map((one) => one.says))}.`;
+      const todo = 'Use 32 random characters: openssl rand -base64 32.';
+      return weak.some(({ hopeless }) => hopeless) ? wrong(says, todo) : risky(says, todo);
+    },
+  },
+  {
+    id: 'settings.same-secret',
+    looksAt: 'whether each secret is used for one thing',
+    riskyIf: 'two have the same: who learns one has both',
+    judge: ({ secrets }) => {
+      const users = new Map<string, string[]>();
+      for (const { name, text } of secrets) {
+        if (text !== '') users.set(text, [...(users.get(text) ?? []), name]);
+      }
+      const shared = [...users.values()].filter((names) => new Set(names).size > 1);
+      if (shared.length === 0) return ok('each its own');
+      const says = listed(shared.map((names) => [...new Set(names)].join(' and ')));
+      return risky(`The same secret stands in ${says}.`, 'Give each its own.');
+    },
+  },
+  {
+    id: 'settings.unsigned-messages',
+    looksAt: '`MESSAGE_UNSIGNED`',
+    riskyIf: 'it is `accept`, which is for the time of an update',
+    judge: ({ unsigned }) =>
+      unsigned === 'refuse'
+        ? ok('refused')
+        : risky('Messages that nobody signed are let in.', 'Remove MESSAGE_UNSIGNED when all programs sign.'),
+  },
+  {
+    id: 'settings.listeners',
+    looksAt: '`OPERATORS_HOST` and `METRICS_HOST`',
+    riskyIf: 'one is a public address, or stands for all addresses of its machine',
+    judge: ({ listeners }) => {
+      const open = listeners.filter(({ host }) => ['public', 'every'].includes(kindOfAddress(host)));
+      if (open.length === 0) return ok('loopback or private addresses');
+      const names = [...new Set(open.map(({ name, host }) => `${name} is ${host}`))].join(', and ');
+      const token = open.every(({ guarded }) => guarded) ? '' : ', and set METRICS_TOKEN';
+      return risky(
+        `${names}: buyers must not reach these ports.`,
+        `Name a private address, or close them by a firewall${token}.`,
+      );
+    },
+  },
+];

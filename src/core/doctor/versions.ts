@@ -1,0 +1,58 @@
+import { ok, risky, wrong, type Judged } from './check.js';
+
+interface Supported {
+  /** For people. */
+  readonly name: string;
+  /** Older ones lack something that is needed. */
+  readonly least: string;
+  /** What the tests of this project have run with: `11.4` stands for every `11.4.x`. */
+  readonly tried: readonly string[];
+  /** Releases to keep away from, with the reason. */
+  readonly avoid?: Readonly<Record<string, string>>;
+}
+
+/** Every version that this project says something about. Whoever has tried another one adds it here. */
+export const SUPPORTED_VERSIONS = {
+  node: { name: 'Node', least: '20.19', tried: ['20'] },
+  redis: { name: 'Redis', least: '6.2', tried: ['6.2'] },
+  mysql: { name: 'MySQL', least: '8.0', tried: [] },
+  mariadb: { name: 'MariaDB', least: '10.6', tried: ['11.4'] },
+  rocketmq: {
+    name: 'RocketMQ',
+    least: '5.0',
+    tried: ['5.4.0'],
+    avoid: { '5.5.0': 'once it has seen a half message, one of its threads burns a core for ever' },
+  },
+} as const satisfies Record<string, Supported>;
+
+export type Product = keyof typeof SUPPORTED_VERSIONS;
+
+/** @param version begins with numbers and points: `11.4.5-MariaDB-log` */
+export function judgeVersion(product: Product, version: string): Judged {
+  const { name, least, tried, avoid = {} }: Supported = SUPPORTED_VERSIONS[product];
+  const numbers = /^\d+(\.\d+)*/.exec(version)?.[0] ?? '';
+  const shown = `${name} ${numbers === '' ? version || 'of an unknown version' : numbers}`;
+  if (numbers === '' || isOlder(numbers, least)) {
+    return wrong(`${shown} is not supported.`, `Update it to ${least} or newer${best(tried)}.`);
+  }
+  const reason = Object.entries(avoid).find(([release]) => isOf(numbers, release))?.[1];
+  if (reason !== undefined) return risky(`${shown}: ${reason}.`, `Use another release${best(tried)}.`);
+  if (tried.some((release) => isOf(numbers, release))) return ok(shown);
+  const known = tried.length === 0 ? 'none of its releases was' : `tried: ${tried.join(', ')}`;
+  return risky(`${shown} was not tried with this version of seckill (${known}).`, 'Run the tests on it first.');
+}
+
+const best = (tried: readonly string[]): string => (tried.length === 0 ? '' : `; ${tried.at(-1)} is tried`);
+
+const partsOf = (version: string): number[] => version.split('.').map(Number);
+
+const isOf = (version: string, release: string): boolean => `${version}.`.startsWith(`${release}.`);
+
+function isOlder(version: string, least: string): boolean {
+  const has = partsOf(version);
+  for (const [index, needed] of partsOf(least).entries()) {
+    const part = has[index] ?? 0;
+    if (part !== needed) return part < needed;
+  }
+  return false;
+}

@@ -1,0 +1,128 @@
+import type { MysqlFacts, MysqlStartFacts } from '../core/doctor/mysql-checks.js';
+import { MysqlError } from './errors.js';
+import { MIGRATIONS } from './migrations.js';
+import type { Statements } from './pool.js';
+import { TABLE_NAMES } from './tables.js';
+
+// What MySQL says of itself, for who judges it: a program that starts, and `seckill doctor`. Only reads, and only what every
+// user may read; in SQL, since the builder knows neither SHOW nor the tables of the server itself.
+
+type On = Pick<Statements, 'query'>;
+
+/** What it says, beside where it is and what its programs need. */
+export interface MysqlSays extends Omit<MysqlFacts, 'reach' | 'disk' | 'programs' | 'poolMax'> {
+  /** The folder of the tables, on its own machine. */
+  readonly dataDir: string;
+}
+
+const START_VARIABLES = [
+  ...['transaction_isolation', 'tx_isolation', 'sql_mode', 'time_zone', 'max_allowed_packet'],
+  ...['log_bin', 'binlog_format'],
+];
+const VARIABLES = [
+  ...START_VARIABLES,
+  ...['version', 'version_comment', 'read_only', 'innodb_flush_log_at_trx_commit', 'sync_binlog'],
+  ...['max_connections', 'max_user_connections', 'datadir'],
+];
+
+/** The user's own tables may be beside ours. */
+const OURS = 'table_schema = DATABASE() AND table_name IN (?)';
+const LOOSE_COLLATIONS = `SELECT CONCAT(table_name, '.', column_name, ' ', collation_name) AS found
+  FROM information_schema.columns WHERE ${OURS} AND RIGHT(collation_name, 4) <> '_bin' ORDER BY found`;
+const OTHER_ENGINES = `SELECT CONCAT(table_name, ' ', engine) AS found
+  FROM information_schema.tables WHERE ${OURS} AND engine <> 'InnoDB' ORDER BY found`;
+
+/**
+ * What a program must know before it writes orders. A database without tables has none that are wrong.
+ * @throws MysqlError
+ */
+export const readMysqlStartFacts = async (on: On): Promise<MysqlStartFacts> =>
+  startFactsOf(on, await variablesOf(on, START_VARIABLES));
+
+/** The same, and all that may be wrong besides. @throws MysqlError */
+export async function readMysqlFacts(on: On): Promise<MysqlSays> {
+  const variables = await variablesOf(on, VARIABLES);
+  const [cipher] = await on.query<{ Value: string }>("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
+  const [account] = await on.query<{ name: string }>('SELECT CURRENT_USER() AS name');
+  return {
+    ...(await startFactsOf(on, variables)),
+    product: /mariadb/i.test(`${variables.version} ${variables.version_comment}`) ? 'mariadb' : 'mysql',
+    version: variables.version ?? '',
+    cipher: cipher === undefined || cipher.Value === '' ? null : cipher.Value,
+    user: account?.name ?? '',
+    globalRights: await globalRightsOf(on),
+    skewMs: await skewOf(on),
+    readOnly: isOn(variables.read_only),
+    flushAtCommit: Number(variables.innodb_flush_log_at_trx_commit),
+    syncBinlog: Number(variables.sync_binlog),
+    maxConnections: Number(variables.max_connections),
+    maxUserConnections: Number(variables.max_user_connections),
+    ...(await migrationsOf(on)),
+    dataDir: variables.datadir ?? '',
+  };
+}
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+async function startFactsOf(on: On, variables: Variables): Promise<MysqlStartFacts> {
+  return {
+    isolation: variables.transaction_isolation ?? variables.tx_isolation ?? '',
+    sqlMode: (variables.sql_mode ?? '').split(','),
+    timeZone: variables.time_zone ?? '',
+    maxAllowedPacket: Number(variables.max_allowed_packet),
+    logBin: isOn(variables.log_bin),
+    binlogFormat: variables.binlog_format ?? '',
+    looseCollations: await foundBy(on, LOOSE_COLLATIONS),
+    otherEngines: await foundBy(on, OTHER_ENGINES),
+  };
+}
+
+/** Those of our session; of what a session does not have, those of the server. */
+async function variablesOf(on: On, names: readonly string[]): Promise<Variables> {
+  const sql = 'SHOW SESSION VARIABLES WHERE Variable_name IN (?)';
+  const rows = await on.query<{ Variable_name: string; Value: string }>(sql, [names]);
+  return Object.fromEntries(rows.map(({ Variable_name: name, Value: value }) => [name, value]));
+}
+
+const isOn = (value = 'OFF'): boolean => value !== 'OFF' && value !== '0';
+
+const foundBy = async (on: On, sql: string): Promise<string[]> =>
+  (await on.query<{ found: string }>(sql, [TABLE_NAMES])).map(({ found }) => found);
+
+/** Our clock less that of MySQL, ms. */
+async function skewOf(on: On): Promise<number> {
+  const startedMs = Date.now();
+  const [row] = await on.query<{ ms: string }>('SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) AS ms');
+  return Math.round((startedMs + Date.now()) / 2 - Number(row?.ms));
+}
+
+/** A grant on everything. What follows `TO` may hold the hash of a password. */
+const GLOBAL_GRANT = /^GRANT (.+?) ON \*\.\* TO /;
+
+async function globalRightsOf(on: On): Promise<string[]> {
+  const grants = (await on.query<Readonly<Record<string, string>>>('SHOW GRANTS')).flatMap((row) => Object.values(row));
+  const rights = grants.flatMap((grant) => GLOBAL_GRANT.exec(grant)?.[1]?.split(/, */) ?? []);
+  return [...new Set(rights)].filter((right) => right !== 'USAGE');
+}
+
+/** The table in which the runner of migrations notes them. */
+const APPLIED = 'SELECT name FROM knex_migrations';
+
+async function migrationsOf(on: On): Promise<Pick<MysqlFacts, 'missingMigrations' | 'unknownMigrations'>> {
+  const applied = new Set(await appliedOn(on));
+  const known = new Set(MIGRATIONS.map(({ name }) => name));
+  return {
+    missingMigrations: [...known].filter((name) => !applied.has(name)),
+    unknownMigrations: [...applied].filter((name) => !known.has(name)),
+  };
+}
+
+/** Before the first migration the table is not there. */
+async function appliedOn(on: On): Promise<string[]> {
+  try {
+    return (await on.query<{ name: string }>(APPLIED)).map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof MysqlError && error.kind === 'schema') return [];
+    throw error;
+  }
+}

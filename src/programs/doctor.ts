@@ -1,0 +1,323 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ConfigError, loadConfig, type Environment } from '../core/config/load.js';
+import type { Key } from '../core/config/key.js';
+import { PROGRAM_SECTIONS, SCHEMA, type Section, type SectionName } from '../core/config/schema.js';
+import type { Asked } from '../core/doctor/check.js';
+import type { MysqlFacts } from '../core/doctor/mysql-checks.js';
+import type { Reach } from '../core/doctor/reach.js';
+import type { RedisFacts } from '../core/doctor/redis-checks.js';
+import { reportOn, type Report } from '../core/doctor/report.js';
+import type { BrokerFacts, OpenPort, RocketmqFacts } from '../core/doctor/rocketmq-checks.js';
+import type { Secret, SettingsFacts } from '../core/doctor/settings-checks.js';
+import { OperationalError } from '../core/errors.js';
+import { readKeyList } from '../core/hmac.js';
+import type { Log } from '../core/ports/log.js';
+import type { ProgramKind } from '../core/ports/program-reports.js';
+import { TOPICS } from '../core/topics.js';
+import { connectionOptions, openMysqlPool } from '../mysql/pool.js';
+import { readMysqlFacts } from '../mysql/read-facts.js';
+import { connectRedis } from '../redis/connection.js';
+import { createProgramReports } from '../redis/program-reports.js';
+import { readRedisFacts } from '../redis/read-facts.js';
+import { brokersKnownTo, parseAddress, type BrokerAddress } from '../rocketmq/admin/broker-state.js';
+import { readBrokerFacts, type BrokerSays } from '../rocketmq/admin/read-facts.js';
+import { RemotingError, type RemotingAddress } from '../rocketmq/admin/remoting.js';
+import { readTopicLists } from '../rocketmq/admin/topic-lists.js';
+import { parseEndpoint } from '../rocketmq/client-options.js';
+import { credentialsOf, type BrokerCredentials } from '../rocketmq/credentials.js';
+import { probeAsStranger, probeTopics } from '../rocketmq/probe-topics.js';
+import { freeShareOf, reachOf } from './machine.js';
+
+export interface DoctorOptions {
+  /** Whose settings have to be there. */
+  readonly programs: readonly ProgramKind[];
+  /** Of the brokers. */
+  readonly cluster: string;
+  /** Ids of checks whose risk is accepted. */
+  readonly accepted?: ReadonlySet<string>;
+}
+
+/** One answer. A server that is well takes milliseconds. */
+const ANSWER_WITHIN_MS = 3000;
+/** All answers of a server, and the connect before them. */
+const SERVER_WITHIN_MS = 10_000;
+/** One of several tries. */
+const CONNECT_WITHIN_MS = 1500;
+/** A resolver that does not answer keeps nobody: what it would say is a detail. */
+const LOOKUP_WITHIN_MS = 2000;
+
+/**
+ * Asks every server that the environment names, each for itself, and judges what they say. Changes nothing. Never rejects for a
+ * server that is away; takes some ten seconds at most.
+ */
+export async function examine(env: Environment, options: DoctorOptions): Promise<Report> {
+  const [{ redis, programs }, mysql, rocketmq] = await Promise.all([
+    askRedis(env),
+    inTime('MySQL', askMysql(env)),
+    askRocketmq(env, options.cluster),
+  ]);
+  const withPrograms = 'down' in mysql ? mysql : { ...mysql, programs };
+  const settings = settingsIn(env, options.programs);
+  return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
+}
+
+/** Null where its settings are not usable. */
+function sectionOf<S extends SectionName>(name: S, env: Environment): Section<S> | null {
+  try {
+    return loadConfig([name], env)[name];
+  } catch (error) {
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
+}
+
+function settingsIn(env: Environment, programs: readonly ProgramKind[]): SettingsFacts {
+  const operators = sectionOf('operators', env);
+  const metrics = sectionOf('metrics', env);
+  const workerMetrics = sectionOf('workerMetrics', env);
+  return {
+    problems: problemsIn(env, programs),
+    secrets: secretsIn(env, programs),
+    unsigned: sectionOf('messages', env)?.unsigned ?? 'refuse',
+    listeners: [
+      { name: 'OPERATORS_HOST', host: operators?.host ?? '', guarded: true },
+      { name: 'METRICS_HOST', host: workerMetrics?.host ?? '', guarded: metrics?.token !== '' },
+    ],
+    node: process.versions.node,
+  };
+}
+
+/** Without the points at their ends. */
+function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[] {
+  const problems = programs.flatMap((program) => {
+    try {
+      loadConfig<readonly SectionName[]>(PROGRAM_SECTIONS[program], env);
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigError) return error.problems;
+      throw error;
+    }
+  });
+  return [...new Set(problems)].map((problem) => problem.replace(/\.$/, ''));
+}
+
+/** Every secret of these programs that is set. */
+function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
+  const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
+  const keys = [...sections].flatMap((section) => Object.values(SCHEMA[section]) as Key<unknown>[]);
+  const names = new Set(keys.filter(({ secret }) => secret).map((key) => key.env));
+  return [...names].flatMap((name) => textsIn(name, env[name] ?? '').map((text) => ({ name, text })));
+}
+
+/** The passwords and keys in a setting; none in a public key, and none where a server is to be reached without. */
+function textsIn(name: string, value: string): string[] {
+  const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];
+  if (isUrl !== undefined) {
+    const password = login.includes(':') ? login.slice(login.indexOf(':') + 1) : '';
+    return password === '' && name !== 'MYSQL_URL' ? [] : [decodeURIComponent(password)];
+  }
+  if (value === '' || value.includes('-----BEGIN')) return [];
+  if (!name.endsWith('_KEYS')) return [value];
+  try {
+    return [...readKeyList(value).values()];
+  } catch {
+    return []; // `settings.read` says what is wrong with it
+  }
+}
+
+/** @throws what `asking` throws, but for a server that does not do its work */
+async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
+  const timer = new AbortController();
+  const late = sleep(SERVER_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
+  try {
+    const asked = await Promise.race([asking, late]);
+    if (asked !== null) return asked;
+    return silent(`${server} did not answer within ${SERVER_WITHIN_MS / 1000} s.`, 'See whether it hangs.');
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    const said = error.message.replace(/^mysql: \w+: /, 'MySQL does not serve us: ');
+    return silent(sentence(said), `Check its address and our login, and that ${server} runs.`);
+  } finally {
+    timer.abort();
+  }
+}
+
+const silent = (down: string, todo: string) => ({ down, todo });
+
+const notSet = (name: string) => silent(`${name} is not set, or is not usable.`, 'Set it.');
+
+const sentence = (text: string): string =>
+  `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
+
+/** Somewhere else, as far as can be seen from here. */
+const ELSEWHERE: Reach = { at: 'private', open: null };
+
+/** Never rejects. */
+async function reach(host: string, port: number): Promise<Reach> {
+  const timer = new AbortController();
+  const late = sleep(LOOKUP_WITHIN_MS, ELSEWHERE, { signal: timer.signal }).catch(() => ELSEWHERE);
+  const found = reachOf(host.replace(/^\[(.*)\]$/, '$1'), port).catch(() => ELSEWHERE);
+  return Promise.race([found, late]).finally(() => timer.abort());
+}
+
+interface AskedRedis {
+  readonly redis: Asked<RedisFacts>;
+  /** Processes that say there that they run; null: it is not known. */
+  readonly programs: number | null;
+}
+
+async function askRedis(env: Environment): Promise<AskedRedis> {
+  let programs: number | null = null;
+  const ask = async (): Promise<Asked<RedisFacts>> => {
+    const options = sectionOf('redis', env);
+    if (options === null) return notSet('REDIS_URL');
+    const connection = await openForLook(options);
+    try {
+      const says = await readRedisFacts(connection);
+      programs = await createProgramReports(connection)
+        .live()
+        .then((live) => live.length)
+        .catch(() => null);
+      const servers = await Promise.all(
+        says.map(async ({ address, port, dataDir, ...facts }) => {
+          const where = await reach(address, port);
+          return { ...facts, reach: where, disk: dataDir === null ? null : await freeShareOf(dataDir, where) };
+        }),
+      );
+      return { servers, waitReplicas: options.waitReplicas };
+    } finally {
+      void connection.close(); // of one that hangs it takes a while
+    }
+  };
+  const redis = await inTime('Redis', ask());
+  return { redis, programs };
+}
+
+/** @throws OperationalError redis, with what the server has said */
+async function openForLook(options: Section<'redis'>) {
+  const said: string[] = [];
+  const log: Log = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: (fields) => said.push((fields as { err?: Error }).err?.message ?? ''),
+    error: () => undefined,
+  };
+  const timeouts = { replyTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: CONNECT_WITHIN_MS };
+  try {
+    return await connectRedis({ ...options, ...timeouts }, log);
+  } catch (error) {
+    const [reason] = said.filter((text) => text !== '');
+    if (!(error instanceof OperationalError) || reason === undefined) throw error;
+    throw new OperationalError('redis', `${error.message} It says: ${reason}`, { retryable: true, cause: error });
+  }
+}
+
+async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
+  const options = sectionOf('mysql', env);
+  if (options === null) return notSet('MYSQL_URL');
+  const { url, poolMax } = options;
+  const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
+  const pool = openMysqlPool({ url, poolMax: 1, ...timeouts });
+  try {
+    const { dataDir, ...says } = await readMysqlFacts(pool);
+    const { host = '', port = 0 } = connectionOptions(url);
+    const where = await reach(host, port);
+    return { ...says, poolMax, programs: null, reach: where, disk: await freeShareOf(dataDir, where) };
+  } finally {
+    void pool.close().catch(() => undefined);
+  }
+}
+
+async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqFacts> {
+  const rocketmq = sectionOf('rocketmq', env);
+  const access = sectionOf('brokerAccess', env);
+  const credentials = access === null ? null : credentialsOf(access);
+  const [proxy, looked] = await Promise.all([
+    askProxy(rocketmq?.endpoint ?? '', credentials),
+    askBrokers(sectionOf('repair', env)?.namesrv ?? '', credentials, cluster),
+  ]);
+  return {
+    ...proxy,
+    ...looked,
+    encrypted: false, // our client speaks plain text
+    ports: [...proxy.ports, ...looked.ports],
+    markerLifeMs: sectionOf('redis', env)?.markerLifeMs ?? Infinity,
+  };
+}
+
+type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
+
+async function askProxy(place: string, credentials: BrokerCredentials | null): Promise<ProxyFacts> {
+  if (place === '') {
+    const refusal = 'ROCKETMQ_ENDPOINT is not set, or is not usable';
+    return { endpoint: { place, refusal, reach: ELSEWHERE }, strangers: null, ports: [] };
+  }
+  const { host, port } = parseEndpoint(place);
+  const [refusal, strangers, where] = await Promise.all([
+    probeTopics({ endpoint: place, credentials }, Object.values(TOPICS)),
+    probeAsStranger(place, TOPICS.purchase),
+    reach(host, port),
+  ]);
+  const grpc = { what: `The proxy at ${place}`, reach: where, guarded: strangers !== 'served' };
+  const says = refusal === null ? null : sentence(refusal).replace(/\.$/, '');
+  return { endpoint: { place, refusal: says, reach: where }, strangers, ports: [grpc] };
+}
+
+type Looked = Pick<RocketmqFacts, 'nameServer' | 'brokers' | 'silent' | 'ports'>;
+
+async function askBrokers(namesrv: string, credentials: BrokerCredentials | null, cluster: string): Promise<Looked> {
+  const nothing = { brokers: [], silent: [], ports: [] };
+  if (namesrv === '') return { nameServer: 'unset', ...nothing };
+  const nameServers = await Promise.all(namesrv.split(';').map(nameServerPort));
+  const ports = nameServers.flatMap((one) => one ?? []);
+  try {
+    const known = await brokersKnownTo(namesrv, credentials, cluster);
+    const asked = await Promise.all(known.map(async (broker) => ({ broker, says: await askBroker(broker) })));
+    const brokers: BrokerFacts[] = [];
+    const away: { server: string; why: string }[] = [];
+    for (const { broker, says } of asked) {
+      if (typeof says === 'string') away.push({ server: broker.name, why: says });
+      else {
+        brokers.push(says);
+        ports.push(...(await portsOf(broker, says)));
+      }
+    }
+    return { nameServer: { problem: null }, brokers, silent: away, ports };
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    return { nameServer: { problem: error.message }, ...nothing, ports };
+  }
+}
+
+/** A text: why it does not answer. */
+async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
+  try {
+    return await readBrokerFacts(broker, readTopicLists());
+  } catch (error) {
+    if (error instanceof RemotingError) return error.message;
+    throw error;
+  }
+}
+
+/** A name server asks nobody for a login. Null: no address at all. */
+async function nameServerPort(text: string): Promise<OpenPort | null> {
+  try {
+    const { host, port } = parseAddress(text);
+    return { what: `The name server ${text}`, reach: await reach(host, port), guarded: false };
+  } catch {
+    return null; // the look for brokers says so
+  }
+}
+
+async function portsOf({ host, port }: RemotingAddress, broker: BrokerSays): Promise<OpenPort[]> {
+  const { server, strangers, replicaPort, feedsReplicas } = broker;
+  const admin = {
+    what: `The admin port of ${server}`,
+    reach: await reach(host, port),
+    guarded: strangers === 'refused',
+  };
+  if (replicaPort === null) return [admin];
+  // replicas are asked for no login
+  const ofReplicas = `The port for replicas of ${server}`;
+  return [admin, { what: ofReplicas, reach: await reach(host, replicaPort), guarded: !feedsReplicas }];
+}

@@ -1,0 +1,52 @@
+import { lookup } from 'node:dns/promises';
+import { readFile, statfs } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { kindOfAddress, type FreeShare, type Reach } from '../core/doctor/reach.js';
+
+// What this machine shows of the servers: where they are, and of those that run on it what their ports and disks are.
+
+/** @throws what the resolver throws for a name that it does not know */
+export async function reachOf(host: string, port: number): Promise<Reach> {
+  const { address } = await lookup(host);
+  const isHere = kindOfAddress(address) === 'loopback' || ownAddresses().has(address);
+  const isPublic = kindOfAddress(address) === 'public';
+  const isWide = isHere && hasOtherAddresses() && (await wildcardPorts()).has(port);
+  return {
+    at: isHere ? 'this_machine' : isPublic ? 'public' : 'private',
+    open: isPublic ? 'public_address' : isWide ? 'every_address' : null,
+  };
+}
+
+/** @param path of a server, which is another one's where the server is not here */
+export async function freeShareOf(path: string, { at }: Reach): Promise<FreeShare> {
+  if (at !== 'this_machine') return null;
+  try {
+    const { bavail, blocks } = await statfs(path);
+    return blocks === 0 ? null : bavail / blocks;
+  } catch {
+    return null; // in a container, or for its own user only
+  }
+}
+
+const addresses = () => Object.values(networkInterfaces()).flatMap((found) => found ?? []);
+const ownAddresses = (): ReadonlySet<string> => new Set(addresses().map(({ address }) => address));
+const hasOtherAddresses = (): boolean => addresses().some(({ internal }) => !internal);
+
+/** State LISTEN in /proc/net/tcp (include/net/tcp_states.h of Linux). */
+const LISTEN = '0A';
+
+/** Ports of this machine that are open at every address. None where there is no /proc. */
+async function wildcardPorts(): Promise<ReadonlySet<number>> {
+  const tables = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'utf8').catch(() => '')),
+  );
+  return new Set(tables.flatMap(wildcardPortsIn));
+}
+
+/** @param table columns: sl local_address rem_address st …; an address is hexadecimal, as is its port */
+export const wildcardPortsIn = (table: string): number[] =>
+  table.split('\n').flatMap((line) => {
+    const [, local = '', , state] = line.trim().split(/\s+/);
+    const [, port] = /^0+:([0-9A-F]{4})$/.exec(local) ?? [];
+    return state === LISTEN && port !== undefined ? [Number.parseInt(port, 16)] : [];
+  });

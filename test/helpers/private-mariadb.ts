@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { createConnection, type Connection } from 'mysql2/promise';
+import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
+import { openStack } from '../../deploy/local/stack/stack.js';
+
+/** A MariaDB that only one test file uses, for settings that would disturb others. */
+export interface PrivateMariadb {
+  /** As MYSQL_URL. The database is empty. */
+  readonly url: string;
+  /** As its administrator. */
+  admin(sql: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Takes some seconds, a busy machine half a minute. @throws StackError */
+export async function startPrivateMariadb(): Promise<PrivateMariadb> {
+  const dir = mkdtempSync(join(tmpdir(), 'seckill-mariadb-'));
+  const stack = openStack({ dir, ports: pickFreePorts(listeningPorts()) });
+  const server = stack.server('mariadb');
+  let connection: Connection | undefined;
+  const stop = async (): Promise<void> => {
+    connection?.destroy();
+    await server.stop({ signal: 'SIGKILL' }); // its data is not needed again
+    rmSync(dir, { recursive: true, force: true });
+  };
+  try {
+    await server.start();
+    await server.waitReady();
+    const opened = await createConnection({
+      socketPath: stack.mariadbSocket,
+      user: userInfo().username,
+      authPlugins: { unix_socket: () => () => Buffer.alloc(0) },
+    });
+    connection = opened;
+    return {
+      url: stack.env().MYSQL_URL,
+      admin: async (sql) => void (await opened.query(sql)),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

@@ -1,0 +1,94 @@
+import { expect } from 'chai';
+import { until } from '../chaos/harness/wait.js';
+import { runCommand, type CommandEnd } from '../helpers/command.js';
+import { stackEnv, type StackEnv } from '../helpers/stack-env.js';
+import { useSystem } from '../helpers/system.js';
+import { ownMysqlWorld } from '../contract/repository-worlds.js';
+
+interface Body {
+  readonly verdict: string;
+  readonly checks: readonly { readonly id: string; readonly verdict: string; readonly says: string }[];
+}
+
+describe('seckill doctor', () => {
+  const system = useSystem(async ({ programs }) => {
+    await Promise.all((['worker', 'worker', 'worker', 'keeper'] as const).map((name) => programs.start(name)));
+  });
+  const doctor = (args: readonly string[] = [], change: Partial<StackEnv> = {}): Promise<CommandEnd> =>
+    runCommand(['doctor', ...args], { ...system.stack.env, ...change });
+  const bodyOf = ({ stdout }: CommandEnd): Body => JSON.parse(stdout) as Body;
+  const lineOf = (end: CommandEnd, id: string) => bodyOf(end).checks.find((one) => one.id === id);
+
+  it('prints a line for each check and ends with 0 on the healthy stack', async () => {
+    const { code, stdout, stderr } = await doctor();
+    expect(code, stdout + stderr).to.equal(0);
+    expect(stdout).to.match(/^ {2}ok {5}redis\.eviction +noeviction$/m);
+    expect(stdout).to.match(/^ {2}risky {2}mysql\.binlog +There is no binary log.*\n +→ Switch it on/m);
+    expect(stdout).to.match(/^\d+ ok, \d+ risky, 0 wrong\.$/m);
+  });
+
+  it('counts the programs that run: their pools have to fit, twice while they are updated', async () => {
+    const env = { ...system.stack.env, MYSQL_POOL_MAX: '24' };
+    let says = '';
+    await until(
+      'all four have reported',
+      async () => {
+        const line = lineOf(await runCommand(['doctor', '--json'], env), 'mysql.connections');
+        says = `${line?.verdict}: ${line?.says}`;
+        return !says.includes('3 programs');
+      },
+      30_000,
+      500,
+    );
+    // those of another test that was killed count for ten seconds
+    expect(says).to.match(/^risky: [4-7] programs with MYSQL_POOL_MAX 24 open up to \d+ connections, twice as many/);
+  });
+
+  it('--json has every line by its id; --strict fails for what is risky, unless it is accepted', async () => {
+    const body = bodyOf(await doctor(['--json']));
+    expect(body.verdict).to.equal('risky');
+    const risky = body.checks.filter(({ verdict }) => verdict === 'risky').map(({ id }) => id);
+    expect(risky).to.include('mysql.binlog');
+    expect((await doctor(['--strict'])).code).to.equal(1);
+    const accepted = await doctor(['--strict', '--accept', risky.join(',')]);
+    expect(accepted.code, accepted.stdout).to.equal(0);
+    expect(accepted.stdout).to.match(/mysql\.binlog +accepted: There is no binary log/);
+    expect((await doctor(['--strict', '--accept', 'mysql.binlogs'])).code).to.equal(2);
+  });
+
+  it('ends with 1 when something is wrong, and within its time when a server is away', async () => {
+    const end = await doctor(['--json'], { REDIS_URL: 'redis://127.0.0.1:1' });
+    expect(end.code).to.equal(1);
+    const { verdict, checks } = bodyOf(end);
+    expect(verdict).to.equal('wrong');
+    expect(checks.filter((one) => one.verdict === 'wrong').map(({ id }) => id)).to.deep.equal(['redis.answers']);
+  });
+
+  it('on a machine with the settings of a worker only, --program leaves the others out', async () => {
+    const change = { JWT_SECRET: 'too-short' };
+    const whole = await doctor(['--json'], change);
+    expect(whole.code).to.equal(1);
+    expect(lineOf(whole, 'settings.read')?.says).to.match(/JWT_SECRET/);
+    const { code, stdout } = await doctor(['--program', 'worker'], change);
+    expect(code, stdout).to.equal(0);
+  });
+
+  it('a program does not start on tables that are wrong, and says why and what to do', async () => {
+    const own = await ownMysqlWorld();
+    try {
+      await own.pool.execute(
+        'ALTER TABLE orders MODIFY user_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_general_ci NOT NULL',
+      );
+      for (const program of ['api', 'worker', 'keeper']) {
+        const ports = program === 'api' ? ['--port', '0', '--operators-port', '0'] : ['--metrics-port', '0'];
+        const { code, stderr } = await runCommand([program, ...ports], { ...stackEnv(), MYSQL_URL: own.url });
+        expect(code, stderr).to.equal(1);
+        expect(stderr).to.match(
+          /^seckill: this MySQL cannot hold orders: .*orders\.user_id ascii_general_ci\. Give these/m,
+        );
+      }
+    } finally {
+      await own.close();
+    }
+  });
+});

@@ -1,0 +1,63 @@
+import { expect } from 'chai';
+import { doctorCommand, reportBody, reportLines } from '../../../src/cli/doctor.js';
+import { reportOn } from '../../../src/core/doctor/report.js';
+import { allFacts, mysql, redis } from '../../helpers/doctor-facts.js';
+
+const facts = allFacts({
+  redis: redis({ fsync: null, replicas: 0 }),
+  mysql: mysql({ readOnly: true, user: 'a\x1b[2J' }),
+});
+
+describe('seckill doctor: what it prints', () => {
+  it('a line per check, by server, with what to do below those that need it, and the sum', () => {
+    const lines = reportLines(reportOn(facts));
+    expect(lines.filter((line) => /^\w/.test(line)).slice(0, -1)).to.deep.equal([
+      'Settings',
+      'Redis',
+      'MySQL',
+      'RocketMQ',
+    ]);
+    expect(lines).to.include('  ok     redis.eviction              noeviction');
+    expect(lines).to.include('  ?      redis.fsync                 Redis does not show appendfsync');
+    const at = lines.findIndex((line) => line.includes('mysql.writable'));
+    expect(lines[at]).to.equal('  WRONG  mysql.writable              MySQL is read-only.');
+    expect(lines[at + 1]?.trim()).to.equal('→ Let MYSQL_URL name the primary server, or set read_only to OFF.');
+    expect(lines[at + 1]?.indexOf('→'), 'below the sentence').to.equal(lines[at]?.indexOf('MySQL is'));
+    expect(lines.at(-1)).to.match(/^\d+ ok, 1 risky, 1 wrong, 1 not seen\.$/);
+    expect(lines.join('\n'), 'what a server says steers no terminal').not.to.include('\x1b');
+  });
+
+  it('as JSON: the worst verdict, and each line by its id', () => {
+    const { verdict, checks } = reportBody(reportOn(facts));
+    expect(verdict).to.equal('wrong');
+    expect(checks.find(({ id }) => id === 'mysql.writable')).to.deep.equal({
+      id: 'mysql.writable',
+      verdict: 'wrong',
+      says: 'MySQL is read-only.',
+      todo: 'Let MYSQL_URL name the primary server, or set read_only to OFF.',
+    });
+    expect(checks.find(({ id }) => id === 'redis.eviction')?.todo).to.equal(null);
+  });
+});
+
+describe('seckill doctor: options', () => {
+  const refusalOf = (...args: string[]): string => {
+    const command = doctorCommand().exitOverride((error) => {
+      throw error;
+    });
+    command.configureOutput({ writeErr: () => undefined });
+    command.action(() => undefined);
+    try {
+      command.parse(args, { from: 'user' });
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+
+  it('a line that does not exist cannot be accepted', () => {
+    expect(refusalOf('--accept', 'redis.replicas, mysql.binlog')).to.equal('');
+    expect(refusalOf('--accept', 'redis.replica')).to.include('"redis.replica" is no line');
+    expect(refusalOf('--program', 'cook')).to.include('Allowed choices are api, worker, keeper');
+  });
+});

@@ -1,0 +1,330 @@
+import { expect } from 'chai';
+import type { Finding } from '../../../../src/core/doctor/check.js';
+import { CHECK_IDS, GROUPS_OF_CHECKS, reportOn, type AllFacts } from '../../../../src/core/doctor/report.js';
+import { GROUPS } from '../../../../src/core/topics.js';
+import {
+  allFacts,
+  broker,
+  brokerSettings,
+  group,
+  HERE,
+  mysql,
+  PRIVATE,
+  PUBLIC,
+  redis,
+  redisServer,
+  rocketmq,
+  settings,
+  topic,
+  WIDE,
+} from '../../../helpers/doctor-facts.js';
+
+/** A line, what makes it so, and what it says. */
+type Row = readonly [id: string, verdict: 'wrong' | 'risky', facts: Partial<AllFacts>, says: RegExp];
+
+const away = { down: 'It is away.', todo: 'Start it.' };
+const secret = (text: string) => ({ settings: settings({ secrets: [{ name: 'MYSQL_URL', text }] }) });
+const ofBroker = (change: Parameters<typeof broker>[0]) => ({ rocketmq: rocketmq({ brokers: [broker(change)] }) });
+const ofSettings = (change: Parameters<typeof brokerSettings>[0]) => ofBroker({ settings: brokerSettings(change) });
+const ports = (...all: readonly (readonly [typeof WIDE, guarded: boolean])[]) => ({
+  rocketmq: rocketmq({ ports: all.map(([reach, guarded], nth) => ({ what: `Port ${nth}`, reach, guarded })) }),
+});
+
+const ROWS: readonly Row[] = [
+  [
+    'settings.read',
+    'wrong',
+    { settings: settings({ problems: ['PORT must be a number', 'B is bad'] }) },
+    /PORT must be a number; B is bad\./,
+  ],
+  ['settings.node', 'wrong', { settings: settings({ node: '18.20.4' }) }, /Node 18\.20\.4 is not supported/],
+  ['settings.node', 'risky', { settings: settings({ node: '99.0.0' }) }, /Node 99\.0\.0 was not tried/],
+  ['settings.secrets', 'wrong', secret(''), /the one in MYSQL_URL is empty/],
+  ['settings.secrets', 'wrong', secret('Password1!'), /well-known/],
+  ['settings.secrets', 'wrong', secret('12345678'), /well-known/],
+  ['settings.secrets', 'wrong', secret('x7Kq2'), /only 5 characters/],
+  ['settings.secrets', 'risky', secret('x7Kq2mZp9'), /only 9 characters/],
+  ['settings.secrets', 'risky', secret('abcabcabcabcabcabcabc'), /only 3 different characters/],
+  [
+    'settings.same-secret',
+    'risky',
+    { settings: settings({ secrets: ['A', 'B'].map((name) => ({ name, text: 'u7Hq2LmZ9xW4tRb1' })) }) },
+    /A and B/,
+  ],
+  ['settings.unsigned-messages', 'risky', { settings: settings({ unsigned: 'accept' }) }, /nobody signed/],
+  ...['0.0.0.0', '::', '8.8.8.8', '2001:4860:4860::8888'].map((host): Row => [
+    'settings.listeners',
+    'risky',
+    { settings: settings({ listeners: [{ name: 'OPERATORS_HOST', host, guarded: true }] }) },
+    new RegExp(`OPERATORS_HOST is ${host}`),
+  ]),
+
+  ['redis.answers', 'wrong', { redis: away }, /It is away/],
+  ['redis.version', 'wrong', { redis: redis({ version: '6.0.16' }) }, /Redis 6\.0\.16 is not supported/],
+  ['redis.version', 'wrong', { redis: redis({ version: '' }) }, /unknown version/],
+  ['redis.version', 'risky', { redis: redis({ version: '66.2.1' }) }, /not tried/],
+  ['redis.tls', 'wrong', { redis: redis({ encrypted: false, reach: PUBLIC }) }, /crosses the internet/],
+  ['redis.tls', 'risky', { redis: redis({ encrypted: false }) }, /plain text/],
+  ['redis.access', 'wrong', { redis: redis({ strangers: 'served' }) }, /without a login/],
+  ['redis.access', 'risky', { redis: redis({ strangers: 'served', reach: HERE }) }, /every user of this machine/],
+  ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: WIDE }) }, /every address .* asks for no login/],
+  ['redis.open', 'wrong', { redis: redis({ strangers: 'served', reach: PUBLIC }) }, /public address/],
+  ['redis.open', 'risky', { redis: redis({ reach: WIDE }) }, /every address/],
+  [
+    'redis.eviction',
+    'wrong',
+    { redis: redis({ evictionPolicy: 'allkeys-lru' }) },
+    /allkeys-lru: stock could be evicted/,
+  ],
+  ['redis.append-only', 'wrong', { redis: redis({ appendOnly: false }) }, /appendonly is no/],
+  ['redis.clock', 'wrong', { redis: redis({ skewMs: 2001 }) }, /2001 ms apart/],
+  ['redis.clock', 'wrong', { redis: redis({ skewMs: -90_000 }) }, /90000 ms apart/],
+  ['redis.fsync', 'risky', { redis: redis({ fsync: 'no' }) }, /appendfsync is no/],
+  ['redis.writes-log', 'wrong', { redis: redis({ lastAppendFailed: true }) }, /refuses writes/],
+  ['redis.writes-log', 'risky', { redis: redis({ lastRewriteFailed: true }) }, /could not rewrite/],
+  ['redis.role', 'wrong', { redis: redis({ isMaster: false }) }, /replica/],
+  ['redis.memory', 'wrong', { redis: redis({ usedBytes: 950 }) }, /95 %/],
+  ['redis.memory', 'risky', { redis: redis({ usedBytes: 800 }) }, /80 %/],
+  ['redis.disk', 'wrong', { redis: redis({ disk: 0.04 }) }, /96 % full/],
+  ['redis.disk', 'risky', { redis: redis({ disk: 0.1 }) }, /90 % full/],
+  ['redis.cluster', 'wrong', { redis: redis({ cluster: { isUp: false, needsAllSlots: false } }) }, /cluster is down/],
+  ['redis.cluster', 'risky', { redis: redis({ cluster: { isUp: true, needsAllSlots: true } }) }, /one master is away/],
+  ['redis.replicas', 'wrong', { redis: redis({}, { waitReplicas: 2 }) }, /REDIS_WAIT_REPLICAS is 2 and 1 is connected/],
+  ['redis.replicas', 'wrong', { redis: redis({ replicasNeeded: 2 }) }, /min-replicas-to-write is 2/],
+  ['redis.replicas', 'risky', { redis: redis({ replicas: 0 }) }, /There is no replica/],
+
+  ['mysql.answers', 'wrong', { mysql: away }, /It is away/],
+  ['mysql.version', 'wrong', { mysql: mysql({ version: '10.5.20-MariaDB' }) }, /MariaDB 10\.5\.20 is not supported/],
+  ['mysql.version', 'wrong', { mysql: mysql({ product: 'mysql', version: '5.7.44-log' }) }, /MySQL 5\.7\.44/],
+  ['mysql.version', 'risky', { mysql: mysql({ version: '98.1.2-MariaDB' }) }, /not tried/],
+  ['mysql.tls', 'wrong', { mysql: mysql({ cipher: null, reach: PUBLIC }) }, /crosses the internet/],
+  ['mysql.tls', 'risky', { mysql: mysql({ cipher: null }) }, /plain text/],
+  ['mysql.rights', 'risky', { mysql: mysql({ globalRights: ['ALL PRIVILEGES'] }) }, /ALL PRIVILEGES on every database/],
+  ['mysql.open', 'risky', { mysql: mysql({ reach: WIDE }) }, /every address/],
+  ['mysql.schema', 'wrong', { mysql: mysql({ missingMigrations: ['0001-a', '0002-b'] }) }, /0001-a, 0002-b/],
+  ['mysql.schema', 'risky', { mysql: mysql({ unknownMigrations: ['0099-z'] }) }, /0099-z/],
+  ['mysql.isolation', 'wrong', { mysql: mysql({ isolation: 'REPEATABLE-READ' }) }, /REPEATABLE-READ/],
+  ['mysql.sql-mode', 'wrong', { mysql: mysql({ sqlMode: ['NO_ENGINE_SUBSTITUTION'] }) }, /not strict/],
+  [
+    'mysql.sql-mode',
+    'wrong',
+    { mysql: mysql({ sqlMode: ['STRICT_ALL_TABLES', 'NO_BACKSLASH_ESCAPES'] }) },
+    /NO_BACKSLASH/,
+  ],
+  ['mysql.time-zone', 'wrong', { mysql: mysql({ timeZone: 'SYSTEM' }) }, /time zone SYSTEM/],
+  ['mysql.packet', 'wrong', { mysql: mysql({ maxAllowedPacket: 16_777_215 }) }, /16777215 bytes/],
+  ['mysql.binlog-format', 'wrong', { mysql: mysql({ binlogFormat: 'STATEMENT' }) }, /refuses writes/],
+  [
+    'mysql.collations',
+    'wrong',
+    { mysql: mysql({ looseCollations: ['orders.user_id utf8mb4_general_ci'] }) },
+    /orders\.user_id/,
+  ],
+  ['mysql.engines', 'wrong', { mysql: mysql({ otherEngines: ['orders MyISAM'] }) }, /orders MyISAM/],
+  ['mysql.writable', 'wrong', { mysql: mysql({ readOnly: true }) }, /read-only/],
+  ['mysql.flush', 'wrong', { mysql: mysql({ flushAtCommit: 0 }) }, /crash of MySQL/],
+  ['mysql.flush', 'risky', { mysql: mysql({ flushAtCommit: 2 }) }, /crash of its host/],
+  ['mysql.binlog', 'risky', { mysql: mysql({ logBin: false }) }, /no binary log/],
+  ['mysql.binlog', 'risky', { mysql: mysql({ syncBinlog: 0 }) }, /sync_binlog is 0/],
+  [
+    'mysql.connections',
+    'wrong',
+    { mysql: mysql({ programs: 24 }) },
+    /24 programs .* up to 192 connections: max_connections is 200/,
+  ],
+  ['mysql.connections', 'wrong', { mysql: mysql({ programs: null, maxConnections: 30 }) }, /3 programs/],
+  ['mysql.connections', 'wrong', { mysql: mysql({ maxUserConnections: 20 }) }, /max_user_connections is 20/],
+  ['mysql.connections', 'risky', { mysql: mysql({ programs: 12 }) }, /rolling update/],
+  ['mysql.disk', 'wrong', { mysql: mysql({ disk: 0.01 }) }, /99 % full/],
+  ['mysql.disk', 'risky', { mysql: mysql({ disk: 0.14 }) }, /86 % full/],
+  ['mysql.clock', 'wrong', { mysql: mysql({ skewMs: 5000 }) }, /5000 ms apart/],
+
+  [
+    'rocketmq.answers',
+    'wrong',
+    { rocketmq: rocketmq({ endpoint: { place: 'a:1', refusal: 'Topic x is not there', reach: PRIVATE } }) },
+    /Topic x is not there\./,
+  ],
+  [
+    'rocketmq.name-server',
+    'wrong',
+    { rocketmq: rocketmq({ nameServer: { problem: 'It knows no broker' } }) },
+    /no broker\./,
+  ],
+  ['rocketmq.name-server', 'risky', { rocketmq: rocketmq({ nameServer: 'unset', brokers: [] }) }, /not set/],
+  [
+    'rocketmq.brokers',
+    'wrong',
+    { rocketmq: rocketmq({ silent: [{ server: 'broker-b', why: 'hangs' }] }) },
+    /broker-b .*hangs/,
+  ],
+  ['rocketmq.version', 'wrong', ofBroker({ version: '4.9.8' }), /RocketMQ 4\.9\.8 is not supported/],
+  ['rocketmq.version', 'risky', ofBroker({ version: '5.5.0' }), /burns a core/],
+  ['rocketmq.version', 'risky', ofBroker({ version: '5.3.2' }), /not tried/],
+  [
+    'rocketmq.tls',
+    'wrong',
+    { rocketmq: rocketmq({ encrypted: false, endpoint: { place: 'a:1', refusal: null, reach: PUBLIC } }) },
+    /internet/,
+  ],
+  ['rocketmq.tls', 'risky', { rocketmq: rocketmq({ encrypted: false }) }, /plain text/],
+  ['rocketmq.access', 'wrong', { rocketmq: rocketmq({ strangers: 'served' }) }, /at the proxy at 10\.0\.0\.3:8081\./],
+  ['rocketmq.access', 'wrong', ofBroker({ strangers: 'served' }), /at broker-a\./],
+  [
+    'rocketmq.access',
+    'risky',
+    { rocketmq: rocketmq({ strangers: 'served', endpoint: { place: 'a:1', refusal: null, reach: HERE } }) },
+    /may read and lose messages/,
+  ],
+  [
+    'rocketmq.open',
+    'wrong',
+    ports([WIDE, false], [WIDE, true]),
+    /^Port 0 listens on every address of this machine, and asks for no login\.$/,
+  ],
+  [
+    'rocketmq.open',
+    'risky',
+    ports([HERE, false], [WIDE, true], [PUBLIC, true]),
+    /^Port 1 .* Port 2 is reached at a public address\.$/,
+  ],
+  ['rocketmq.topics', 'wrong', ofBroker(topic(null)), /seckill-purchase is missing/],
+  ['rocketmq.topics', 'wrong', ofBroker(topic({ type: 'NORMAL' })), /has the type NORMAL, not TRANSACTION/],
+  ['rocketmq.topics', 'wrong', ofBroker(topic({ perm: 4 })), /read and written/],
+  ['rocketmq.topics', 'wrong', ofBroker(topic({ readQueues: 4 })), /queues that nobody reads/],
+  ['rocketmq.groups', 'wrong', ofBroker(group(null)), /is missing/],
+  ['rocketmq.groups', 'wrong', ofBroker(group({ retries: 5, consumes: false })), /switched off/],
+  ['rocketmq.groups', 'wrong', ofBroker(group({ retries: 16, consumes: true })), /16 retries, not 5/],
+  [
+    'rocketmq.groups',
+    'risky',
+    ofBroker(group({ retries: 5, consumes: true }, { group: GROUPS.coupon, wantedRetries: 16 })),
+    /seckill-coupon has 5 retries, not 16/,
+  ],
+  ['rocketmq.check-backs', 'wrong', ofSettings({ transactionCheckMax: 1 }), /1 times, 5 s long/],
+  ['rocketmq.check-backs', 'risky', ofSettings({ transactionCheckMax: 719 }), /719 times, 3595 s long/],
+  ['rocketmq.first-check', 'risky', ofSettings({ transactionTimeOut: 1000 }), /after 1000 ms/],
+  ['rocketmq.first-check', 'risky', ofSettings({ transactionCheckInterval: 3000 }), /delivered twice/],
+  ['rocketmq.kept', 'wrong', ofSettings({ fileReservedTime: 97 }), /97 hours, .* 96\./],
+  ['rocketmq.kept', 'risky', ofSettings({ fileReservedTime: 12 }), /12 hours/],
+  ['rocketmq.auto-create', 'risky', ofSettings({ autoCreateTopicEnable: true }), /^autoCreateTopicEnable on/],
+  [
+    'rocketmq.auto-create',
+    'risky',
+    ofSettings({ autoCreateSubscriptionGroup: true }),
+    /^autoCreateSubscriptionGroup on/,
+  ],
+  ['rocketmq.timer', 'wrong', ofSettings({ timerWheelEnable: false }), /neither deadlines nor retries/],
+  ['rocketmq.disk', 'wrong', ofBroker({ diskUsed: 0.85 }), /85 % full/],
+  ['rocketmq.disk', 'risky', ofBroker({ diskUsed: 0.75 }), /75 % full/],
+  ['rocketmq.clock', 'wrong', ofBroker({ skewMs: -3000 }), /3000 ms apart/],
+];
+
+const all = (facts: AllFacts): Finding[] => reportOn(facts).groups.flatMap(({ findings }) => [...findings]);
+const find = (facts: Partial<AllFacts>, id: string) => all(allFacts(facts)).find((one) => one.id === id);
+
+describe('doctor: each line', () => {
+  it('is ok on servers that are well, and there is nothing to do', () => {
+    const report = reportOn(allFacts());
+    expect(all(allFacts()).filter(({ verdict }) => verdict !== 'ok')).to.deep.equal([]);
+    expect(report.verdict).to.equal('ok');
+    expect(all(allFacts()).filter(({ todo }) => todo !== null)).to.deep.equal([]);
+  });
+
+  for (const [id, verdict, facts, says] of ROWS) {
+    it(`${id} is ${verdict}: ${says.source}`, () => {
+      const found = find(facts, id);
+      expect(found?.verdict, JSON.stringify(found)).to.equal(verdict);
+      expect(found?.says).to.match(says).and.match(/\.$/);
+      expect(found?.todo).to.match(/\.$/);
+      expect(reportOn(allFacts(facts)).verdict).to.be.oneOf([verdict, 'wrong']);
+    });
+  }
+
+  it('has a row above for each verdict that its description names, and no other', () => {
+    for (const { id, wrongIf, riskyIf } of GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks])) {
+      const tried = new Set(ROWS.filter(([of]) => of === id).map(([, verdict]) => verdict));
+      expect(tried.has('wrong'), `${id} is wrong`).to.equal(wrongIf !== undefined);
+      expect(tried.has('risky'), `${id} is risky`).to.equal(riskyIf !== undefined);
+    }
+    for (const [id] of ROWS) expect(CHECK_IDS).to.include(id);
+    expect(new Set(CHECK_IDS).size).to.equal(CHECK_IDS.length);
+  });
+
+  it('says that it could not see what a server does not show', () => {
+    const hidden: readonly [Partial<AllFacts>, string][] = [
+      [{ redis: redis({ fsync: null }) }, 'redis.fsync'],
+      [{ redis: redis({ strangers: null }) }, 'redis.access'],
+      [{ redis: redis({ maxBytes: 0 }) }, 'redis.memory'],
+      [ofBroker({ settings: null }), 'rocketmq.check-backs'],
+      [ofBroker({ skewMs: null }), 'rocketmq.clock'],
+    ];
+    for (const [facts, id] of hidden) expect(find(facts, id)?.verdict, id).to.equal('unknown');
+    expect(reportOn(allFacts({ redis: redis({ fsync: null }) })).verdict).to.equal('unknown');
+  });
+
+  it('is left out where there is nothing to look at', () => {
+    expect(find({ mysql: mysql({ logBin: false }) }, 'mysql.binlog-format')).to.equal(undefined);
+    expect(find({ mysql: mysql({ disk: null }) }, 'mysql.disk')).to.equal(undefined);
+    expect(find({}, 'redis.cluster')).to.equal(undefined);
+    const ids = all(allFacts({ rocketmq: rocketmq({ nameServer: 'unset', brokers: [], ports: [] }) })).map(
+      ({ id }) => id,
+    );
+    expect(ids).to.include('rocketmq.answers').and.not.include('rocketmq.topics').and.not.include('rocketmq.open');
+  });
+});
+
+describe('doctor: several servers', () => {
+  it('a server that is away costs one line, and the others have theirs', () => {
+    const ids = all(allFacts({ redis: away })).map(({ id }) => id);
+    expect(ids.filter((id) => id.startsWith('redis.'))).to.deep.equal(['redis.answers']);
+    expect(ids).to.include('mysql.flush').and.include('rocketmq.topics');
+  });
+
+  it('of several masters or brokers the bad ones are named, and those with the same fault together', () => {
+    const lru = { evictionPolicy: 'allkeys-lru' };
+    const servers = ['a:1', 'b:2', 'c:3'].map((server, nth) => redisServer({ server, ...(nth > 0 ? lru : {}) }));
+    const found = find({ redis: { servers, waitReplicas: 0 } }, 'redis.eviction');
+    expect(found?.verdict).to.equal('wrong');
+    expect(found?.says).to.equal('b:2, c:3: maxmemory-policy is allkeys-lru: stock could be evicted.');
+    expect(found?.todo).to.equal('Set it to noeviction.');
+    const brokers = [
+      broker(),
+      broker({ server: 'broker-b', diskUsed: 0.8 }),
+      broker({ server: 'broker-c', diskUsed: 0.9 }),
+    ];
+    expect(find({ rocketmq: rocketmq({ brokers }) }, 'rocketmq.disk')?.says).to.equal(
+      'broker-c: The disk of the commit log is 90 % full.',
+    );
+  });
+
+  it('those that are well share a word', () => {
+    const servers = ['a:1', 'b:2'].map((server, nth) => redisServer({ server, skewMs: nth }));
+    const lines = { redis: { servers, waitReplicas: 0 } };
+    expect(find(lines, 'redis.eviction')?.says).to.equal('noeviction');
+    expect(find(lines, 'redis.clock')?.says).to.equal('a:1: 0 ms apart; b:2: 1 ms apart');
+  });
+});
+
+describe('doctor: accepted risks', () => {
+  const facts = allFacts({ redis: redis({ replicas: 0 }), mysql: mysql({ readOnly: true }) });
+
+  it('are ok, and still say what they are', () => {
+    const report = reportOn(facts, new Set(['redis.replicas', 'mysql.writable']));
+    const lines = report.groups.flatMap(({ findings }) => findings);
+    const accepted = lines.find(({ id }) => id === 'redis.replicas');
+    expect(accepted).to.include({ verdict: 'ok', todo: null });
+    expect(accepted?.says).to.match(/^accepted: There is no replica/);
+    expect(lines.find(({ id }) => id === 'mysql.writable')?.verdict, 'wrong stays wrong').to.equal('wrong');
+  });
+});
+
+describe('doctor: what a line may not tell', () => {
+  it('no secret is in it, however weak', () => {
+    const weak = ['hunter2-hunter2', 'aaaaaaaaaaaaaaaaaaaaaaaa', 'password1'];
+    const secrets = weak.flatMap((text) => ['A_SECRET', 'B_SECRET'].map((name) => ({ name, text })));
+    const text = JSON.stringify(reportOn(allFacts({ settings: settings({ secrets }) })));
+    expect(text).to.include('A_SECRET and B_SECRET');
+    for (const one of weak) expect(text).not.to.include(one);
+  });
+});
