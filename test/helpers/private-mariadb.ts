@@ -17,8 +17,8 @@ export interface PrivateMariadb {
 /** Takes some seconds, a busy machine half a minute. @throws StackError */
 export async function startPrivateMariadb(): Promise<PrivateMariadb> {
   const dir = mkdtempSync(join(tmpdir(), 'seckill-mariadb-'));
-  const stack = openStack({ dir, ports: pickFreePorts(listeningPorts()) });
-  const server = stack.server('mariadb');
+  const stack = openStack({ dir, ports: pickFreePorts(listeningPorts()), versions: { mysql: 'mariadb-11.4' } });
+  const server = stack.server('mysql');
   let connection: Connection | undefined;
   const stop = async (): Promise<void> => {
     connection?.destroy();
@@ -29,7 +29,7 @@ export async function startPrivateMariadb(): Promise<PrivateMariadb> {
     await server.start();
     await server.waitReady();
     const opened = await createConnection({
-      socketPath: stack.mariadbSocket,
+      socketPath: stack.mysqlSocket,
       user: userInfo().username,
       authPlugins: { unix_socket: () => () => Buffer.alloc(0) },
     });
