@@ -38,12 +38,12 @@ describe('deploy/nginx in front of two apis', () => {
   const system = useSystem(async ({ programs }) => {
     const env = { HTTP_TRUSTED_PROXIES: '127.0.0.1/32', EVENTS_HEARTBEAT_MS: '300' };
     const counts = { HTTP_REQUESTS_PER_ADDRESS_MAX: String(COUNTED_MAX), HTTP_UNLIMITED_NETWORKS: '192.0.2.0/24' };
-    [worker, counting, ...apis] = await Promise.all([
+    [worker, , counting, ...apis] = await Promise.all([
       programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' } }),
       programs.start('api', { env: { ...env, ...counts } }),
       programs.start('api', { env }),
       programs.start('api', { env }),
-      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' } }),
     ]);
   });
   before(async function () {
