@@ -1,6 +1,6 @@
 # The image of api, worker, keeper and every command of seckill: docs/containers.md.
 #
-# What runs is an empty image with Node, the libraries that Node loads, and the built package: deploy/image/assemble.sh is the
+# What runs is an empty image with Node, the built package, and the libraries that the two load: deploy/image/assemble.sh is the
 # list. test/image runs the lines of this file without a builder of images, so only plain COPY and RUN stand in it.
 FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build

@@ -30,8 +30,13 @@ if [ -f "$license" ]; then
   mkdir -p "$root/usr/share/doc/node"
   cp "$license" "$root/usr/share/doc/node/copyright"
 fi
-# The loader and each library, at the path where the loader looks for it.
-libraries=$(ldd "$node" | grep -o '/[^ ]*')
+# The loader and each library, at the path where the loader looks for it: those of Node, and those of packages that are not all
+# JavaScript. One that is not found here would be missing when a program starts.
+natives=$(find "$root/app/node_modules" -name '*.node')
+# shellcheck disable=SC2086 # a path of a package has no blank
+needed=$(ldd "$node" $natives)
+if echo "$needed" | grep 'not found' >&2; then exit 1; fi
+libraries=$(echo "$needed" | awk '$2 == "=>" { print $3 } NF == 2 && $1 ~ /^\// { print $1 }' | sort -u)
 for library in $libraries; do
   mkdir -p "$root$(dirname "$library")"
   cp -L "$library" "$root$library"
