@@ -11,6 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   api: async () => (await import('./programs.js')).apiCommand(),
   worker: async () => (await import('./programs.js')).workerCommand(),
   keeper: async () => (await import('./programs.js')).keeperCommand(),
+  health: async () => (await import('./health.js')).healthCommand(),
   sale: async () => (await import('./sale.js')).saleCommand(),
   orders: async () => (await import('./orders.js')).ordersCommand(),
   dlq: async () => (await import('./dlq.js')).dlqCommand(),

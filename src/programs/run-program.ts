@@ -23,7 +23,7 @@ export interface OpenProgram {
   close(): Promise<void>;
 }
 
-/** Longer than any drain below it; then the process leaves with what it has. */
+/** Longer than any drain below it; then the process leaves with what it has. Who stops it gives it longer than this. */
 export const STOP_TIMEOUT_MS = 20_000;
 /** Time to say why a start failed. */
 const FAILED_START_EXIT_MS = 500;

@@ -15,7 +15,21 @@ export interface DebianPackages {
   readonly packages: readonly string[];
   /** Also what they need and this machine lacks. */
   readonly withDependencies: boolean;
+  /** Another release than that of this machine, such as `trixie`; without dependencies. */
+  readonly suite?: string;
 }
+
+/** Asks the mirror of this machine for another release, with lists of its own; those of the machine stay as they are. */
+const OF_SUITE = `
+  site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m1 '/debian/*$')
+  mkdir -p apt/lists/partial apt/cache/archives/partial
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $SUITE main" >apt/sources.list
+  of_suite() {
+    apt-get -qq -o Dir::Etc::sourcelist="$PWD/apt/sources.list" -o Dir::Etc::sourceparts=- \
+      -o Dir::State::lists="$PWD/apt/lists" -o Dir::Cache="$PWD/apt/cache" "$@"
+  }
+  of_suite update
+  of_suite download "$@"`;
 
 /**
  * Packages of Debian, unpacked once beside the other servers. Nothing is installed, so it needs no root.
@@ -25,6 +39,7 @@ export async function unpackDebian({
   name,
   packages,
   withDependencies,
+  suite,
 }: DebianPackages): Promise<{ readonly folder: string } | { readonly missing: string }> {
   const folder = join(FOLDER, `debian-${name}`);
   if (existsSync(folder)) return { folder };
@@ -33,11 +48,13 @@ export async function unpackDebian({
   const which = withDependencies
     ? 'names=$(apt-get -s install --no-install-recommends "$@" | sed -n "s/^Inst \\([^ ]*\\).*/\\1/p")'
     : 'names=$*';
-  const script = `fetch() { ${which}; apt-get -q download $names; }
-    fetch "$@" || { apt-get -qq update; fetch "$@"; }
+  const ofMachine = `fetch() { ${which}; apt-get -q download $names; }
+    fetch "$@" || { apt-get -qq update; fetch "$@"; }`;
+  const script = `${suite === undefined ? ofMachine : OF_SUITE}
     mkdir root; for package in *.deb; do dpkg-deb -x "$package" root; done`;
   try {
-    await run('sh', ['-ec', script, 'sh', ...packages], { cwd: work, timeout: FETCH_MAX_MS });
+    const env = { ...process.env, SUITE: suite };
+    await run('sh', ['-ec', script, 'sh', ...packages], { cwd: work, env, timeout: FETCH_MAX_MS });
     if (!existsSync(folder)) renameSync(join(work, 'root'), folder); // another process may have been quicker
     return { folder };
   } catch (error) {

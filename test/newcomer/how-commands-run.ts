@@ -105,6 +105,9 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/chaos/harness/programs.ts': ['seckill api --port 8080', 'seckill worker', 'seckill keeper'],
   'test/chaos/harness/commands.ts': ['npm run build'],
   'test/guard/supply.test.ts': ['npm run licences'],
+  'test/integration/nginx.test.ts': ['nginx -e stderr …'],
+  'test/deploy/containers.test.ts': ['sh deploy/compose/prepare.sh'],
+  'test/image/image.test.ts': ['seckill health'],
 };
 
 /** Not run by any test. Their options and names are compared with what the programs take, as those of all others. */
@@ -121,7 +124,18 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'ACCESS_LOG=refusals …',
     'jq -c …',
   ],
-  'downloads a program from PyPI': ['npm run test:schemathesis'],
+  'downloads programs that nothing else needs': [
+    'npm run test:schemathesis',
+    'npm run check:deploy',
+    'npm run check:image',
+  ],
+  'needs a daemon of containers or a cluster; test/deploy checks its files, test/image runs what the image has': [
+    'docker build …',
+    'docker run …',
+    'docker compose …',
+    'kubectl create secret …',
+    'helm install …',
+  ],
   'is a command of npm with its options': ['npm run sbom'],
   'names a collector; test/integration/traces.test.ts starts the programs with one': [
     'OTEL_EXPORTER_OTLP_ENDPOINT=http:…',

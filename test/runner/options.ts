@@ -8,8 +8,8 @@ import { Argument, Command } from 'commander';
  */
 export const LANES = {
   first: ['unit', 'guard'],
-  bare: ['newcomer', 'hostile', 'simulation'],
-  stack: ['contract', 'lua', 'schemathesis'],
+  bare: ['newcomer', 'hostile', 'simulation', 'deploy'],
+  stack: ['contract', 'lua', 'schemathesis', 'image'],
   faults: ['scenario'],
   eitherStack: ['integration', 'browser'],
 } as const;
@@ -17,7 +17,7 @@ export type Folder = (typeof LANES)[keyof typeof LANES][number];
 export const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
 
 /** Run only when they are named: what they need is downloaded from elsewhere. */
-const ON_REQUEST: readonly Folder[] = ['schemathesis'];
+const ON_REQUEST: readonly Folder[] = ['schemathesis', 'deploy', 'image'];
 
 export interface TestOptions {
   readonly folders: readonly Folder[];
@@ -33,14 +33,16 @@ export interface TestOptions {
 export function readOptions(args: readonly string[], write?: (text: string) => void): TestOptions {
   const command = new Command('npm test --')
     .description('Runs the tests on servers of its own; what `npm start` keeps is never touched.')
-    .addArgument(new Argument('[folders...]', 'those of test/ to run; none: all but schemathesis').choices(FOLDERS))
+    .addArgument(
+      new Argument('[folders...]', `those of test/ to run; none: all but ${ON_REQUEST.join(', ')}`).choices(FOLDERS),
+    )
     .option('-g, --grep <pattern>', 'only tests whose title matches')
     .option('-f, --files <part...>', 'only test files whose path contains one of these')
     .option('-b, --bail', 'end a folder at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
     .addHelpText(
       'after',
-      '\nunit, guard, simulation, hostile and newcomer run without a stack; the others get one.\n' +
+      '\nunit, guard, simulation, hostile, newcomer and deploy run without a stack; the others get one.\n' +
         '--changed follows imports, files that are read and programs that are started. Tests that start the programs notice\n' +
         'every change of src; name folders, before it, for less: npm test -- unit contract --changed\n' +
         'The last line counts: N passed, N failed.\n' +

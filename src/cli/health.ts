@@ -1,0 +1,81 @@
+import { Argument, Command } from 'commander';
+import { loadConfig, type Environment } from '../core/config/load.js';
+import { CliError } from './cli-error.js';
+import { print } from './print.js';
+
+const PROGRAMS = ['api', 'worker', 'keeper'] as const;
+type ProgramName = (typeof PROGRAMS)[number];
+
+/** Shorter than the time-out of a health check, so that the reason is still printed. */
+const ANSWER_MS = 2000;
+
+const EXAMPLES = `
+Examples:
+  seckill health                 in a container, where one program runs
+  seckill health worker --ready
+
+It asks where the programs listen: OPERATORS_HOST and OPERATORS_PORT, METRICS_HOST and METRICS_PORT.
+Exit codes: 0 yes, 1 no, 2 used wrongly.`;
+
+interface Flags {
+  readonly ready?: boolean;
+}
+
+export function healthCommand(): Command {
+  return new Command('health')
+    .description('ask a program on this machine whether it is alive, as the health check of a container does')
+    .addArgument(new Argument('[program]', 'which one (default: whichever answers)').choices(PROGRAMS))
+    .option('--ready', 'whether it should get work: whether its servers answer')
+    .addHelpText('after', EXAMPLES)
+    .action((program: ProgramName | undefined, { ready = false }: Flags) => {
+      const addresses = addressesOf(process.env);
+      const asked = program === undefined ? [...new Set(Object.values(addresses))] : [addresses[program]];
+      return askHealth(asked, ready ? 'ready' : 'alive');
+    });
+}
+
+/** Where each program listens. It may listen everywhere, which is no address to ask at. */
+function addressesOf(env: Environment): Readonly<Record<ProgramName, string>> {
+  const { operators, workerMetrics, keeperMetrics } = loadConfig(['operators', 'workerMetrics', 'keeperMetrics'], env);
+  const addressOf = ({ host, port }: { readonly host: string; readonly port: number }): string => {
+    const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+    return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+  };
+  return { api: addressOf(operators), worker: addressOf(workerMetrics), keeper: addressOf(keeperMetrics) };
+}
+
+type Asked = 'alive' | 'ready';
+
+/** @throws CliError when nobody says yes */
+export async function askHealth(addresses: readonly string[], asked: Asked): Promise<void> {
+  const answers = await Promise.all(addresses.map((address) => askOne(address, asked)));
+  if (!answers.some(({ isYes }) => isYes)) throw new CliError(answers.map(({ sentence }) => sentence).join('; '));
+  for (const { isYes, sentence } of answers) if (isYes) print(sentence);
+}
+
+async function askOne(address: string, asked: Asked): Promise<{ readonly isYes: boolean; readonly sentence: string }> {
+  try {
+    const path = asked === 'alive' ? '/healthz' : '/readyz';
+    const answer = await fetch(`${address}${path}`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    const body = await answer.text();
+    if (answer.ok) return { isYes: true, sentence: `The program at ${address} is ${asked}.` };
+    return { isYes: false, sentence: `the program at ${address} is not ${asked}: ${reasonsIn(body) || answer.status}` };
+  } catch (error) {
+    const { cause, message } = error as Error;
+    const { code } = (cause ?? {}) as NodeJS.ErrnoException;
+    return { isYes: false, sentence: `nobody answers at ${address} (${code ?? message})` };
+  }
+}
+
+/** What `/readyz` says of the servers that are not well. */
+function reasonsIn(body: string): string {
+  try {
+    const { dependencies = [] } = JSON.parse(body) as {
+      readonly dependencies?: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[];
+    };
+    const bad = dependencies.filter(({ ok }) => !ok);
+    return bad.map(({ name, detail }) => `${name} (${detail})`).join(', ');
+  } catch {
+    return '';
+  }
+}

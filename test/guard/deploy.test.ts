@@ -1,0 +1,250 @@
+import { expect } from 'chai';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import type { Key } from '../../src/core/config/key.js';
+import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { problemOf, PROBLEMS, type ProblemCode } from '../../src/http/problem.js';
+import { routesOf } from '../../src/http/routes/index.js';
+import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
+import { version } from '../../src/programs/version.js';
+import { readConfig, readCopy, readDockerfile, type Stage } from '../image/dockerfile.js';
+
+const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
+type AnyKey = Key<string | number>;
+const keysOf = (sections: readonly SectionName[]): Map<string, AnyKey> =>
+  new Map(sections.flatMap((name) => Object.values(SCHEMA[name]) as AnyKey[]).map((key) => [key.env, key]));
+/** What each command of the image reads. */
+const READ_BY: Readonly<Record<string, readonly SectionName[]>> = {
+  ...PROGRAM_SECTIONS,
+  migrate: ['mysql'],
+  topics: ['repair', 'brokerAccess'],
+};
+/** What it is where nothing is set. */
+const byDefault = ({ fallback }: { readonly fallback: number | undefined }): number => Number(fallback);
+const PORTS = {
+  buyers: byDefault(SCHEMA.http.port),
+  operators: byDefault(SCHEMA.operators.port),
+  worker: byDefault(SCHEMA.workerMetrics.port),
+  keeper: byDefault(SCHEMA.keeperMetrics.port),
+};
+
+describe('guard: the Dockerfile', () => {
+  const [build, last] = readDockerfile(read('Dockerfile')) as [Stage, Stage];
+  const config = readConfig(last, { stage: 'build', folder: '/image' });
+
+  it('copies what exists, and what .dockerignore lets through', () => {
+    const copies = build.instructions.filter(({ word }) => word === 'COPY');
+    const sources = copies.flatMap(({ text }) => readCopy(text).sources);
+    expect(sources.filter((source) => !existsSync(join(REPO_DIR, source)))).to.deep.equal([]);
+    const letThrough = [...read('.dockerignore').matchAll(/^!(.*)$/gm)].map(([, path]) => path);
+    expect([...letThrough].sort()).to.deep.equal([...sources].sort());
+  });
+
+  it('sets only settings that exist, listens where they say, and is not root', () => {
+    const ours = Object.keys(config.env).filter((name) => name !== 'NODE_OPTIONS');
+    const known = keysOf(Object.keys(SCHEMA) as SectionName[]);
+    expect(ours.filter((name) => !known.has(name))).to.deep.equal([]);
+    expect(config.env.NODE_ENV).to.equal('production');
+    expect([...config.ports].sort()).to.deep.equal(Object.values(PORTS).sort());
+    expect(config.user).to.be.above(0);
+    expect(read('deploy/image/assemble.sh'), 'the name of the user').to.include(`user=${config.user}`);
+    expect(config.healthcheck.slice(0, -1), 'the program itself').to.deep.equal(config.entrypoint);
+  });
+
+  it('builds with a Node of the package, and an instruction that is not understood is noticed', () => {
+    const [, major = '0'] = /^node:(\d+)\.\d+\.\d+-/.exec(build.from) ?? [];
+    const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
+    expect(Number(major)).to.be.at.least(Number(/\d+/.exec(engines.node)?.[0]));
+    expect(() => readDockerfile('FROM scratch\nVOLUME /data\n')).to.throw('VOLUME');
+    expect(() => readCopy('--chown=1 a b')).to.throw('no option');
+    const more = { ...last, instructions: [...last.instructions, { word: 'RUN', text: 'rm /tmp' }] };
+    expect(() => readConfig(more, { stage: 'build', folder: '/image' })).to.throw('no shell');
+  });
+});
+
+describe('guard: deploy/nginx', () => {
+  const conf = Object.fromEntries(
+    [
+      'nginx.conf',
+      ...['http', 'buyers', 'operators', 'problems', 'upstream', 'proxy-headers'].map((name) => `seckill/${name}.conf`),
+    ].map((name) => [name.replace(/^seckill\/|\.conf$/g, ''), read(`deploy/nginx/${name}`)]),
+  ) as Record<'nginx' | 'http' | 'buyers' | 'operators' | 'problems' | 'upstream', string>;
+  const number = (text: string, directive: RegExp): number => Number(directive.exec(text)?.[1] ?? NaN);
+
+  it('waits, bounds and closes as an api does', () => {
+    const { http, notifications } = SCHEMA;
+    expect(number(conf.http, /client_header_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.headersTimeoutMs));
+    expect(number(conf.http, /client_body_timeout (\d+)s;/) * 1000).to.equal(byDefault(http.requestTimeoutMs));
+    const keepAliveMs = number(conf.upstream, /keepalive_timeout (\d+)s;/) * 1000;
+    expect(keepAliveMs, 'nginx closes first').to.be.below(byDefault(http.keepAliveTimeoutMs));
+    const silentMs = number(conf.http, /proxy_read_timeout (\d+)s;/) * 1000;
+    expect(silentMs).to.be.above(60_000); // STALLED_TIMEOUT_MS of src/http/server.ts
+    expect(silentMs).to.be.above(2 * byDefault(notifications.heartbeatMs));
+    const shutdownMs = number(conf.nginx, /worker_shutdown_timeout (\d+)s;/) * 1000;
+    expect(shutdownMs, 'a stream ends by itself').to.be.above(byDefault(notifications.streamMaxMs));
+    expect(number(conf.buyers, /limit_conn connections (\d+);/)).to.equal(byDefault(http.connectionsPerAddressMax));
+    expect(number(conf.buyers, /burst=(\d+) /)).to.equal(byDefault(http.requestsPerAddressMax));
+    expect(number(conf.http, /zone=buyers:\w+ rate=(\d+)r/) * 10).to.equal(byDefault(http.requestsPerAddressMax));
+    expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
+  });
+
+  it('lets every route through, with a body as large as it takes', () => {
+    const bytes = (text: string): number => {
+      const [, amount = 'NaN', unit = ''] = /client_max_body_size (\d+)([km]);/.exec(text) ?? [];
+      return Number(amount) * (unit === 'm' ? 1024 ** 2 : 1024);
+    };
+    const blockOf = (text: string, location: string): string | undefined =>
+      new RegExp(`location ${location} \\{([\\s\\S]*?)\\n\\}`).exec(text)?.[1];
+    for (const { path, body } of routesOf('buyers')) {
+      const own = blockOf(conf.buyers, `= ${path}`) ?? blockOf(conf.problems, `= ${path}`);
+      expect(path.startsWith('/v1/') || own !== undefined, path).to.equal(true);
+      if (body === undefined) continue;
+      const allowed = own?.includes('client_max_body_size') ? bytes(own) : bytes(conf.buyers);
+      expect(allowed, `body of ${path}`).to.be.at.least(body.bytesMax);
+    }
+    for (const { path, body } of routesOf('operators'))
+      if (body !== undefined) expect(bytes(conf.operators), `body of ${path}`).to.be.at.least(body.bytesMax);
+  });
+
+  it('what it answers itself is what an api would', () => {
+    const bodies = [...`${conf.http}${conf.problems}`.matchAll(/'(\{"type":.*?\})'/g)].map(
+      ([, body]) => body as string,
+    );
+    expect(bodies.length).to.equal(5);
+    for (const body of bodies) {
+      const { code } = JSON.parse(body) as { code: ProblemCode };
+      expect(Object.keys(PROBLEMS)).to.include(code);
+      expect(body).to.equal(JSON.stringify(problemOf(code)));
+      const status = PROBLEMS[code].status;
+      if (conf.problems.includes(body)) expect(conf.problems).to.include(`return ${status} '${body}'`);
+    }
+  });
+
+  it('asks where programs listen by default', () => {
+    const site = read('deploy/nginx/site/upstreams.conf');
+    const [buyers = '', operators = ''] = site.split('upstream seckill_operators');
+    expect(buyers).to.include(`:${PORTS.buyers} `);
+    expect(operators).to.include(`:${PORTS.operators} `);
+  });
+});
+
+interface Service {
+  readonly image?: string;
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly security_opt?: readonly string[];
+  readonly stop_grace_period?: string;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly networks?: { readonly default: { readonly ipv4_address: string } };
+}
+
+describe('guard: deploy/compose.yaml', () => {
+  const text = read('deploy/compose.yaml');
+  const { services, configs } = parse(text, { merge: true }) as {
+    services: Record<string, Service>;
+    configs: Record<string, { content: string }>;
+  };
+  const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('seckill:') === true);
+
+  it('gives each program the settings that it needs, none that it does not read, and none that does not exist', () => {
+    expect(ours.map(([name]) => name)).to.have.members(['api-1', 'api-2', 'worker', 'keeper', 'migrate', 'topics']);
+    for (const [name, { command = [], environment = {} }] of ours) {
+      const keys = keysOf(READ_BY[command[0] as string] ?? []);
+      expect(
+        Object.keys(environment).filter((key) => !keys.has(key)),
+        `${name}: not read`,
+      ).to.deep.equal([]);
+      const needed = [...keys.values()].filter(({ fallback, optional }) => fallback === undefined && !optional);
+      expect(Object.keys(environment), `${name}: needed`).to.include.members(needed.map(({ env }) => env));
+    }
+  });
+
+  it('a program is not root, writes nowhere, and has time to stop', () => {
+    const hardened = [...ours, ['nginx', services.nginx as Service] as const];
+    for (const [name, { read_only, cap_drop, security_opt, stop_grace_period = '' }] of hardened) {
+      expect([read_only, cap_drop, security_opt], name).to.deep.equal([true, ['ALL'], ['no-new-privileges:true']]);
+      expect(Number(/^(\d+)s$/.exec(stop_grace_period)?.[1]) * 1000, name).to.be.above(STOP_TIMEOUT_MS);
+    }
+    expect(new Set(ours.map(([, { image }]) => image))).to.deep.equal(new Set([`seckill:${version}`]));
+  });
+
+  it('nginx is the proxy that apis trust, asks every api, and only it is published to others', () => {
+    const address = services.nginx?.networks?.default.ipv4_address;
+    expect(address).to.match(/^172\./);
+    const apis = ours.filter(([, { command }]) => command?.[0] === 'api');
+    for (const [, { environment }] of apis) expect(environment?.HTTP_TRUSTED_PROXIES).to.equal(`${address}/32`);
+    const upstreams = read('deploy/compose/nginx-site/upstreams.conf');
+    const asked = [...upstreams.matchAll(/server (\S+) /g)].map(([, server]) => server);
+    const expected = (port: number): string[] => apis.map(([name]) => `${name}:${port}`);
+    expect(asked).to.deep.equal([...expected(PORTS.buyers), ...expected(PORTS.operators)]);
+    for (const [name, { ports = [] }] of Object.entries(services))
+      for (const port of ports)
+        expect(port, name).to.match(
+          name === 'nginx' ? /^(\$\{PUBLISH_ON:-127\.0\.0\.1\}|127\.0\.0\.1):/ : /^127\.0\.0\.1:/,
+        );
+  });
+
+  it('Prometheus asks every program where it publishes, and Grafana has every board', () => {
+    const { scrape_configs } = parse(read('deploy/compose/prometheus.yml')) as {
+      scrape_configs: { static_configs: { targets: string[] }[] }[];
+    };
+    const port: Readonly<Record<string, number>> = { api: PORTS.operators, worker: PORTS.worker, keeper: PORTS.keeper };
+    const programs = ours.filter(([, { command }]) => port[command?.[0] as string] !== undefined);
+    expect(scrape_configs[0]?.static_configs[0]?.targets).to.have.members(
+      programs.map(([name, { command }]) => `${name}:${port[command?.[0] as string]}`),
+    );
+    const boards = parse(read('deploy/compose/grafana/boards.yml')) as { providers: { options: { path: string } }[] };
+    expect(services.grafana?.volumes).to.include(`./grafana:${boards.providers[0]?.options.path}:ro`);
+    expect(readdirSync(join(REPO_DIR, 'deploy/grafana')).filter((name) => name.endsWith('.json')).length).to.be.above(
+      4,
+    );
+  });
+
+  it('prepare.sh makes every secret that the file asks for', () => {
+    const asked = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name as string));
+    const script = read('deploy/compose/prepare.sh');
+    expect([...asked].filter((name) => !new RegExp(`\\b${name}\\b`).test(script))).to.deep.equal([]);
+    expect(asked.size).to.be.above(8);
+  });
+
+  it('the broker has the settings of the local stack, but for addresses, sizes and threads', () => {
+    const entries = (conf: string): Map<string, string> =>
+      new Map([...conf.matchAll(/^(\w+)=(.*)$/gm)].map(([, key, value]) => [key as string, value as string]));
+    const local = entries(read('deploy/local/templates/broker.conf'));
+    const compose = entries(configs.broker?.content ?? '');
+    const elsewhere = [
+      'brokerIP1',
+      'bindAddress',
+      'listenPort',
+      'namesrvAddr',
+      'storePathRootDir',
+      'storePathCommitLog',
+    ];
+    const ofSmallMachines = /ThreadPoolNums$|^mappedFileSize|^max(HashSlot|Index)Num$|^reviveQueueNum$/;
+    const notThere = ['bindAddress', 'metricsExporterType', 'metricsPromExporterPort'];
+    const secret = (value: string): string =>
+      value
+        .replace(/\$\{(accessSecret|ROCKETMQ_ACCESS_SECRET:[^}]*)\}/g, 'SECRET')
+        .replace(/\$\{accessKey\}/g, 'seckill')
+        .replace('${flushDiskType}', 'ASYNC_FLUSH');
+    for (const [key, value] of local) {
+      if (notThere.includes(key) || ofSmallMachines.test(key)) continue;
+      expect(compose.has(key), key).to.equal(true);
+      if (!elsewhere.includes(key)) expect(secret(compose.get(key) as string), key).to.equal(secret(value));
+    }
+    expect([...compose.keys()].filter((key) => !local.has(key))).to.deep.equal([]);
+    const json = (content: string): Record<string, unknown> =>
+      JSON.parse(secret(content).replace(/: \$\{\w+\}/g, ': 0')) as Record<string, unknown>;
+    const proxy = json(configs.proxy?.content ?? '');
+    const localProxy = json(read('deploy/local/templates/rmq-proxy.json.tmpl'));
+    for (const [key, value] of Object.entries(localProxy)) {
+      if (/Port$|^namesrvAddr$|PoolNums$/.test(key)) continue;
+      expect(proxy[key], key).to.deep.equal(value);
+    }
+  });
+});

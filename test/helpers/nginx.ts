@@ -1,0 +1,212 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import {
+  closeSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { parentOf } from '../../deploy/local/stack/processes.js';
+import { ask } from '../chaos/harness/http.js';
+import { until } from '../chaos/harness/wait.js';
+import { inPath, unpackDebian } from './debian-packages.js';
+
+const run = promisify(execFile);
+const SHIPPED = join(REPO_DIR, 'deploy/nginx');
+const START_MAX_MS = 20_000;
+const STOP_MAX_MS = 10_000;
+const RELOAD_MAX_MS = 20_000;
+
+export interface FoundNginx {
+  readonly path: string;
+  readonly openssl: string;
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** One that is installed, or Debian's, unpacked beside the other servers. @returns it, or why there is none */
+export async function findNginx(): Promise<FoundNginx | { readonly missing: string }> {
+  const installed = inPath('nginx') ?? inPath('../sbin/nginx');
+  const openssl = inPath('openssl');
+  if (installed !== undefined && openssl !== undefined) return { path: installed, openssl, env: process.env };
+  const found = await unpackDebian({ name: 'nginx', packages: ['nginx', 'openssl'], withDependencies: true });
+  if ('missing' in found) return found;
+  const folder = found.folder;
+  const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map((machine) => join(folder, 'usr/lib', machine));
+  return {
+    path: installed ?? join(folder, 'usr/sbin/nginx'),
+    openssl: openssl ?? join(folder, 'usr/bin/openssl'),
+    env: { ...process.env, LD_LIBRARY_PATH: libraries.join(':') },
+  };
+}
+
+/** Where an api listens. */
+export interface Upstream {
+  readonly port: number;
+  readonly operatorsPort: number;
+}
+
+/** What of site/ a test decides itself; the rest of it is made for the test, and all outside of it is what is shipped. */
+interface NginxSite {
+  readonly upstreams: readonly Upstream[];
+  readonly realIp?: string;
+  readonly unlimitedNetworks?: string;
+}
+
+/** A real nginx with the configuration of deploy/nginx. */
+export class Nginx {
+  /** Buyers: without TLS, with it, and where only a redirect is. */
+  readonly url: string;
+  readonly tlsUrl: string;
+  readonly redirectUrl: string;
+  readonly operatorsUrl: string;
+  /** Of all its servers, PEM. */
+  readonly certificate: string;
+  readonly #dir: string;
+  readonly #child: ChildProcess;
+
+  private constructor(dir: string, ports: Ports, certificate: string, child: ChildProcess) {
+    this.#dir = dir;
+    this.#child = child;
+    this.certificate = certificate;
+    this.url = `http://127.0.0.1:${ports.plain}`;
+    this.tlsUrl = `https://127.0.0.1:${ports.tls}`;
+    this.redirectUrl = `http://127.0.0.1:${ports.redirect}`;
+    this.operatorsUrl = `http://127.0.0.1:${ports.operators}`;
+  }
+
+  /** @throws when it does not start, with what it said */
+  static async start(found: FoundNginx, site: NginxSite): Promise<Nginx> {
+    const dir = mkdtempSync(join(tmpdir(), 'seckill-nginx-'));
+    const conf = join(dir, 'conf');
+    const ports = freePorts();
+    cpSync(SHIPPED, conf, { recursive: true });
+    writeSite(join(conf, 'site'), site, ports);
+    const certificate = await makeCertificate(found, join(conf, 'tls'));
+    const work = join(dir, 'work');
+    mkdirSync(work);
+    const log = openSync(join(dir, 'nginx.log'), 'a');
+    const user = process.getuid?.() === 0 ? ' user root;' : ''; // the folder of this test is ours alone
+    const args = ['-e', 'stderr', '-p', `${work}/`, '-c', join(conf, 'nginx.conf'), '-g', `daemon off;${user}`];
+    const child = spawn(found.path, args, { env: found.env, stdio: ['ignore', log, log] });
+    closeSync(log);
+    const nginx = new Nginx(dir, ports, certificate, child);
+    try {
+      await until('nginx is up', () => nginx.#isUp(), START_MAX_MS);
+    } catch (error) {
+      const said = nginx.log;
+      await nginx.stop();
+      throw new Error(`nginx does not start:\n${said}`, { cause: error });
+    }
+    return nginx;
+  }
+
+  async #isUp(): Promise<boolean> {
+    return (await ask(`${this.url}/healthz`)).status === 200;
+  }
+
+  get log(): string {
+    return readFileSync(join(this.#dir, 'nginx.log'), 'utf8');
+  }
+
+  /** Pids of its workers, those that only end their last requests too. */
+  get workers(): number[] {
+    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    return pids.map(Number).filter((pid) => parentOf(pid) === this.#child.pid);
+  }
+
+  /** Reads its configuration again. @returns once new workers run @throws when they do not */
+  async reload(): Promise<void> {
+    const before = this.workers;
+    this.#child.kill('SIGHUP');
+    await until('new workers run', () => this.workers.some((pid) => !before.includes(pid)), RELOAD_MAX_MS, 10);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      const ended = new Promise((resolve) => this.#child.once('exit', resolve));
+      this.#child.kill('SIGTERM');
+      const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MAX_MS);
+      await ended;
+      clearTimeout(timer);
+    }
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}
+
+type Ports = Readonly<Record<'plain' | 'tls' | 'redirect' | 'operators', number>>;
+
+function freePorts(): Ports {
+  const [plain, tls, redirect, operators] = freePortsOr([null, null, null, null], listeningPorts()) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { plain, tls, redirect, operators };
+}
+
+function writeSite(folder: string, site: NginxSite, ports: Ports): void {
+  const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
+  const tls = 'ssl_certificate tls/test.crt;\nssl_certificate_key tls/test.key;\ninclude seckill/tls.conf;\n';
+  write('listen-buyers.conf', `listen 127.0.0.1:${ports.plain};\nlisten 127.0.0.1:${ports.tls} ssl http2;\n${tls}`);
+  write('listen-operators.conf', `listen 127.0.0.1:${ports.operators};\nallow 127.0.0.1;\ndeny all;\n`);
+  const redirect = readFileSync(join(folder, 'redirect.conf'), 'utf8');
+  write(
+    'redirect.conf',
+    redirect.replace(/^ *listen \[::\]:80;\n/m, '').replace('listen 80;', `listen 127.0.0.1:${ports.redirect};`),
+  );
+  const shipped = readFileSync(join(folder, 'upstreams.conf'), 'utf8');
+  const buyers = withServers(
+    shipped,
+    'seckill_buyers',
+    site.upstreams.map(({ port }) => port),
+  );
+  write(
+    'upstreams.conf',
+    withServers(
+      buyers,
+      'seckill_operators',
+      site.upstreams.map(({ operatorsPort }) => operatorsPort),
+    ),
+  );
+  if (site.realIp !== undefined) write('real-ip.conf', site.realIp);
+  if (site.unlimitedNetworks !== undefined) write('unlimited-networks.conf', site.unlimitedNetworks);
+}
+
+/** The group with other servers, and the options of its first one. */
+function withServers(conf: string, group: string, ports: readonly number[]): string {
+  const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
+  const [, , servers = ''] = block.exec(conf) ?? [];
+  const options = /server \S+ (.*);/.exec(servers)?.[1];
+  if (options === undefined) throw new Error(`site/upstreams.conf has no servers for ${group}`);
+  const lines = ports.map((port) => `  server 127.0.0.1:${port} ${options};\n`).join('');
+  return conf.replace(block, (_whole, head: string) => `${head}${lines}`);
+}
+
+async function makeCertificate({ openssl, env }: FoundNginx, folder: string): Promise<string> {
+  mkdirSync(folder);
+  const [key, certificate] = [join(folder, 'test.key'), join(folder, 'test.crt')];
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2'];
+  const made = [
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-keyout',
+    key,
+    '-out',
+    certificate,
+  ];
+  await run(openssl, ['req', '-x509', ...made, ...subject], { env });
+  return readFileSync(certificate, 'utf8');
+}

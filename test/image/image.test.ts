@@ -1,0 +1,259 @@
+import { expect } from 'chai';
+import { createSocket, type Socket } from 'node:dgram';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
+import { ask } from '../chaos/harness/http.js';
+import { until } from '../chaos/harness/wait.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { openTestStack, type TestStack } from '../helpers/stack.js';
+import { buildImage, Container, listImage, type ContainerEnd, type Image } from './containers.js';
+
+/** Packages are fetched, sources compiled, pages built. */
+const BUILD_MS = 900_000;
+const TEST_MS = 180_000;
+const READY_MS = 60_000;
+/** The port of name servers, at an address of loopback that nobody else uses. */
+const NAME_SERVER = '127.0.0.153';
+/** Names that only that server knows. */
+const HOSTS = ['redis.seckill.test', 'mysql.seckill.test', 'rocketmq.seckill.test'];
+
+const say = (line: string): void => console.log(`      · ${line}`);
+
+/**
+ * The Dockerfile carried out line by line, and what it makes run as a container would run it: read-only, not as root, without a
+ * shell. No builder and no daemon is needed: `containers.ts` says what stands in for them.
+ */
+describe('the image', function () {
+  this.timeout(TEST_MS);
+  let folder: string;
+  let etc: string;
+  let image: Image;
+  let stack: TestStack;
+  let names: Socket | null = null;
+  /** Where the servers are, as the containers are told. */
+  let env: NodeJS.ProcessEnv;
+  const running: Container[] = [];
+
+  before(async function () {
+    this.timeout(BUILD_MS);
+    stack = await openTestStack();
+    folder = mkdtempSync(join(tmpdir(), 'seckill-image-'));
+    etc = join(folder, 'etc');
+    mkdirSync(etc);
+    writeFileSync(join(etc, 'hosts'), '127.0.0.1 localhost\n');
+    writeFileSync(join(etc, 'resolv.conf'), `nameserver ${NAME_SERVER}\n`);
+    image = await buildImage(folder, say);
+    names = await openNameServer();
+    env = names === null ? { ...stack.env } : byName(stack.env);
+  });
+  afterEach(function () {
+    if (this.currentTest?.state !== 'failed') return;
+    for (const { output } of running) console.error(output.split('\n').slice(-30).join('\n'));
+  });
+  after(async () => {
+    await Promise.all(running.map((container) => container.stop()));
+    names?.close();
+    await stack?.close();
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  });
+
+  const start = (command: readonly string[], more: NodeJS.ProcessEnv = {}): Container => {
+    const container = new Container(image, command, { ...env, ...more }, etc);
+    running.push(container);
+    return container;
+  };
+  /** `seckill <args>`, to its end. @returns what it wrote */
+  const seckill = async (args: readonly string[]): Promise<string> => {
+    const { code, output } = await start([...image.config.entrypoint, ...args]).end;
+    say(`seckill ${args.join(' ')}: ${output.trim().split('\n')[0]}`);
+    expect(code, output).to.equal(0);
+    return output;
+  };
+  const evaluated = (script: string, as: Partial<Image['config']> = {}): Promise<ContainerEnd> =>
+    new Container({ ...image, config: { ...image.config, ...as } }, ['/usr/local/bin/node', '-e', script], {}, etc).end;
+
+  it('has Node, its libraries and the package; everybody may read it, nobody may become another one by it', () => {
+    const files = listImage(image.root);
+    const tops = [...files.keys()].filter((path) => path.split('/').length === 2);
+    expect(
+      tops.filter((top) => !['/app', '/etc', '/lib', '/lib64', '/tmp', '/usr', '/var'].includes(top)),
+    ).to.deep.equal([]);
+    const outside = [...files].filter(([path, { isFolder }]) => !isFolder && !path.startsWith('/app/'));
+    say(`${files.size} files and folders; outside of /app: ${outside.map(([path]) => path).join(' ')}`);
+    const programs = outside.map(([path]) => path).filter((path) => /\/s?bin\//.test(path));
+    expect(programs, 'programs').to.deep.equal(['/usr/local/bin/node']);
+    for (const needed of [
+      '/app/dist/cli/main.js',
+      '/app/lua',
+      '/app/config/topics.json',
+      '/app/dist/web/buyer/index.html',
+    ])
+      expect(files.has(needed), needed).to.equal(true);
+    for (const left of [
+      '/app/src',
+      '/app/node_modules/typescript',
+      '/app/node_modules/mocha',
+      '/app/node_modules/vite',
+    ])
+      expect(files.has(left), left).to.equal(false);
+    const isOpen = ({ mode, isFolder }: { mode: number; isFolder: boolean }): boolean =>
+      (mode & (isFolder ? 0o005 : 0o004)) === (isFolder ? 0o005 : 0o004);
+    const odd = [...files].filter(
+      ([path, stat]) =>
+        !path.includes(' → ') &&
+        path !== '/tmp' &&
+        (!isOpen(stat) || (stat.mode & 0o022) !== 0 || (stat.mode & 0o6000) !== 0),
+    );
+    expect(odd, 'not readable, writable by others, or setuid').to.deep.equal([]);
+  });
+
+  it('runs as a user who is not root, writes nowhere, and has no shell', async () => {
+    const { code, output } = await evaluated(`
+      const { writeFileSync } = require('node:fs');
+      const tried = ['/app/x', '/etc/x', '/tmp/x', '/x'].map((file) => {
+        try { writeFileSync(file, ''); return 'written'; } catch (error) { return error.code; }
+      });
+      const shell = require('node:child_process').spawnSync('/bin/sh').error?.code;
+      console.log(JSON.stringify({ uid: process.getuid(), pid: process.pid, name: require('node:os').userInfo().username, tried, shell }));`);
+    expect(code, output).to.equal(0);
+    say(output.trim());
+    expect(JSON.parse(output)).to.deep.equal({
+      uid: 10001,
+      pid: 1,
+      name: 'seckill',
+      tried: ['EROFS', 'EROFS', 'EROFS', 'EROFS'],
+      shell: 'ENOENT',
+    });
+  });
+
+  it('runs as any other user too, as some clusters choose one', async () => {
+    const script = `import('/app/dist/cli/options.js').then(({ operatorName }) => console.log(operatorName({})))`;
+    const { code, output } = await evaluated(script, { user: 54321 });
+    expect([code, output.trim()]).to.deep.equal([0, 'uid 54321']);
+  });
+
+  it('sells: schema, topics, api, worker and keeper, and one purchase from the first line to the order', async function () {
+    if (names === null) say(`nobody may listen on ${NAME_SERVER}:53 here, so names of hosts are not looked up`);
+    await seckill(['migrate']);
+    await seckill(['topics']);
+    const [port, operatorsPort, workerPort, keeperPort] = freePortsOr([null, null, null, null], listeningPorts()).map(
+      String,
+    ) as [string, string, string, string];
+    const settings = {
+      api: { PORT: port, OPERATORS_PORT: operatorsPort, METRICS_PORT: workerPort },
+      worker: { OPERATORS_PORT: operatorsPort, METRICS_PORT: workerPort },
+      keeper: { OPERATORS_PORT: operatorsPort, METRICS_PORT: keeperPort },
+    };
+    const programs = Object.entries(settings).map(([name, more]) => {
+      const container = start([...image.config.entrypoint, name], more);
+      return { name, more, container };
+    });
+    for (const { name, container } of programs) {
+      const line = (): string | undefined =>
+        container.output.split('\n').find((text) => /listens on|consumes|runs \d+ jobs/.test(text));
+      await until(`the ${name} is up`, () => line() !== undefined || !container.running, READY_MS);
+      expect(container.running, container.output).to.equal(true);
+      say((JSON.parse(line() as string) as { msg: string }).msg);
+    }
+    const sale = await seckill([
+      'sale',
+      'create',
+      '--sku',
+      'pen',
+      '--title',
+      'A pen',
+      '--price-cents',
+      '250',
+      '--stock',
+      '10',
+      '--json',
+    ]);
+    const { saleId } = JSON.parse(sale) as { saleId: string };
+    await seckill(['sale', 'warm', saleId]);
+    await seckill(['sale', 'open', saleId]);
+    const token = (await seckill(['token', '--user', 'alice'])).trim();
+    const url = `http://127.0.0.1:${port}/v1/sales/${saleId}/purchases`;
+    const bought = await ask(url, {
+      method: 'POST',
+      token,
+      headers: { 'Idempotency-Key': 'order-1' },
+      body: { quantity: 1 },
+    });
+    say(`POST /v1/sales/${saleId}/purchases: ${bought.status} ${bought.text}`);
+    expect(bought.status).to.equal(202);
+    const waited = await ask(`${url}/order-1?wait=20`, { token, timeoutMs: 25_000 });
+    say(`GET …/order-1?wait=20: ${waited.status} ${waited.text}`);
+    expect(waited.json.status).to.equal('ordered');
+    const order = await ask(`http://127.0.0.1:${port}/v1/orders/${String(waited.json.orderId)}`, { token });
+    say(`GET /v1/orders/…: ${order.status} ${order.text}`);
+    expect([order.status, order.json.state]).to.deep.equal([200, 'pending_payment']);
+    const page = await ask(`http://127.0.0.1:${port}/s/${saleId}`);
+    expect(page.headers['content-type'], 'the page of the sale').to.include('text/html');
+    expect(await expectInvariants(stack, saleId)).to.include({ sold: 1, rows: 1 });
+
+    for (const { name, more, container } of programs) {
+      const health = await start(image.config.healthcheck, more).end;
+      expect(health.code, `${name}: ${health.output}`).to.equal(0);
+      const startedMs = performance.now();
+      const { code } = await container.stop();
+      expect(code, `${name} ends by itself at SIGTERM`).to.equal(0);
+      say(`${name}: healthy, then SIGTERM: exit 0 after ${Math.round(performance.now() - startedMs)} ms`);
+      expect(performance.now() - startedMs).to.be.below(STOP_TIMEOUT_MS);
+    }
+    const dead = await start(image.config.healthcheck, settings.api).end;
+    expect(dead.code, 'no program runs any more').to.equal(1);
+    say(`HEALTHCHECK without a program: exit 1, ${dead.output.trim()}`);
+  });
+});
+
+/** The same servers by names, as containers know them. */
+function byName(env: TestStack['env']): NodeJS.ProcessEnv {
+  const [redis, mysql, rocketmq] = HOSTS as [string, string, string];
+  const named = (url: string, host: string): string => url.replace('127.0.0.1', host);
+  return {
+    ...env,
+    REDIS_URL: named(env.REDIS_URL, redis),
+    MYSQL_URL: named(env.MYSQL_URL, mysql),
+    ROCKETMQ_ENDPOINT: named(env.ROCKETMQ_ENDPOINT, rocketmq),
+  };
+}
+
+/** Answers every question for an address of `HOSTS` with that of loopback. @returns null: no permission for its port */
+function openNameServer(): Promise<Socket | null> {
+  const socket = createSocket('udp4');
+  socket.on('message', (question, { port, address }) => socket.send(answerTo(question), port, address));
+  return new Promise((resolve) => {
+    socket.once('error', () => {
+      socket.close();
+      resolve(null);
+    });
+    socket.bind(53, NAME_SERVER, () => resolve(socket));
+  });
+}
+
+const HEADER_BYTES = 12;
+const TYPE_A = 1;
+
+/** A question of one name, and its answer (RFC 1035, 4.1): header, question, and for type A one record of 16 bytes. */
+function answerTo(query: Buffer): Buffer {
+  let end = HEADER_BYTES;
+  const labels: string[] = [];
+  for (let length = query[end] ?? 0; length > 0; length = query[end] ?? 0) {
+    labels.push(query.toString('latin1', end + 1, end + 1 + length));
+    end += 1 + length;
+  }
+  const question = query.subarray(HEADER_BYTES, end + 5);
+  const isKnown = HOSTS.includes(labels.join('.'));
+  const isA = query.readUInt16BE(end + 1) === TYPE_A;
+  const header = Buffer.from(query.subarray(0, HEADER_BYTES));
+  header.writeUInt16BE(isKnown ? 0x8180 : 0x8183, 2); // an answer; or: there is no such name
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(isKnown && isA ? 1 : 0, 6);
+  header.fill(0, 8);
+  if (!isKnown || !isA) return Buffer.concat([header, question]);
+  const record = Buffer.from([0xc0, HEADER_BYTES, 0, TYPE_A, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1]);
+  return Buffer.concat([header, question, record]);
+}

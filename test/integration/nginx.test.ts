@@ -1,0 +1,376 @@
+import { expect } from 'chai';
+import { Agent, createServer, request, type IncomingHttpHeaders, type Server } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectTls, type SecureVersion } from 'node:tls';
+import { createTokenSigner } from '../../src/http/token.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import { ask } from '../chaos/harness/http.js';
+import { sumMetric, type Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { until } from '../chaos/harness/wait.js';
+import { EventStreamClient } from '../helpers/event-stream-client.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { findNginx, Nginx, type FoundNginx, type Upstream } from '../helpers/nginx.js';
+import { useSystem } from '../helpers/system.js';
+
+/** Of what is counted, with 300 coming back each second, more than this is sent to be refused. */
+const BURST = 3000;
+const FLOOD_MAX = 20_000;
+const FLOOD_PARALLEL = 32;
+/** `HTTP_REQUESTS_PER_ADDRESS_MAX` of an api that counts. */
+const COUNTED_MAX = 5;
+/** An event, a line of a log, a cached file: soon enough to have waited for nothing. */
+const SOON_MS = 3000;
+
+describe('deploy/nginx in front of two apis', () => {
+  let found: FoundNginx;
+  let apis: Program[];
+  /** Counts requests by address, also on loopback. */
+  let counting: Program;
+  let worker: Program;
+  let nginx: Nginx;
+  let inFrontOfCounting: Nginx;
+  /** What tests have started of their own. */
+  const started: { stop(): unknown }[] = [];
+
+  const system = useSystem(async ({ programs }) => {
+    const env = { HTTP_TRUSTED_PROXIES: '127.0.0.1/32', EVENTS_HEARTBEAT_MS: '300' };
+    const counts = { HTTP_REQUESTS_PER_ADDRESS_MAX: String(COUNTED_MAX), HTTP_UNLIMITED_NETWORKS: '192.0.2.0/24' };
+    [worker, , counting, ...apis] = await Promise.all([
+      programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', OUTBOX_EVERY_MS: '100' } }),
+      programs.start('api', { env: { ...env, ...counts } }),
+      programs.start('api', { env }),
+      programs.start('api', { env }),
+    ]);
+  });
+  before(async function () {
+    this.timeout(300_000); // its packages are downloaded once
+    const nginxOrNot = await findNginx();
+    if ('missing' in nginxOrNot) {
+      console.log(`      · skipped: ${nginxOrNot.missing}`);
+      return this.skip();
+    }
+    found = nginxOrNot;
+    // the loads of these tests come from one address
+    nginx = await Nginx.start(found, { upstreams: apis.map(upstreamOf), unlimitedNetworks: '127.0.0.1/32 1;\n' });
+    inFrontOfCounting = await Nginx.start(found, {
+      upstreams: [upstreamOf(counting)],
+      realIp: 'set_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n',
+      unlimitedNetworks: '127.0.0.43/32 1;\n',
+    });
+    started.push(nginx, inFrontOfCounting);
+  });
+  afterEach(function () {
+    worker?.signal('SIGCONT');
+    if (this.currentTest?.state === 'failed') console.error(nginx?.log.split('\n').slice(-40).join('\n'));
+  });
+  after(async () => {
+    for (const one of started) await one.stop();
+  });
+
+  const buyersOf = (saleId: string, url = nginx.url): Buyers =>
+    new Buyers(saleId, system.stack.env.JWT_SECRET, () => [url]);
+  const unknownOf = ({ opLog }: Buyers): string[] =>
+    [...opLog.entries].filter(([, outcome]) => outcome !== 'ok').map(([key, outcome]) => `${key} ${outcome}`);
+
+  it('an api hears who its client is, whatever that writes into X-Forwarded-For', async () => {
+    const { saleId } = await openSale(system.stack);
+    const url = `${inFrontOfCounting.url}/v1/sales/${saleId}`;
+    const asked = (from: string, forwarded: string): Promise<Received> =>
+      get(url, { from, headers: { 'X-Forwarded-For': forwarded } });
+    for (let i = 0; i < COUNTED_MAX; i++) expect((await asked('127.0.0.21', `198.51.100.${i}`)).status).to.equal(200);
+    const refused = await asked('127.0.0.21', '198.51.100.99');
+    expect([refused.status, refused.json.code]).to.deep.equal([429, 'rate_limited']);
+    expect(refused.headers, 'it was the api that refused').to.have.property('trace-id');
+    expect((await asked('127.0.0.22', '198.51.100.99')).status, 'another client').to.equal(200);
+  });
+
+  it('one address gets a bounded number of requests, an IPv6 network as one; networks of your own are not counted', async () => {
+    // refused by the api without a question to anybody, so that much can be sent
+    const path = `${inFrontOfCounting.url}/v1/me/orders`;
+    const isRefused = ({ status, headers }: Received): boolean => status === 429 && headers['trace-id'] === undefined;
+    const flood = async (from: string, forwarded?: (nth: number) => string): Promise<Received | null> => {
+      const agent = new Agent({ keepAlive: true, maxSockets: FLOOD_PARALLEL, localAddress: from });
+      let [sent, refused]: [number, Received | null] = [0, null];
+      const lane = async (): Promise<void> => {
+        while (refused === null && sent < (from === '127.0.0.43' ? BURST + 1500 : FLOOD_MAX)) {
+          const nth = sent++;
+          const forged = forwarded === undefined ? {} : { headers: { 'X-Forwarded-For': forwarded(nth) } };
+          const answer = await get(path, { agent, ...forged });
+          if (isRefused(answer)) refused = answer;
+        }
+      };
+      await Promise.all(Array.from({ length: FLOOD_PARALLEL }, lane));
+      agent.destroy();
+      expect(sent, 'requests of one address').to.be.above(BURST);
+      return refused;
+    };
+    const refused = await flood('127.0.0.41');
+    expect(refused?.json).to.include({ code: 'rate_limited', retryAfterMs: 1000 });
+    expect(refused?.headers).to.include({ 'retry-after': '1', 'content-type': 'application/problem+json' });
+    expect(isRefused(await get(path, { from: '127.0.0.42' })), 'another address').to.equal(false);
+
+    const ofNetwork = (nth: number): string => `2001:db8:1:2:${(nth % 0xffff).toString(16)}::7`;
+    expect(await flood('127.0.0.1', ofNetwork), 'addresses of one IPv6 network').not.to.equal(null);
+    const neighbour = await get(path, { headers: { 'X-Forwarded-For': '2001:db8:1:3::7' } });
+    expect(isRefused(neighbour), 'another network').to.equal(false);
+
+    expect(await flood('127.0.0.43'), 'a network of our own').to.equal(null);
+  });
+
+  it('a long poll waits, and ends with the order', async () => {
+    const { saleId } = await openSale(system.stack);
+    const buyers = buyersOf(saleId);
+    worker.signal('SIGSTOP');
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    let answered = false;
+    const poll = buyers.status('ann', 'k1', 25).finally(() => (answered = true));
+    await sleep(SOON_MS);
+    expect(answered, 'it waits').to.equal(false);
+    worker.signal('SIGCONT');
+    expect((await poll).json.status).to.equal('ordered');
+    expect((await buyers.status('ann', 'k1', 1)).json.status).to.equal('ordered');
+  });
+
+  it('a stream of events leaves as it comes, over HTTP/1.1 and, with TLS, over HTTP/2', async () => {
+    const { saleId } = await openSale(system.stack);
+    const buyers = buyersOf(saleId);
+    worker.signal('SIGSTOP');
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const path = `/v1/sales/${saleId}/purchases/k1/events`;
+    const plain = await EventStreamClient.open(nginx.url + path, { token: buyers.token('ann') });
+    await plain.received('pending', SOON_MS);
+    await until('comments come too', () => plain.comments >= 3, SOON_MS);
+    const session = connectHttp2(nginx.tlsUrl, { ca: nginx.certificate });
+    let text = '';
+    const stream = session.request({ ':path': path, authorization: `Bearer ${buyers.token('ann')}` });
+    stream.setEncoding('utf8').on('data', (part: string) => (text += part));
+    await until('the event over TLS', () => text.includes('event: pending'), SOON_MS);
+    worker.signal('SIGCONT');
+    await plain.received('ordered');
+    await until('its end over TLS', () => text.includes('event: ordered'));
+    plain.close();
+    stream.close();
+    session.close();
+  });
+
+  it('while an api drains and comes back under load, each purchase is answered by one or the other', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 100_000 });
+    const buyers = buyersOf(saleId);
+    const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1 }, 300);
+    const leaving = apis[0] as Program;
+    const { port, operatorsPort } = upstreamOf(leaving);
+    expect(await leaving.stop(), 'it drains').to.deep.equal({ code: 0, signal: null });
+    await buyers.untilAccepted(300, 'the other api sells');
+    const env = { PORT: String(port), OPERATORS_PORT: String(operatorsPort), HTTP_TRUSTED_PROXIES: '127.0.0.1/32' };
+    const back = await system.programs.start('api', { env });
+    apis[0] = back;
+    const sold = (): Promise<number> => sumMetric([back], 'seckill_http_answers_total{route="purchase"}');
+    await until('the one that came back sells', async () => (await sold()) > 100, 20_000);
+    await load.stop();
+    expect(unknownOf(buyers), 'purchases without a good answer').to.deep.equal([]);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('a reload under load breaks no purchase, and no stream that is open', async () => {
+    const { saleId } = await openSale(system.stack, { stock: 100_000 });
+    const buyers = buyersOf(saleId);
+    const load = await buyers.startLoadUntil({ parallel: 32, pauseMs: 10, tries: 1 }, 300);
+    worker.signal('SIGSTOP');
+    expect((await buyers.buy('ann'))?.status).to.equal(202);
+    const stream = await EventStreamClient.open(`${nginx.url}/v1/sales/${saleId}/purchases/k1/events`, {
+      token: buyers.token('ann'),
+    });
+    await stream.received('pending');
+    const before = nginx.workers;
+    for (let i = 0; i < 3; i++) {
+      await nginx.reload();
+      await buyers.untilAccepted(200, 'the new workers sell');
+    }
+    const kept = nginx.workers.filter((pid) => before.includes(pid));
+    expect(kept.length, 'the worker that has the stream waits for its end').to.be.at.least(1);
+    worker.signal('SIGCONT');
+    await stream.received('ordered');
+    await load.stop();
+    stream.close();
+    await until('the old workers have gone', () => !nginx.workers.some((pid) => before.includes(pid)));
+    expect(unknownOf(buyers), 'purchases without a good answer').to.deep.equal([]);
+    await expectInvariants(system.stack, saleId, buyers.opLog);
+  });
+
+  it('the page and its files are kept, whatever stands behind a question mark; the sale itself is not', async () => {
+    const { saleId } = await openSale(system.stack);
+    const pagesOf = (): Promise<number> => sumMetric(apis, 'seckill_http_answers_total{route="page"}');
+    const asset = await assetOf(nginx, saleId);
+    const before = await pagesOf();
+    for (let i = 0; i < 10; i++) {
+      const { status, headers } = await get(`${nginx.url}${asset}?n=${i}`, {
+        headers: { 'Accept-Encoding': 'gzip, br' },
+      });
+      expect([status, headers['content-encoding']]).to.deep.equal([200, 'gzip']);
+      expect((await get(`${nginx.url}${asset}?n=${i}`)).headers).not.to.have.property('content-encoding');
+      expect((await get(`${nginx.url}/s/${saleId}?lang=en&n=${i}`)).status).to.equal(200);
+    }
+    expect((await pagesOf()) - before, 'a file as gzip, and as it is; the page was there').to.be.within(1, 2);
+    const { headers } = await get(`${nginx.url}${asset}`);
+    expect(headers['cache-control']).to.include('immutable');
+    expect((await get(`${nginx.url}${asset}`, { headers: { 'If-None-Match': String(headers.etag) } })).status).to.equal(
+      304,
+    );
+
+    const times: unknown[] = [];
+    for (let i = 0; i < 3; i++) {
+      times.push((await get(`${nginx.url}/v1/sales/${saleId}`)).json.serverTime);
+      await sleep(5); // it has milliseconds
+    }
+    expect(new Set(times).size, 'each answer has its own time').to.equal(3);
+  });
+
+  it('a file that one api lacks, since it is of another release, is had from the other', async () => {
+    const { saleId } = await openSale(system.stack);
+    let lacked = 0;
+    const other = createServer((_req, res) => {
+      lacked++;
+      res.writeHead(404).end('not of this release');
+    });
+    const otherPort = await listen(other);
+    const mixed = await Nginx.start(found, {
+      upstreams: [{ port: otherPort, operatorsPort: otherPort }, upstreamOf(apis[1] as Program)],
+    });
+    started.push(mixed, { stop: () => other.close() });
+    const { text } = await get(`${mixed.url}/s/${saleId}`);
+    const assets = [...text.matchAll(/"(\/s\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
+    expect(assets.length, 'script and style, so that each api is asked first for one of them').to.be.at.least(2);
+    for (const asset of assets) expect((await get(`${mixed.url}${asset}`)).status, asset).to.equal(200);
+    expect(lacked, 'the api without them was asked').to.be.at.least(1);
+  });
+
+  it('operators have their own server: console, streams and admin routes, for whom it lets in', async () => {
+    const sign = createTokenSigner(system.stack.env.JWT_SECRET);
+    const token = sign({ userId: 'olga', roles: ['admin'], ttlMs: 600_000 });
+    const { operatorsUrl } = nginx;
+    const me = await ask(`${operatorsUrl}/admin/v1/me`, { token });
+    expect([me.status, me.json.userId]).to.deep.equal([200, 'olga']);
+    expect((await ask(`${operatorsUrl}/console`)).headers['content-type']).to.include('text/html');
+    const live = await EventStreamClient.open(`${operatorsUrl}/admin/v1/live`, { token });
+    await live.received('snapshot', 2 * SOON_MS);
+    live.close();
+    expect((await ask(`${operatorsUrl}/readyz`)).json).to.include.keys('dependencies');
+    expect((await ask(`${operatorsUrl}/metrics`, { token })).json).to.include({ code: 'route_not_found' });
+    expect(
+      (await get(`${operatorsUrl}/console`, { from: '127.0.0.51' })).status,
+      'an address it does not know',
+    ).to.equal(403);
+    for (const path of ['/admin/v1/me', '/console', '/metrics', '/openapi/buyers.json', '/debug/heap']) {
+      const { status, json } = await ask(nginx.url + path, { token });
+      expect([status, json.code], `${path} on the server of buyers`).to.deep.equal([404, 'route_not_found']);
+    }
+  });
+
+  it('TLS from 1.2 on, with HTTP/2; plain HTTP is led there', async () => {
+    const { saleId } = await openSale(system.stack);
+    const { port } = new URL(nginx.tlsUrl);
+    const handshake = (version: SecureVersion): Promise<string> =>
+      new Promise((resolve) => {
+        const options = { port: Number(port), host: '127.0.0.1', ca: nginx.certificate, ALPNProtocols: ['h2'] };
+        // Node's own floor is 1.2: at security level 0 it would speak 1.1, if the server did
+        const ciphers = 'DEFAULT@SECLEVEL=0';
+        const socket = connectTls({ ...options, minVersion: version, maxVersion: version, ciphers }, () => {
+          resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
+          socket.destroy();
+        });
+        socket.on('error', (error: NodeJS.ErrnoException) => resolve(`refused: ${error.code}`));
+      });
+    expect(await handshake('TLSv1.3')).to.equal('TLSv1.3 h2');
+    expect(await handshake('TLSv1.2')).to.equal('TLSv1.2 h2');
+    expect(await handshake('TLSv1.1')).to.match(/^refused: /);
+
+    const session = connectHttp2(nginx.tlsUrl, { ca: nginx.certificate });
+    const answer = await new Promise<IncomingHttpHeaders & { ':status'?: number }>((resolve) => {
+      session
+        .request({ ':path': `/v1/sales/${saleId}` })
+        .once('response', resolve)
+        .resume();
+    });
+    session.close();
+    expect(answer[':status']).to.equal(200);
+    expect(answer['strict-transport-security']).to.match(/^max-age=\d{7}/);
+    const led = await get(`${nginx.redirectUrl}/s/${saleId}?lang=en`);
+    expect([led.status, led.headers.location]).to.deep.equal([301, `https://127.0.0.1/s/${saleId}?lang=en`]);
+  });
+
+  it('what nginx refuses itself, and what no api answers, has the form of every error of the API', async () => {
+    const { saleId } = await openSale(system.stack);
+    const asset = await assetOf(nginx, saleId);
+    const buyers = buyersOf(saleId);
+    const url = `${nginx.url}/v1/sales/${saleId}/purchases`;
+    const purchase = { method: 'POST', token: buyers.token('ann'), headers: { 'Idempotency-Key': 'k1' } } as const;
+    const large = await ask(url, { ...purchase, body: { quantity: 1, metadata: { note: 'x'.repeat(5000) } } });
+    expect([large.status, large.json.code, large.headers['trace-id']]).to.deep.equal([
+      413,
+      'payload_too_large',
+      undefined,
+    ]);
+    expect((await ask(`${nginx.url}/readyz`)).json).to.deep.equal({ ready: true });
+
+    await Promise.all(apis.map((api) => api.stop()));
+    const lost = await ask(url, { ...purchase, body: { quantity: 1 } });
+    expect([lost.status, lost.json.code, lost.json.retryable]).to.deep.equal([503, 'outcome_unknown', true]);
+    expect(lost.headers['retry-after']).to.equal('1');
+    expect((await ask(`${nginx.url}/v1/sales/${saleId}`)).json).to.include({ code: 'unavailable', retryable: true });
+    expect((await ask(`${nginx.url}/readyz`)).status, 'no api is ready').to.equal(503);
+    expect((await ask(`${nginx.url}/healthz`)).json, 'nginx is alive').to.deep.equal({ status: 'alive' });
+    expect((await get(`${nginx.url}${asset}`)).status, 'a file of the page is still there').to.equal(200);
+  });
+});
+
+const upstreamOf = ({ url, operatorsUrl }: Program): Upstream => ({
+  port: Number(new URL(url).port),
+  operatorsPort: Number(new URL(operatorsUrl).port),
+});
+
+async function assetOf({ url }: Nginx, saleId: string): Promise<string> {
+  const { status, text } = await get(`${url}/s/${saleId}`);
+  expect(status, 'the page: npm run build:web').to.equal(200);
+  const [, asset = ''] = /"(\/s\/assets\/[^"]+\.js)"/.exec(text) ?? [];
+  return asset;
+}
+
+const listen = (server: Server): Promise<number> =>
+  new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+
+interface Received {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly json: Readonly<Record<string, unknown>>;
+}
+
+interface Sent {
+  /** Address of this machine that it comes from. */
+  readonly from?: string;
+  readonly agent?: Agent;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function get(url: string, { from, agent, headers = {} }: Sent = {}): Promise<Received> {
+  return new Promise((resolve, reject) => {
+    const address = from === undefined ? {} : { localAddress: from };
+    const sent = request(url, { agent: agent ?? false, headers, ...address }, (response) => {
+      let text = '';
+      response.setEncoding('latin1').on('data', (part: string) => (text += part));
+      response.on('error', reject);
+      response.on('end', () => {
+        const isJson = /json/.test(response.headers['content-type'] ?? '') && !response.headers['content-encoding'];
+        const json = isJson ? (JSON.parse(text) as Record<string, unknown>) : {};
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text, json });
+      });
+    });
+    sent.on('error', reject).end();
+  });
+}

@@ -1,0 +1,73 @@
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { CliError } from '../../../src/cli/cli-error.js';
+import { askHealth, healthCommand } from '../../../src/cli/health.js';
+import { startProbeServer, type ProbeServer } from '../../../src/http/probe-server.js';
+import type { ReadyReport } from '../../../src/http/services.js';
+
+describe('seckill health', () => {
+  const WELL: ReadyReport = { ready: true, dependencies: [{ name: 'redis', ok: true, detail: 'answers' }] };
+  const ILL: ReadyReport = {
+    ready: false,
+    dependencies: [
+      { name: 'redis', ok: true, detail: 'answers' },
+      { name: 'mysql', ok: false, detail: 'no answer within 1000 ms' },
+    ],
+  };
+  let lines: string[];
+  let report: ReadyReport;
+  let probe: ProbeServer;
+  let address: string;
+  /** Of a server that has gone. */
+  let nobody: string;
+  const open = (): Promise<ProbeServer> =>
+    startProbeServer(
+      { ready: async () => report, metricsPage: { isFor: () => true, read: async () => '' } },
+      { host: '127.0.0.1', port: 0 },
+    );
+
+  before(async () => {
+    const gone = await open();
+    nobody = `http://127.0.0.1:${gone.port}`;
+    probe = await open();
+    await gone.close();
+    address = `http://127.0.0.1:${probe.port}`;
+  });
+  after(() => probe.close());
+  beforeEach(() => {
+    lines = [];
+    sinon.stub(console, 'log').callsFake((line: string) => void lines.push(line));
+    report = WELL;
+  });
+  afterEach(() => sinon.restore());
+
+  const refusal = (asking: Promise<unknown>): Promise<unknown> =>
+    asking.then(
+      () => expect.fail('it said yes'),
+      (error: unknown) => error,
+    );
+
+  it('says yes where one program of several addresses answers', async () => {
+    await askHealth([nobody, address], 'alive');
+    expect(lines).to.deep.equal([`The program at ${address} is alive.`]);
+  });
+
+  it('alive is not ready: it names the servers that do not answer', async () => {
+    report = ILL;
+    await askHealth([address], 'alive');
+    const error = await refusal(askHealth([address], 'ready'));
+    const why = `the program at ${address} is not ready: mysql (no answer within 1000 ms)`;
+    expect(error).to.be.instanceOf(CliError).with.property('message', why);
+  });
+
+  it('fails where nobody answers, and says where it asked', async () => {
+    const error = await refusal(askHealth([nobody], 'alive'));
+    expect(error).to.be.instanceOf(CliError).with.property('message', `nobody answers at ${nobody} (ECONNREFUSED)`);
+  });
+
+  it('asks where the settings say that the program listens, at an address that can be asked', async () => {
+    sinon.stub(process, 'env').value({ METRICS_HOST: '0.0.0.0', METRICS_PORT: String(probe.port) });
+    await healthCommand().parseAsync(['worker', '--ready'], { from: 'user' });
+    expect(lines).to.deep.equal([`The program at ${address} is ready.`]);
+  });
+});
