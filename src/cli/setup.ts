@@ -49,7 +49,10 @@ export function migrateCommand(): Command {
 async function runMigrate({ dryRun = false, allowLocks = false, json = false }: MigrateFlags): Promise<void> {
   const { mysql } = loadConfig(['mysql'], process.env);
   const options = { ...mysql, allowLocks };
-  if (dryRun) return printPlan(await planMigrations(options), json);
+  if (dryRun) {
+    const plan = await planMigrations(options);
+    return print(json ? JSON.stringify(plan) : planText(plan));
+  }
   const applied = await migrate(options);
   const { newer } = await planMigrations(options);
   if (json) return print(JSON.stringify({ applied, newer }));
@@ -60,15 +63,15 @@ async function runMigrate({ dryRun = false, allowLocks = false, json = false }: 
 const newerSentence = (newer: readonly string[]): string =>
   `A later release has migrated this database: ${newer.join(', ')}. This one runs on it; nothing is taken back.`;
 
-function printPlan({ missing, newer }: MigrationPlan, json: boolean): void {
-  if (json) return print(JSON.stringify({ missing, newer }));
-  for (const { name, statements } of missing) {
-    print(name);
-    for (const one of statements) print(`${indented(`${one.statement};`)}\n  -- ${locksSentence(one)}\n`);
-  }
-  if (newer.length > 0) print(newerSentence(newer));
+/** What is missing as SQL, each statement with whom it makes wait. */
+export function planText({ missing, newer }: MigrationPlan): string {
+  const migrations = missing.flatMap(({ name, statements }) => [
+    name,
+    ...statements.map((one) => `${indented(`${one.statement};`)}\n  -- ${locksSentence(one)}\n`),
+  ]);
   const count = missing.reduce((sum, { statements }) => sum + statements.length, 0);
-  print(count === 0 ? 'The schema is up to date.' : `Nothing was changed. ${count} statements are missing.`);
+  const end = missing.length === 0 ? 'The schema is up to date.' : `Nothing was changed. Missing: ${count} statements.`;
+  return [...migrations, ...(newer.length > 0 ? [newerSentence(newer)] : []), end].join('\n');
 }
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ');
