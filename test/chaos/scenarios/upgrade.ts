@@ -191,15 +191,21 @@ class Shoppers {
   }
 }
 
-const LANES = 8;
+const LANES = 16;
 const PAUSE_MS = 20;
 /** One of so many buyers waits for the order, and pays or cancels it. */
-const FOLLOWED = 4;
+const FOLLOWED = 8;
 /** A worker that was killed had messages, which come again after ten seconds. */
 const FOLLOW_S = 25;
 /** How long a load balancer sends an api nothing before it is stopped: requests under way are answered by then. */
 const OUT_OF_SERVICE_MS = 500;
 const STEADY_MS = 5_000;
+
+/** Neither a bug nor an operational error that a person has to look at: the other release is none. */
+function expectNoErrors({ name, log, logFile }: Program): void {
+  const errors = log.split('\n').filter((line) => /"level":[56]0/.test(line));
+  expectEqual(errors, [], `errors that a ${name} logged (${logFile})`);
+}
 
 /** Two apis, two workers and two keepers, which are replaced one after the other. */
 class Fleet {
@@ -217,6 +223,10 @@ class Fleet {
     return this.#programs.api.filter(({ running }) => running);
   }
 
+  expectNoErrors(): void {
+    for (const program of Object.values(this.#programs).flat()) expectNoErrors(program);
+  }
+
   async start(main: string): Promise<void> {
     const all = (['api', 'worker', 'keeper'] as const).flatMap((name) => [name, name]);
     await Promise.all(all.map((name) => this.#add(name, main)));
@@ -229,7 +239,7 @@ class Fleet {
       await this.#add(name, main);
       await this.#leave(name, first);
       if (killed.includes(name)) {
-        await this.#context.observed(`a ${name} was killed`, async () => (await second.crash()).signal === 'SIGKILL');
+        await this.#context.observed(`the second ${name} was killed`, async () => (await second.crash()).signal === 'SIGKILL');
         this.#remove(name, second);
         await this.#add(name, main);
       } else {
@@ -247,6 +257,7 @@ class Fleet {
     this.#remove(name, program);
     if (name === 'api') await sleep(OUT_OF_SERVICE_MS);
     expectEqual(await program.stop(), { code: 0, signal: null }, `the end of a ${name} that was asked to end`);
+    expectNoErrors(program);
   }
 
   #remove(name: ProgramName, program: Program): void {
@@ -335,6 +346,7 @@ const ROLLING: Scenario = {
     expectEqual(codes, [], 'other answers than sold_out where units were scarce');
     for (const id of [saleId, scarce.saleId]) expectEqual(await deadLettersOf(stack, id), 0, 'dead letters');
     for (const state of ['paid', 'cancelled']) expectAtLeast((await statesOf(stack, saleId))[state] ?? 0, 1, state);
+    fleet.expectNoErrors();
     await context.observed(`${figures.rows} orders for ${accepted} accepted purchases`, () => figures.rows === accepted);
   },
 };
