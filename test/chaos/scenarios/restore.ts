@@ -18,7 +18,7 @@ import type { Scenario } from '../scenario.js';
 
 const PAYS = { PAYMENT_PROVIDER: 'simulator' };
 const API = { ...PAYS, ...RECONCILE_ENV };
-const KEEPER = { ...PAYS, KEEPER_EVERY_MS: '500', REPAIR_QUIET_MS: '300' };
+const KEEPER = { ...PAYS, KEEPER_EVERY_MS: '500', REPAIR_QUIET_MS: '300', REPAIR_WAIT_MAX_MS: '3000' };
 /** A sale that is being rebuilt answers 503 meanwhile. */
 const TRIES = { tries: 150 };
 /** Long poll for an order. */
