@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import type { Section } from '../core/config/schema.js';
+import { assertNever } from '../core/errors.js';
 import { readKeyList } from '../core/hmac.js';
 import { isId } from '../core/ids.js';
 import { ROLES, type Role } from '../core/roles.js';
 import { createTokenSigner } from '../http/token.js';
-import { migrate } from '../mysql/migrate.js';
+import { migrate, planMigrations, type MigrationPlan } from '../mysql/migrate.js';
+import { megabytes, type PlannedStatement } from '../mysql/schema-changes.js';
 import { credentialsOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
@@ -18,23 +20,77 @@ import { print } from './print.js';
 // What is done once, before the programs start: schema, topics, and a token to try them with.
 
 const MIGRATE_EXAMPLES = `
+Programs of the release before go on while this runs, and afterwards: a migration only adds. Large tables are changed while they
+are written to; where this server cannot do that, the command stops and says so.
+
 Examples:
   MYSQL_URL=mysql://seckill:secret@db:3306/seckill seckill migrate
+  seckill migrate --dry-run                  what is missing: its SQL, and whom it makes wait
   seckill migrate --json
 
 The database must exist. Exit codes: 0 up to date, 1 MySQL refused or is away, 2 used wrongly.`;
 
+interface MigrateFlags {
+  readonly dryRun?: boolean;
+  readonly allowLocks?: boolean;
+  readonly json?: boolean;
+}
+
 export function migrateCommand(): Command {
   return new Command('migrate')
     .description('create or update the tables in the database of MYSQL_URL; safe to repeat, and to run twice at once')
-    .option('--json', 'print one JSON line: {"applied": [names of migrations]}')
+    .option('--dry-run', 'show what is missing, and change nothing')
+    .option('--allow-locks', 'change large tables too that this server locks meanwhile; for a time when nothing sells')
+    .option('--json', 'print one JSON line: {"applied": [names of migrations], "newer": [those of a later release]}')
     .addHelpText('after', MIGRATE_EXAMPLES)
-    .action(async ({ json }: { json?: boolean }) => {
-      const { mysql } = loadConfig(['mysql'], process.env);
-      const applied = await migrate(mysql);
-      if (json) print(JSON.stringify({ applied }));
-      else print(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
-    });
+    .action(runMigrate);
+}
+
+async function runMigrate({ dryRun = false, allowLocks = false, json = false }: MigrateFlags): Promise<void> {
+  const { mysql } = loadConfig(['mysql'], process.env);
+  const options = { ...mysql, allowLocks };
+  if (dryRun) {
+    const plan = await planMigrations(options);
+    return print(json ? JSON.stringify(plan) : planText(plan));
+  }
+  const applied = await migrate(options);
+  const { newer } = await planMigrations(options);
+  if (json) return print(JSON.stringify({ applied, newer }));
+  print(applied.length === 0 ? 'The schema is up to date.' : `Applied: ${applied.join(', ')}`);
+  if (newer.length > 0) print(newerSentence(newer));
+}
+
+const newerSentence = (newer: readonly string[]): string =>
+  `A later release has migrated this database: ${newer.join(', ')}. This one runs on it; nothing is taken back.`;
+
+/** What is missing as SQL, each statement with whom it makes wait. */
+export function planText({ missing, newer }: MigrationPlan): string {
+  const migrations = missing.flatMap(({ name, statements }) => [
+    name,
+    ...statements.map((one) => `${indented(`${one.statement};`)}\n  -- ${locksSentence(one)}\n`),
+  ]);
+  const count = missing.reduce((sum, { statements }) => sum + statements.length, 0);
+  const end = missing.length === 0 ? 'The schema is up to date.' : `Nothing was changed. Missing: ${count} statements.`;
+  return [...migrations, ...(newer.length > 0 ? [newerSentence(newer)] : []), end].join('\n');
+}
+
+const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, '  ');
+
+/** Whom the statement makes wait. */
+function locksSentence({ statement, table, locks, rows, bytes }: PlannedStatement): string {
+  const size = `${rows} rows, ${megabytes(bytes ?? 0)}`;
+  switch (locks) {
+    case 'none':
+      return statement.startsWith('CREATE') ? 'a new table: nobody waits' : `${table} is new by then: nobody waits`;
+    case 'short':
+      return `${table} has ${size}: its writers go on where the server can do that, else they wait while it is copied`;
+    case 'online':
+      return `${table} has ${size}: its writers go on, or migrate stops here and says that this server cannot do that`;
+    case 'rows':
+      return `writes rows, in short transactions over ${table} (${size})`;
+    default:
+      return assertNever(locks);
+  }
 }
 
 interface TopicsFlags {

@@ -5,12 +5,15 @@ import { OperationalError } from '../core/errors.js';
 import { toMysqlError } from './errors.js';
 import { MIGRATIONS, type NamedMigration } from './migrations.js';
 import { connectionOptions } from './pool.js';
+import { AppliedChanges, PlannedChanges, type ChangeOptions, type PlannedStatement } from './schema-changes.js';
 
-export interface MigrateOptions {
+export interface MigrateOptions extends ChangeOptions {
   /** `mysql://user:password@host:port/database`; the user may create tables. */
   readonly url: string;
   /** How long to wait for another migrator. Default 60000. */
   readonly lockWaitMs?: number;
+  /** How long a change waits at a time for transactions that have its table open, and writers behind it. Whole seconds, default 3. */
+  readonly tableWaitSeconds?: number;
 }
 
 /** One migration has been applied, the `done`-th of `total` that were missing. */
@@ -20,8 +23,19 @@ export interface MigrateProgress {
   readonly total: number;
 }
 
+/** What `migrate` would do now. */
+export interface MigrationPlan {
+  /** In the order in which they would be applied. One that was killed half-way has statements for the rest only. */
+  readonly missing: readonly { readonly name: string; readonly statements: readonly PlannedStatement[] }[];
+  /** Migrations of a later release that the database has: this one was rolled back. They stay, since its programs run on them. */
+  readonly newer: readonly string[];
+}
+
 const CONNECT_TIMEOUT_MS = 5000;
 const LOCK_WAIT_MS_DEFAULT = 60_000;
+const TABLE_WAIT_SECONDS_DEFAULT = 3;
+/** Where knex notes what was applied. */
+const APPLIED_TABLE = 'knex_migrations';
 
 /**
  * Brings the schema up to date and says what it applied; nothing when it was. Two at once are safe: the second waits
@@ -30,18 +44,45 @@ const LOCK_WAIT_MS_DEFAULT = 60_000;
  * @throws OperationalError mysql
  */
 export async function migrate(
-  { url, lockWaitMs = LOCK_WAIT_MS_DEFAULT }: MigrateOptions,
+  options: MigrateOptions,
   onProgress: (progress: MigrateProgress) => void = () => undefined,
 ): Promise<string[]> {
+  const { url, lockWaitMs = LOCK_WAIT_MS_DEFAULT } = options;
   let connection: Connection | undefined;
   try {
     connection = await createConnection({ ...connectionOptions(url), connectTimeout: CONNECT_TIMEOUT_MS });
     await lock(connection, lockWaitMs);
-    return await applyMissing(url, onProgress);
+    return await applyMissing(options, onProgress);
   } catch (error) {
     throw error instanceof OperationalError ? error : toMysqlError(error);
   } finally {
     connection?.destroy();
+  }
+}
+
+/**
+ * What is missing, with its SQL and whom it makes wait. Changes nothing.
+ * @throws OperationalError mysql
+ */
+export async function planMigrations(options: MigrateOptions): Promise<MigrationPlan> {
+  const knex = openKnex(options);
+  try {
+    const applied = (await knex.schema.hasTable(APPLIED_TABLE))
+      ? ((await knex(APPLIED_TABLE).select('name').orderBy('id')) as { readonly name: string }[])
+      : [];
+    const done = new Set(applied.map(({ name }) => name));
+    const missing: { name: string; statements: readonly PlannedStatement[] }[] = [];
+    for (const { name, up } of MIGRATIONS) {
+      if (done.delete(name)) continue;
+      const changes = new PlannedChanges(knex, options);
+      await up(changes);
+      missing.push({ name, statements: changes.statements });
+    }
+    return { missing, newer: [...done] };
+  } catch (error) {
+    throw toMysqlError(error);
+  } finally {
+    await knex.destroy();
   }
 }
 
@@ -61,8 +102,11 @@ async function lock(connection: Connection, waitMs: number): Promise<void> {
 export const migrationLock = (database: string): string =>
   `seckill.migrate.${createHash('md5').update(database).digest('hex')}`;
 
-async function applyMissing(url: string, onProgress: (progress: MigrateProgress) => void): Promise<string[]> {
-  const knex = openKnex(url);
+async function applyMissing(
+  options: MigrateOptions,
+  onProgress: (progress: MigrateProgress) => void,
+): Promise<string[]> {
+  const knex = openKnex(options);
   try {
     await knex.migrate.forceFreeMigrationsLock();
     const [, missing] = (await knex.migrate.list()) as [unknown, NamedMigration[]];
@@ -83,13 +127,19 @@ function refuseDown(): Promise<void> {
   return Promise.reject(new Error('the schema only goes forward; to go back, restore a backup'));
 }
 
-function openKnex(url: string): Knex {
+function openKnex(options: MigrateOptions): Knex {
+  const { url, tableWaitSeconds = TABLE_WAIT_SECONDS_DEFAULT } = options;
   const silent = (): void => undefined;
   const migrationSource: Knex.MigrationSource<NamedMigration> = {
     getMigrations: () => Promise.resolve([...MIGRATIONS]),
     getMigrationName: ({ name }) => name,
-    getMigration: ({ up }) => Promise.resolve({ up, down: refuseDown, config: { transaction: false } }),
+    getMigration: async ({ up }) => ({
+      up: (knex) => up(new AppliedChanges(knex, options)),
+      down: refuseDown,
+      config: { transaction: false },
+    }),
   };
+  const session = `SET SESSION time_zone = '+00:00', SESSION lock_wait_timeout = ${tableWaitSeconds}`;
   return knexFactory({
     client: 'mysql2',
     connection: { ...connectionOptions(url), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS },
@@ -99,9 +149,10 @@ function openKnex(url: string): Knex {
       afterCreate: (
         raw: { query: (sql: string, done: (error: unknown) => void) => void },
         done: (e: unknown) => void,
-      ) => raw.query("SET SESSION time_zone = '+00:00'", done),
+      ) => raw.query(session, done),
     },
-    migrations: { migrationSource, disableTransactions: true },
+    // a database that a later release has migrated is no reason to refuse: its migrations only add
+    migrations: { migrationSource, disableTransactions: true, disableMigrationsListValidation: true },
     log: { warn: silent, error: silent, debug: silent, deprecate: silent },
   });
 }

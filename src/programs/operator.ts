@@ -24,6 +24,7 @@ import { createReconcileRepository } from '../mysql/reconcile-repository.js';
 import { createReconcileRuns } from '../mysql/reconcile-runs.js';
 import { createRefundRepository } from '../mysql/refund-repository.js';
 import { createRepairRepository } from '../mysql/repair-repository.js';
+import { markRestored, type RestoredMarks } from '../mysql/restored.js';
 import { createRevocationRepository } from '../mysql/revocation-repository.js';
 import { createRuleRepository } from '../mysql/rule-repository.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
@@ -105,6 +106,11 @@ export class Operator<S extends SectionName> {
 
   revocations(this: Operator<'mysql'>): RevocationRepository {
     return createRevocationRepository(this.#openMysql());
+  }
+
+  /** MySQL was restored to an earlier moment. @throws OperationalError mysql; then nothing was changed */
+  restored(this: Operator<'mysql'>, actor: string): Promise<RestoredMarks> {
+    return markRestored(this.#openMysql(), actor);
   }
 
   orderSearch(this: Operator<'mysql'>): OrderSearch {

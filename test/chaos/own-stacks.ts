@@ -69,9 +69,15 @@ export interface OwnStack {
 /**
  * Boots an empty stack on free ports. When it fails, nothing of it stays running.
  * @param dir folder of the instance; emptied first
+ * @param prepare makes topics and schema
  * @throws StackError when it does not boot, or is in use by another process
  */
-export async function bootOwnStack(dir: string, onProgress: OnProgress, signal: AbortSignal): Promise<OwnStack> {
+export async function bootOwnStack(
+  dir: string,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+  prepare: (stack: Stack) => Promise<void> = prepareStack,
+): Promise<OwnStack> {
   const lock = tryLock(`${dir}.lock`);
   if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} runs on ${dir} already; wait for its end.`);
   const stop = async (): Promise<void> => {
@@ -85,7 +91,7 @@ export async function bootOwnStack(dir: string, onProgress: OnProgress, signal: 
     rmSync(dir, { recursive: true, force: true });
     const stack = openStack({ dir, ports: 'free', onProgress });
     await stack.up({ topics: false, signal });
-    await prepareStack(stack);
+    await prepare(stack);
     signal.throwIfAborted();
     return { stack, stop };
   } catch (error) {

@@ -1,14 +1,17 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
-import { migrate, migrationLock, type MigrateProgress } from '../../src/mysql/migrate.js';
+import { migrate, migrationLock, planMigrations, type MigrateProgress } from '../../src/mysql/migrate.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
 import { connectionOptions } from '../../src/mysql/pool.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { describeSchema } from '../helpers/describe-schema.js';
 
 const GOLDEN = new URL('./schema.sql', import.meta.url);
+/** Longer than several waits of a migration for its table. */
+const OPEN_MS = 4000;
 
 describe('migrate', function () {
   this.timeout(60_000);
@@ -99,6 +102,88 @@ describe('migrate', function () {
       { sale_id: 7, orders: 3350, ranges: 41 },
       { sale_id: 8, orders: 6700, ranges: 41 },
     ]);
+  });
+
+  const tables = async (): Promise<number> => {
+    const [[{ n }]] = (await server.query(
+      'SELECT COUNT(*) AS n FROM information_schema.tables WHERE table_schema = ?',
+      [database],
+    )) as unknown as [[{ n: number }]];
+    return Number(n);
+  };
+
+  it('a plan of an empty database has every statement, and makes not one table', async () => {
+    const { missing, newer } = await planMigrations({ url });
+    expect(missing.map(({ name }) => name)).to.deep.equal(names);
+    expect(newer).to.deep.equal([]);
+    const statements = missing.flatMap((one) => one.statements);
+    expect(new Set(statements.map(({ locks }) => locks)), 'nobody waits for tables that do not exist').to.deep.equal(
+      new Set(['none']),
+    );
+    expect(statements.map(({ statement }) => statement).join('\n')).to.include('CREATE TABLE IF NOT EXISTS orders (');
+    expect(await tables(), 'nothing was made').to.equal(0);
+
+    await migrate({ url });
+    const made = await tables();
+    expect(await planMigrations({ url })).to.deep.equal({ missing: [], newer: [] });
+    expect(await tables()).to.equal(made);
+  });
+
+  it('a plan has what is missing, of a migration that was killed half-way too, with the table that writers may wait for', async () => {
+    await migrate({ url });
+    await server.query(`ALTER TABLE ${database}.sales DROP KEY archive, DROP COLUMN archive_after`);
+    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0020-archive-after'`);
+
+    const { missing } = await planMigrations({ url });
+    expect(missing.map(({ name }) => name)).to.deep.equal(['0020-archive-after']);
+    const [only, ...others] = missing[0]?.statements ?? [];
+    expect(others, 'its table is there').to.deep.equal([]);
+    expect(only).to.include({ table: 'sales', locks: 'short', rows: 0 });
+    expect(only?.statement).to.match(/^ALTER TABLE sales\s+ADD COLUMN archive_after/);
+    const large = (await planMigrations({ url, smallBytes: 0 })).missing[0]?.statements[0];
+    expect(large, 'a table that is not small').to.include({ locks: 'online' });
+
+    expect(await migrate({ url })).to.deep.equal(['0020-archive-after']);
+    expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
+  });
+
+  it('a database that a later release has migrated is left as it is: the release before runs on it', async () => {
+    await migrate({ url });
+    await server.query(
+      `INSERT INTO ${database}.knex_migrations (name, batch, migration_time) VALUES ('9999-of-a-later-release', 99, NOW())`,
+    );
+    expect(await migrate({ url })).to.deep.equal([]);
+    expect(await planMigrations({ url })).to.deep.equal({ missing: [], newer: ['9999-of-a-later-release'] });
+  });
+
+  it('a transaction that stays open holds the migration up, and nobody who writes meanwhile', async () => {
+    await migrate({ url });
+    await server.query(`ALTER TABLE ${database}.sales DROP KEY archive, DROP COLUMN archive_after`);
+    await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0020-archive-after'`);
+    const reader = await createConnection(connectionOptions(url));
+    const writer = await createConnection(connectionOptions(url));
+    try {
+      await reader.query('START TRANSACTION');
+      await reader.query('SELECT COUNT(*) FROM sales'); // a report, say
+      let isOver = false;
+      const migrating = migrate({ url, tableWaitSeconds: 1 }).finally(() => (isOver = true));
+      let longestMs = 0;
+      const untilMs = performance.now() + OPEN_MS;
+      while (performance.now() < untilMs) {
+        const beganMs = performance.now();
+        await writer.query("UPDATE sales SET title = 'x' WHERE id = 1");
+        longestMs = Math.max(longestMs, performance.now() - beganMs);
+        await sleep(10);
+      }
+      expect(isOver, 'the migration waits for the reader').to.equal(false);
+      expect(longestMs, 'a write stood behind it for once').to.be.within(500, 2500);
+      await reader.query('COMMIT');
+      expect(await migrating).to.deep.equal(['0020-archive-after']);
+    } finally {
+      reader.destroy();
+      writer.destroy();
+    }
+    expect(await describeSchema(server, database)).to.equal(await readFile(GOLDEN, 'utf8'));
   });
 
   it('waits for another migrator no longer than its time-out', async () => {

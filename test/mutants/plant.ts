@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { compiled } from '../helpers/compiled.js';
 import type { Edit, Mutant } from './mutants.js';
 
 /** The text of an edit is not in its file exactly once: the code has changed. */
@@ -19,9 +20,6 @@ export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 const BUILT = ['dist', 'lua', 'config', 'package.json'];
 /** The command of the simulation; what it imports, at any distance, is all that a mutant of it runs. */
 const SIMULATION = 'test/simulation/main.ts';
-
-/** As tsconfig.build.json has it; each file is compiled alone, so its types are not checked. */
-const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
 
 /**
  * The text of every file that a mutant changes, by its path in the checkout.
@@ -103,7 +101,3 @@ function emptied(mutant: Mutant, kind: string): string {
 
 const scriptName = (file: string): string => file.replace(/\.ts$/, '.js');
 const builtName = (file: string): string => scriptName(file).replace(/^src\//, 'dist/');
-
-function compiled(text: string): string {
-  return ts.transpileModule(text, { compilerOptions: COMPILER_OPTIONS }).outputText;
-}

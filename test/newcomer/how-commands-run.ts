@@ -14,6 +14,7 @@ export const RUN_HERE: readonly string[] = [
   'curl -s -X POST http://127.0.0.1:8080/v1/orders/$ORDER/pay …',
   'export NODE_OPTIONS=--max-semi-space-size=64',
   'seckill migrate',
+  'seckill migrate --dry-run',
   'seckill topics',
   'seckill doctor',
   'seckill topics --group shop-orders',
@@ -108,6 +109,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
   'test/integration/nginx.test.ts': ['nginx -e stderr …'],
   'test/deploy/containers.test.ts': ['sh deploy/compose/prepare.sh'],
   'test/image/image.test.ts': ['seckill health'],
+  'test/chaos/scenarios/restore.ts': ['seckill restored'],
 };
 
 /** Not run by any test. Their options and names are compared with what the programs take, as those of all others. */
@@ -170,6 +172,8 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run chaos -- run T3 --seeds 20',
     'npm run chaos -- run T3 --seed 7',
     'npm run chaos -- run R1 --seeds 5',
+    'npm run chaos -- run D9',
+    'npm run chaos -- run L5',
     'npm run chaos -- run --seeds 3 --stacks 3',
     'npm run chaos -- soak',
     'npm run chaos -- soak …',

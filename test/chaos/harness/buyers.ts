@@ -18,6 +18,7 @@ export interface PurchaseParts {
   /** Address of the api for this purchase; default: each in turn. */
   readonly url?: string;
   readonly traceparent?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -76,7 +77,7 @@ export class Buyers {
 
   /** One purchase. @returns its last answer; null when the last try broke */
   async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
-    const { requestId = 'k1', quantity = 1, tries = 1 } = parts;
+    const { requestId = 'k1', quantity = 1, tries = 1, metadata } = parts;
     const token = this.token(userId);
     let answer: Answer | null = null;
     for (let attempt = 1; attempt <= tries; attempt++) {
@@ -84,7 +85,7 @@ export class Buyers {
       const url = `${parts.url ?? this.#nextUrl()}/v1/sales/${this.saleId}/purchases`;
       const { traceparent } = parts;
       const headers = { 'Idempotency-Key': requestId, ...(traceparent === undefined ? {} : { traceparent }) };
-      const body = { quantity };
+      const body = { quantity, ...(metadata === undefined ? {} : { metadata }) };
       const key = purchaseKey({ userId, requestId });
       this.opLog.invoke('purchase', key);
       answer = await ask(url, { method: 'POST', token, headers, body, timeoutMs: TRY_TIMEOUT_MS }).catch(() => null);

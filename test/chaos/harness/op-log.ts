@@ -29,6 +29,8 @@ export class OpLog implements ClientHistory {
   readonly soldOut = new Map<string, number>();
   /** Purchases sent, tries with the same key counted each. */
   requests = 0;
+  /** How often purchases were answered what: `202`, `409 sold_out`, `nothing` where the connection broke. */
+  readonly answers = new Map<string, number>();
   readonly #file: string | null;
   #lines: string[] = [];
 
@@ -51,6 +53,8 @@ export class OpLog implements ClientHistory {
    */
   recordAnswer(key: string, answer: Answer | null, quantity = 1): void {
     const outcome = outcomeOf(answer);
+    const word = answer === null ? 'nothing' : [answer.status, ...codeIn(answer)].join(' ');
+    this.answers.set(word, (this.answers.get(word) ?? 0) + 1);
     const before = this.entries.get(key) ?? outcome;
     if (before === 'ok' || outcome === 'ok') this.entries.set(key, 'ok');
     else this.entries.set(key, before === outcome ? outcome : 'unknown');
@@ -101,6 +105,8 @@ function outcomeOf(answer: Answer | null): ClientOutcome {
   if (answer.status < 300) return 'ok';
   return answer.json.code === 'outcome_unknown' ? 'unknown' : 'fail';
 }
+
+const codeIn = ({ json: { code } }: Answer): readonly string[] => (typeof code === 'string' ? [code] : []);
 
 function detailsOf(answer: Answer | null): Pick<Entry, 'status' | 'code' | 'orderId'> {
   if (answer === null) return {};

@@ -18,6 +18,8 @@ export interface Exit {
 export interface ProgramOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly preload?: readonly string[];
+  /** Entry of another build than the others of its scenario run: of another release. */
+  readonly main?: string;
   /** `FAILPOINT` of src/programs/fail-points.ts, and what happens there (default: kill). */
   readonly failPoint?: string;
   readonly failPointDo?: 'kill' | 'hang' | 'throw';
@@ -172,7 +174,7 @@ export class Programs {
     if (this.#closed) throw new Error(`no ${name} is started after the end of its scenario or file`);
     const logFile = join(this.#logDir, `${name}-${process.pid}-${Date.now()}-${made++}.log`);
     const program = new Program(
-      this.#main,
+      options.main ?? this.#main,
       name,
       logFile,
       { ...this.#env, ...HARNESS_ENV, ...envOf(options) },

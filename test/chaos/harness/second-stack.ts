@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { adminPortOf } from '../../helpers/broker.js';
 import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
+import type { Stack } from '../../../deploy/local/stack/stack.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
 import { exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
@@ -22,12 +23,17 @@ const REST_TIMEOUT_MS = 40_000;
 
 /**
  * Boots an empty second stack on free ports. It is gone with the scenario.
+ * @param prepare makes topics and schema; absent: those of this release
  * @returns its controls; programs find it with `env`
  */
-export async function bootSecondStack(context: ScenarioContext, name: string): Promise<StackControls> {
+export async function bootSecondStack(
+  context: ScenarioContext,
+  name: string,
+  prepare?: (stack: Stack) => Promise<void>,
+): Promise<StackControls> {
   const dir = siblingFolder(context, name);
   const over = new AbortController();
-  const booting = bootOwnStack(dir, () => undefined, over.signal);
+  const booting = bootOwnStack(dir, () => undefined, over.signal, prepare);
   context.atEnd(async () => {
     over.abort(new Error('the scenario is over'));
     await booting.then(

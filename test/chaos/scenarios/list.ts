@@ -16,7 +16,9 @@ import { RECONCILE_SCENARIOS } from './reconcile.js';
 import { REDIS_SCENARIOS } from './redis.js';
 import { REDIS_LOSS_SCENARIOS } from './redis-loss.js';
 import { REPAIR_SCENARIOS } from './repair.js';
+import { RESTORE_SCENARIOS } from './restore.js';
 import { TRANSACTION_SCENARIOS } from './transaction.js';
+import { UPGRADE_SCENARIOS } from './upgrade.js';
 import { WORKERS_SCENARIOS } from './workers.js';
 
 /** The groups of the fault matrix, in its order. */
@@ -48,4 +50,6 @@ export const SCENARIOS: readonly Scenario[] = [
   ...KEEPER_SCENARIOS,
   ...HOSTILE_REQUESTS_SCENARIOS,
   ...LOCAL_STACK_SCENARIOS,
+  ...RESTORE_SCENARIOS,
+  ...UPGRADE_SCENARIOS,
 ].sort((one, other) => orderOf(one) - orderOf(other));

@@ -1,0 +1,81 @@
+import { Bug } from '../core/errors.js';
+import { insertAudit } from './audit-log.js';
+import { execute, knex, now, select } from './knex.js';
+import type { MysqlPool, Transaction } from './pool.js';
+
+/** What a database that was restored to an earlier moment begins with, so that nothing is given a second time (decision 54). */
+export interface RestoredMarks {
+  /** Sales whose epoch was raised. */
+  readonly sales: number;
+  readonly epochsRaisedBy: number;
+  /** No sale that is made from now on has a lower id, decimal. */
+  readonly nextSaleId: string;
+  /** The same of outbox rows, by which events are named. */
+  readonly nextOutboxId: string;
+  /** The rules of admission as they stand in the copy, published again. */
+  readonly rulesVersion: number;
+}
+
+/**
+ * How far numbers are moved on: beyond what can have been given between the copy and the loss. A sale is rebuilt some times in
+ * its life. A busy shop has some thousand sales a year; an api remembers so many ids that no sale has. Outbox rows: ten thousand a
+ * second for three years.
+ */
+const EPOCHS = 1000;
+const RULE_VERSIONS = 1000;
+const SALE_IDS = 10_000n;
+const OUTBOX_IDS = 1_000_000_000_000n;
+const ACTOR_MAX = 128;
+
+/**
+ * To be called once after a restore, before programs start. All or nothing. To call it again does no harm: numbers move on once more, and
+ * a sale that is in Redis is rebuilt.
+ * @throws MysqlError
+ */
+export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMarks> {
+  return pool.transaction(async (tx) => {
+    // a retired sale was over before the copy was made: nothing of it was under way
+    const raised = knex('sales')
+      .where({ retirement: 'none' })
+      .update({ epoch: knex.raw('epoch + ?', [EPOCHS]) });
+    const { affectedRows: sales } = await execute(tx, raised);
+    const at = new Date(0);
+    const sale = { sku: '', title: '', price_cents: 0, stock: 0, limit_per_buyer: 1, buckets: 1 };
+    const marks: RestoredMarks = {
+      sales,
+      epochsRaisedBy: EPOCHS,
+      nextSaleId: await skipIds(tx, 'sales', { ...sale, opens_at: at, closes_at: at }, SALE_IDS),
+      nextOutboxId: await skipIds(tx, 'outbox', { kind: 'none', key: '', payload: '', done_at: now() }, OUTBOX_IDS),
+      rulesVersion: await publishRulesAgain(tx, actor),
+    };
+    await insertAudit(tx, { actor, action: 'database.restored', subject: 'database', before: null, after: marks });
+    return marks;
+  });
+}
+
+/**
+ * Moves the counter of a table on, which follows the highest id that was ever written. The rows do not say where it stands: those of
+ * the outbox are removed when they are done.
+ * @param row what the table takes; nobody sees it, since it is gone with the transaction
+ * @returns the id of the next row, decimal
+ */
+async function skipIds(tx: Transaction, table: string, row: object, ids: bigint): Promise<string> {
+  const { insertId: next } = await execute(tx, knex(table).insert(row));
+  if (!/^[1-9]\d*$/.test(next)) throw new Bug(`${table} gave the id ${next}`);
+  const last = (BigInt(next) + ids).toString();
+  await execute(tx, knex(table).insert({ ...row, id: last }));
+  await execute(tx, knex(table).whereIn('id', [next, last]).delete());
+  return (BigInt(last) + 1n).toString();
+}
+
+/**
+ * Apis follow the highest version that they hear of, in Redis too. If that kept a version which MySQL has lost, they would follow
+ * it, and none of those that are published next.
+ */
+async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
+  const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
+  const [row = { version: 0, rules_json: '{}' }] = await select(tx, newest);
+  const again = { ...row, version: row.version + RULE_VERSIONS, actor: actor.slice(0, ACTOR_MAX) };
+  await execute(tx, knex('entry_rules').insert(again));
+  return again.version;
+}

@@ -1,0 +1,207 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Knex } from 'knex';
+import { OperationalError } from '../core/errors.js';
+
+/** A column or an index that a statement adds last: where it is there, the statement was made. */
+type Added = { readonly column: string } | { readonly index: string };
+
+/**
+ * What a migration may do: to the database, or on paper for `migrate --dry-run`. MySQL commits each change of a table by itself, so a
+ * killed migrator may leave a migration half done; every step may be repeated.
+ */
+export interface SchemaChanges {
+  /** Each is a `CREATE TABLE IF NOT EXISTS …`, which nobody waits for. */
+  create(...statements: readonly string[]): Promise<void>;
+  /** One `ALTER TABLE …`: a killed migrator leaves all of it or nothing. @param added absent: it may be made again */
+  alter(table: string, statement: string, added?: Added): Promise<void>;
+  /** Writes rows of a small table, with one statement. */
+  write(table: string, statement: string): Promise<void>;
+  /**
+   * Writes rows for a table that may be large, window by window.
+   * @param statement that `work` sends for each window, for a person
+   */
+  fill(table: string, statement: string, work: (knex: Knex) => Promise<void>): Promise<void>;
+}
+
+/** A copy of so much takes a second or two, for which the writers of a table may wait. */
+const SMALL_TABLE_BYTES = 32 * 1024 ** 2;
+
+export interface ChangeOptions {
+  /** Tables up to so large, data and indexes, may lock their writers where the server cannot do without. */
+  readonly smallBytes?: number;
+  /** Larger ones too. */
+  readonly allowLocks?: boolean;
+}
+
+/**
+ * How often a change is tried that does not get its table: somebody has a transaction open in which it was read. Writers that
+ * come meanwhile stand behind the change, so it gives up after `lock_wait_timeout` of its session, lets them through, and comes again.
+ */
+const TRIES = 20;
+const PAUSE_MS = 1000;
+
+const LOCK_WAIT_TIMEOUT = 1205;
+/**
+ * ER_ALTER_OPERATION_NOT_SUPPORTED, the same with its reason, and ER_INNODB_MAX_ROW_VERSION of MySQL: too many changes of the table
+ * were instant. Nothing was changed.
+ */
+const NOT_SUPPORTED = [1845, 1846, 4092];
+
+/** First without touching a row, then with writers that go on. */
+const ONLINE = [', ALGORITHM=INSTANT', ', LOCK=NONE'];
+
+const hasErrno = (error: unknown, ...numbers: readonly number[]): boolean =>
+  numbers.includes((error as { errno?: number }).errno ?? 0);
+
+/** Changes the database. Tables are changed while they are written to; those for which the server cannot do that only if they are small. */
+export class AppliedChanges implements SchemaChanges {
+  readonly #knex: Knex;
+  readonly #options: Required<ChangeOptions>;
+  readonly #pause: () => Promise<unknown>;
+
+  /** @param pause between two tries */
+  constructor(
+    knex: Knex,
+    { smallBytes = SMALL_TABLE_BYTES, allowLocks = false }: ChangeOptions = {},
+    pause: () => Promise<unknown> = () => sleep(PAUSE_MS),
+  ) {
+    this.#knex = knex;
+    this.#options = { smallBytes, allowLocks };
+    this.#pause = pause;
+  }
+
+  async create(...statements: readonly string[]): Promise<void> {
+    for (const statement of statements) await this.#send(statement);
+  }
+
+  async alter(table: string, statement: string, added?: Added): Promise<void> {
+    if (added !== undefined && (await isThere(this.#knex, table, added))) return;
+    if (saysHow(statement)) return this.#send(statement);
+    for (const how of ONLINE) {
+      try {
+        return await this.#send(statement + how);
+      } catch (error) {
+        if (!hasErrno(error, ...NOT_SUPPORTED)) throw error;
+      }
+    }
+    const { allowLocks, smallBytes } = this.#options;
+    const bytes = (await sizeOf(this.#knex, table))?.bytes ?? 0;
+    if (bytes > smallBytes && !allowLocks) {
+      throw new OperationalError(
+        'mysql',
+        `this server can change ${table} (${megabytes(bytes)}) only while nobody writes to it; migrate again with --allow-locks when nothing sells`,
+        { retryable: false },
+      );
+    }
+    await this.#send(statement);
+  }
+
+  write(_table: string, statement: string): Promise<void> {
+    return this.#send(statement);
+  }
+
+  fill(_table: string, _statement: string, work: (knex: Knex) => Promise<void>): Promise<void> {
+    return work(this.#knex);
+  }
+
+  async #send(statement: string): Promise<void> {
+    for (let tried = 1; ; tried++) {
+      try {
+        return void (await this.#knex.raw(statement));
+      } catch (cause) {
+        if (!hasErrno(cause, LOCK_WAIT_TIMEOUT)) throw cause;
+        if (tried === TRIES) throw new OperationalError('mysql', IN_USE, { retryable: true, cause });
+      }
+      await this.#pause();
+    }
+  }
+}
+
+const IN_USE =
+  'a table stayed in use by a transaction that does not end (a backup, a report, SHOW FULL PROCESSLIST names it): end it and migrate again';
+
+/**
+ * Whom a statement makes wait.
+ * - `none`: it makes a table
+ * - `short`: a small table; its writers wait for its copy where the server cannot do without
+ * - `online`: a large one; nobody waits, or `migrate` refuses and says so
+ * - `rows`: it locks no table, and writes rows in short transactions
+ */
+type Locks = 'none' | 'short' | 'online' | 'rows';
+
+/** A statement that is missing, on paper. */
+export interface PlannedStatement {
+  readonly statement: string;
+  readonly table: string;
+  readonly locks: Locks;
+  /** Of the table, as the server estimates it; null: it does not exist yet. */
+  readonly rows: number | null;
+  /** Data and indexes. */
+  readonly bytes: number | null;
+}
+
+/** Notes what a migration would do. Reads which columns, indexes and tables are there, and changes nothing. */
+export class PlannedChanges implements SchemaChanges {
+  readonly statements: PlannedStatement[] = [];
+  readonly #knex: Knex;
+  readonly #smallBytes: number;
+
+  constructor(knex: Knex, { smallBytes = SMALL_TABLE_BYTES }: ChangeOptions = {}) {
+    this.#knex = knex;
+    this.#smallBytes = smallBytes;
+  }
+
+  async create(...statements: readonly string[]): Promise<void> {
+    for (const statement of statements) {
+      const table = /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(statement)?.[1] ?? '';
+      if ((await sizeOf(this.#knex, table)) === null) await this.#note(table, statement, () => 'none');
+    }
+  }
+
+  async alter(table: string, statement: string, added?: Added): Promise<void> {
+    if (added !== undefined && (await isThere(this.#knex, table, added))) return;
+    await this.#note(table, statement, (bytes) =>
+      saysHow(statement) || bytes > this.#smallBytes ? 'online' : 'short',
+    );
+  }
+
+  write(table: string, statement: string): Promise<void> {
+    return this.#note(table, statement, () => 'rows');
+  }
+
+  fill(table: string, statement: string): Promise<void> {
+    return this.#note(table, statement, () => 'rows');
+  }
+
+  async #note(table: string, statement: string, locksOf: (bytes: number) => Locks): Promise<void> {
+    const size = await sizeOf(this.#knex, table);
+    const locks = size === null ? 'none' : locksOf(size.bytes);
+    this.statements.push({ statement, table, locks, rows: size?.rows ?? null, bytes: size?.bytes ?? null });
+  }
+}
+
+/** The server refuses such a statement where writers would have to wait. */
+const saysHow = (statement: string): boolean => statement.includes('LOCK=NONE');
+
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** Also of a table that is not there. */
+async function isThere(knex: Knex, table: string, added: Added): Promise<boolean> {
+  const [view, column, name] =
+    'column' in added ? ['columns', 'column_name', added.column] : ['statistics', 'index_name', added.index];
+  const [found] = (await knex.raw(
+    'SELECT 1 FROM information_schema.?? WHERE table_schema = DATABASE() AND table_name = ? AND ?? = ? LIMIT 1',
+    [view as string, table, column as string, name as string],
+  )) as [unknown[]];
+  return found.length > 0;
+}
+
+/** @returns null for a table that is not there */
+async function sizeOf(knex: Knex, table: string): Promise<{ readonly rows: number; readonly bytes: number } | null> {
+  const [[size]] = (await knex.raw(
+    'SELECT table_rows AS row_count, data_length + index_length AS bytes FROM information_schema.tables' +
+      ' WHERE table_schema = DATABASE() AND table_name = ?',
+    [table],
+  )) as [{ readonly row_count: number | null; readonly bytes: number | null }[]];
+  return size === undefined ? null : { rows: Number(size.row_count), bytes: Number(size.bytes) };
+}

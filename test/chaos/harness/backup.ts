@@ -1,0 +1,57 @@
+import { cp, rm } from 'node:fs/promises';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { brokerStore, startBroker } from './broker.js';
+import type { StackControls } from './stack-controls.js';
+import { until } from './wait.js';
+
+// Copies of MySQL, and servers that begin with nothing. For scenarios that run alone.
+
+type Servers = Pick<StackControls, 'servers'>;
+
+const dataOf = ({ servers }: Servers, server: 'mariadb' | 'redis'): string => stackPaths(servers.dir).data(server);
+/** The only one. */
+const copyOf = (stack: Servers): string => `${dataOf(stack, 'mariadb')}-copy`;
+
+/** Copies the whole data folder of MySQL while it is stopped: the bundled server has no program that makes dumps. */
+export async function copyMysql(stack: StackControls): Promise<void> {
+  const server = stack.servers.server('mariadb');
+  await server.stop();
+  await removeCopy(stack);
+  await cp(dataOf(stack, 'mariadb'), copyOf(stack), { recursive: true });
+  await startMysql(stack);
+}
+
+/** MySQL is killed, and begins again with what it had when it was copied. */
+export async function restoreMysql(stack: StackControls): Promise<void> {
+  await stack.servers.server('mariadb').stop({ signal: 'SIGKILL' });
+  await rm(dataOf(stack, 'mariadb'), { recursive: true });
+  await cp(copyOf(stack), dataOf(stack, 'mariadb'), { recursive: true });
+  await startMysql(stack);
+}
+
+export const removeCopy = (stack: Servers): Promise<void> => rm(copyOf(stack), { recursive: true, force: true });
+
+async function startMysql({ servers, mysql }: StackControls): Promise<void> {
+  const server = servers.server('mariadb');
+  await server.start();
+  await server.waitReady();
+  // every connection of ours that was open then fails once
+  await until('we are connected to MySQL again', () => mysql.probe().then(() => true));
+}
+
+/** Redis is killed, and begins again with nothing. */
+export async function emptyRedis(stack: StackControls): Promise<void> {
+  const server = stack.servers.server('redis');
+  await server.stop({ signal: 'SIGKILL' });
+  await rm(dataOf(stack, 'redis'), { recursive: true });
+  await server.start();
+  await server.waitReady();
+  await until('we are connected to Redis again', async () => (await stack.redis.redis.ping()) === 'PONG');
+}
+
+/** The broker is killed, and begins again with no message, no topic and no group. */
+export async function emptyBroker(stack: StackControls): Promise<void> {
+  await stack.servers.server('proxy').stop({ signal: 'SIGKILL' });
+  await rm(brokerStore(stack), { recursive: true });
+  await startBroker(stack);
+}

@@ -1,0 +1,283 @@
+import type { Sale } from '../../../src/core/sale.js';
+import { signWebhook } from '../../helpers/sign-webhook.js';
+import type { ScenarioContext } from '../context.js';
+import { copyMysql, emptyBroker, emptyRedis, removeCopy, restoreMysql } from '../harness/backup.js';
+import { batchesAtBroker, createTopics } from '../harness/broker.js';
+import { Buyers, outcomeOf, userIds } from '../harness/buyers.js';
+import { runCommand } from '../harness/commands.js';
+import { expectAtLeast, expectEqual, expectTrue } from '../harness/expect.js';
+import { ask, type Answer } from '../harness/http.js';
+import type { Program } from '../harness/programs.js';
+import { untilRebuilt } from '../harness/redis.js';
+import { batchesWithRows, isRecorded, pendingCountOf, rowsOf } from '../harness/sale-state.js';
+import { ACTOR, draftSale, openSale, RECONCILE_ENV, reconcileSale } from '../harness/sales.js';
+import type { StackControls } from '../harness/stack-controls.js';
+import type { Scenario } from '../scenario.js';
+
+// D9: the drill of docs/backup.md. What is lost is compared with what that page says, purchase by purchase.
+
+const PAYS = { PAYMENT_PROVIDER: 'simulator' };
+const API = { ...PAYS, ...RECONCILE_ENV };
+const KEEPER = { ...PAYS, KEEPER_EVERY_MS: '500', REPAIR_QUIET_MS: '300', REPAIR_WAIT_MAX_MS: '3000' };
+/** A sale that is being rebuilt answers 503 meanwhile. */
+const TRIES = { tries: 150 };
+/** Long poll for an order. */
+const WAIT_S = 20;
+const PRICE = { priceCents: 1999, currency: 'EUR' };
+
+const keysOf = (saleId: string, users: readonly string[]): string[] => users.map((user) => `${saleId}/${user}`);
+
+/** Buyers whose answers no invariant can hold for any more once MySQL went back: the scenario compares them itself. */
+const outside = ({ stack }: ScenarioContext, saleId: string, apis: () => readonly Program[]): Buyers =>
+  new Buyers(saleId, stack.env.JWT_SECRET, () => apis().map(({ url }) => url));
+
+/** Each has a 202. */
+async function accepted(buyers: Buyers, users: readonly string[]): Promise<void> {
+  const answers = await buyers.rush(users, 4, TRIES);
+  expectEqual(new Set(answers.map(outcomeOf)), new Set(['accepted']), `answers of ${users[0]} and others`);
+}
+
+/** The order of a buyer, once it is there. */
+async function orderOf(buyers: Buyers, userId: string): Promise<string> {
+  const { json } = await buyers.status(userId, 'k1', WAIT_S);
+  expectEqual(json.status, 'ordered', `the purchase of ${userId}`);
+  return String(json.orderId);
+}
+
+/** Buys, and waits until the worker has written it. @returns the order of each buyer */
+async function ordered(buyers: Buyers, users: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  await accepted(buyers, users);
+  const orders = new Map<string, string>();
+  for (const userId of users) orders.set(userId, await orderOf(buyers, userId));
+  return orders;
+}
+
+/** `sale/buyer` → order id and state, of every order in MySQL. */
+async function ordersIn({ mysql }: StackControls, sales: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  const sql = 'SELECT id, sale_id AS sale, user_id AS user, state FROM orders WHERE sale_id IN (?)';
+  const rows = await mysql.query<{ id: string; sale: string; user: string; state: string }>(sql, [sales]);
+  return new Map(rows.map(({ id, sale, user, state }) => [`${sale}/${user}`, `${id} ${state}`]));
+}
+
+/** The highest id of the outbox, by which events are named; 0: it is empty. */
+async function lastEventId({ mysql }: StackControls): Promise<bigint> {
+  const [row] = await mysql.query<{ last: string | null }>('SELECT MAX(id) AS last FROM outbox');
+  return BigInt(row?.last ?? 0);
+}
+
+async function killPrograms({ programs }: ScenarioContext): Promise<void> {
+  await Promise.all(programs.running.map((program) => program.crash()));
+}
+
+/** A command of the procedure ends well. */
+async function command({ env }: ScenarioContext, ...args: readonly string[]): Promise<void> {
+  const { code, stderr } = await runCommand(args, env);
+  expectEqual([code, stderr], [0, ''], `seckill ${args.join(' ')}`);
+}
+
+/** A payment provider tells again what it took. */
+function report({ stack }: ScenarioContext, api: Program, orderId: string): Promise<Answer> {
+  const event = { type: 'payment.succeeded', paymentId: `p-${orderId}`, orderId, live: true };
+  const { priceCents: amountCents, currency } = PRICE;
+  const body = { ...event, amountCents, currency };
+  const signature = signWebhook(stack.env.PAYMENT_WEBHOOK_SECRET, JSON.stringify(body), Date.now());
+  const headers = { 'Payment-Signature': signature };
+  return ask(`${api.url}/v1/payments/webhook`, { method: 'POST', body, headers });
+}
+
+const EVERYTHING: Scenario = {
+  name: 'D9/everything',
+  title:
+    'MySQL goes back to an earlier moment, Redis and the broker are empty: what came after it is gone, nothing else; each sale opens again and sells to the unit',
+  fast: true,
+  alone: true,
+  timeoutMs: 300_000,
+  async run(context) {
+    const { stack, random } = context;
+    let [api, worker] = await Promise.all([
+      context.start('api', { env: API }),
+      context.start('worker'),
+      context.start('keeper', { env: KEEPER }),
+    ]);
+    const apis = (): readonly Program[] => [api];
+    const open = (parts: object): Promise<Sale> => context.openSale({ ...PRICE, ...parts });
+    const selling = await open({ stock: 40 });
+    const inBuckets = await open({ stock: 20, buckets: 2 });
+    const soldOut = await open({ stock: 4 });
+    const paused = await open({ stock: 10 });
+    const closedLater = await open({ stock: 10 });
+    const draft = await draftSale(stack, { ...PRICE, stock: 10 });
+    const ofCopy = [selling, inBuckets, soldOut, paused, closedLater].map(({ saleId }) => saleId);
+
+    // Before the copy is made.
+    const kept = context.buyers(selling.saleId, apis);
+    const early = userIds(random.whole(8, 12), 'early-');
+    const orders = await ordered(kept, early);
+    for (const [{ saleId }, count] of [[inBuckets, 6], [soldOut, 4], [paused, 1], [closedLater, 1]] as const) {
+      await ordered(context.buyers(saleId, apis), userIds(count, 'early-'));
+    }
+    await stack.admin.pause(paused.saleId, ACTOR);
+    const [paid, cancelled, paidLater, cancelledLater] = early as [string, string, string, string];
+    const orderIdOf = (userId: string): string => orders.get(userId) as string;
+    expectEqual((await kept.move('pay', paid, orderIdOf(paid)))?.status, 200, 'a payment before the copy');
+    expectEqual((await kept.move('cancel', cancelled, orderIdOf(cancelled)))?.status, 200, 'a cancellation before it');
+    await context.expectInvariants(selling.saleId); // its unit is back
+
+    // Held and answered, but not written yet: only Redis and the broker have these.
+    worker.signal('SIGSTOP');
+    const gone = outside(context, selling.saleId, apis);
+    const waiting = userIds(3, 'waiting-');
+    await accepted(gone, waiting);
+    expectAtLeast(await pendingCountOf(stack, selling.saleId), 1, 'batches that wait for the worker');
+    const inCopy = await ordersIn(stack, ofCopy);
+    context.atEnd(() => removeCopy(stack));
+    await copyMysql(stack);
+    worker.signal('SIGCONT');
+
+    // After the copy: all of this is lost.
+    await context.until('what waited is written', () => isRecorded(stack, selling.saleId), 60_000);
+    const later = userIds(random.whole(4, 8), 'later-');
+    const lostOrders = await ordered(gone, later);
+    await ordered(outside(context, inBuckets.saleId, apis), userIds(3, 'later-'));
+    expectEqual((await gone.move('pay', paidLater, orderIdOf(paidLater)))?.status, 200, 'a payment after the copy');
+    const cancel = await gone.move('cancel', cancelledLater, orderIdOf(cancelledLater));
+    expectEqual(cancel?.status, 200, 'a cancellation after it');
+    await stack.admin.warm(draft.saleId, ACTOR);
+    await stack.admin.open(draft.saleId, ACTOR);
+    await ordered(outside(context, draft.saleId, apis), userIds(3, 'later-'));
+    await stack.admin.close(closedLater.saleId, ACTOR);
+    const made = await openSale(stack, { ...PRICE, stock: 10 });
+    await ordered(outside(context, made.saleId, apis), userIds(2, 'later-'));
+    const written = (await ordersIn(stack, ofCopy)).size;
+    const lastEvent = await lastEventId(stack);
+    const batches = await batchesWithRows(stack, selling.saleId);
+
+    // The loss, and the procedure.
+    await killPrograms(context);
+    await restoreMysql(stack);
+    await emptyRedis(stack);
+    context.atEnd(() => createTopics(stack.servers)); // with the group of tests that listen
+    await emptyBroker(stack);
+    const lost = written - inCopy.size;
+    await context.observed(`MySQL has ${inCopy.size} of ${written} orders, Redis no key, the broker no batch`, async () => {
+      const [now, keys] = [await ordersIn(stack, ofCopy), await stack.redis.redis.dbsize()];
+      expectEqual([...now].sort(), [...inCopy].sort(), 'the orders of the copy');
+      return lost > 0 && keys === 0;
+    });
+    await command(context, 'migrate');
+    await command(context, 'restored');
+    await command(context, 'topics');
+    expectEqual(await batchesAtBroker(stack, batches), 0, 'batches at the broker');
+    api = await context.start('api', { env: API });
+    expectEqual(outcomeOf(await gone.buy('too-early')), 'loading', 'an answer before the keeper has rebuilt the sale');
+    expectEqual((await report(context, api, orderIdOf(paidLater))).status, 200, 'a payment that is reported again');
+    const lostOrder = lostOrders.get(later[0] as string) as string;
+    expectEqual((await report(context, api, lostOrder)).json.code, 'order_not_found', 'one for an order that is lost');
+    [worker] = await Promise.all([context.start('worker'), context.start('keeper', { env: KEEPER })]);
+    const startedMs = performance.now();
+    context.faultEnded();
+
+    // Every sale is back, in the state that it has in the copy.
+    for (const { saleId } of [selling, inBuckets, closedLater]) await accepted(context.buyers(saleId, apis), ['back']);
+    const backMs = Math.round(performance.now() - startedMs);
+    await context.observed(`three open sales sold again ${backMs} ms after the keeper had started`, () => true);
+    for (const saleId of ofCopy) await untilRebuilt(stack, saleId, 1000); // above all epochs that were in use
+    const words = async (saleId: string): Promise<string> => outcomeOf(await outside(context, saleId, apis).buy('late'));
+    expectEqual(await words(soldOut.saleId), 'sold_out', 'an answer where all is sold');
+    expectEqual(await words(paused.saleId), 'paused', 'an answer of the sale that was paused');
+    expectEqual(await words(draft.saleId), 'not_found', 'an answer of the sale that was a draft');
+    expectEqual(await words(made.saleId), 'not_found', 'an answer of the sale that is gone');
+
+    // What the copy has is there, as it was; what it has not is unknown.
+    const now = await ordersIn(stack, ofCopy);
+    for (const [key, order] of inCopy) {
+      const paidAgain = key === `${selling.saleId}/${paidLater}`;
+      expectEqual(now.get(key), paidAgain ? `${orderIdOf(paidLater)} paid` : order, `the order ${key}`);
+    }
+    for (const userId of early) expectEqual(await orderOf(kept, userId), orderIdOf(userId), `the order of ${userId}`);
+    const lostKeys = [...keysOf(selling.saleId, [...waiting, ...later]), ...keysOf(inBuckets.saleId, userIds(3, 'later-'))];
+    expectEqual(lostKeys.filter((key) => now.has(key)), [], 'lost purchases that have an order');
+    expectEqual(lost, lostKeys.length, 'orders that were lost');
+    for (const userId of [...waiting, ...later]) expectEqual((await gone.status(userId)).status, 404, `of ${userId}`);
+
+    // Whoever lost their purchase may make it again, with the same key; nothing that was given is given again.
+    const again = context.buyers(selling.saleId, apis);
+    const newOrders = await ordered(again, later);
+    for (const [userId, orderId] of newOrders) expectTrue(orderId !== lostOrders.get(userId), 'another order id');
+    await stack.admin.warm(draft.saleId, ACTOR);
+    expectEqual((await stack.admin.open(draft.saleId, ACTOR)).outcome, 'done', 'the draft opens again');
+    context.addSale(draft);
+    const isKnown = async (): Promise<boolean> => (await ask(`${api.url}/v1/sales/${draft.saleId}`)).status === 200;
+    await context.until('the api knows that it is no draft any more', isKnown);
+    await ordered(context.buyers(draft.saleId, apis), userIds(2, 'again-'));
+    const next = await draftSale(stack);
+    expectTrue(BigInt(next.saleId) > BigInt(made.saleId), `sale ${next.saleId} comes after the lost sale ${made.saleId}`);
+    const sql = 'SELECT COUNT(*) AS n FROM outbox WHERE id <= ? AND created_at > (SELECT MAX(created_at) FROM audit_log WHERE action = ?)';
+    const [events] = await stack.mysql.query<{ n: string }>(sql, [String(lastEvent), 'database.restored']);
+    expectEqual(Number(events?.n), 0, 'new events with ids that were given before');
+    expectTrue((await lastEventId(stack)) > lastEvent, 'there are new events');
+
+    // To the unit.
+    await again.rush(userIds(50, 'crowd-'), 8, TRIES);
+    await context.expectFigures(selling.saleId, { liveRows: 40, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
+    for (const saleId of [...ofCopy, draft.saleId]) {
+      await context.expectInvariants(saleId);
+      expectEqual((await reconcileSale(stack, api, saleId)).found, [], `what reconcile finds in sale ${saleId}`);
+    }
+  },
+};
+
+const BROKER_KEPT: Scenario = {
+  name: 'D9/broker_kept',
+  title:
+    'MySQL goes back behind a rebuild of a sale, Redis is empty, the broker is not: what waited there becomes an order, and its units are taken again',
+  alone: true,
+  timeoutMs: 300_000,
+  async run(context) {
+    const { stack, random } = context;
+    const stock = 20;
+    let [api, worker] = await Promise.all([
+      context.start('api', { env: API }),
+      context.start('worker'),
+      context.start('keeper', { env: KEEPER }),
+    ]);
+    const { saleId } = await context.openSale({ stock });
+    const buyers = context.buyers(saleId, () => [api]);
+    const early = userIds(random.whole(3, 6), 'early-');
+    await ordered(buyers, early);
+    context.atEnd(() => removeCopy(stack));
+    await copyMysql(stack);
+
+    await command(context, 'sale', 'repair', saleId, '--force', '--json');
+    const epoch = await untilRebuilt(stack, saleId);
+    await worker.stop();
+    const waiting = userIds(random.whole(3, 6), 'waiting-');
+    await accepted(buyers, waiting);
+    expectEqual(await rowsOf(stack, saleId), early.length, 'rows before the loss');
+    const committed = async (): Promise<boolean> => {
+      const batches = (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.pending ?? [];
+      return batches.length > 0 && (await batchesAtBroker(stack, batches)) === batches.length;
+    };
+    await context.until('the broker has the batches that wait', committed);
+
+    await killPrograms(context);
+    await restoreMysql(stack);
+    await emptyRedis(stack);
+    const stored = (await stack.audit.repository.findSale(saleId))?.epoch ?? Number.NaN;
+    await context.observed(`the epoch went back from ${epoch} to ${stored}`, () => stored < epoch);
+    await command(context, 'restored');
+    [api] = await Promise.all([context.start('api', { env: API }), context.start('keeper', { env: KEEPER })]);
+    await untilRebuilt(stack, saleId);
+    worker = await context.start('worker');
+    context.faultEnded();
+
+    const rows = early.length + waiting.length;
+    await context.until('each 202 has its order', async () => (await rowsOf(stack, saleId)) === rows, 60_000);
+    for (const userId of waiting) await orderOf(buyers, userId);
+    const figures = { rows, liveRows: rows, failedRows: 0, unitsLeft: stock - rows };
+    await context.expectFigures(saleId, figures, 'a unit for each order');
+    expectEqual((await reconcileSale(stack, api, saleId)).found, [], 'what reconcile finds');
+  },
+};
+
+export const RESTORE_SCENARIOS: readonly Scenario[] = [EVERYTHING, BROKER_KEPT];

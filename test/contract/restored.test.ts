@@ -1,0 +1,76 @@
+import { expect } from 'chai';
+import { createAuditLog } from '../../src/mysql/audit-log.js';
+import { markRestored } from '../../src/mysql/restored.js';
+import { createRuleRepository } from '../../src/mysql/rule-repository.js';
+import { newSale, ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
+
+describe('a database that was restored to an earlier moment', function () {
+  this.timeout(60_000);
+  let world: MysqlWorld;
+  beforeEach(async () => {
+    world = await ownMysqlWorld();
+  });
+  afterEach(() => world?.close());
+
+  const epochOf = async (saleId: string): Promise<number> => (await world.sales.find(saleId))?.epoch ?? Number.NaN;
+  const writeEvent = async (): Promise<bigint> => {
+    const sql = "INSERT INTO outbox (kind, `key`, payload) VALUES ('orders_moved', 'k', '{}')";
+    return BigInt((await world.pool.execute(sql)).insertId);
+  };
+
+  it('raises the epoch of every sale that Redis or the broker may know, far above any that was in use', async () => {
+    const draft = await world.sales.create(newSale());
+    const open = await world.sales.create(newSale());
+    await world.sales.move(open.saleId, 'warm');
+    await world.raiseEpoch(open.saleId);
+    const retired = await world.sales.create(newSale());
+    await world.pool.execute("UPDATE sales SET state = 'closed', retirement = 'done' WHERE id = ?", [retired.saleId]);
+
+    const { sales, epochsRaisedBy } = await markRestored(world.pool, 'ann');
+    expect(sales).to.equal(2);
+    expect(epochsRaisedBy, 'more than a sale is ever rebuilt').to.be.at.least(1000);
+    expect(await epochOf(draft.saleId)).to.equal(1 + epochsRaisedBy);
+    expect(await epochOf(open.saleId)).to.equal(2 + epochsRaisedBy);
+    expect(await epochOf(retired.saleId), 'nothing of it was under way').to.equal(1);
+  });
+
+  it('gives no id of a sale or an event again, also where their rows are gone and only the counter knows them', async () => {
+    const { saleId } = await world.sales.create(newSale());
+    const given = await writeEvent();
+    await world.pool.execute('DELETE FROM outbox');
+    await world.pool.execute('DELETE FROM sales');
+
+    const { nextSaleId, nextOutboxId } = await markRestored(world.pool, 'ann');
+    const sale = await world.sales.create(newSale());
+    expect(sale.saleId).to.equal(nextSaleId);
+    expect(BigInt(sale.saleId) - BigInt(saleId) > 10_000n, 'more sales than a shop has in a year').to.equal(true);
+    const event = await writeEvent();
+    expect(String(event)).to.equal(nextOutboxId);
+    expect(event - given > 10n ** 12n, 'more events than there can have been').to.equal(true);
+    const left = await world.pool.query("SELECT id FROM sales WHERE sku = '' UNION ALL SELECT id FROM outbox WHERE kind = 'none'");
+    expect(left, 'what moved the counters on').to.deep.equal([]);
+  });
+
+  it('publishes the rules of the copy under a version above those that apis may have heard of', async () => {
+    const rules = createRuleRepository(world.pool);
+    const { rulesVersion: none } = await markRestored(world.pool, 'ann');
+    expect(await rules.current()).to.deep.equal({ version: none, rules: {} });
+
+    await rules.store({ limits: { mode: 'off' } }, none, 'ann');
+    const { rulesVersion } = await markRestored(world.pool, 'bob');
+    expect(await rules.current()).to.deep.equal({ version: rulesVersion, rules: { limits: { mode: 'off' } } });
+    expect(rulesVersion - none).to.be.above(1000);
+    expect((await rules.history(1))[0]).to.include({ actor: 'bob' });
+  });
+
+  it('is audited with what it has changed, and may be said again', async () => {
+    const first = await markRestored(world.pool, 'ann');
+    const second = await markRestored(world.pool, 'ann');
+    expect(BigInt(second.nextOutboxId) > BigInt(first.nextOutboxId)).to.equal(true);
+    const audited = await createAuditLog(world.pool).list({ subject: 'database' }, { max: 10 });
+    expect(audited.map(({ actor, action, after }) => ({ actor, action, after }))).to.deep.equal([
+      { actor: 'ann', action: 'database.restored', after: second },
+      { actor: 'ann', action: 'database.restored', after: first },
+    ]);
+  });
+});

@@ -1,0 +1,188 @@
+import { expect } from 'chai';
+import { join } from 'node:path';
+import { newBatchId, type Batch } from '../../src/core/batch.js';
+import { ORDER_EVENT_TYPES } from '../../src/core/order-event.js';
+import type { Purchase } from '../../src/core/purchase.js';
+import { withoutUndefined } from '../../src/core/without-undefined.js';
+import { MIGRATIONS } from '../../src/mysql/migrations.js';
+import type { SchemaChanges } from '../../src/mysql/schema-changes.js';
+import { compiledRelease, RELEASE_BEFORE, releaseBeforeMissing } from '../helpers/release-before.js';
+
+type Batches = typeof import('../../src/core/batch.js');
+type Events = typeof import('../../src/core/order-event.js');
+type Deadlines = typeof import('../../src/core/payment-deadline.js');
+type Outcomes = typeof import('../../src/core/outcome.js');
+type Keys = typeof import('../../src/redis/keys.js');
+type Migrations = typeof import('../../src/mysql/migrations.js');
+
+/**
+ * Migrations that take away what the release before has, each with the reason why none of its programs misses it.
+ */
+const TAKES_AWAY: Readonly<Record<string, string>> = {};
+
+/** What an ALTER of a release may not do, since programs of the one before still use what was there. */
+const TAKEN_AWAY: readonly (readonly [RegExp, string])[] = [
+  [/^(DROP|RENAME|CHANGE)\b/i, 'takes a name away that programs of the release before use'],
+  [/^MODIFY\b/i, 'changes a column that programs of the release before write'],
+  [/^ADD (UNIQUE|CONSTRAINT|FOREIGN|CHECK|PRIMARY)\b/i, 'refuses rows that programs of the release before write'],
+  [/^ADD COLUMN (?!.*\b(DEFAULT|GENERATED)\b).*\bNOT NULL\b/is, 'refuses their INSERT, which does not name the column'],
+];
+
+/** @returns what is wrong with a statement of a new migration, as sentences */
+function takenAway(statement: string): string[] {
+  if (/^\s*CREATE TABLE\b/i.test(statement)) return [];
+  if (!/^\s*ALTER TABLE\b/i.test(statement)) return /\bDROP\b/i.test(statement) ? ['drops something'] : [];
+  const clauses = statement
+    .replace(/^\s*ALTER TABLE \S+\s+/i, '')
+    .split(/,\s*(?=(?:ADD|DROP|MODIFY|CHANGE|RENAME|ALGORITHM|LOCK)\b)/i);
+  return clauses.flatMap((clause) =>
+    TAKEN_AWAY.flatMap(([found, why]) => (found.test(clause) ? [`${clause.slice(0, 60)}: ${why}`] : [])),
+  );
+}
+
+/** The statements of a migration. */
+async function statementsOf(up: (changes: SchemaChanges) => Promise<void>): Promise<string[]> {
+  const statements: string[] = [];
+  await up({
+    create: async (...made) => void statements.push(...made),
+    alter: async (_table, statement) => void statements.push(statement),
+    write: async (_table, statement) => void statements.push(statement),
+    fill: async (_table, statement) => void statements.push(statement),
+  });
+  return statements;
+}
+
+describe('guard: this release beside the one before', function () {
+  this.timeout(60_000);
+  before(function () {
+    const missing = releaseBeforeMissing();
+    if (missing === null) return;
+    console.log(`    skipped: ${missing}`);
+    this.skip();
+  });
+
+  /** The same module of both: of the release before, and of this one. */
+  const both = async <M>(path: string, ours: Promise<M>): Promise<readonly [M, M]> => [
+    (await import(join(compiledRelease(), 'dist', path))) as M,
+    await ours,
+  ];
+
+  it('reads the batches that the other one writes: plain, with metadata, with trace ids', async () => {
+    const [before, now] = await both<Batches>('core/batch.js', import('../../src/core/batch.js'));
+    const purchase = { userId: 'auth0|507f', requestId: 'k1', quantity: 2 };
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const samples: readonly { traceparent: string; trace: string; purchases: readonly Purchase[] }[] = [
+      { traceparent: '', trace: '', purchases: [purchase, { ...purchase, requestId: 'k2' }] },
+      { traceparent: '', trace: '', purchases: [{ ...purchase, metadata: { cart: '42' } }] },
+      {
+        traceparent,
+        trace: '4bf92f3577b34da6a3ce929d0e0e4736',
+        purchases: [{ ...purchase, traceId: '4bf92f3577b34da6a3ce929d0e0e4736' }],
+      },
+    ];
+    for (const sample of samples) {
+      const parts = { batchId: newBatchId(), saleId: '7', bucket: 3, epoch: 2, createdAtMs: 1764000000000 };
+      const expected = { ...parts, purchases: sample.purchases.map(boughtIn) };
+      for (const [writer, reader] of [
+        [before, now],
+        [now, before],
+      ] as const) {
+        const decoded = reader.decodeBatch(writer.sealBatch({ ...parts, ...sample }).body);
+        expect(decoded.outcome, JSON.stringify(decoded)).to.equal('decoded');
+        const { batch } = decoded as { batch: Batch };
+        const { batchId, saleId, bucket, epoch, createdAtMs } = batch;
+        const read = { batchId, saleId, bucket, epoch, createdAtMs, purchases: batch.purchases.map(boughtIn) };
+        expect(read).to.deep.equal(expected);
+      }
+    }
+  });
+
+  it('reads the events and the payment deadlines that the other one writes', async () => {
+    const events = await both<Events>('core/order-event.js', import('../../src/core/order-event.js'));
+    const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
+    const orders = ['431234567890123456', '431234567890123457'];
+    const written = ORDER_EVENT_TYPES.map((type) => {
+      return { eventId: '41-x', type, saleId: '7', atMs: 1764000000000, orders, metadata: { [orders[0] as string]: { cart: '42' } } };
+    });
+    const deadline = { batchId: newBatchId(), saleId: '7', deadlineAtMs: 1764000000000, orders };
+    for (const [writer, reader] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const decoded = events[reader].decodeOrderEvents(events[writer].encodeOrderEvents(written));
+      expect(decoded).to.deep.equal({ outcome: 'decoded', events: written });
+      const body = deadlines[writer].encodePaymentDeadline(deadline);
+      expect(deadlines[reader].decodePaymentDeadline(body)).to.deep.equal({ outcome: 'decoded', deadline });
+    }
+  });
+
+  it('finds in Redis what the other one keeps there: the same keys, the same entries', async () => {
+    const [before, now] = await both<Keys>('redis/keys.js', import('../../src/redis/keys.js'));
+    const ref = { saleId: '7', bucket: 0 };
+    expect(now.bucketKeys(ref)).to.include(before.bucketKeys(ref));
+    const shared = (keys: Keys): readonly string[] => [
+      keys.snapshotKey('7'),
+      keys.notificationsChannel('7'),
+      keys.RULES_KEY,
+      keys.REPAIR_ASKS_KEY,
+    ];
+    expect(shared(now)).to.deep.equal(shared(before));
+
+    const outcomes = await both<Outcomes>('core/outcome.js', import('../../src/core/outcome.js'));
+    const entries = [
+      { state: 'held', batchId: newBatchId(), quantity: 2 },
+      { state: 'ordered', orderId: '431234567890123456', quantity: 1 },
+      { state: 'released', orderId: `lost-${newBatchId()}`, quantity: 1 },
+    ] as const;
+    for (const entry of entries) {
+      for (const [writer, reader] of [outcomes, outcomes.toReversed() as [Outcomes, Outcomes]]) {
+        expect(reader.parseRequestEntry(writer.formatRequestEntry(entry))).to.deep.equal(entry);
+      }
+    }
+  });
+
+  it('its migrations only add to what the release before has', async () => {
+    const [before] = await both<Migrations>('mysql/migrations.js', import('../../src/mysql/migrations.js'));
+    const had = before.MIGRATIONS.map(({ name }) => name);
+    expect(
+      MIGRATIONS.slice(0, had.length).map(({ name }) => name),
+      'those that were released stay, in their order',
+    ).to.deep.equal(had);
+    for (const { name, up } of MIGRATIONS.slice(had.length)) {
+      if (Object.hasOwn(TAKES_AWAY, name)) continue;
+      for (const statement of await statementsOf(up)) expect(takenAway(statement), name).to.deep.equal([]);
+    }
+    const stale = Object.keys(TAKES_AWAY).filter((name) => had.includes(name) || !MIGRATIONS.some((one) => one.name === name));
+    expect(stale, `in ${RELEASE_BEFORE.tag} already, or nowhere`).to.deep.equal([]);
+  });
+});
+
+/** What an order is made of: its trace is not carried by every release. */
+const boughtIn = ({ userId, requestId, quantity, metadata }: Purchase) =>
+  withoutUndefined({ userId, requestId, quantity, metadata });
+
+describe('guard: what a migration may do', () => {
+  const refused: Readonly<Record<string, RegExp>> = {
+    'ALTER TABLE orders DROP COLUMN reason': /takes a name away/,
+    'ALTER TABLE orders ADD COLUMN gift TINYINT NULL, DROP KEY batch': /takes a name away/,
+    'ALTER TABLE orders RENAME COLUMN reason TO why': /takes a name away/,
+    'ALTER TABLE orders CHANGE reason why VARCHAR(32)': /takes a name away/,
+    "ALTER TABLE orders MODIFY state ENUM('paid') NOT NULL": /changes a column/,
+    'ALTER TABLE payments ADD UNIQUE KEY order_id (order_id)': /refuses rows/,
+    'ALTER TABLE orders ADD COLUMN gift TINYINT UNSIGNED NOT NULL, ADD KEY gift (gift)': /refuses their INSERT/,
+    'DROP TABLE coupons': /drops/,
+  };
+  for (const [statement, why] of Object.entries(refused)) {
+    it(`not: ${statement}`, () => expect(takenAway(statement).join()).to.match(why));
+  }
+
+  const allowed = [
+    'CREATE TABLE IF NOT EXISTS gifts (id INT NOT NULL PRIMARY KEY)',
+    "ALTER TABLE orders\n  ADD COLUMN gift ENUM('a', 'b') NOT NULL DEFAULT 'a',\n  ADD COLUMN note TEXT NULL, ADD KEY gift (gift)",
+    'ALTER TABLE sales ADD COLUMN due_at DATETIME(3) GENERATED ALWAYS AS (closes_at) VIRTUAL, ALGORITHM=INPLACE, LOCK=NONE',
+    'UPDATE dead_letters SET parked_batch = batch_id',
+  ];
+  for (const statement of allowed) {
+    it(`but: ${statement.split('\n')[0]}`, () => expect(takenAway(statement)).to.deep.equal([]));
+  }
+});

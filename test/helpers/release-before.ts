@@ -1,0 +1,108 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { DEFAULT_ARTIFACTS_DIR, REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { StackError } from '../../deploy/local/stack/stack-error.js';
+import { compiled } from './compiled.js';
+
+/**
+ * The release that this one has to run beside. A clone may have no tags, so the commit stands here too; where the tag is there,
+ * the two must agree. Changed when a release is made (CONTRIBUTING.md, "Make a release").
+ */
+export const RELEASE_BEFORE = { tag: 'v1.1.0-beta.1', commit: 'a03adc3a50b2e57c38663447494d640ea564c523' } as const;
+
+/** What its programs read, besides their packages. */
+const PARTS = ['src', 'lua', 'config', 'package.json', 'package-lock.json', '.npmrc'];
+/** Some hundred packages. */
+const INSTALL_MAX_MS = 300_000;
+/** All of `src`, as a tar. */
+const ARCHIVE_BYTES_MAX = 64 * 1024 ** 2;
+
+/** Beside the servers that tests fetch once. A new commit never meets what was made of an old one. */
+const HOME = join(DEFAULT_ARTIFACTS_DIR, `release-${RELEASE_BEFORE.commit.slice(0, 12)}`);
+
+/** Why it cannot be built from this clone, as a sentence; null when it can. */
+export function releaseBeforeMissing(): string | null {
+  const { tag, commit } = RELEASE_BEFORE;
+  const tagged = gitRevision(`refs/tags/${tag}^{commit}`);
+  if (tagged !== null && tagged !== commit) {
+    return `tag ${tag} is commit ${tagged.slice(0, 8)}, and test/helpers/release-before.ts says ${commit.slice(0, 8)}: correct one of them`;
+  }
+  if (existsSync(HOME) || gitRevision(`${commit}^{commit}`) !== null) return null;
+  return `the release before this one (${tag}, commit ${commit.slice(0, 8)}) is not in this clone; \`git fetch --unshallow --tags\` brings its history`;
+}
+
+function gitRevision(name: string): string | null {
+  const { status, stdout } = spawnSync('git', ['rev-parse', '--verify', '--quiet', name], {
+    cwd: REPO_DIR,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  return status === 0 ? stdout.trim() : null;
+}
+
+/**
+ * Its programs, compiled once, without their packages: enough for what imports none.
+ * @returns their folder
+ * @throws StackError with a sentence when this clone lacks its history
+ */
+export function compiledRelease(): string {
+  if (existsSync(HOME)) return HOME;
+  const missing = releaseBeforeMissing();
+  if (missing !== null) throw new StackError(missing);
+  mkdirSync(DEFAULT_ARTIFACTS_DIR, { recursive: true });
+  const draft = mkdtempSync(join(DEFAULT_ARTIFACTS_DIR, '.compiling-'));
+  try {
+    const archive = execFileSync('git', ['archive', RELEASE_BEFORE.commit, '--', ...PARTS], {
+      cwd: REPO_DIR,
+      maxBuffer: ARCHIVE_BYTES_MAX,
+    });
+    execFileSync('tar', ['-x', '-C', draft], { input: archive });
+    for (const name of readdirSync(join(draft, 'src'), { recursive: true, encoding: 'utf8' })) {
+      if (name.endsWith('.ts') && !name.startsWith('web/')) compile(draft, name); // pages are not needed
+    }
+    if (!existsSync(HOME)) renameSync(draft, HOME); // another process may have been quicker
+    return HOME;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+function compile(home: string, name: string): void {
+  const to = join(home, 'dist', name.replace(/\.ts$/, '.js'));
+  mkdirSync(dirname(to), { recursive: true });
+  const text = readFileSync(join(home, 'src', name), 'utf8');
+  writeFileSync(to, compiled(text));
+}
+
+/**
+ * Its programs, with the packages of its own lock file: those of this checkout may be newer.
+ * @returns their entry
+ * @throws StackError with a sentence when this clone lacks its history, or npm cannot get the packages
+ */
+export function installedRelease(): string {
+  const home = compiledRelease();
+  if (!existsSync(join(home, 'node_modules'))) install(home);
+  return join(home, 'dist/cli/main.js');
+}
+
+/** In a folder that gets its name when it is whole. */
+function install(home: string): void {
+  const draft = mkdtempSync(join(home, '.installing-'));
+  try {
+    for (const name of ['package.json', 'package-lock.json', '.npmrc']) {
+      writeFileSync(join(draft, name), readFileSync(join(home, name)));
+    }
+    const args = ['ci', '--omit=dev', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+    const { status, stderr } = spawnSync('npm', args, {
+      cwd: draft,
+      encoding: 'utf8',
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: INSTALL_MAX_MS,
+    });
+    if (status !== 0) throw new StackError(`npm could not install the packages of ${RELEASE_BEFORE.tag}: ${stderr}`);
+    if (!existsSync(join(home, 'node_modules'))) renameSync(join(draft, 'node_modules'), join(home, 'node_modules'));
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}

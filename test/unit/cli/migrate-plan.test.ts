@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { planText } from '../../../src/cli/setup.js';
+
+describe('seckill migrate --dry-run', () => {
+  it('shows the SQL of each migration, and whom each statement makes wait', () => {
+    const made = { table: 'gifts', rows: null, bytes: null };
+    const missing = [
+      {
+        name: '0023-gifts',
+        statements: [
+          { ...made, statement: 'CREATE TABLE IF NOT EXISTS gifts (\n  id INT\n)', locks: 'none' as const },
+          { ...made, statement: 'ALTER TABLE gifts ADD KEY id (id)', locks: 'none' as const },
+          { table: 'sales', rows: 40, bytes: 65_536, statement: 'ALTER TABLE sales ADD COLUMN gift INT', locks: 'short' as const },
+        ],
+      },
+      {
+        name: '0024-gifts-of-orders',
+        statements: [
+          { table: 'orders', rows: 9e6, bytes: 3e9, statement: 'ALTER TABLE orders ADD COLUMN gift INT', locks: 'online' as const },
+          { table: 'orders', rows: 9e6, bytes: 3e9, statement: 'UPDATE orders SET gift = 1', locks: 'rows' as const },
+        ],
+      },
+    ];
+    expect(planText({ missing, newer: [] })).to.equal(`0023-gifts
+  CREATE TABLE IF NOT EXISTS gifts (
+    id INT
+  );
+  -- a new table: nobody waits
+
+  ALTER TABLE gifts ADD KEY id (id);
+  -- gifts is new by then: nobody waits
+
+  ALTER TABLE sales ADD COLUMN gift INT;
+  -- sales has 40 rows, 0.1 MB: its writers go on where the server can do that, else they wait while it is copied
+
+0024-gifts-of-orders
+  ALTER TABLE orders ADD COLUMN gift INT;
+  -- orders has 9000000 rows, 3000.0 MB: its writers go on, or migrate stops here and says that this server cannot do that
+
+  UPDATE orders SET gift = 1;
+  -- writes rows, in short transactions over orders (9000000 rows, 3000.0 MB)
+
+Nothing was changed. Missing: 5 statements.`);
+  });
+
+  it('says that nothing is missing, and that a later release was here', () => {
+    expect(planText({ missing: [], newer: [] })).to.equal('The schema is up to date.');
+    expect(planText({ missing: [], newer: ['0025-later'] })).to.match(
+      /^A later release has migrated this database: 0025-later\..*\nThe schema is up to date\.$/,
+    );
+  });
+});
