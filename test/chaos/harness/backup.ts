@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { cp, rm } from 'node:fs/promises';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { brokerStore, startBroker } from './broker.js';
@@ -8,31 +9,36 @@ import { until } from './wait.js';
 
 type Servers = Pick<StackControls, 'servers'>;
 
-const dataOf = ({ servers }: Servers, server: 'mariadb' | 'redis'): string => stackPaths(servers.dir).data(server);
+function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string {
+  const { data } = stackPaths(servers.dir);
+  const isMariadb = server === 'mysql' && existsSync(data('mariadb')); // each has a folder of its name
+  return data(isMariadb ? 'mariadb' : server);
+}
 /** The only one. */
-const copyOf = (stack: Servers): string => `${dataOf(stack, 'mariadb')}-copy`;
+const copyOf = (stack: Servers): string => `${dataOf(stack, 'mysql')}-copy`;
 
 /** Copies the whole data folder of MySQL while it is stopped: the bundled server has no program that makes dumps. */
 export async function copyMysql(stack: StackControls): Promise<void> {
-  const server = stack.servers.server('mariadb');
+  const server = stack.servers.server('mysql');
   await server.stop();
   await removeCopy(stack);
-  await cp(dataOf(stack, 'mariadb'), copyOf(stack), { recursive: true });
+  await cp(dataOf(stack, 'mysql'), copyOf(stack), { recursive: true });
   await startMysql(stack);
 }
 
 /** MySQL is killed, and begins again with what it had when it was copied. */
 export async function restoreMysql(stack: StackControls): Promise<void> {
-  await stack.servers.server('mariadb').stop({ signal: 'SIGKILL' });
-  await rm(dataOf(stack, 'mariadb'), { recursive: true });
-  await cp(copyOf(stack), dataOf(stack, 'mariadb'), { recursive: true });
+  await stack.servers.server('mysql').stop({ signal: 'SIGKILL' });
+  const [data, copy] = [dataOf(stack, 'mysql'), copyOf(stack)];
+  await rm(data, { recursive: true });
+  await cp(copy, data, { recursive: true });
   await startMysql(stack);
 }
 
 export const removeCopy = (stack: Servers): Promise<void> => rm(copyOf(stack), { recursive: true, force: true });
 
 async function startMysql({ servers, mysql }: StackControls): Promise<void> {
-  const server = servers.server('mariadb');
+  const server = servers.server('mysql');
   await server.start();
   await server.waitReady();
   // every connection of ours that was open then fails once
