@@ -3,6 +3,7 @@ import { kindOfAddress, type AddressKind } from '../../../../src/core/doctor/rea
 import { startProblems } from '../../../../src/core/doctor/check.js';
 import { MYSQL_CHECKS, MYSQL_START_CHECKS } from '../../../../src/core/doctor/mysql-checks.js';
 import { REDIS_START_CHECKS } from '../../../../src/core/doctor/redis-checks.js';
+import { GROUPS_OF_CHECKS } from '../../../../src/core/doctor/report.js';
 import { judgeVersion } from '../../../../src/core/doctor/versions.js';
 import { mysql, redisServer } from '../../../helpers/doctor-facts.js';
 
@@ -54,6 +55,15 @@ describe('doctor: what stops a program at its start', () => {
     expect(problems[0]).to.match(/time zone SYSTEM instead of \+00:00\. Each connection .*\.$/);
     expect(problems[1]).to.match(/orders MyISAM/);
     expect(startProblems(MYSQL_CHECKS, mysql({ readOnly: true })), 'this passes by itself').to.deep.equal([]);
+  });
+
+  it('is each of these lines, and no other', () => {
+    const all = GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks]);
+    expect(all.filter(({ stopsPrograms }) => stopsPrograms === true).map(({ id }) => id)).to.deep.equal([
+      ...['redis.eviction', 'redis.append-only', 'redis.clock'],
+      ...['mysql.isolation', 'mysql.sql-mode', 'mysql.time-zone', 'mysql.packet', 'mysql.binlog-format'],
+      ...['mysql.collations', 'mysql.engines'],
+    ]);
   });
 
   it('is nothing on servers that are well', () => {
