@@ -67,6 +67,7 @@ function columnText({ col, type, nullable, def, extra, expression, collation }: 
 const plain = (expression: string): string =>
   expression
     .toLowerCase()
+    .replaceAll(/\bisnull\((`\w+`)\)/g, '$1 is null') // before 8.0.17
     .replaceAll(/(?<![a-z0-9_])_[a-z0-9]+\\?'/g, "'")
     .replaceAll(/[\\`()\s]/g, '')
     .replaceAll('current_timestamp3', 'current_timestamp(3)');

@@ -156,7 +156,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'eval "$(npm run stack -- env)"',
     'npm run stack -- up --durability host',
   ],
-  'takes minutes to hours; test/unit/matrix.test.ts tries its parts, and CI runs a short row': [
+  'takes minutes to hours; test/unit/matrix.test.ts tries its parts': [
     'npm run test:matrix',
     'npm run test:matrix -- …',
   ],
