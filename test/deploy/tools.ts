@@ -43,7 +43,10 @@ function find(name: ToolName): Promise<Tool> {
       return inPathOr(name, compileHelm);
     case 'docker-compose':
       return inPathOr(name, unpackCompose);
-    default:
+    case 'hadolint':
+    case 'shellcheck':
+    case 'check-jsonschema':
+    case 'kubernetes-validate':
       return installPython(name); // always this version: its findings are what the files are held to
   }
 }

@@ -20,6 +20,9 @@ const NAME_SERVER = '127.0.0.153';
 /** Names that only that server knows. */
 const HOSTS = ['redis.seckill.test', 'mysql.seckill.test', 'rocketmq.seckill.test'];
 
+/** A container has a network of its own and listens everywhere in it; these have that of this machine. */
+const ON_LOOPBACK = { HTTP_HOST: '127.0.0.1', OPERATORS_HOST: '127.0.0.1', METRICS_HOST: '127.0.0.1' };
+
 const say = (line: string): void => console.log(`      · ${line}`);
 
 /**
@@ -61,14 +64,15 @@ describe('the image', function () {
   });
 
   const start = (command: readonly string[], more: NodeJS.ProcessEnv = {}): Container => {
-    const container = new Container(image, command, { ...env, ...more }, etc);
+    const container = new Container(image, command, { ...env, ...ON_LOOPBACK, ...more }, etc);
     running.push(container);
     return container;
   };
   /** `seckill <args>`, to its end. @returns what it wrote */
   const seckill = async (args: readonly string[]): Promise<string> => {
     const { code, output } = await start([...image.config.entrypoint, ...args]).end;
-    say(`seckill ${args.join(' ')}: ${output.trim().split('\n')[0]}`);
+    const shown = args[0] === 'token' ? '…' : output.trim().split('\n')[0]; // one that buys stands in no log
+    say(`seckill ${args.join(' ')}: ${shown}`);
     expect(code, output).to.equal(0);
     return output;
   };
