@@ -192,6 +192,7 @@ describe('the page of a sale in a browser', () => {
     for (const title of Object.keys(people)) it(title, () => ended(title));
 
     it('each of them has bought once', async () => {
+      expect(await statesOf(system.stack, saleId)).to.deep.equal({ pending_payment: 3, paid: 1 });
       expect(await figuresOf(saleId)).to.include({ rows: 4, sold: 4 });
     });
   });
