@@ -3,11 +3,10 @@ import knexFactory, { type Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 import { toMysqlError } from './errors.js';
 import { MIGRATIONS, type NamedMigration } from './migrations.js';
-import { connectionOptions } from './pool.js';
+import { connectFault, connectionOptions, type MysqlServer } from './server.js';
 
-export interface MigrateOptions {
-  /** `mysql://user:password@host:port/database`; the user may create tables. */
-  readonly url: string;
+/** The user may create tables. */
+export interface MigrateOptions extends MysqlServer {
   /** How long to wait for another migrator. Default 60000. */
   readonly lockWaitMs?: number;
 }
@@ -29,18 +28,26 @@ const LOCK_WAIT_MS_DEFAULT = 60_000;
  * @throws OperationalError mysql
  */
 export async function migrate(
-  { url, lockWaitMs = LOCK_WAIT_MS_DEFAULT }: MigrateOptions,
+  { lockWaitMs = LOCK_WAIT_MS_DEFAULT, ...server }: MigrateOptions,
   onProgress: (progress: MigrateProgress) => void = () => undefined,
 ): Promise<string[]> {
   let connection: Connection | undefined;
   try {
-    connection = await createConnection({ ...connectionOptions(url), connectTimeout: CONNECT_TIMEOUT_MS });
+    connection = await connected(server);
     await lock(connection, lockWaitMs);
-    return await applyMissing(url, onProgress);
+    return await applyMissing(server, onProgress);
   } catch (error) {
     throw error instanceof OperationalError ? error : toMysqlError(error);
   } finally {
     connection?.destroy();
+  }
+}
+
+async function connected(server: MysqlServer): Promise<Connection> {
+  try {
+    return await createConnection({ ...connectionOptions(server), connectTimeout: CONNECT_TIMEOUT_MS });
+  } catch (error) {
+    throw connectFault(error, server);
   }
 }
 
@@ -53,8 +60,8 @@ async function lock(connection: Connection, waitMs: number): Promise<void> {
   }
 }
 
-async function applyMissing(url: string, onProgress: (progress: MigrateProgress) => void): Promise<string[]> {
-  const knex = openKnex(url);
+async function applyMissing(server: MysqlServer, onProgress: (progress: MigrateProgress) => void): Promise<string[]> {
+  const knex = openKnex(server);
   try {
     await knex.migrate.forceFreeMigrationsLock();
     const [, missing] = (await knex.migrate.list()) as [unknown, NamedMigration[]];
@@ -75,7 +82,7 @@ function refuseDown(): Promise<void> {
   return Promise.reject(new Error('the schema only goes forward; to go back, restore a backup'));
 }
 
-function openKnex(url: string): Knex {
+function openKnex(server: MysqlServer): Knex {
   const silent = (): void => undefined;
   const migrationSource: Knex.MigrationSource<NamedMigration> = {
     getMigrations: () => Promise.resolve([...MIGRATIONS]),
@@ -84,7 +91,8 @@ function openKnex(url: string): Knex {
   };
   return knexFactory({
     client: 'mysql2',
-    connection: { ...connectionOptions(url), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS },
+    // asked for with each connection, so that nothing of it is copied
+    connection: () => ({ ...connectionOptions(server), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS }) as object,
     pool: {
       min: 0,
       max: 1,

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { ChannelCredentials, Metadata } from '@grpc/grpc-js';
+import { Metadata } from '@grpc/grpc-js';
 import { Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
+import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
 import { parseEndpoint, type ConnectionOptions } from './client-options.js';
 import { accessRefusalIn, signedHeaders, type BrokerCredentials } from './credentials.js';
 
@@ -17,13 +18,18 @@ type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
  * @returns a sentence about the first topic that has no route; null when each has one. Never rejects
  */
 export async function probeTopics(
-  { endpoint, credentials }: Pick<ConnectionOptions, 'endpoint' | 'credentials'>,
+  { endpoint, credentials, tls = null }: Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>,
   topics: readonly string[],
 ): Promise<string | null> {
   let client: ServiceClient | null = null;
   try {
     const { host, port } = parseEndpoint(endpoint);
-    client = new services.MessagingServiceClient(`${host}:${port}`, ChannelCredentials.createInsecure());
+    const target = `${host}:${port}`;
+    client = new services.MessagingServiceClient(
+      target,
+      channelCredentials(tls, target),
+      tlsChannelOptions(tls, target),
+    );
     for (const topic of topics) {
       const refusal = await routeRefusal(client, endpoint, metadataOf(credentials), topic);
       if (refusal !== null) return refusal;

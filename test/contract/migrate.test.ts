@@ -4,7 +4,7 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
 import { migrate, type MigrateProgress } from '../../src/mysql/migrate.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
-import { connectionOptions } from '../../src/mysql/pool.js';
+import { connectionOptions } from '../../src/mysql/server.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { describeSchema } from '../helpers/describe-schema.js';
 
@@ -18,7 +18,7 @@ describe('migrate', function () {
   const made: string[] = [];
 
   before(async () => {
-    server = await createConnection({ ...connectionOptions(stackEnv().MYSQL_URL), database: undefined });
+    server = await createConnection({ ...connectionOptions({ url: stackEnv().MYSQL_URL }), database: undefined });
   });
   beforeEach(async function () {
     database = `seckill_migrate_${process.pid}_${made.length}`;

@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { type ApplyOutcome, applyTopics } from '../../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists, type TopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
+import { certificateFiles, ensureCertificates } from './certificates.js';
 import { assertDiskSpace, ensureFolder } from './files.js';
 import { ManagedServer, type ServerStatus, type StackServer } from './managed-server.js';
 import { DEFAULT_ARTIFACTS_DIR, DEFAULT_DIR, stackPaths, type StackPaths } from './paths.js';
@@ -15,7 +16,7 @@ import { redisSpec } from './servers/redis.js';
 import { namesrvSpec, proxySpec } from './servers/rocketmq.js';
 import type { Durability, ServerName, Tools } from './servers/server-spec.js';
 import {
-  brokerCredentials,
+  brokerAccessIn,
   ensureSecrets,
   loadPorts,
   type PortChoice,
@@ -23,6 +24,8 @@ import {
   rememberPorts,
   stackEnv,
   type StackEnv,
+  wasSecure,
+  writePasswords,
 } from './settings.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { toolsOnce } from './tools.js';
@@ -34,6 +37,8 @@ export interface StackOptions {
   readonly ports?: PortChoice;
   /** For servers that are started from here on; one that runs keeps what it was started with. Default `process`. */
   readonly durability?: Durability;
+  /** TLS and access control everywhere, with certificates of the instance's own. Default: as at its last start. */
+  readonly secure?: boolean | undefined;
   /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
   /** For JAVA_HOME, PATH, REDIS_SERVER_BIN, MARIADBD_BIN. Default: the environment of this process. */
@@ -45,6 +50,8 @@ export interface StackOptions {
 export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;
+  /** Whether its servers speak TLS only. */
+  readonly isSecure: boolean;
   /**
    * Unix socket of MariaDB, for what an application may not do: the system user who started the stack is the
    * administrator there and needs no password.
@@ -76,15 +83,18 @@ export function openStack(options: StackOptions = {}): Stack {
   const paths = stackPaths(options.dir ?? DEFAULT_DIR);
   const ports = loadPorts(paths.instanceFile, options.ports ?? 'default');
   const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, onProgress);
-  const instance = { paths, ports, durability: options.durability ?? 'process' };
+  const ranSecure = wasSecure(paths.instanceFile);
+  const isSecure = options.secure ?? ranSecure;
+  const certificates = isSecure ? certificateFiles(paths.dir) : null;
+  const instance = { paths, ports, durability: options.durability ?? 'process', certificates };
   const servers = [redisSpec(instance), mariadbSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
 
   const apply = async (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> => {
     try {
-      const credentials = brokerCredentials(ensureSecrets(paths.secretsFile));
-      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, credentials };
+      const access = brokerAccessIn(stackEnv(ports, ensureSecrets(paths.secretsFile), certificates));
+      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, ...access };
       return await applyTopics(target, lists, signal);
     } catch (error) {
       if (error instanceof OperationalError) throw new StackError(error.message, { cause: error });
@@ -95,6 +105,7 @@ export function openStack(options: StackOptions = {}): Stack {
   return {
     dir: paths.dir,
     ports,
+    isSecure,
     mariadbSocket: paths.mariadbSocket,
     up: async ({ topics = true, signal } = {}) => {
       try {
@@ -104,9 +115,13 @@ export function openStack(options: StackOptions = {}): Stack {
             servers,
             onProgress,
             tools,
-            rememberPorts: () => {
-              rememberPorts(paths.instanceFile, ports);
-              ensureSecrets(paths.secretsFile);
+            changesTo: isSecure === ranSecure ? null : isSecure ? 'with' : 'without',
+            remember: async () => {
+              rememberPorts(paths.instanceFile, ports, isSecure);
+              const secrets = ensureSecrets(paths.secretsFile);
+              if (certificates === null) return;
+              await ensureCertificates(certificates);
+              writePasswords(certificates, secrets);
             },
             applyTopics: topics ? (abort) => apply(readTopicLists(), abort) : null,
           },
@@ -121,7 +136,7 @@ export function openStack(options: StackOptions = {}): Stack {
     env: () => {
       const secrets = readSecrets(paths.secretsFile);
       if (secrets === null) throw new StackError(`${paths.dir} was never started; run \`npm run stack -- up\` first.`);
-      return stackEnv(ports, secrets);
+      return stackEnv(ports, secrets, certificates);
     },
     server: (name) => {
       const server = servers.find((one) => one.name === name);
@@ -149,7 +164,10 @@ interface StackParts {
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
-  readonly rememberPorts: () => void;
+  /** Whether the servers shall speak TLS now, and did not before, or the other way round; null: as before. */
+  readonly changesTo: 'with' | 'without' | null;
+  /** Writes down what the servers are started with. */
+  readonly remember: () => Promise<void>;
   /** Null when topics are not wanted. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
 }
@@ -172,11 +190,16 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   const signal = outer === undefined ? failure.signal : AbortSignal.any([outer, failure.signal]);
   try {
     const missing = parts.servers.filter((server) => server.pid() === null);
+    if (parts.changesTo !== null && missing.length < parts.servers.length) {
+      throw new StackError(
+        `These servers run, and shall run ${parts.changesTo} TLS from now on; stop them first: npm run stack -- down.`,
+      );
+    }
     for (const server of missing) server.assertPortsFree(); // before a long download, and again at the start
     if (missing.length > 0) {
       assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
       await parts.tools(signal);
-      parts.rememberPorts();
+      await parts.remember();
     }
     const topics = await startAll(parts, started, failure, signal);
     return { started: started.map(({ name }) => name), topics };

@@ -14,6 +14,8 @@ import {
 } from 'node:fs';
 import { userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { loadConfig } from '../../../../src/core/config/load.js';
+import { type CertificateFiles, certificateFiles } from '../certificates.js';
 import { writeConf } from '../files.js';
 import { probeMariadb } from '../probes.js';
 import { runCommand } from '../run-command.js';
@@ -21,7 +23,7 @@ import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '.
 import { StackError } from '../stack-error.js';
 import type { Instance, ServerSpec } from './server-spec.js';
 
-export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
+export function mariadbSpec({ paths, ports, certificates = null }: Instance): ServerSpec {
   return {
     name: 'mariadb',
     label: 'MariaDB',
@@ -32,6 +34,7 @@ export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
       const mariadbd = artifacts.mariadbd;
       const home = findMariadbHome(mariadbd);
       const confFile = paths.conf('mariadb.cnf');
+      const initFile = paths.conf('mariadb-init.sql');
       mkdirSync(dirname(paths.mariadbSocket), { recursive: true });
       writeConf('mariadb.cnf', confFile, {
         mariadbPort: ports.mariadb,
@@ -40,7 +43,10 @@ export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
         socket: paths.mariadbSocket,
         pidFile: paths.conf('mariadbd.pid'),
         tmpDir: paths.tmp('mariadb'),
+        tls: tlsLines(certificates, { initFile, instanceDir: paths.dir }).join('\n'),
       });
+      const needed = certificates === null ? 'NONE' : 'X509';
+      writeFileSync(initFile, `ALTER USER '${DATABASE_USER}'@'127.0.0.1' REQUIRE ${needed};\n`);
       // it refuses to run as root unless an option says that this is meant
       const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
       await initialiseMariadb({
@@ -57,9 +63,29 @@ export function mariadbSpec({ paths, ports }: Instance): ServerSpec {
     },
     probe: async () => {
       const secrets = readSecrets(paths.secretsFile);
-      return secrets === null ? 'it was never started' : probeMariadb(stackEnv(ports, secrets).MYSQL_URL);
+      if (secrets === null) return 'it was never started';
+      return probeMariadb(loadConfig(['mysql'], { ...stackEnv(ports, secrets, certificates) }).mysql);
     },
   };
+}
+
+/** @param initFile statements of each start: whether our user needs a certificate is stored with the user */
+function tlsLines(
+  certificates: CertificateFiles | null,
+  { initFile, instanceDir }: { readonly initFile: string; readonly instanceDir: string },
+): string[] {
+  if (certificates === null) {
+    const hadSome = existsSync(certificateFiles(instanceDir).server);
+    return ['skip-ssl', ...(hadSome ? [`init-file = "${initFile}"`] : [])];
+  }
+  const { ca, server, serverKey } = certificates;
+  return [
+    `ssl-ca = "${ca}"`,
+    `ssl-cert = "${server}"`,
+    `ssl-key = "${serverKey}"`,
+    'require_secure_transport = ON',
+    `init-file = "${initFile}"`,
+  ];
 }
 
 /** Takes a second; a slow disk under load may need many. */

@@ -200,9 +200,13 @@ describe('config', () => {
   });
 
   it('the key and the secret of the broker go together, or are both left out', () => {
-    expect(loadConfig(['brokerAccess'], {}).brokerAccess).to.deep.equal({ key: '', secret: '' });
+    const accessOf = (env: Environment): unknown[] => {
+      const { key, secret, sessionToken, tls } = loadConfig(['brokerAccess'], env).brokerAccess;
+      return [key, secret(), sessionToken(), tls];
+    };
+    expect(accessOf({})).to.deep.equal(['', '', '', 'off']);
     const both = { ROCKETMQ_ACCESS_KEY: 'seckill', ROCKETMQ_ACCESS_SECRET: 'hush-hush' };
-    expect(loadConfig(['brokerAccess'], both).brokerAccess).to.deep.equal({ key: 'seckill', secret: 'hush-hush' });
+    expect(accessOf(both)).to.deep.equal(['seckill', 'hush-hush', '', 'off']);
     const rule = 'ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET must both be set, or neither';
     for (const name of ['ROCKETMQ_ACCESS_KEY', 'ROCKETMQ_ACCESS_SECRET'] as const) {
       expect(problemsOf(['brokerAccess'], { ...both, [name]: '' })).to.deep.equal([rule]);
