@@ -35,6 +35,11 @@ interface Material {
   readonly key: string | undefined;
 }
 
+interface Usable {
+  readonly material: Material;
+  readonly context: SecureContext;
+}
+
 /**
  * How to connect by TLS to one kind of server. The certificate of a server is always checked, its name too. Certificates that
  * stand in files are taken as they are when a connection is made; while a pair of them does not fit, the last one that did.
@@ -43,7 +48,7 @@ export class Tls {
   readonly names: TlsNames;
   readonly serverName: string | null;
   readonly #settings: Required<Omit<TlsSettings, 'tlsServerName'>>;
-  #last: { readonly material: Material; readonly context: SecureContext } | null = null;
+  #last: Usable | null = null;
   /** What no context could be made of. */
   #misfit: Material | null = null;
 
@@ -94,7 +99,7 @@ export class Tls {
     return checkServerIdentity(this.serverName ?? host, certificate);
   }
 
-  #current(): NonNullable<typeof this.#last> {
+  #current(): Usable {
     const { tlsCa, tlsCert, tlsKey } = this.#settings;
     const material = { ca: tlsCa() || undefined, cert: tlsCert() || undefined, key: tlsKey() || undefined };
     const last = this.#last;

@@ -51,8 +51,8 @@ export function signFields(
   body: Buffer,
   { accessKey, accessSecret, securityToken }: BrokerCredentials,
 ): Record<string, string> {
-  const token = securityToken === undefined ? {} : { SecurityToken: securityToken };
-  const named: Record<string, string> = { ...fields, AccessKey: accessKey, ...token };
+  const named: Record<string, string> = { ...fields, AccessKey: accessKey };
+  if (securityToken !== undefined) named.SecurityToken = securityToken;
   const hmac = createHmac('sha1', accessSecret);
   for (const name of Object.keys(named).sort()) hmac.update(named[name] as string);
   return { ...named, Signature: hmac.update(body).digest('base64') };

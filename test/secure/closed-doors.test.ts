@@ -14,7 +14,7 @@ import { connectionOptions } from '../../src/mysql/server.js';
 import { handshakeFlaw } from '../../src/rocketmq/handshake.js';
 import { ROCKETMQ_TLS_NAMES } from '../../src/rocketmq/credentials.js';
 import { accessIn } from '../helpers/broker.js';
-import { mysqlIn } from '../helpers/servers.js';
+import { mysqlIn, redisIn } from '../helpers/servers.js';
 import { useSystem } from '../helpers/system.js';
 
 describe('the servers of the secure stack', () => {
@@ -71,7 +71,7 @@ describe('the servers of the secure stack', () => {
     };
     expect(await ask({ tls }), 'without a certificate').not.to.equal('null');
     expect(await ask({ tls: { ...tls, ...pair } }), 'as the default user').to.match(/NOAUTH|WRONGPASS|without/);
-    const password = system.stack.redis.redis.options.password as string;
+    const password = redisIn(system.stack.env).password();
     const right = { tls: { ...tls, ...pair }, username: 'seckill', password };
     expect(await ask(right)).to.equal('null');
     expect(await ask({ ...right, password: 'wrong' })).to.match(/WRONGPASS/);
@@ -115,7 +115,7 @@ describe('the servers of the secure stack', () => {
       await once(socket, 'secureConnect');
       expect([socket.authorized, socket.getPeerCertificate().issuer.CN]).to.deep.equal([
         true,
-        'Seckill, local authority',
+        'Seckill local authority',
       ]);
       socket.on('error', () => undefined).destroy();
     }

@@ -33,7 +33,7 @@ const LEFT_AT_LEAST_DAYS = 30;
 /** Makes the certificates of an instance, unless it has some that are good for a month. */
 export async function ensureCertificates(files: CertificateFiles): Promise<void> {
   if (Object.values(files).every((file) => existsSync(file)) && daysLeft(files.server) > LEFT_AT_LEAST_DAYS) return;
-  const authority = await makeAuthority('Seckill, local authority');
+  const authority = await makeAuthority('Seckill local authority');
   const [server, client] = await Promise.all([
     makeCertificate({ commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] }, authority),
     makeCertificate({ commonName: 'seckill', names: ['seckill'] }, authority),
