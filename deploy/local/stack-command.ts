@@ -46,7 +46,10 @@ export function stackCommand(): Command {
         .choices(DURABILITIES)
         .default('process'),
     )
-    .option('--secure', 'TLS and access control everywhere, with certificates made here (default: as at the last start)')
+    .option(
+      '--secure',
+      'TLS and access control everywhere, with certificates made here (default: as at the last start)',
+    )
     .option('--no-secure', 'without TLS again')
     .action(stackUp);
   withFlags(stack.command('down'))

@@ -75,9 +75,7 @@ function createServerClient(
     ...driver,
     ...login,
     ...(options.sentinelUser ? { sentinelUsername: options.sentinelUser } : {}),
-    ...(tls === null
-      ? {}
-      : { tls: tls.optionsFor(), sentinelTLS: tls.optionsFor(), enableTLSForSentinelMode: true }),
+    ...(tls === null ? {} : { tls: tls.optionsFor(), sentinelTLS: tls.optionsFor(), enableTLSForSentinelMode: true }),
     sentinels: sentinels.map((one) => ({ ...one })),
     name: master,
     db,

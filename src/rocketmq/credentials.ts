@@ -59,11 +59,7 @@ export function signFields(
 }
 
 /** Headers of a gRPC call, for a call that does not go through the client. Only the date is signed. */
-export function signedHeaders({
-  accessKey,
-  accessSecret,
-  securityToken,
-}: BrokerCredentials): Record<string, string> {
+export function signedHeaders({ accessKey, accessSecret, securityToken }: BrokerCredentials): Record<string, string> {
   const date = new Date().toISOString();
   const signature = createHmac('sha1', accessSecret).update(date).digest('hex');
   return {

@@ -39,9 +39,7 @@ export async function startRedisCluster(
   const options = { args, secure: secure?.operator };
   const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, options)));
   const login =
-    secure === null
-      ? {}
-      : { username: secure.operator.user, password: secure.operator.password, tls: secure.tls };
+    secure === null ? {} : { username: secure.operator.user, password: secure.operator.password, tls: secure.tls };
   const admin = servers.map(({ port }) => {
     const redis = new Redis({ host: '127.0.0.1', port, ...login });
     return redis.on('error', () => undefined); // a test may kill its server

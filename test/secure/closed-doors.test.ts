@@ -36,7 +36,9 @@ describe('the servers of the secure stack', () => {
       await connection.end();
       return (rows as { Value: string }[])[0]?.Value;
     };
-    expect(await open({}), 'the cipher of an encrypted connection').to.be.a('string').with.length.above(0);
+    expect(await open({}), 'the cipher of an encrypted connection')
+      .to.be.a('string')
+      .with.length.above(0);
     expect(await failureOf(open({ tls: 'off' }))).to.match(/insecure transport|Access denied/);
     expect(await failureOf(open({ tlsCert: () => '', tlsKey: () => '' }))).to.match(/Access denied|certificate/);
     const stranger = await makeCertificate({ commonName: 'seckill' }, await makeAuthority('another'));
@@ -76,7 +78,12 @@ describe('the servers of the secure stack', () => {
     expect(await ask(right)).to.equal('null');
     expect(await ask({ ...right, password: 'wrong' })).to.match(/WRONGPASS/);
     const redis = new Redis({ host: '127.0.0.1', port, ...right });
-    for (const [command, ...args] of [['FLUSHALL'], ['CONFIG', 'GET', '*'], ['GET', 'of-somebody-else'], ['KEYS', '*']]) {
+    for (const [command, ...args] of [
+      ['FLUSHALL'],
+      ['CONFIG', 'GET', '*'],
+      ['GET', 'of-somebody-else'],
+      ['KEYS', '*'],
+    ]) {
       expect(await failureOf(redis.call(command as string, ...args)), command).to.match(/NOPERM/);
     }
     redis.disconnect();

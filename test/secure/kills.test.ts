@@ -37,7 +37,8 @@ describe('the secure stack, when a server is killed', () => {
       await server.start();
       await server.waitReady();
 
-      const again = async (userId: string): Promise<boolean> => [200, 202].includes((await buyers.buy(userId))?.status ?? 0);
+      const again = async (userId: string): Promise<boolean> =>
+        [200, 202].includes((await buyers.buy(userId))?.status ?? 0);
       await until('somebody buys', () => again('after'), BACK_MS, 500);
       await until('who bought meanwhile has an answer', () => again('meanwhile'), BACK_MS, 500);
       for (const userId of ['before', 'meanwhile', 'after']) {

@@ -78,7 +78,8 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       'MySQL: another name than the certificate has',
       ['migrate'],
       () => ({ MYSQL_TLS_SERVER_NAME: 'mysql.example' }),
-      () => /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
+      () =>
+        /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
     ],
     [
       'MySQL: no TLS, where the server takes nothing else',
@@ -99,7 +100,8 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       'Redis: another name than the certificate has',
       WORKER,
       () => ({ REDIS_TLS_SERVER_NAME: 'redis.example' }),
-      () => /Redis at \S+ shows a certificate for another name: correct the host in REDIS_URL, or say in REDIS_TLS_SERVER_NAME/,
+      () =>
+        /Redis at \S+ shows a certificate for another name: correct the host in REDIS_URL, or say in REDIS_TLS_SERVER_NAME/,
     ],
     [
       'Redis: redis:// where it speaks TLS',
@@ -178,7 +180,11 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
     const RESTART_MS = 240_000;
 
     /** Restarts one server with other certificates, for as long as `use` takes. The stack does not keep the key of its own authority. */
-    async function withCertificate(name: ServerName, { cert, key }: Certified, use: () => Promise<void>): Promise<void> {
+    async function withCertificate(
+      name: ServerName,
+      { cert, key }: Certified,
+      use: () => Promise<void>,
+    ): Promise<void> {
       const { servers } = system.stack;
       const [ownCert, ownKey] = [readFileSync(files().server), readFileSync(files().serverKey)];
       const server = servers.server(name);
@@ -187,7 +193,12 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       writeFileSync(files().serverKey, key);
       try {
         await server.start();
-        const port = { redis: servers.ports.redis, mariadb: servers.ports.mariadb, namesrv: 0, proxy: servers.ports.grpc };
+        const port = {
+          redis: servers.ports.redis,
+          mariadb: servers.ports.mariadb,
+          namesrv: 0,
+          proxy: servers.ports.grpc,
+        };
         await until('it listens', async () => (await probePort(port[name])) === null, 120_000);
         await use();
       } finally {

@@ -59,7 +59,9 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
         const stop = notifications.listenToSale('42', () => undefined);
         const subscribers = async (): Promise<number> => {
           const counts = await Promise.all(
-            cluster.admin.map(async (one) => Number(((await one.call('PUBSUB', 'NUMSUB', 'sk:news:42')) as unknown[])[1])),
+            cluster.admin.map(async (one) =>
+              Number(((await one.call('PUBSUB', 'NUMSUB', 'sk:news:42')) as unknown[])[1]),
+            ),
           );
           return counts.reduce((sum, count) => sum + count, 0);
         };
@@ -111,7 +113,9 @@ describe('Redis with sentinels or as a cluster, by TLS and as a user with the ri
     };
     try {
       const [distrusted, soon] = await failure({ tlsCa: () => '' });
-      expect(distrusted).to.match(/^Redis at stock of the sentinels \S+ shows a certificate of an authority that nobody trusts here/);
+      expect(distrusted).to.match(
+        /^Redis at stock of the sentinels \S+ shows a certificate of an authority that nobody trusts here/,
+      );
       expect(soon).to.equal(true);
       const [unknown, soonToo] = await failure({ sentinelPassword: () => 'wrong' });
       expect(unknown).to.match(/^Redis at stock of the sentinels \S+ refuses us: .*WRONGPASS/);

@@ -103,7 +103,10 @@ export async function makeCertificate(parts: CertificateParts, authority: Certif
 }
 
 /** From a minute ago: another machine may be a little behind. */
-const lifeOf = ({ fromMs = Date.now() - 60_000, untilMs = fromMs + LIFE_DAYS * DAY_MS }: Partial<CertificateParts>) => ({
+const lifeOf = ({
+  fromMs = Date.now() - 60_000,
+  untilMs = fromMs + LIFE_DAYS * DAY_MS,
+}: Partial<CertificateParts>) => ({
   notBeforeDate: new Date(fromMs),
   notAfterDate: new Date(untilMs),
 });

@@ -136,7 +136,9 @@ export function password(options: Omit<Common<string>, 'secret' | 'fallback' | '
 }
 
 /** A certificate, or several; or a private key. In PEM; a file that holds it is read again. */
-export function pem(options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: 'certificates' | 'key' }): Key<Live> {
+export function pem(
+  options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: 'certificates' | 'key' },
+): Key<Live> {
   const { holds } = options;
   return live(options, `${holds === 'key' ? 'a private key' : 'certificates'} in PEM`, CHECK_PEM[holds]);
 }
@@ -181,7 +183,9 @@ const CHECK_PEM: Readonly<Record<'certificates' | 'key', (text: string) => void>
     // Of several authorities an old one may be left over.
     const [last] = ends.sort((one, other) => Date.parse(other) - Date.parse(one));
     if (last !== undefined && Date.parse(last) < Date.now()) {
-      throw new Error(`must hold a certificate that is valid, but it expired on ${new Date(Date.parse(last)).toISOString()}`);
+      throw new Error(
+        `must hold a certificate that is valid, but it expired on ${new Date(Date.parse(last)).toISOString()}`,
+      );
     }
   },
   key(text) {

@@ -115,7 +115,8 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
     ['KEY', key],
     ['SERVER_NAME', tlsServerName],
   ].find(([, text]) => text !== '');
-  if (off !== null) return set === undefined ? null : `${off} where ${prefix}_${set[0]} is set: nothing is encrypted now`;
+  if (off !== null)
+    return set === undefined ? null : `${off} where ${prefix}_${set[0]} is set: nothing is encrypted now`;
   if ((cert === '') !== (key === '')) return `${prefix}_CERT and ${prefix}_KEY must both be set, or neither`;
   if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return `${prefix}_KEY must be the key of ${prefix}_CERT, but is another one`;

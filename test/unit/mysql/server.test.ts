@@ -16,8 +16,7 @@ describe('mysql: how to connect', () => {
   });
 
   it('by TLS the driver gets the name that the certificate must have, and always checks it', () => {
-    const options = (serverName: string) =>
-      connectionOptions({ url: URL, tls: 'on', tlsServerName: serverName });
+    const options = (serverName: string) => connectionOptions({ url: URL, tls: 'on', tlsServerName: serverName });
     expect([options('').host, options('mysql.internal').host]).to.deep.equal(['db.example', 'mysql.internal']);
     expect(options('').ssl).to.include({ verifyIdentity: true, rejectUnauthorized: true });
     expect(connectionOptions({ url: URL, tls: 'off' })).not.to.have.any.keys('ssl', 'stream');
@@ -49,7 +48,10 @@ describe('mysql: how to connect', () => {
         Object.assign(new Error('Server does not support secure connection'), { code: 'HANDSHAKE_NO_SSL_SUPPORT' }),
         'speaks no TLS there: switch it on, or set MYSQL_TLS to off (Server does not support secure connection)',
       ],
-      [refusedWith(1040, 'ER_CON_COUNT_ERROR', 'Too many connections'), 'made no connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)'],
+      [
+        refusedWith(1040, 'ER_CON_COUNT_ERROR', 'Too many connections'),
+        'made no connection (mysql: too_busy: ER_CON_COUNT_ERROR: Too many connections)',
+      ],
     ];
     for (const [cause, sentence] of cases) {
       it(sentence, () => {

@@ -27,7 +27,8 @@ describe('gRPC with a private authority', () => {
   });
   after(() => void server.close());
 
-  const tlsOf = (ca: string, tlsServerName = ''): Tls => new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca, tlsServerName });
+  const tlsOf = (ca: string, tlsServerName = ''): Tls =>
+    new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca, tlsServerName });
 
   /** Null: there is a connection. */
   async function connected(tls: Tls, target: string): Promise<string | null> {

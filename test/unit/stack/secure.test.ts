@@ -95,7 +95,9 @@ describe('a secure instance', () => {
     const plain = { ...instance(), certificates: null };
 
     await mariadbSpec(plain).prepare(tools);
-    expect(conf('mariadb.cnf')).to.match(/^skip-ssl$/m).and.not.match(/init-file/);
+    expect(conf('mariadb.cnf'))
+      .to.match(/^skip-ssl$/m)
+      .and.not.match(/init-file/);
     await ensureCertificates(certificateFiles(folder()));
     await mariadbSpec(instance()).prepare(tools);
     expect(conf('mariadb.cnf'))
@@ -105,7 +107,9 @@ describe('a secure instance', () => {
       .and.not.match(/skip-ssl/);
     expect(init()).to.equal("ALTER USER 'seckill'@'127.0.0.1' REQUIRE X509;\n");
     await mariadbSpec(plain).prepare(tools);
-    expect(conf('mariadb.cnf')).to.match(/^skip-ssl$/m).and.match(/^init-file = /m);
+    expect(conf('mariadb.cnf'))
+      .to.match(/^skip-ssl$/m)
+      .and.match(/^init-file = /m);
     expect(init()).to.equal("ALTER USER 'seckill'@'127.0.0.1' REQUIRE NONE;\n");
   });
 

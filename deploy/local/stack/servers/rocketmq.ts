@@ -134,11 +134,7 @@ async function registerNow(address: RemotingAddress): Promise<void> {
 }
 
 /** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
-async function probeProxy(
-  address: RemotingAddress,
-  namesrv: RemotingAddress,
-  ports: StackPorts,
-): Promise<ProbeResult> {
+async function probeProxy(address: RemotingAddress, namesrv: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
   try {
     if (!(await isBrokerActive(address))) return 'the broker is not activated yet';
     const known = await masterBrokers(namesrv, DEFAULT_CLUSTER);

@@ -59,7 +59,10 @@ export const redis = {
     minLength: 1,
     range: 'text',
   }),
-  sentinelPassword: password({ env: 'REDIS_SENTINEL_PASSWORD', doc: 'Password of the sentinels. Not set: they are asked without.' }),
+  sentinelPassword: password({
+    env: 'REDIS_SENTINEL_PASSWORD',
+    doc: 'Password of the sentinels. Not set: they are asked without.',
+  }),
   ...tlsKeys('REDIS_TLS', 'Redis and its sentinels', 'REDIS_URL'),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',

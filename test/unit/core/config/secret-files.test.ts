@@ -36,8 +36,16 @@ describe('config: secrets and certificates from files', () => {
     expect(secrets.filter(({ fromFile }) => !fromFile).map(({ env }) => env)).to.deep.equal([]);
     const names = new Set(keys.map(({ env }) => env));
     const taken = keys.filter(({ env, fromFile }) => fromFile && names.has(`${env}_FILE`));
-    expect(taken.map(({ env }) => env), 'the name of its file is another setting').to.deep.equal([]);
-    expect(secrets.map(({ env }) => env)).to.include.members(['MYSQL_URL', 'MYSQL_PASSWORD', 'JWT_SECRET', 'MESSAGE_KEYS']);
+    expect(
+      taken.map(({ env }) => env),
+      'the name of its file is another setting',
+    ).to.deep.equal([]);
+    expect(secrets.map(({ env }) => env)).to.include.members([
+      'MYSQL_URL',
+      'MYSQL_PASSWORD',
+      'JWT_SECRET',
+      'MESSAGE_KEYS',
+    ]);
   });
 
   it('the end of the last line is not part of it, blanks are', () => {
@@ -60,11 +68,15 @@ describe('config: secrets and certificates from files', () => {
       'MYSQL_PASSWORD_FILE names /nowhere/password, which cannot be read (ENOENT)',
     );
     mkdirSync(join(folder(), 'a-folder'));
-    expect(wrong(join(folder(), 'a-folder'))).to.match(/^MYSQL_PASSWORD_FILE names \S+, which cannot be read \(EISDIR\)$/);
+    expect(wrong(join(folder(), 'a-folder'))).to.match(
+      /^MYSQL_PASSWORD_FILE names \S+, which cannot be read \(EISDIR\)$/,
+    );
     expect(wrong(file('empty', '\n'))).to.match(/^MYSQL_PASSWORD_FILE names \S+, which is empty$/);
     expect(wrong(file('large', 'x'.repeat(1024 * 1024 + 1)))).to.match(/which is larger than 1048576 bytes$/);
     const long = problemOf(['auth'], { JWT_SECRET_FILE: file('short', 'too short\n') });
-    expect(long).to.match(/^JWT_SECRET/).and.not.include('too short');
+    expect(long)
+      .to.match(/^JWT_SECRET/)
+      .and.not.include('too short');
   });
 
   it('a value and a file are one too many, and so are two passwords', () => {
