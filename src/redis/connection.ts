@@ -5,6 +5,7 @@ import { tlsReason } from '../core/tls.js';
 import { namedAddress, readRedisAddress } from './address.js';
 import { createClient, mastersOf, REDIS_TLS_NAMES, tlsOf, type RedisClient, type RedisOptions } from './client.js';
 import { loadScripts, type RunScript } from './scripts.js';
+import { silentRefusal } from './silent-refusal.js';
 
 export type { RedisClient, RedisOptions } from './client.js';
 
@@ -56,8 +57,9 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));
   } catch (cause) {
     redis.disconnect();
-    const where = `Redis at ${namedAddress(readRedisAddress(options.url))}`;
-    const reason = refusalIn(cause, options) ?? refused.reason;
+    const address = readRedisAddress(options.url);
+    const where = `Redis at ${namedAddress(address)}`;
+    const reason = refusalIn(cause, options) ?? refused.reason ?? (await silentRefusal(address, tlsOf(options)));
     const sentence = reason === null ? `cannot reach ${where}: is it running?` : `${where} ${reason}`;
     throw new OperationalError('redis', sentence, { retryable: reason === null, cause });
   } finally {
