@@ -35,6 +35,8 @@ interface Material {
   readonly key: string | undefined;
 }
 
+let made = 0;
+
 interface Usable {
   readonly material: Material;
   readonly context: SecureContext;
@@ -45,6 +47,8 @@ interface Usable {
  * stand in files are taken as they are when a connection is made; while a pair of them does not fit, the last one that did.
  */
 export class Tls {
+  /** Of this process: connections that others have made are not shared. */
+  readonly id = ++made;
   readonly names: TlsNames;
   readonly serverName: string | null;
   readonly #settings: Required<Omit<TlsSettings, 'tlsServerName'>>;

@@ -217,7 +217,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
       it(`that has expired: ${label}`, async function () {
         this.timeout(RESTART_MS);
         const old = { ...LOCAL, fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS };
-        const both = file('both.pem', stranger.cert + readFileSync(files().ca, 'utf8'));
+        const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
         await withCertificate(name, await makeCertificate(old, stranger), async () => {
           expect(await sentenceOf(args, { [`${label}_TLS_CA_FILE`]: both })).to.match(
             /(MySQL|Redis|RocketMQ) at \S+ shows a certificate that has expired, or whose authority has: renew it there/,
@@ -228,7 +228,7 @@ describe('a program with wrong settings ends within seconds, with a sentence tha
 
     it('for a name, where MYSQL_URL has an address: the driver alone would take one for localhost', async function () {
       this.timeout(RESTART_MS);
-      const both = file('both.pem', stranger.cert + readFileSync(files().ca, 'utf8'));
+      const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
       const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
       await withCertificate('mariadb', named, async () => {
         expect(await sentenceOf(['migrate'], { MYSQL_TLS_CA_FILE: both })).to.match(

@@ -181,7 +181,7 @@ export async function exchange(
 
 /** With the key, since a broker may go by what a connection has shown before. */
 const placeOf = ({ host, port, credentials, tls }: RemotingAddress): string =>
-  JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls ? 'by TLS' : 'plain']);
+  JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls?.id]);
 
 /** Connections that wait for the next question, by place. */
 const idle = new Map<string, Connection[]>();
