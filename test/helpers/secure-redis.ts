@@ -16,6 +16,8 @@ export interface SecureRedis {
   readonly operator: SecureParts;
   /** Arguments of each server. */
   readonly args: readonly string[];
+  /** Further ones of a sentinel: a server does not know its commands. */
+  readonly sentinelArgs: readonly string[];
   /** How a program connects, but for its address. */
   readonly options: Omit<RedisOptions, 'url' | 'replyTimeoutMs' | 'connectTimeoutMs'>;
   /** For a connection of the operator. */
@@ -48,8 +50,8 @@ export async function prepareSecureRedis(rights: string = REDIS_RIGHTS): Promise
       ...['--user', 'default', 'off'],
       ...['--user', OPERATOR.user, 'on', `>${OPERATOR.password}`, '~*', '&*', '+@all'],
       ...['--user', 'seckill', 'on', `>${PASSWORD}`, ...rights.split(' ')],
-      ...['--user', WATCHER.user, 'on', `>${WATCHER.password}`, ...SENTINEL_RIGHTS.split(' ')],
     ],
+    sentinelArgs: ['--user', WATCHER.user, 'on', `>${WATCHER.password}`, ...SENTINEL_RIGHTS.split(' ')],
     options: {
       tlsCa: read(ca),
       tlsCert: read(client),
