@@ -43,7 +43,7 @@ export async function startSentinelRedis(secure: SecureRedis | null = null): Pro
   ];
   const sentinel = await startPrivateRedis(binary, {
     config: config.join('\n'),
-    args: [...args, ...(secure?.sentinelArgs ?? []), '--sentinel'],
+    args: [...(secure?.sentinelArgs ?? []), '--sentinel'],
     secure: operator,
   });
   const login = secure === null ? {} : { username: secure.operator.user, password: secure.operator.password };

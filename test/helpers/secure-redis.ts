@@ -16,7 +16,7 @@ export interface SecureRedis {
   readonly operator: SecureParts;
   /** Arguments of each server. */
   readonly args: readonly string[];
-  /** Further ones of a sentinel: a server does not know its commands. */
+  /** Of a sentinel: it and a server do not know each other's commands, and a user with the right to one keeps them from starting. */
   readonly sentinelArgs: readonly string[];
   /** How a program connects, but for its address. */
   readonly options: Omit<RedisOptions, 'url' | 'replyTimeoutMs' | 'connectTimeoutMs'>;
@@ -26,7 +26,8 @@ export interface SecureRedis {
 }
 
 /** What a program asks of sentinels. */
-export const SENTINEL_RIGHTS = 'allchannels -@all +@connection +@pubsub +sentinel|get-master-addr-by-name +sentinel|sentinels';
+export const SENTINEL_RIGHTS =
+  'allchannels -@all +@connection +@pubsub +sentinel|get-master-addr-by-name +sentinel|sentinels';
 
 const PASSWORD = 'of-the-programs';
 const WATCHER = { user: 'watcher', password: 'of-who-asks-sentinels' };
@@ -39,19 +40,22 @@ export async function prepareSecureRedis(rights: string = REDIS_RIGHTS): Promise
   await ensureCertificates(certificates);
   const { ca, server, serverKey, client, clientKey } = certificates;
   const read = (file: string) => () => readFileSync(file, 'utf8');
+  const shared = [
+    ...['--tls-ca-cert-file', ca, '--tls-cert-file', server, '--tls-key-file', serverKey],
+    ...['--tls-auth-clients', 'yes', '--tls-replication', 'yes'],
+    ...['--user', 'default', 'off'],
+    ...['--user', OPERATOR.user, 'on', `>${OPERATOR.password}`, '~*', 'allchannels', '+@all'],
+  ];
   return {
     certificates,
     password: PASSWORD,
     operator: { ...OPERATOR, certificates },
     args: [
-      ...['--tls-ca-cert-file', ca, '--tls-cert-file', server, '--tls-key-file', serverKey],
-      ...['--tls-auth-clients', 'yes', '--tls-replication', 'yes', '--tls-cluster', 'yes'],
-      ...['--masteruser', OPERATOR.user, '--masterauth', OPERATOR.password],
-      ...['--user', 'default', 'off'],
-      ...['--user', OPERATOR.user, 'on', `>${OPERATOR.password}`, '~*', '&*', '+@all'],
+      ...shared,
+      ...['--tls-cluster', 'yes', '--masteruser', OPERATOR.user, '--masterauth', OPERATOR.password],
       ...['--user', 'seckill', 'on', `>${PASSWORD}`, ...rights.split(' ')],
     ],
-    sentinelArgs: ['--user', WATCHER.user, 'on', `>${WATCHER.password}`, ...SENTINEL_RIGHTS.split(' ')],
+    sentinelArgs: [...shared, ...['--user', WATCHER.user, 'on', `>${WATCHER.password}`, ...SENTINEL_RIGHTS.split(' ')]],
     options: {
       tlsCa: read(ca),
       tlsCert: read(client),
