@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readNetwork } from '../ip-address.js';
 import { readKeyList } from '../hmac.js';
-import { liveText, NOT_SET, type Live } from '../live.js';
+import { liveText, type Live } from '../live.js';
 import { readIssuers } from './issuers.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */
@@ -18,6 +18,8 @@ export interface Key<T> {
   readonly secret: boolean;
   /** Also taken from a file, which `<env>_FILE` names. */
   readonly fromFile: boolean;
+  /** Its value is a `Live`, one that is left out too. */
+  readonly live?: boolean;
   /**
    * @param again reads the file once more; left out for a text that stands in the environment
    * @throws Error with a sentence that ends "but is …"
@@ -151,7 +153,8 @@ function live(
 ): Key<Live> {
   const { env, doc, secret } = options;
   return {
-    ...common<Live>({ env, doc, secret, optional: true, fallback: NOT_SET }),
+    ...common<Live>({ env, doc, secret, optional: true }),
+    live: true,
     fromFile: true,
     unit: '',
     range,

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { flawOfSecret } from '../hmac.js';
-import type { Live } from '../live.js';
+import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
 import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
 import { fileVariable, type Key } from './key.js';
@@ -233,7 +233,7 @@ function readKey(key: Key<unknown>, env: Environment, problems: string[]): unkno
     problems.push(`${name} ${(error as Error).message}`);
     return undefined;
   }
-  if (key.optional) return key.fallback ?? '';
+  if (key.optional) return key.live ? NOT_SET : '';
   if (key.fallback === undefined) problems.push(`${key.env} is not set: ${key.doc}`);
   return key.fallback;
 }
