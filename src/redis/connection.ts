@@ -78,6 +78,8 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
   };
 }
 
+const NO_SENTINEL = /All sentinels are unreachable/;
+
 /**
  * Hears why a server does not let us in: the driver itself would only say that the connection was closed, and it asks sentinels
  * again and again.
@@ -88,6 +90,7 @@ class RefusalWatch {
   /** Rejects when the server, or all that there are, have refused. */
   readonly promise: Promise<never>;
   readonly #redis: RedisClient;
+  #asked = false;
   readonly #onError: (error: unknown) => void;
   readonly #onNodeError: (error: unknown) => void;
 
@@ -100,9 +103,17 @@ class RefusalWatch {
     this.#onError = (error) => {
       this.#onNodeError(error);
       if (this.reason !== null) refuse(error);
+      else if (NO_SENTINEL.test(String(error))) void this.#askWhy(options).then(() => this.reason && refuse(error));
     };
     redis.on('error', this.#onError);
     redis.on('node error', this.#onNodeError); // one server of a cluster: another one may let us in
+  }
+
+  /** The driver keeps the message of a sentinel's error, but not its code. */
+  async #askWhy(options: RedisOptions): Promise<void> {
+    if (this.#asked) return;
+    this.#asked = true;
+    this.reason ??= await silentRefusal(readRedisAddress(options.url), tlsOf(options)).catch(() => null);
   }
 
   stop(): void {
