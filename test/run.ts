@@ -7,7 +7,7 @@ import { REPO_DIR } from '../deploy/local/stack/paths.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
 import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
-import { openStack, type Stack } from '../deploy/local/stack/stack.js';
+import { openStack, type Stack, type StackOptions } from '../deploy/local/stack/stack.js';
 import { build } from './chaos/harness/commands.js';
 import { openControls } from './chaos/harness/stack-controls.js';
 import { prepareStack } from './chaos/own-stacks.js';
@@ -15,7 +15,7 @@ import { readFacts } from './chaos/report.js';
 import { affectedTests } from './runner/changed.js';
 import { coverageByRoom } from './runner/coverage.js';
 import { runMocha, type Counts } from './runner/mocha.js';
-import { LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
+import { ALSO_SECURE, LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
 import { Outputs } from './runner/output.js';
 import { addResults, isWanted, writeResults, type FolderResult, type RunResults } from './runner/results.js';
 
@@ -58,7 +58,7 @@ let versions: RunResults['versions'] = { Node: process.versions.node };
 const files = chooseFiles();
 const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
 const first = runFolders(chosen(LANES.first));
-if (chosen([...LANES.stack, ...LANES.faults, ...LANES.eitherStack]).length > 0) await runOnStacks();
+if (chosen([...LANES.stack, ...LANES.faults, ...LANES.eitherStack, ...LANES.secure]).length > 0) await runOnStacks();
 else await first.then(() => runFolders(chosen(LANES.bare)));
 await coverage;
 end();
@@ -102,10 +102,11 @@ function testFiles(folder: Folder): string[] {
   if (!existsSync(path)) return [];
   const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
   const rank = (name: string): number => (BEGIN_WITH.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
-  return names
+  const own = names
     .filter((name) => name.endsWith('.test.ts'))
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((name) => join('test', folder, name));
+  return folder === 'secure' ? [...ALSO_SECURE, ...own] : own;
 }
 
 /** One after the other, each in a process of its own: a test that kills or leaks cannot reach the next folder. */
@@ -183,16 +184,20 @@ async function runOnStacks(): Promise<void> {
   try {
     const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
     const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
+    let secure: Promise<void> | null = null;
+    const runSecureOnce = (): Promise<void> => (secure ??= runOnSecureStack());
     const lanes = stacks.map(async ([stack, lane]) => {
       await booted;
       const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
       await runFolders(lane, env);
       await runParts(parts, env);
       await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
+      await runSecureOnce();
     });
     // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
     const bare = booted.then(() => runFolders(chosen(LANES.bare)));
     const results = await Promise.allSettled([bare, ...lanes]);
+    if (lanes.length === 0) await booted.then(runSecureOnce);
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   } catch (error) {
@@ -204,14 +209,31 @@ async function runOnStacks(): Promise<void> {
   }
 }
 
+/** The folders that a stack with TLS and access control is for. */
+async function runOnSecureStack(): Promise<void> {
+  const lane = chosen(LANES.secure);
+  if (lane.length === 0 || stopping.signal.aborted) return;
+  const stack = await clearedStack(`${STACK_DIR}-secure`, [], { secure: true });
+  try {
+    await boot(stack);
+    await runFolders(lane, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+  } finally {
+    await stack.down({ signal: 'SIGKILL' });
+  }
+}
+
 /**
  * What an earlier run left is removed, so that no test depends on it.
  * @param taken ports of a stack that is about to start
  */
-async function clearedStack(dir: string, taken: readonly ClaimedPort[]): Promise<Stack> {
+async function clearedStack(
+  dir: string,
+  taken: readonly ClaimedPort[],
+  options: Pick<StackOptions, 'secure'> = {},
+): Promise<Stack> {
   await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
   rmSync(dir, { recursive: true, force: true });
-  return openStack({ dir, ports: pickFreePorts([...listeningPorts(), ...taken]) });
+  return openStack({ dir, ports: pickFreePorts([...listeningPorts(), ...taken]), ...options });
 }
 
 async function boot(stack: Stack): Promise<void> {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { report } from '../../src/cli/run-command-line.js';
+import { fileVariable } from '../../src/core/config/key.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { openStack } from './stack/stack.js';
 
@@ -11,7 +12,7 @@ const SERVER_KEYS = ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'NAMESRV_ADD
 // is never the stack of a developer.
 const wasStarted = existsSync(stackPaths(DEFAULT_DIR).secretsFile);
 const isProduction = process.env.NODE_ENV === 'production';
-if (wasStarted && !isProduction && !SERVER_KEYS.some((key) => process.env[key])) {
+if (wasStarted && !isProduction && !SERVER_KEYS.some((key) => process.env[key] || process.env[fileVariable(key)])) {
   try {
     for (const [key, value] of Object.entries(openStack().env())) process.env[key] ||= value as string;
   } catch (error) {

@@ -8,7 +8,7 @@ import type { ServerStatus } from './stack/managed-server.js';
 import type { StackStep } from './stack/progress.js';
 import { refusesStrangers } from './stack/servers/rocketmq.js';
 import { DURABILITIES, type Durability, SERVER_NAMES } from './stack/servers/server-spec.js';
-import { envLines } from './stack/settings.js';
+import { brokerAccessIn, envLines } from './stack/settings.js';
 import { StackError } from './stack/stack-error.js';
 import { openStack } from './stack/stack.js';
 import { chosenIn, versionOptions, type Versions } from './stack/versions.js';
@@ -21,6 +21,7 @@ interface StackFlags extends Partial<Versions> {
   readonly force?: boolean;
   readonly freePorts?: boolean;
   readonly durability?: Durability;
+  readonly secure?: boolean;
 }
 
 const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
@@ -46,6 +47,11 @@ export function stackCommand(): Command {
         .choices(DURABILITIES)
         .default('process'),
     )
+    .option(
+      '--secure',
+      'TLS and access control everywhere, with certificates made here (default: as at the last start)',
+    )
+    .option('--no-secure', 'without TLS again')
     .action(stackUp);
   for (const option of versionOptions()) up.addOption(option);
   withFlags(stack.command('down'))
@@ -85,6 +91,7 @@ async function stackUp(flags: StackFlags): Promise<void> {
         ports: flags.freePorts ? 'free' : 'default',
         versions: chosenIn(flags),
         durability: flags.durability,
+        secure: flags.secure,
         onProgress,
       }).up({ signal }),
     );
@@ -115,7 +122,7 @@ async function stackStatus(flags: StackFlags): Promise<void> {
     const statuses = await stack.status();
     const isOpen = statuses.some(({ name, state }) => name === 'proxy' && state === 'running');
     const exposed = isOpen ? exposedPorts(stack.ports, networkInterfaces()) : [];
-    const accessControl = isOpen && (await refusesStrangers(stack.ports));
+    const accessControl = isOpen && (await refusesStrangers(stack.ports, brokerAccessIn(stack.env())));
     if (flags.json) {
       for (const status of statuses) {
         const exposedOf = exposed.map(({ port }) => port);

@@ -11,6 +11,8 @@ import { SimpleConsumer } from 'rocketmq-client-nodejs';
 const { ROCKETMQ_ENDPOINT = '127.0.0.1:8081', GROUP = 'shop-orders', TOPIC = 'seckill-order-event' } = process.env;
 // For a broker with access control, as the local one is.
 const { ROCKETMQ_ACCESS_KEY: accessKey, ROCKETMQ_ACCESS_SECRET: accessSecret } = process.env;
+// By TLS; its authority is what GRPC_DEFAULT_SSL_ROOTS_FILE_PATH names, or one that Node trusts.
+const sslEnabled = (process.env.ROCKETMQ_TLS ?? 'off') !== 'off';
 
 /** How long a message is ours: longer than `handle` may ever take. If we die, it comes again after that. */
 const INVISIBLE_MS = 30_000;
@@ -75,6 +77,7 @@ const quiet = () => undefined;
 const consumer = new SimpleConsumer({
   endpoints: ROCKETMQ_ENDPOINT,
   namespace: '',
+  sslEnabled,
   ...(accessKey && accessSecret ? { sessionCredentials: { accessKey, accessSecret } } : {}),
   consumerGroup: GROUP,
   subscriptions: new Map([[TOPIC, '*']]), // one topic per client

@@ -11,7 +11,7 @@ import {
 import { TOPICS } from '../core/topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
@@ -157,7 +157,7 @@ function inspect(flags: MqFlags): RocketmqInspection {
   const config = loadConfig(['repair', 'brokerAccess'], process.env);
   const namesrv = flags.namesrv ?? config.repair.namesrv;
   if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
-  return new RocketmqInspection(namesrv, credentialsOf(config.brokerAccess), {
+  return new RocketmqInspection(namesrv, brokerAccessOf(config.brokerAccess), {
     cluster: flags.cluster,
     onDown: ({ name, down }) => {
       printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));

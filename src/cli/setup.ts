@@ -9,7 +9,7 @@ import { ROLES, type Role } from '../core/roles.js';
 import { createTokenSigner } from '../http/token.js';
 import { migrate, planMigrations, type MigrationPlan } from '../mysql/migrate.js';
 import { megabytes, type PlannedStatement } from '../mysql/schema-changes.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
@@ -131,7 +131,7 @@ async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Pro
   const target = { namesrvAddr, cluster };
   const lists = readTopicLists();
   const outcome = await applyTopics(
-    { ...target, credentials: credentialsOf(brokerAccess) },
+    { ...target, ...brokerAccessOf(brokerAccess) },
     group === undefined ? lists : withGroup(lists, group),
   );
   if (json) print(JSON.stringify({ result: outcome, ...target }));

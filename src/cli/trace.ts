@@ -9,7 +9,7 @@ import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { parseId, parseSaleId, parseUserId } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface TraceFlags {
@@ -50,7 +50,7 @@ export function traceCommand(): Command {
 async function trace(id: string, { sale, user, cluster, json }: TraceFlags): Promise<void> {
   const config = loadConfig(['mysql', 'redis', 'keeper', 'repair', 'brokerAccess'], process.env);
   const { namesrv } = config.repair;
-  const broker = namesrv === '' ? null : createTraceBroker(namesrv, credentialsOf(config.brokerAccess), { cluster });
+  const broker = namesrv === '' ? null : createTraceBroker(namesrv, brokerAccessOf(config.brokerAccess), { cluster });
   const query = { id, ...withoutUndefined({ saleId: sale, userId: user }) };
   const answer = await withOperator(config, createLog('trace', 'error'), async (operator) =>
     (await operator.trace(broker)).trace(query),

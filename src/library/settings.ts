@@ -24,8 +24,12 @@ export interface Settings {
   readonly JWT_ALGORITHM?: 'HS256' | 'RS256' | 'ES256' | 'EdDSA';
   /** HS256: a shared secret, for tokens whose `kid` is none of JWT_KEYS. Otherwise a public key, PEM. Tokens need JWT_SECRET, JWT_KEYS or JWT_ISSUERS. (32 characters or more; not set by default) */
   readonly JWT_SECRET?: string;
+  /** A file that holds JWT_SECRET. */
+  readonly JWT_SECRET_FILE?: string;
   /** HS256 keys by the `kid` of the token, so that keys can be changed while tokens of both are good. The first one signs the tokens that the command line makes. (id:secret,id:secret; each secret 32 bytes or more; not set by default) */
   readonly JWT_KEYS?: string;
+  /** A file that holds JWT_KEYS. */
+  readonly JWT_KEYS_FILE?: string;
   /** What tokens of JWT_SECRET and JWT_KEYS must have as `iss`. Not set: anything. (text; not set by default) */
   readonly JWT_ISSUER?: string;
   /** What tokens of JWT_SECRET and JWT_KEYS must have in `aud`. Not set: anything. (text; not set by default) */
@@ -42,8 +46,12 @@ export interface Settings {
   readonly JWT_CACHE_MAX?: number;
   /** Keys that may sign requests; the rules name those that are accepted now. Not set: rules that need one are refused. (id:secret,id:secret; each secret 32 bytes or more; not set by default) */
   readonly ADMISSION_SIGN_KEYS?: string;
+  /** A file that holds ADMISSION_SIGN_KEYS. */
+  readonly ADMISSION_SIGN_KEYS_FILE?: string;
   /** Keys that seal purchase tokens, tickets and passes, the same for every api: the first one seals, all are accepted. Not set: rules that need one are refused. (id:secret,id:secret; each secret 32 bytes or more; not set by default) */
   readonly ADMISSION_SEAL_KEYS?: string;
+  /** A file that holds ADMISSION_SEAL_KEYS. */
+  readonly ADMISSION_SEAL_KEYS_FILE?: string;
   /** A sale snapshot in memory is used this long. (10 to 60000 ms; default 1000) */
   readonly GATE_CARD_MEMORY_MS?: number;
   /** A sale snapshot in Redis is used this long. (100 to 600000 ms; default 5000) */
@@ -68,8 +76,34 @@ export interface Settings {
   readonly BATCH_WAIT_MAX_MS?: number;
   /** Batches one purchase may go through before it gets `overloaded`. (1 to 20 batches; default 5) */
   readonly BATCH_ROUNDS_MAX?: number;
-  /** The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). User and password are those of the servers; sentinels are asked without. (redis://… or rediss://… or redis+sentinel://[user:password@]host:port,host:port/master-name[/db] or redis+cluster://[user:password@]host:port,host:port; it must be set, here or in the environment) */
+  /** The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). With rediss everything goes by TLS, sentinels too. User and password are those of the servers. (redis://… or rediss://… or redis[s]+sentinel://[user:password@]host:port,host:port/master-name[/db] or redis[s]+cluster://[user:password@]host:port,host:port; it must be set, here or in the environment) */
   readonly REDIS_URL?: string;
+  /** A file that holds REDIS_URL. */
+  readonly REDIS_URL_FILE?: string;
+  /** Password of the servers, where it does not stand in REDIS_URL. (text; not set by default) */
+  readonly REDIS_PASSWORD?: string;
+  /** A file that holds REDIS_PASSWORD. */
+  readonly REDIS_PASSWORD_FILE?: string;
+  /** As whom sentinels are asked, where they have users. (text; not set by default) */
+  readonly REDIS_SENTINEL_USER?: string;
+  /** Password of the sentinels. Not set: they are asked without. (text; not set by default) */
+  readonly REDIS_SENTINEL_PASSWORD?: string;
+  /** A file that holds REDIS_SENTINEL_PASSWORD. */
+  readonly REDIS_SENTINEL_PASSWORD_FILE?: string;
+  /** Certificates of the authorities that sign those of Redis and its sentinels. Not set: those that Node trusts, and the ones of NODE_EXTRA_CA_CERTS. (certificates in PEM; not set by default) */
+  readonly REDIS_TLS_CA?: string;
+  /** A file that holds REDIS_TLS_CA. */
+  readonly REDIS_TLS_CA_FILE?: string;
+  /** Our own certificate, and those between it and its authority, where Redis and its sentinels ask for one. (certificates in PEM; not set by default) */
+  readonly REDIS_TLS_CERT?: string;
+  /** A file that holds REDIS_TLS_CERT. */
+  readonly REDIS_TLS_CERT_FILE?: string;
+  /** The private key of REDIS_TLS_CERT. (a private key in PEM; not set by default) */
+  readonly REDIS_TLS_KEY?: string;
+  /** A file that holds REDIS_TLS_KEY. */
+  readonly REDIS_TLS_KEY_FILE?: string;
+  /** The name that the certificates of Redis and its sentinels must have, where it is not the host in REDIS_URL. (host name or IP address; not set by default) */
+  readonly REDIS_TLS_SERVER_NAME?: string;
   /** How long a reply may take; after it the outcome of the command is unknown. (50 to 30000 ms; default 1500) */
   readonly REDIS_REPLY_TIMEOUT_MS?: number;
   /** How long a connect may take. (50 to 30000 ms; default 3000) */
@@ -96,8 +130,32 @@ export interface Settings {
   readonly ROCKETMQ_ACCESS_KEY?: string;
   /** Secret of ROCKETMQ_ACCESS_KEY: it signs requests and is never sent. (text; not set by default) */
   readonly ROCKETMQ_ACCESS_SECRET?: string;
+  /** A file that holds ROCKETMQ_ACCESS_SECRET. */
+  readonly ROCKETMQ_ACCESS_SECRET_FILE?: string;
+  /** Sent with each request where key and secret are lent for some time, as some clouds do. (text; not set by default) */
+  readonly ROCKETMQ_SESSION_TOKEN?: string;
+  /** A file that holds ROCKETMQ_SESSION_TOKEN. */
+  readonly ROCKETMQ_SESSION_TOKEN_FILE?: string;
+  /** What goes to RocketMQ by TLS: nothing; what goes to ROCKETMQ_ENDPOINT and where that leads (`grpc`); or the admin protocol of name servers and brokers as well (`on`). (default off) */
+  readonly ROCKETMQ_TLS?: 'off' | 'grpc' | 'on';
+  /** Certificates of the authorities that sign those of RocketMQ. Not set: those that Node trusts, and the ones of NODE_EXTRA_CA_CERTS. (certificates in PEM; not set by default) */
+  readonly ROCKETMQ_TLS_CA?: string;
+  /** A file that holds ROCKETMQ_TLS_CA. */
+  readonly ROCKETMQ_TLS_CA_FILE?: string;
+  /** Our own certificate, and those between it and its authority, where RocketMQ ask for one. (certificates in PEM; not set by default) */
+  readonly ROCKETMQ_TLS_CERT?: string;
+  /** A file that holds ROCKETMQ_TLS_CERT. */
+  readonly ROCKETMQ_TLS_CERT_FILE?: string;
+  /** The private key of ROCKETMQ_TLS_CERT. (a private key in PEM; not set by default) */
+  readonly ROCKETMQ_TLS_KEY?: string;
+  /** A file that holds ROCKETMQ_TLS_KEY. */
+  readonly ROCKETMQ_TLS_KEY_FILE?: string;
+  /** The name that the certificates of RocketMQ must have, where it is not the host in the address of each server. (host name or IP address; not set by default) */
+  readonly ROCKETMQ_TLS_SERVER_NAME?: string;
   /** Keys that sign what goes through the broker: the first one signs, all are accepted. The same for every program. (id:secret,id:secret; each secret 32 bytes or more; it must be set, here or in the environment) */
   readonly MESSAGE_KEYS?: string;
+  /** A file that holds MESSAGE_KEYS. */
+  readonly MESSAGE_KEYS_FILE?: string;
   /** What becomes of a message without a signature. `accept` is for the time of an update from a version that did not sign. (default refuse) */
   readonly MESSAGE_UNSIGNED?: 'refuse' | 'accept';
   /** Consume loops of one worker process and topic. (1 to 32 loops; default 2) */
@@ -110,6 +168,28 @@ export interface Settings {
   readonly WORKER_RETRY_FIRST_MS?: number;
   /** The MySQL or MariaDB that holds the orders. (mysql://…; it must be set, here or in the environment) */
   readonly MYSQL_URL?: string;
+  /** A file that holds MYSQL_URL. */
+  readonly MYSQL_URL_FILE?: string;
+  /** Password of the user, where it does not stand in MYSQL_URL. (text; not set by default) */
+  readonly MYSQL_PASSWORD?: string;
+  /** A file that holds MYSQL_PASSWORD. */
+  readonly MYSQL_PASSWORD_FILE?: string;
+  /** Whether connections are encrypted. A server that offers no TLS is then refused. (default off) */
+  readonly MYSQL_TLS?: 'off' | 'on';
+  /** Certificates of the authorities that sign those of MySQL. Not set: those that Node trusts, and the ones of NODE_EXTRA_CA_CERTS. (certificates in PEM; not set by default) */
+  readonly MYSQL_TLS_CA?: string;
+  /** A file that holds MYSQL_TLS_CA. */
+  readonly MYSQL_TLS_CA_FILE?: string;
+  /** Our own certificate, and those between it and its authority, where MySQL ask for one. (certificates in PEM; not set by default) */
+  readonly MYSQL_TLS_CERT?: string;
+  /** A file that holds MYSQL_TLS_CERT. */
+  readonly MYSQL_TLS_CERT_FILE?: string;
+  /** The private key of MYSQL_TLS_CERT. (a private key in PEM; not set by default) */
+  readonly MYSQL_TLS_KEY?: string;
+  /** A file that holds MYSQL_TLS_KEY. */
+  readonly MYSQL_TLS_KEY_FILE?: string;
+  /** The name that the certificates of MySQL must have, where it is not the host in MYSQL_URL. (host name or IP address; not set by default) */
+  readonly MYSQL_TLS_SERVER_NAME?: string;
   /** Connections of one process. (1 to 200 connections; default 8) */
   readonly MYSQL_POOL_MAX?: number;
   /** How long one statement may take. (100 to 120000 ms; default 10000) */
@@ -122,12 +202,18 @@ export interface Settings {
   readonly PAYMENT_PROVIDER?: 'none' | 'simulator' | 'http' | 'stripe';
   /** What the provider knows us by. Stripe: the secret key (`sk_…`), or better a restricted one (`rk_…`) that may write PaymentIntents and Refunds. `http`: a bearer token. (16 characters or more; not set by default) */
   readonly PAYMENT_API_KEY?: string;
+  /** A file that holds PAYMENT_API_KEY. */
+  readonly PAYMENT_API_KEY_FILE?: string;
   /** Where the provider is reached: needed for `http`; for Stripe only to test against another server. https, except on this machine. (https://… or http://…; not set by default) */
   readonly PAYMENT_API_URL?: string;
   /** Secret that the payment provider signs its webhook calls with; without it every call is refused. (32 characters or more; not set by default) */
   readonly PAYMENT_WEBHOOK_SECRET?: string;
+  /** A file that holds PAYMENT_WEBHOOK_SECRET. */
+  readonly PAYMENT_WEBHOOK_SECRET_FILE?: string;
   /** While the secret of the webhook is changed: the one before, which is accepted too. Remove it when the provider signs with the new one. (32 characters or more; not set by default) */
   readonly PAYMENT_WEBHOOK_SECRET_BEFORE?: string;
+  /** A file that holds PAYMENT_WEBHOOK_SECRET_BEFORE. */
+  readonly PAYMENT_WEBHOOK_SECRET_BEFORE_FILE?: string;
   /** Which payments the webhook accepts: `live` ones are real money (`"live": true`), `test` ones are those of a trial mode of the provider. (default live) */
   readonly PAYMENT_WEBHOOK_MODE?: 'live' | 'test';
   /** A purchase that a buyer waits for is read again after this time at the latest, even without a notification. (100 to 60000 ms; default 5000) */
@@ -216,6 +302,8 @@ export interface Settings {
   readonly COMPENSATE_LEASE_MS?: number;
   /** The bearer token that /metrics of api, worker and keeper asks for. Not set: none. (16 characters or more; not set by default) */
   readonly METRICS_TOKEN?: string;
+  /** A file that holds METRICS_TOKEN. */
+  readonly METRICS_TOKEN_FILE?: string;
   /** A page of /metrics is given again for this long, since buyers wait while it is collected; 0: each is collected. (0 to 60000 ms; default 1000) */
   readonly METRICS_CACHE_MS?: number;
   /** The collector that spans are sent to, as OTLP over HTTP in JSON, at /v1/traces below this address. Not set: none are recorded. (http://… or https://…; not set by default) */

@@ -4,12 +4,11 @@ import knexFactory, { type Knex } from 'knex';
 import { OperationalError } from '../core/errors.js';
 import { toMysqlError } from './errors.js';
 import { MIGRATIONS, type NamedMigration } from './migrations.js';
-import { connectionOptions } from './pool.js';
 import { AppliedChanges, PlannedChanges, type ChangeOptions, type PlannedStatement } from './schema-changes.js';
+import { connectFault, connectionOptions, type MysqlServer } from './server.js';
 
-export interface MigrateOptions extends ChangeOptions {
-  /** `mysql://user:password@host:port/database`; the user may create tables. */
-  readonly url: string;
+/** The user may create tables. */
+export interface MigrateOptions extends ChangeOptions, MysqlServer {
   /** How long to wait for another migrator. Default 60000. */
   readonly lockWaitMs?: number;
   /** How long a change waits at a time for transactions that have its table open, and writers behind it. Whole seconds, default 3. */
@@ -47,10 +46,10 @@ export async function migrate(
   options: MigrateOptions,
   onProgress: (progress: MigrateProgress) => void = () => undefined,
 ): Promise<string[]> {
-  const { url, lockWaitMs = LOCK_WAIT_MS_DEFAULT } = options;
+  const { lockWaitMs = LOCK_WAIT_MS_DEFAULT } = options;
   let connection: Connection | undefined;
   try {
-    connection = await createConnection({ ...connectionOptions(url), connectTimeout: CONNECT_TIMEOUT_MS });
+    connection = await connected(options);
     await lock(connection, lockWaitMs);
     return await applyMissing(options, onProgress);
   } catch (error) {
@@ -80,9 +79,17 @@ export async function planMigrations(options: MigrateOptions): Promise<Migration
     }
     return { missing, newer: [...done] };
   } catch (error) {
-    throw toMysqlError(error);
+    throw error instanceof OperationalError ? error : toMysqlError(error);
   } finally {
     await knex.destroy();
+  }
+}
+
+async function connected(server: MysqlServer): Promise<Connection> {
+  try {
+    return await createConnection({ ...connectionOptions(server), connectTimeout: CONNECT_TIMEOUT_MS });
+  } catch (error) {
+    throw connectFault(error, server);
   }
 }
 
@@ -128,7 +135,7 @@ function refuseDown(): Promise<void> {
 }
 
 function openKnex(options: MigrateOptions): Knex {
-  const { url, tableWaitSeconds = TABLE_WAIT_SECONDS_DEFAULT } = options;
+  const { tableWaitSeconds = TABLE_WAIT_SECONDS_DEFAULT } = options;
   const silent = (): void => undefined;
   const migrationSource: Knex.MigrationSource<NamedMigration> = {
     getMigrations: () => Promise.resolve([...MIGRATIONS]),
@@ -142,7 +149,8 @@ function openKnex(options: MigrateOptions): Knex {
   const session = `SET SESSION time_zone = '+00:00', SESSION lock_wait_timeout = ${tableWaitSeconds}`;
   return knexFactory({
     client: 'mysql2',
-    connection: { ...connectionOptions(url), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS },
+    // asked for with each connection, so that nothing of it is copied
+    connection: () => ({ ...connectionOptions(options), timezone: 'Z', connectTimeout: CONNECT_TIMEOUT_MS }) as object,
     pool: {
       min: 0,
       max: 1,

@@ -1,9 +1,8 @@
-import { createPool, type Pool, type PoolConnection, type PoolOptions, type ResultSetHeader } from 'mysql2';
+import { createPool, type Pool, type PoolConnection, type ResultSetHeader } from 'mysql2';
 import { MysqlError, type MysqlErrorKind, toMysqlError } from './errors.js';
+import { connectFault, connectionOptions, type MysqlServer, passwordOf } from './server.js';
 
-export interface MysqlOptions {
-  /** `mysql://user:password@host:port/database` */
-  readonly url: string;
+export interface MysqlOptions extends MysqlServer {
   /** Connections of this process; a caller that finds none free waits. */
   readonly poolMax: number;
   /** How long one statement may take; longer than `lockWaitSeconds`. */
@@ -66,20 +65,9 @@ export function openMysqlPool(options: MysqlOptions): MysqlPool {
   return new Connections(options);
 }
 
-/** The parts of the url as options of the driver. */
-export function connectionOptions(url: string): Pick<PoolOptions, 'host' | 'port' | 'user' | 'password' | 'database'> {
-  const { hostname, port, username, password, pathname } = new URL(url);
-  return {
-    host: hostname,
-    port: port === '' ? 3306 : Number(port),
-    user: decodeURIComponent(username),
-    password: decodeURIComponent(password),
-    database: decodeURIComponent(pathname.slice(1)),
-  };
-}
-
 class Connections implements MysqlPool {
   readonly #pool: Pool;
+  readonly #server: MysqlServer;
   readonly #queryTimeoutMs: number;
   readonly #poolWaitMs: number;
   readonly #onWait: (waitedMs: number) => void;
@@ -90,12 +78,13 @@ class Connections implements MysqlPool {
 
   constructor(options: MysqlOptions) {
     const { poolMax, queryTimeoutMs, poolWaitMs = 5000, connectTimeoutMs = 3000, silentSeconds = 20 } = options;
+    this.#server = options;
     this.#queryTimeoutMs = queryTimeoutMs;
     this.#poolWaitMs = poolWaitMs;
     this.#onWait = options.onWait ?? (() => undefined);
     this.#sessionSql = sessionSql(options.lockWaitSeconds ?? 5, silentSeconds);
     this.#pool = createPool({
-      ...connectionOptions(options.url),
+      ...connectionOptions(options),
       connectionLimit: poolMax,
       connectTimeout: connectTimeoutMs,
       // Before the server does it, which a statement on its way would meet. The driver only looks if this is less.
@@ -109,6 +98,7 @@ class Connections implements MysqlPool {
       bigNumberStrings: true,
       multipleStatements: false,
     });
+    readPasswordAgain(this.#pool, options);
   }
 
   query<Row>(sql: string, values?: readonly SqlValue[]): Promise<Row[]> {
@@ -195,7 +185,7 @@ class Connections implements MysqlPool {
         clearTimeout(timer);
         if (late) return connection?.release();
         this.#onWait(performance.now() - startedMs);
-        if (error) reject(toMysqlError(error));
+        if (error) reject(connectFault(error, this.#server));
         else resolve(connection);
       });
     });
@@ -217,6 +207,13 @@ class Connections implements MysqlPool {
       });
     });
   }
+}
+
+/** The driver copies its options for each connection, with the getters among them. */
+function readPasswordAgain(pool: Pool, server: MysqlServer): void {
+  if (server.password === undefined) return;
+  const { config } = pool as unknown as { readonly config: { readonly connectionConfig: object } };
+  Object.defineProperty(config.connectionConfig, 'password', { get: () => passwordOf(server), enumerable: true });
 }
 
 /**

@@ -38,7 +38,7 @@ import { createStockStore } from '../redis/stock-store.js';
 import { SeenBrokers } from '../rocketmq/admin/broker-state.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
 import { createTraceBroker } from '../rocketmq/admin/trace-broker.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { GetSale } from '../sales/get-sale.js';
 import { LiveSales } from '../sales/live-sales.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
@@ -256,11 +256,11 @@ export function openBroker({ repair: { namesrv }, brokerAccess }: Pick<ServicesC
   readonly traceBroker: TraceBroker | null;
 } {
   if (namesrv === '') return { brokerViews: null, traceBroker: null };
-  const credentials = credentialsOf(brokerAccess);
+  const access = brokerAccessOf(brokerAccess);
   const seen = new SeenBrokers(); // each look has an inspection of its own
   return {
-    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, credentials, { onDown, seen }), clock),
-    traceBroker: createTraceBroker(namesrv, credentials, { seen }),
+    brokerViews: new BrokerViews((onDown) => new RocketmqInspection(namesrv, access, { onDown, seen }), clock),
+    traceBroker: createTraceBroker(namesrv, access, { seen }),
   };
 }
 

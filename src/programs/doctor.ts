@@ -14,8 +14,9 @@ import { readKeyList } from '../core/hmac.js';
 import type { Log } from '../core/ports/log.js';
 import type { ProgramKind } from '../core/ports/program-reports.js';
 import { TOPICS } from '../core/topics.js';
-import { connectionOptions, openMysqlPool } from '../mysql/pool.js';
+import { openMysqlPool } from '../mysql/pool.js';
 import { readMysqlFacts } from '../mysql/read-facts.js';
+import { connectionOptions } from '../mysql/server.js';
 import { connectRedis } from '../redis/connection.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { readRedisFacts } from '../redis/read-facts.js';
@@ -24,7 +25,7 @@ import { readBrokerFacts, type BrokerSays } from '../rocketmq/admin/read-facts.j
 import { RemotingError, type RemotingAddress } from '../rocketmq/admin/remoting.js';
 import { readTopicLists } from '../rocketmq/admin/topic-lists.js';
 import { parseEndpoint } from '../rocketmq/client-options.js';
-import { credentialsOf, type BrokerCredentials } from '../rocketmq/credentials.js';
+import { type BrokerAccess, brokerAccessOf } from '../rocketmq/credentials.js';
 import { probeAsStranger, probeTopics } from '../rocketmq/probe-topics.js';
 import { freeShareOf, reachOf } from './machine.js';
 
@@ -215,12 +216,12 @@ async function openForLook(options: Section<'redis'>) {
 async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   const options = sectionOf('mysql', env);
   if (options === null) return notSet('MYSQL_URL');
-  const { url, poolMax } = options;
+  const { poolMax } = options;
   const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
-  const pool = openMysqlPool({ url, poolMax: 1, ...timeouts });
+  const pool = openMysqlPool({ ...options, poolMax: 1, ...timeouts });
   try {
     const { dataDir, ...says } = await readMysqlFacts(pool);
-    const { host = '', port = 0 } = connectionOptions(url);
+    const { host = '', port = 0 } = connectionOptions(options);
     const where = await reach(host, port);
     return { ...says, poolMax, programs: null, reach: where, disk: await freeShareOf(dataDir, where) };
   } finally {
@@ -228,18 +229,21 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   }
 }
 
+/** Where the settings of our login are not usable. */
+const PLAIN_STRANGER: BrokerAccess = { credentials: null };
+
 async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqFacts> {
   const rocketmq = sectionOf('rocketmq', env);
-  const access = sectionOf('brokerAccess', env);
-  const credentials = access === null ? null : credentialsOf(access);
+  const wanted = sectionOf('brokerAccess', env);
+  const access = wanted === null ? PLAIN_STRANGER : brokerAccessOf(wanted);
   const [proxy, looked] = await Promise.all([
-    askProxy(rocketmq?.endpoint ?? '', credentials),
-    askBrokers(sectionOf('repair', env)?.namesrv ?? '', credentials, cluster),
+    askProxy(rocketmq?.endpoint ?? '', access),
+    askBrokers(sectionOf('repair', env)?.namesrv ?? '', access, cluster),
   ]);
   return {
     ...proxy,
     ...looked,
-    encrypted: false, // our client speaks plain text
+    encrypted: access.tls != null,
     ports: [...proxy.ports, ...looked.ports],
     markerLifeMs: sectionOf('redis', env)?.markerLifeMs ?? Infinity,
   };
@@ -247,15 +251,15 @@ async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqF
 
 type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
 
-async function askProxy(place: string, credentials: BrokerCredentials | null): Promise<ProxyFacts> {
+async function askProxy(place: string, access: BrokerAccess): Promise<ProxyFacts> {
   if (place === '') {
     const refusal = 'ROCKETMQ_ENDPOINT is not set, or is not usable';
     return { endpoint: { place, refusal, reach: ELSEWHERE }, strangers: null, ports: [] };
   }
   const { host, port } = parseEndpoint(place);
   const [refusal, strangers, where] = await Promise.all([
-    probeTopics({ endpoint: place, credentials }, Object.values(TOPICS)),
-    probeAsStranger(place, TOPICS.purchase),
+    probeTopics({ endpoint: place, ...access }, Object.values(TOPICS)),
+    probeAsStranger({ endpoint: place, tls: access.tls }, TOPICS.purchase),
     reach(host, port),
   ]);
   const grpc = { what: `The proxy at ${place}`, reach: where, guarded: strangers !== 'served' };
@@ -265,13 +269,13 @@ async function askProxy(place: string, credentials: BrokerCredentials | null): P
 
 type Looked = Pick<RocketmqFacts, 'nameServer' | 'brokers' | 'silent' | 'ports'>;
 
-async function askBrokers(namesrv: string, credentials: BrokerCredentials | null, cluster: string): Promise<Looked> {
+async function askBrokers(namesrv: string, access: BrokerAccess, cluster: string): Promise<Looked> {
   const nothing = { brokers: [], silent: [], ports: [] };
   if (namesrv === '') return { nameServer: 'unset', ...nothing };
   const nameServers = await Promise.all(namesrv.split(';').map(nameServerPort));
   const ports = nameServers.flatMap((one) => one ?? []);
   try {
-    const known = await brokersKnownTo(namesrv, credentials, cluster);
+    const known = await brokersKnownTo(namesrv, access, cluster);
     const asked = await Promise.all(known.map(async (broker) => ({ broker, says: await askBroker(broker) })));
     const brokers: BrokerFacts[] = [];
     const away: { server: string; why: string }[] = [];

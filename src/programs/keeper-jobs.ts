@@ -60,7 +60,7 @@ import { createSaleSnapshotCache, createSaleStore } from '../redis/sale-store.js
 import { createStockStore } from '../redis/stock-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { RocketmqInspection } from '../rocketmq/admin/inspection.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { finishEdits } from '../sales/edit-sale.js';
 import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
@@ -364,7 +364,7 @@ function watchedMessages(
   { mysql, metrics }: { readonly mysql: MysqlPool; readonly metrics: RecoveryMetrics },
 ): PlannedJob[] {
   if (repair.namesrv === '') return [];
-  const inspection = new RocketmqInspection(repair.namesrv, credentialsOf(brokerAccess));
+  const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
   const ports = { leases: createJobLeases(mysql), inspect: () => inspection.figures(OWN_GROUPS), metrics };
   return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner: randomUUID(), everyMs: MESSAGES_EVERY_MS })]];
 }

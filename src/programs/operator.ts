@@ -50,7 +50,7 @@ import { createStockStore } from '../redis/stock-store.js';
 import { createTraceStore } from '../redis/trace-store.js';
 import { createTransferStore } from '../redis/transfer-store.js';
 import { createWorkerProgress } from '../rocketmq/admin/worker-progress.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import type { ProducerOptions } from '../rocketmq/signed-message.js';
 import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
@@ -334,7 +334,7 @@ export function rebuildStores(redis: RedisConnection, mysql: MysqlPool, failPoin
 
 /** Null where no name server is known: then the broker cannot be asked. */
 export const workerProgressOf = ({ repair, brokerAccess }: Config<'repair' | 'brokerAccess'>): WorkerProgress | null =>
-  repair.namesrv === '' ? null : createWorkerProgress(repair.namesrv, credentialsOf(brokerAccess));
+  repair.namesrv === '' ? null : createWorkerProgress(repair.namesrv, brokerAccessOf(brokerAccess));
 
 interface Channel<M> {
   publish(message: M): Promise<void>;

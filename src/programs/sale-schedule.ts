@@ -5,7 +5,7 @@ import type { Sale } from '../core/sale.js';
 import type { RedisConnection } from '../redis/connection.js';
 import { createSaleSnapshotCache } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { probeTopics } from '../rocketmq/probe-topics.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
 
@@ -20,12 +20,12 @@ export function openReadiness(
 ): (sale: Sale) => Promise<Readiness> {
   const store = createStockStore(redis, log);
   const cache = createSaleSnapshotCache(redis, { ttlMs: gate.snapshotCacheMs });
-  const credentials = credentialsOf(brokerAccess);
+  const broker = { endpoint: rocketmq.endpoint, ...brokerAccessOf(brokerAccess) };
   let asked: { readonly atMs: number; readonly answer: Promise<string | null> } | null = null;
   const topics = (): Promise<string | null> => {
     const nowMs = performance.now();
     if (asked === null || nowMs - asked.atMs >= TOPICS_KNOWN_MS) {
-      asked = { atMs: nowMs, answer: probeTopics({ endpoint: rocketmq.endpoint, credentials }, Object.values(TOPICS)) };
+      asked = { atMs: nowMs, answer: probeTopics(broker, Object.values(TOPICS)) };
     }
     return asked.answer;
   };

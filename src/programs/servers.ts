@@ -18,7 +18,7 @@ import { connectRedis, type RedisConnection } from '../redis/connection.js';
 import { findRedisMisconfiguration, probeRedis, probeRedisWrites } from '../redis/probe.js';
 import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
-import { credentialsOf } from '../rocketmq/credentials.js';
+import { brokerAccessOf } from '../rocketmq/credentials.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
 import { systemClock } from './system-clock.js';
 
@@ -51,7 +51,10 @@ export async function openRedis(options: Section<'redis'>, log: Log): Promise<Re
       if (probe.ok) return connection;
       problems.push(probe.detail);
     }
-    throw new OperationalError('redis', `this Redis cannot hold stock: ${problems.join(' ')}`, { retryable: false });
+    const where = namedAddress(readRedisAddress(options.url));
+    throw new OperationalError('redis', `Redis at ${where} cannot hold stock: ${problems.join(' ')}`, {
+      retryable: false,
+    });
   } catch (error) {
     await connection.close();
     throw error;
@@ -76,7 +79,7 @@ export function brokerConnection(
 ): ConnectionOptions {
   return {
     endpoint: rocketmq.endpoint,
-    credentials: credentialsOf(brokerAccess),
+    ...brokerAccessOf(brokerAccess),
     pinEndpoint: rocketmq.route === 'endpoint',
     requestTimeoutMs: rocketmq.requestTimeoutMs,
     start: { startupTimeoutMs: rocketmq.startTimeoutMs },

@@ -26,8 +26,11 @@ export type RedisAddress =
 
 const SENTINEL_PORT = 26379;
 const SERVER_PORT = 6379;
-const SENTINELS = /^redis\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/;
-const CLUSTER = /^redis\+cluster:\/\/(?:([^@/]*)@)?([^@/]+)\/?$/;
+const SENTINELS = /^rediss?\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/;
+const CLUSTER = /^rediss?\+cluster:\/\/(?:([^@/]*)@)?([^@/]+)\/?$/;
+
+/** Servers and sentinels are connected to by TLS. */
+export const isByTls = (url: string): boolean => url.startsWith('rediss');
 
 /** Reads an address that the configuration has checked. */
 export function readRedisAddress(url: string): RedisAddress {

@@ -1,12 +1,19 @@
-import { Cluster, Redis, type RedisOptions as DriverOptions } from 'ioredis';
-import { readRedisAddress, type RedisAddress, type RedisHost } from './address.js';
+import { Cluster, Redis, type ClusterOptions, type RedisOptions as DriverOptions } from 'ioredis';
+import type { Live } from '../core/live.js';
+import { Tls, type TlsNames, type TlsSettings } from '../core/tls.js';
+import { isByTls, readRedisAddress, type RedisAddress, type RedisHost } from './address.js';
 
 /** One server, the master that sentinels name, or a cluster: every command with keys goes where its keys are. */
 export type RedisClient = Redis | Cluster;
 
-export interface RedisOptions {
-  /** As REDIS_URL: one server, sentinels, or a cluster. */
+export interface RedisOptions extends TlsSettings {
+  /** As REDIS_URL: one server, sentinels, or a cluster; by TLS where it begins with `rediss`. */
   readonly url: string;
+  /** Of the servers; takes the place of the one in `url`, unless it is empty. Read again with each connection. */
+  readonly password?: Live;
+  readonly sentinelUser?: string;
+  /** Read again with each connection. Empty: sentinels are asked without. */
+  readonly sentinelPassword?: Live;
   /** How long a reply may take; after it the outcome of the command is unknown. */
   readonly replyTimeoutMs: number;
   readonly connectTimeoutMs: number;
@@ -40,6 +47,16 @@ export function createClient(options: RedisOptions): RedisClient {
   return address.kind === 'cluster' ? createCluster(address, options) : createServerClient(address, options);
 }
 
+export const REDIS_TLS_NAMES: TlsNames = {
+  prefix: 'REDIS_TLS',
+  address: 'REDIS_URL',
+  off: 'begin REDIS_URL with redis in the place of rediss',
+};
+
+/** Null: in plain text. */
+export const tlsOf = (options: RedisOptions): Tls | null =>
+  isByTls(options.url) ? new Tls(REDIS_TLS_NAMES, options) : null;
+
 /** One server, or the master that sentinels name. */
 function createServerClient(
   address: Exclude<RedisAddress, { kind: 'cluster' }>,
@@ -47,11 +64,18 @@ function createServerClient(
   more: DriverOptions = {},
 ): Redis {
   const driver = { ...connectionOptions(options), enableOfflineQueue: false, retryStrategy: reconnectDelayMs, ...more };
-  if (address.kind === 'server') return new Redis(address.url, driver);
+  const tls = tlsOf(options);
+  if (address.kind === 'server') {
+    const redis = new Redis(address.url, driver); // not connected yet: the driver reads its options when it connects
+    if (tls !== null) redis.options.tls = tls.optionsFor(redis.options.host);
+    return withPasswords(redis, options);
+  }
   const { sentinels, master, db, login } = address;
-  return new Redis({
+  const redis = new Redis({
     ...driver,
     ...login,
+    ...(options.sentinelUser ? { sentinelUsername: options.sentinelUser } : {}),
+    ...(tls === null ? {} : { tls: tls.optionsFor(), sentinelTLS: tls.optionsFor(), enableTLSForSentinelMode: true }),
     sentinels: sentinels.map((one) => ({ ...one })),
     name: master,
     db,
@@ -61,11 +85,26 @@ function createServerClient(
     // for a master that became a replica: connect again, but do not send the refused command again
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
+  return withPasswords(redis, options);
 }
 
+/** The driver takes them from its options with each connection: those in files are then as they are now. */
+function withPasswords(redis: Redis, { password, sentinelPassword }: RedisOptions): Redis {
+  for (const [name, now] of Object.entries({ password, sentinelPassword })) {
+    if (now === undefined || now() === '') continue; // the one in the url counts
+    Object.defineProperty(redis.options, name, { get: now, enumerable: true, configurable: true });
+  }
+  return redis;
+}
+
+/** A certificate is for a name: without this the driver would connect to the address behind it. */
+const nameItself: NonNullable<ClusterOptions['dnsLookup']> = (name, done) => done(null, name);
+
 function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, options: RedisOptions): Cluster {
-  return new Cluster([...nodes], {
+  const tls = tlsOf(options);
+  const cluster = new Cluster([...nodes], {
     lazyConnect: true,
+    ...(tls === null ? {} : { dnsLookup: nameItself }),
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectDelayMs,
     slotsRefreshTimeout: options.connectTimeoutMs,
@@ -74,8 +113,9 @@ function createCluster({ nodes, login }: RedisAddress & { kind: 'cluster' }, opt
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: TRY_AGAIN_MS,
-    redisOptions: { ...connectionOptions(options), ...login },
+    redisOptions: { ...connectionOptions(options), ...login, ...(tls === null ? {} : { tls: tls.optionsFor() }) },
   });
+  return cluster.on('+node', (server: Redis) => void withPasswords(server, options));
 }
 
 /**
@@ -87,6 +127,7 @@ export function createSubscriberClient(options: RedisOptions): Redis {
   // PurchaseNotifications subscribes again by itself; and a subscriber may be without a reply for long
   const listening = { autoResubscribe: false, socketTimeout: undefined };
   if (address.kind !== 'cluster') return createServerClient(address, options, listening);
+  const tls = tlsOf(options);
   let tried = 0;
   const nextNode = (): RedisHost => address.nodes[tried++ % address.nodes.length] as RedisHost;
   const redis: Redis = new Redis({
@@ -94,13 +135,14 @@ export function createSubscriberClient(options: RedisOptions): Redis {
     ...listening,
     ...address.login,
     ...nextNode(),
+    ...(tls === null ? {} : { tls: tls.optionsFor() }),
     enableOfflineQueue: false,
     retryStrategy: (attempt) => {
       Object.assign(redis.options, nextNode()); // read at each connect
       return reconnectDelayMs(attempt);
     },
   });
-  return redis;
+  return withPasswords(redis, options);
 }
 
 /** Options of each single connection. */

@@ -1,9 +1,11 @@
 import { Cluster, type Redis } from 'ioredis';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
+import { tlsReason } from '../core/tls.js';
 import { namedAddress, readRedisAddress } from './address.js';
-import { createClient, mastersOf, type RedisClient, type RedisOptions } from './client.js';
+import { createClient, mastersOf, REDIS_TLS_NAMES, tlsOf, type RedisClient, type RedisOptions } from './client.js';
 import { loadScripts, type RunScript } from './scripts.js';
+import { silentRefusal } from './silent-refusal.js';
 
 export type { RedisClient, RedisOptions } from './client.js';
 
@@ -47,15 +49,21 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
     // Not before the driver has made its own check at one of them, which a server that is just being connected fails.
     redis.on('+node', (server: Redis) => (redis.status === 'ready' ? void welcome(server, load) : undefined));
   }
+  const refused = new RefusalWatch(redis, options);
   try {
-    await untilReady(redis, CONNECTS_MAX * options.connectTimeoutMs);
+    await Promise.race([untilReady(redis, CONNECTS_MAX * options.connectTimeoutMs), refused.promise]);
     // Before it is connected a server of a cluster refuses all but the first command. Not PING: a server whose disk is full
     // refuses that, and must not keep a program from starting.
-    await Promise.all(mastersOf(redis).map((server) => server.time()));
+    await Promise.all(mastersOf(redis).flatMap((server) => [server.time(), server.info('server')]));
   } catch (cause) {
     redis.disconnect();
-    const where = namedAddress(readRedisAddress(options.url));
-    throw new OperationalError('redis', `cannot reach Redis at ${where}: is it running?`, { retryable: true, cause });
+    const address = readRedisAddress(options.url);
+    const where = `Redis at ${namedAddress(address)}`;
+    const reason = refusalIn(cause, options) ?? refused.reason ?? (await silentRefusal(address, tlsOf(options)));
+    const sentence = reason === null ? `cannot reach ${where}: is it running?` : `${where} ${reason}`;
+    throw new OperationalError('redis', sentence, { retryable: reason === null, cause });
+  } finally {
+    refused.stop();
   }
   return {
     redis,
@@ -68,6 +76,82 @@ export async function connectRedis(options: RedisOptions, log: Log): Promise<Red
       redis.disconnect(); // quit does not close the connections to sentinels
     },
   };
+}
+
+const NO_SENTINEL = /All sentinels are unreachable/;
+
+/**
+ * Hears why a server does not let us in: the driver itself would only say that the connection was closed, and it asks sentinels
+ * again and again.
+ */
+class RefusalWatch {
+  /** Null: none has said so. */
+  reason: string | null = null;
+  /** Rejects when the server, or all that there are, have refused. */
+  readonly promise: Promise<never>;
+  readonly #redis: RedisClient;
+  #asked = false;
+  readonly #onError: (error: unknown) => void;
+  readonly #onNodeError: (error: unknown) => void;
+
+  constructor(redis: RedisClient, options: RedisOptions) {
+    this.#redis = redis;
+    let refuse = (_: unknown): void => undefined;
+    this.promise = new Promise((_resolve, reject) => (refuse = reject));
+    this.promise.catch(() => undefined); // once we are connected nobody waits for it
+    this.#onNodeError = (error) => (this.reason ??= refusalIn(error, options));
+    this.#onError = (error) => {
+      this.#onNodeError(error);
+      if (this.reason !== null) refuse(error);
+      else if (NO_SENTINEL.test(String(error))) void this.#askWhy(options).then(() => this.reason && refuse(error));
+    };
+    redis.on('error', this.#onError);
+    redis.on('node error', this.#onNodeError); // one server of a cluster: another one may let us in
+  }
+
+  /** The driver keeps the message of a sentinel's error, but not its code. */
+  async #askWhy(options: RedisOptions): Promise<void> {
+    if (this.#asked) return;
+    this.#asked = true;
+    this.reason ??= await silentRefusal(readRedisAddress(options.url), tlsOf(options)).catch(() => null);
+  }
+
+  stop(): void {
+    this.#redis.off('error', this.#onError);
+    this.#redis.off('node error', this.#onNodeError);
+  }
+}
+
+/** Replies of a server that does not know us, or lets us not do what we need, and how it says so. */
+const REFUSALS: readonly (readonly [RegExp, (message: string, login: string) => string])[] = [
+  [
+    /^NOAUTH|HELLO must be called with the client already authenticated/,
+    (message) => `asks for a password: put it into REDIS_URL, or set REDIS_PASSWORD (${message})`,
+  ],
+  [
+    /WRONGPASS|invalid password|invalid username-password/,
+    (message, login) => `refuses us: correct ${login} (${message})`,
+  ],
+  [
+    /NOPERM/,
+    (message) =>
+      `lets our user not do what a program needs: give it the rights of docs/secure-connections.md (${message})`,
+  ],
+  [
+    /Protocol error, got "\\u0015"|Protocol error, got "\x15"/,
+    (message) => `speaks TLS there: begin REDIS_URL with rediss (${message})`,
+  ],
+];
+
+/** Why a server refuses us, as the rest of a sentence that begins with it; null when an error says something else. */
+function refusalIn(error: unknown, options: RedisOptions): string | null {
+  const { lastNodeError } = (error ?? {}) as { readonly lastNodeError?: unknown };
+  if (lastNodeError !== undefined) return refusalIn(lastNodeError, options);
+  const byTls = tlsReason(error, REDIS_TLS_NAMES, tlsOf(options));
+  if (byTls !== null) return byTls;
+  const message = error instanceof Error ? error.message : String(error);
+  const login = options.password?.() ? 'the user in REDIS_URL, or REDIS_PASSWORD' : 'user and password in REDIS_URL';
+  return REFUSALS.find(([pattern]) => pattern.test(message))?.[1](message, login) ?? null;
 }
 
 /** The driver tries the servers of a cluster, or of its sentinels, one after the other, and again when its check fails. */

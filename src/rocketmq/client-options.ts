@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { MessageIdFactory, type ILogger } from 'rocketmq-client-nodejs';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
-import type { BrokerCredentials } from './credentials.js';
+import type { BrokerAccess } from './credentials.js';
 
 /** The client refuses a request time-out below this. */
 const REQUEST_TIMEOUT_MS_MIN = 1000;
@@ -10,7 +10,7 @@ const REQUEST_TIMEOUT_MS_MIN = 1000;
 export const REQUEST_TIMEOUT_MS_DEFAULT = 3000;
 
 /** Options of every channel and source. */
-export interface ConnectionOptions {
+export interface ConnectionOptions extends Pick<BrokerAccess, 'credentials' | 'tls'> {
   /** `host:port` of the gRPC endpoint. */
   readonly endpoint: string;
   /**
@@ -18,8 +18,6 @@ export interface ConnectionOptions {
    * mapping or a proxy; wrong for several brokers that run their own proxy each.
    */
   readonly pinEndpoint?: boolean;
-  /** Null: a broker without access control. */
-  readonly credentials: BrokerCredentials | null;
   /** One call (send, commit, ack …), in ms; default 3000, at least 1000. */
   readonly requestTimeoutMs?: number;
   readonly log: Log;
@@ -73,6 +71,7 @@ export function baseClientOptions(address: ClientAddress, options: ConnectionOpt
     requestTimeout: Math.max(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS_DEFAULT, REQUEST_TIMEOUT_MS_MIN),
     logger: clientLogger(options.log, address),
     pinEndpoint: options.pinEndpoint ?? false,
+    tls: options.tls ?? null,
   };
 }
 

@@ -10,14 +10,16 @@ import {
   type ProducerOptions,
   type SimpleConsumerOptions,
 } from 'rocketmq-client-nodejs';
+import type { Tls } from '../core/tls.js';
 import { Transport } from './transport.js';
 
-/** With `pinEndpoint` every call goes to the endpoint of the options. */
-type Pinned = { readonly pinEndpoint: boolean };
+/** With `pinEndpoint` every call goes to the endpoint of the options. `tls` null: in plain text. */
+type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /**
  * A producer with workarounds for these defects of rocketmq-client-nodejs:
+ * - it trusts no private authority, see `channelCredentials`;
  * - its manager of connections opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
  * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
@@ -26,7 +28,7 @@ type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 export class PatchedProducer extends Producer {
   #stopped = false;
 
-  constructor(options: ProducerOptions & Pinned) {
+  constructor(options: ProducerOptions & Way) {
     super(options);
     this.rpcClientManager.close(); // ends its timer; it has no channel yet
     const transport = transportFor(this, options);
@@ -51,7 +53,7 @@ export class PatchedProducer extends Producer {
 export class PatchedConsumer extends SimpleConsumer {
   #stopped = false;
 
-  constructor(options: SimpleConsumerOptions & Pinned) {
+  constructor(options: SimpleConsumerOptions & Way) {
     super(options);
     this.rpcClientManager.close();
     const transport = transportFor(this, options);
@@ -82,9 +84,9 @@ export class PatchedConsumer extends SimpleConsumer {
   }
 }
 
-function transportFor(client: BaseClient, options: BaseClientOptions & Pinned): Transport {
+function transportFor(client: BaseClient, options: BaseClientOptions & Way): Transport {
   const resync = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
-  return new Transport(client, resync, options.pinEndpoint ? options.endpoints : null);
+  return new Transport(client, resync, { pinnedTo: options.pinEndpoint ? options.endpoints : null, tls: options.tls });
 }
 
 /** The client removes every listener from a stream that it releases; an error that follows would be uncaught. */

@@ -1,14 +1,46 @@
 import { createHmac } from 'node:crypto';
+import type { Section } from '../core/config/schema.js';
+import { Tls, type TlsNames } from '../core/tls.js';
 
 /** As whom we connect to a broker with access control. */
 export interface BrokerCredentials {
   readonly accessKey: string;
   readonly accessSecret: string;
+  /** Sent with each request, where the key is lent for some time. */
+  readonly securityToken?: string | undefined;
 }
 
-/** Null where neither is set: then requests carry no name, as a broker without access control expects. */
-export const credentialsOf = ({ key, secret }: { readonly key: string; readonly secret: string }) =>
-  key === '' ? null : ({ accessKey: key, accessSecret: secret } satisfies BrokerCredentials);
+/** As whom and how we connect to RocketMQ. */
+export interface BrokerAccess {
+  /** Null: requests carry no name, as a broker without access control expects. */
+  readonly credentials: BrokerCredentials | null;
+  /** Of gRPC; null or left out: in plain text. */
+  readonly tls?: Tls | null;
+  /** Of the admin protocol. */
+  readonly adminTls?: Tls | null;
+}
+
+export const ROCKETMQ_TLS_NAMES: TlsNames = {
+  prefix: 'ROCKETMQ_TLS',
+  address: 'its address',
+  off: 'set ROCKETMQ_TLS to off (or to grpc, where only name servers and brokers speak none)',
+};
+
+/** Secret and token are read when a request is signed: those in files are then as they are now. */
+export function brokerAccessOf(access: Section<'brokerAccess'>): BrokerAccess {
+  const { key, secret, sessionToken } = access;
+  const tls = access.tls === 'off' ? null : new Tls(ROCKETMQ_TLS_NAMES, access);
+  const credentials = {
+    accessKey: key,
+    get accessSecret() {
+      return secret();
+    },
+    get securityToken() {
+      return sessionToken() || undefined;
+    },
+  };
+  return { credentials: key === '' ? null : credentials, tls, adminTls: access.tls === 'on' ? tls : null };
+}
 
 /**
  * The fields of a remoting request with a signature (AclClientRPCHook.java of 5.4.0): HMAC-SHA1 over the values of all
@@ -17,20 +49,22 @@ export const credentialsOf = ({ key, secret }: { readonly key: string; readonly 
 export function signFields(
   fields: Readonly<Record<string, string>>,
   body: Buffer,
-  { accessKey, accessSecret }: BrokerCredentials,
+  { accessKey, accessSecret, securityToken }: BrokerCredentials,
 ): Record<string, string> {
   const named: Record<string, string> = { ...fields, AccessKey: accessKey };
+  if (securityToken !== undefined) named.SecurityToken = securityToken;
   const hmac = createHmac('sha1', accessSecret);
   for (const name of Object.keys(named).sort()) hmac.update(named[name] as string);
   return { ...named, Signature: hmac.update(body).digest('base64') };
 }
 
 /** Headers of a gRPC call, for a call that does not go through the client. Only the date is signed. */
-export function signedHeaders({ accessKey, accessSecret }: BrokerCredentials): Record<string, string> {
+export function signedHeaders({ accessKey, accessSecret, securityToken }: BrokerCredentials): Record<string, string> {
   const date = new Date().toISOString();
   const signature = createHmac('sha1', accessSecret).update(date).digest('hex');
   return {
     'x-mq-date-time': date,
+    ...(securityToken === undefined ? {} : { 'x-mq-session-token': securityToken }),
     authorization: `MQv2-HMAC-SHA1 Credential=${accessKey}, SignedHeaders=x-mq-date-time, Signature=${signature}`,
   };
 }

@@ -126,7 +126,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
         awaitDuration: awaitMs,
         maxRetryAttempts: 1, // our loops back off themselves, and say so
       });
-    return startClient(make, this.#address, this.#log, limits);
+    return startClient(make, this.#address, this.#log, { ...limits, tls: this.#options.tls });
   }
 
   #hasLostProxy(): boolean {

@@ -34,7 +34,7 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
   const address = { endpoint: options.endpoint, topic };
   const base = baseClientOptions(address, options);
   const make = () => new PatchedProducer({ ...base, topics: [topic] });
-  const producer = await startClient(make, address, log, options.start);
+  const producer = await startClient(make, address, log, { ...options.start, tls: options.tls });
   const health = new ChannelHealth();
   return {
     health,

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { ChannelCredentials, Metadata } from '@grpc/grpc-js';
+import { Metadata } from '@grpc/grpc-js';
 import { Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
+import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
 import { parseEndpoint, type ConnectionOptions } from './client-options.js';
 import { accessRefusalIn, signedHeaders, type BrokerCredentials } from './credentials.js';
 
@@ -11,7 +12,7 @@ const ANSWER_WITHIN_MS = 3000;
 
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
-type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials'>;
+type Asked = Pick<ConnectionOptions, 'endpoint' | 'credentials' | 'tls'>;
 
 /**
  * Asks the proxy for the route of each topic, over one short connection. No client of the group is started and nothing is
@@ -35,9 +36,12 @@ export async function probeTopics(asked: Asked, topics: readonly string[]): Prom
 }
 
 /** What the proxy does with who has no key. Never rejects; null: it does not answer. */
-export async function probeAsStranger(endpoint: string, topic: string): Promise<'served' | 'refused' | null> {
+export async function probeAsStranger(
+  asked: Pick<Asked, 'endpoint' | 'tls'>,
+  topic: string,
+): Promise<'served' | 'refused' | null> {
   try {
-    const { outcome } = await withClient({ endpoint, credentials: null }, (routeOf) => routeOf(topic));
+    const { outcome } = await withClient({ ...asked, credentials: null }, (routeOf) => routeOf(topic));
     return outcome === 'denied' ? 'refused' : 'served';
   } catch {
     return null;
@@ -52,11 +56,16 @@ interface Route {
 
 /** @throws what the driver throws when the proxy does not answer */
 async function withClient<T>(
-  { endpoint, credentials }: Asked,
+  { endpoint, credentials, tls = null }: Asked,
   work: (routeOf: (topic: string) => Promise<Route>) => Promise<T>,
 ): Promise<T> {
   const { host, port } = parseEndpoint(endpoint);
-  const client = new services.MessagingServiceClient(`${host}:${port}`, ChannelCredentials.createInsecure());
+  const target = `${host}:${port}`;
+  const client = new services.MessagingServiceClient(
+    target,
+    channelCredentials(tls, target),
+    tlsChannelOptions(tls, target),
+  );
   try {
     return await work((topic) => routeOf(client, endpoint, metadataOf(credentials), topic));
   } finally {

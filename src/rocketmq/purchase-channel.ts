@@ -40,7 +40,7 @@ export async function createPurchaseChannel(options: PurchaseChannelOptions): Pr
   const checker = createChecker(options);
   // The topic is declared here, not at the first send: an undeclared one gets no check-back.
   const make = () => new PatchedProducer({ ...base, topics: [address.topic], checker });
-  const producer = await startClient(make, address, log, options.start);
+  const producer = await startClient(make, address, log, { ...options.start, tls: options.tls });
   return new RocketmqPurchaseChannel(producer, address.topic, options);
 }
 

@@ -1,6 +1,8 @@
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
+import type { Tls } from '../core/tls.js';
 import { accessRefusalIn } from './credentials.js';
+import { handshakeFlaw } from './handshake.js';
 import { useRandomMessageIds, type ClientAddress, type StartLimits } from './client-options.js';
 
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
@@ -23,10 +25,9 @@ export async function startClient<C extends StartableClient>(
   make: () => C,
   address: ClientAddress,
   log: Log,
-  limits: StartLimits = {},
+  { startupTimeoutMs: timeoutMs = STARTUP_TIMEOUT_MS, attempts = START_ATTEMPTS, tls = null }: StartWay = {},
 ): Promise<C> {
-  const timeoutMs = limits.startupTimeoutMs ?? STARTUP_TIMEOUT_MS;
-  const attempts = limits.attempts ?? START_ATTEMPTS;
+  if (tls !== null) await assertHandshake(address, tls);
   let last: unknown;
   for (let attempt = 1; attempt <= attempts; attempt++) {
     const client = make();
@@ -42,10 +43,23 @@ export async function startClient<C extends StartableClient>(
     }
     void stopClient(client, log); // bounded, never rejects; the next try need not wait for it
     if (accessRefusalIn(rootCause(last)) !== null) break; // the next one would hear the same
+    if (tls === null && isUnavailable(rootCause(last))) await assertHandshake(address, null);
     log.warn({ ...address, attempt, attempts, err: last }, 'rocketmq client did not start');
   }
   throw startFailure(address, last, timeoutMs);
 }
+
+/** `tls` null: the client speaks none. */
+type StartWay = StartLimits & { readonly tls?: Tls | null | undefined };
+
+/** @throws OperationalError when the server there speaks TLS and we do not, or the other way round, or we do not trust it */
+async function assertHandshake({ endpoint }: ClientAddress, tls: Tls | null): Promise<void> {
+  const flaw = await handshakeFlaw(endpoint, tls);
+  if (flaw !== null) throw new OperationalError('rocketmq', `RocketMQ at ${endpoint} ${flaw}.`, { retryable: false });
+}
+
+/** gRPC: no connection could be made. Nobody may be there, or somebody who speaks otherwise. */
+const isUnavailable = (error: unknown): boolean => (error as { readonly code?: unknown } | undefined)?.code === 14;
 
 /** Ends a client. Never rejects and never takes longer than `timeoutMs`: its last call can hang and is not needed. */
 export async function stopClient(

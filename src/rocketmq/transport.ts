@@ -1,8 +1,10 @@
-import { ChannelCredentials, type ChannelOptions, type Metadata, type ServiceError } from '@grpc/grpc-js';
+import type { ChannelCredentials, ChannelOptions, Metadata, ServiceError } from '@grpc/grpc-js';
 import { RpcClientManager, type BaseClient, type Endpoints } from 'rocketmq-client-nodejs';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import type * as requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
+import type { Tls } from '../core/tls.js';
+import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
 
 type ServiceClient = InstanceType<typeof services.MessagingServiceClient>;
 
@@ -23,24 +25,30 @@ const CHANNEL_OPTIONS: ChannelOptions = {
  */
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
-  readonly #channels = new Map<string, ServiceClient>();
+  readonly #channels = new Map<string, { readonly channel: ServiceClient; readonly credentials: ChannelCredentials }>();
   readonly #onForgotten: (endpoints: Endpoints) => void;
   readonly #pinnedTo: string | null;
+  readonly #tls: Tls | null;
 
   /**
    * @param onForgotten the proxy at this address no longer knows the client and needs its settings again
-   * @param pinnedTo `host:port` that takes every call instead of the address it is meant for
+   * @param way `pinnedTo`: `host:port` that takes every call instead of the address it is meant for
    */
-  constructor(client: BaseClient, onForgotten: (endpoints: Endpoints) => void, pinnedTo: string | null) {
+  constructor(
+    client: BaseClient,
+    onForgotten: (endpoints: Endpoints) => void,
+    { pinnedTo, tls }: { readonly pinnedTo: string | null; readonly tls: Tls | null },
+  ) {
     super(client, SILENT);
     super.close(); // ends the timer that looks for idle channels: there are none of its own
     this.#client = client;
     this.#onForgotten = onForgotten;
     this.#pinnedTo = pinnedTo;
+    this.#tls = tls;
   }
 
   override close(): void {
-    for (const channel of this.#channels.values()) channel.close();
+    for (const { channel } of this.#channels.values()) channel.close();
     this.#channels.clear();
   }
 
@@ -134,14 +142,13 @@ export class Transport extends RpcClientManager {
 
   #channel(endpoints: Endpoints): ServiceClient {
     const target = this.#pinnedTo ?? endpoints.getGrpcTarget();
-    let channel = this.#channels.get(target);
-    if (!channel) {
-      const credentials = this.#client.sslEnabled
-        ? ChannelCredentials.createSsl()
-        : ChannelCredentials.createInsecure();
-      channel = new services.MessagingServiceClient(target, credentials, CHANNEL_OPTIONS);
-      this.#channels.set(target, channel);
-    }
+    const credentials = channelCredentials(this.#tls, target);
+    const open = this.#channels.get(target);
+    if (open?.credentials === credentials) return open.channel;
+    open?.channel.close(); // other certificates from now on; what is under way ends over the old connection
+    const options = { ...CHANNEL_OPTIONS, ...tlsChannelOptions(this.#tls, target) };
+    const channel = new services.MessagingServiceClient(target, credentials, options);
+    this.#channels.set(target, { channel, credentials });
     return channel;
   }
 }

@@ -8,6 +8,7 @@ import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { migrate } from '../../src/mysql/migrate.js';
+import { mysqlIn } from '../helpers/servers.js';
 import { createTopics } from './harness/broker.js';
 import { unmountBelow } from './harness/disks.js';
 import { closeConnections } from './harness/http.js';
@@ -103,5 +104,5 @@ export async function bootOwnStack(
 /** Topics, groups and schema, for a stack that has just been booted for tests or faults. */
 export async function prepareStack(stack: Stack): Promise<void> {
   await createTopics(stack);
-  await migrate({ url: stack.env().MYSQL_URL });
+  await migrate(mysqlIn(stack.env()));
 }

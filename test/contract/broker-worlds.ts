@@ -26,7 +26,7 @@ import { createPurchaseChannel } from '../../src/rocketmq/purchase-channel.js';
 import { MemoryBroker } from '../helpers/memory/memory-broker.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { signaturesOf, TEST_SIGNATURES } from '../helpers/signatures.js';
-import { brokerOf, credentialsIn } from '../helpers/broker.js';
+import { accessIn, brokerOf } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 type Closeable = { close(): Promise<void> };
@@ -107,7 +107,7 @@ export async function rocketmqWorld(): Promise<BrokerWorld> {
     orderEventChannel: () => open(createOrderEventChannel(producer)),
     source: (topic, group, invisibleMs = INVISIBLE_MS) =>
       open(createDeliverySource({ ...options, topic, group, invisibleMs, awaitMs: AWAIT_MS })),
-    progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()), consumed),
+    progress: (consumed) => createWorkerProgress(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()), consumed),
     nowMs: () => Date.now(),
     elapse: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     close: async () => {

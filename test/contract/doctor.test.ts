@@ -6,8 +6,9 @@ import { MYSQL_START_CHECKS } from '../../src/core/doctor/mysql-checks.js';
 import { PROGRAM_KINDS } from '../../src/core/ports/program-reports.js';
 import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { migrate } from '../../src/mysql/migrate.js';
-import { connectionOptions, openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
+import { openMysqlPool, type SqlValue } from '../../src/mysql/pool.js';
 import { readMysqlStartFacts } from '../../src/mysql/read-facts.js';
+import { connectionOptions } from '../../src/mysql/server.js';
 import { examine } from '../../src/programs/doctor.js';
 import { checkMysql } from '../../src/programs/servers.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
@@ -290,7 +291,7 @@ describe('seckill doctor: MySQL that is broken', function () {
   });
 
   it('a session that lost what we had set is noticed, as behind a proxy that shares connections', async () => {
-    const connection = await createConnection({ ...connectionOptions(stackEnv().MYSQL_URL), bigNumberStrings: true });
+    const connection = await createConnection({ ...connectionOptions({ url: stackEnv().MYSQL_URL }), bigNumberStrings: true });
     try {
       await connection.query("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES', time_zone = 'SYSTEM'");
       await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');

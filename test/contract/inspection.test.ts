@@ -8,7 +8,7 @@ import { encodeRequest } from '../../src/rocketmq/admin/remoting.js';
 import type { BrowseFrom, NamedGroup } from '../../src/core/ports/message-inspection.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { until } from '../chaos/harness/wait.js';
-import { credentialsIn } from '../helpers/broker.js';
+import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, REDRIVES_INSPECTED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
@@ -19,7 +19,7 @@ describe('inspection of RocketMQ', function () {
   before(async () => {
     const env = stackEnv();
     world = await rocketmqWorld();
-    inspection = new RocketmqInspection(env.NAMESRV_ADDR, credentialsIn(env));
+    inspection = new RocketmqInspection(env.NAMESRV_ADDR, accessIn(env));
   });
   after(() => world?.close());
 
@@ -112,12 +112,12 @@ describe('inspection of RocketMQ', function () {
 
   it('a broker that is down is named with every look, and what the others hold is shown', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
-    const credentials = credentialsIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, credentials), DEFAULT_CLUSTER);
+    const access = accessIn(env);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), DEFAULT_CLUSTER);
     const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': '127.0.0.1:1' });
     try {
       const heard: string[] = [];
-      const two = new RocketmqInspection(namesrv.address, credentials, { onDown: ({ name }) => heard.push(name) });
+      const two = new RocketmqInspection(namesrv.address, access, { onDown: ({ name }) => heard.push(name) });
       const { brokers, deadLetters } = await two.status([]);
       expect(brokers.map(({ name, down }) => [name, down === null])).to.deep.equal([
         ['broker-a', true],
@@ -134,8 +134,8 @@ describe('inspection of RocketMQ', function () {
 
   it('goes on without a broker that dies between two questions of one look', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
-    const credentials = credentialsIn(env);
-    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, credentials), DEFAULT_CLUSTER);
+    const access = accessIn(env);
+    const [real] = await masterBrokers(parseAddress(NAMESRV_ADDR, access), DEFAULT_CLUSTER);
     // says once that it serves, and is gone
     const broker = createServer((socket) =>
       socket.once('data', () => {
@@ -148,7 +148,7 @@ describe('inspection of RocketMQ', function () {
     const namesrv = await nameServerOf({ 'broker-a': `${real?.host}:${real?.port}`, 'broker-b': `127.0.0.1:${port}` });
     try {
       const heard: string[] = [];
-      const two = new RocketmqInspection(namesrv.address, credentials, { onDown: ({ name }) => heard.push(name) });
+      const two = new RocketmqInspection(namesrv.address, access, { onDown: ({ name }) => heard.push(name) });
       expect((await two.topics()).length).to.be.greaterThan(0);
       expect(heard, 'it answered the first question').to.deep.equal(['broker-b']);
       expect(broker.listening).to.equal(false);
@@ -162,7 +162,7 @@ describe('inspection of RocketMQ', function () {
     const { NAMESRV_ADDR, ...env } = stackEnv();
     const none = await new RocketmqInspection('127.0.0.1:1', null).topics().catch((error: Error) => error.message);
     expect(none).to.match(/^NAMESRV_ADDR 127\.0\.0\.1:1: /);
-    const two = new RocketmqInspection(`127.0.0.1:1;${NAMESRV_ADDR}`, credentialsIn(env));
+    const two = new RocketmqInspection(`127.0.0.1:1;${NAMESRV_ADDR}`, accessIn(env));
     expect((await two.topics()).length).to.be.greaterThan(0);
   });
 });

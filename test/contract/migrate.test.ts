@@ -5,7 +5,7 @@ import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
 import { migrate, migrationLock, planMigrations, type MigrateProgress } from '../../src/mysql/migrate.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
-import { connectionOptions } from '../../src/mysql/pool.js';
+import { connectionOptions } from '../../src/mysql/server.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { describeSchema } from '../helpers/describe-schema.js';
 
@@ -21,7 +21,7 @@ describe('migrate', function () {
   const made: string[] = [];
 
   before(async () => {
-    server = await createConnection({ ...connectionOptions(stackEnv().MYSQL_URL), database: undefined });
+    server = await createConnection({ ...connectionOptions({ url: stackEnv().MYSQL_URL }), database: undefined });
   });
   beforeEach(async function () {
     database = `seckill_migrate_${process.pid}_${made.length}`;
@@ -160,8 +160,8 @@ describe('migrate', function () {
     await migrate({ url });
     await server.query(`ALTER TABLE ${database}.sales DROP KEY archive, DROP COLUMN archive_after`);
     await server.query(`DELETE FROM ${database}.knex_migrations WHERE name = '0020-archive-after'`);
-    const reader = await createConnection(connectionOptions(url));
-    const writer = await createConnection(connectionOptions(url));
+    const reader = await createConnection(connectionOptions({ url }));
+    const writer = await createConnection(connectionOptions({ url }));
     try {
       await reader.query('START TRANSACTION');
       await reader.query('SELECT COUNT(*) FROM sales'); // a report, say

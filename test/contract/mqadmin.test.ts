@@ -3,7 +3,7 @@ import { openStack } from '../../deploy/local/stack/stack.js';
 import { RocketmqInspection } from '../../src/rocketmq/admin/inspection.js';
 import { TOPICS } from '../../src/core/topics.js';
 import { until } from '../chaos/harness/wait.js';
-import { credentialsIn } from '../helpers/broker.js';
+import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, REDRIVES_COMPARED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
@@ -21,7 +21,7 @@ describe("RocketMQ's own admin tool and our inspection", function () {
   before(async () => {
     const env = stackEnv();
     world = await rocketmqWorld();
-    inspection = new RocketmqInspection(env.NAMESRV_ADDR, credentialsIn(env));
+    inspection = new RocketmqInspection(env.NAMESRV_ADDR, accessIn(env));
   });
   after(() => world?.close());
 

@@ -20,6 +20,7 @@ import { MemoryRepositories } from '../helpers/memory/memory-repositories.js';
 import { MemoryDeadLetterRepository, type Audited } from '../helpers/memory/memory-dead-letter-repository.js';
 import { MemoryRepairRepository } from '../helpers/memory/memory-repair-repository.js';
 import { MemoryWorkerSlots } from '../helpers/memory/memory-worker-slots.js';
+import { mysqlIn } from '../helpers/servers.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 /** The repositories that the contract suites run on MySQL and in memory. */
@@ -82,9 +83,10 @@ async function endOrder(pool: MysqlPool, orderId: string, state: 'cancelled' | '
 }
 
 export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promise<MysqlWorld> {
-  await migrate({ url });
+  const server = { ...mysqlIn(stackEnv()), url };
+  await migrate(server);
   // hundreds of calls wait for few connections here, and other suites take their share of the disk
-  const pool = openMysqlPool({ url, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
+  const pool = openMysqlPool({ ...server, poolMax, queryTimeoutMs: 5000, poolWaitMs: 60_000, lockWaitSeconds: 1 });
   const triggers: string[] = [];
   return {
     pool,
@@ -149,7 +151,7 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
 
 /** The same in a database of its own, for tests that act on whole tables. The user of the tests may create `seckill_…`. */
 export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
-  const server = openMysqlPool({ url: stackEnv().MYSQL_URL, poolMax: 1, queryTimeoutMs: 20_000 });
+  const server = openMysqlPool({ ...mysqlIn(stackEnv()), poolMax: 1, queryTimeoutMs: 20_000 });
   const name = `seckill_own_${randomBytes(6).toString('hex')}`;
   await server.execute(`CREATE DATABASE ${name}`);
   const { href: url } = Object.assign(new URL(stackEnv().MYSQL_URL), { pathname: `/${name}` });

@@ -30,6 +30,7 @@ import { MemorySaleSnapshotCache } from '../helpers/memory/memory-sale-snapshot-
 import { MemoryTransferStore } from '../helpers/memory/memory-transfer-store.js';
 import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { saleOf } from '../helpers/sales.js';
+import { redisIn } from '../helpers/servers.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import type { Sale } from '../../src/core/sale.js';
 
@@ -89,8 +90,10 @@ async function memoryWorld(): Promise<StoreWorld> {
   };
 }
 
-async function redisWorld(url = stackEnv().REDIS_URL): Promise<StoreWorld> {
-  const options = { url, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
+/** @param url of a server of this file's own; left out: that of the stack */
+async function redisWorld(url?: string): Promise<StoreWorld> {
+  const server = url === undefined ? redisIn(stackEnv()) : { url };
+  const options = { ...server, replyTimeoutMs: 5000, connectTimeoutMs: 3000 };
   const connection = await connectRedis(options, silentLog);
   const notifications = openPurchaseNotifications(options, silentLog);
   return {

@@ -4,7 +4,7 @@ import { sealBatch } from '../../src/core/batch.js';
 import { purchaseOf } from '../helpers/sales.js';
 import type { TraceBroker } from '../../src/core/ports/trace-sources.js';
 import { createTraceBroker } from '../../src/rocketmq/admin/trace-broker.js';
-import { credentialsIn } from '../helpers/broker.js';
+import { accessIn } from '../helpers/broker.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { found } from '../chaos/harness/wait.js';
 import { freshBatch, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
@@ -17,7 +17,7 @@ describe('trace broker', () => {
   after(() => world?.close());
 
   it('finds half, committed and published-again messages of a batch, and none of another', async () => {
-    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()));
+    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const redrives = await world.redriveChannel();
     const [batch, other] = [freshBatch(), freshBatch()];
@@ -40,7 +40,7 @@ describe('trace broker', () => {
   });
 
   it('finds a half message by the trace ids of its purchases, also when it was rolled back', async () => {
-    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, credentialsIn(stackEnv()));
+    const broker = createTraceBroker(stackEnv().NAMESRV_ADDR, accessIn(stackEnv()));
     const channel = await world.purchaseChannel(async () => 'no_answer');
     const traceIds = Array.from({ length: 20 }, () => randomBytes(16).toString('hex'));
     const purchases = traceIds.map((traceId, index) => ({ ...purchaseOf(`u${index}`), traceId }));
@@ -61,15 +61,15 @@ describe('trace broker', () => {
 
   it('fails when no name server answers, or the cluster has another name; a second one is asked', async () => {
     const { NAMESRV_ADDR, ...env } = stackEnv();
-    const credentials = credentialsIn(env);
+    const access = accessIn(env);
     const failure = (broker: TraceBroker): Promise<string> =>
       broker.messagesOf('b1').then(
         () => 'an answer',
         (error: Error) => error.message,
       );
     expect(await failure(createTraceBroker('127.0.0.1:1', null))).to.contain('ECONNREFUSED');
-    const elsewhere = createTraceBroker(NAMESRV_ADDR, credentials, { cluster: 'elsewhere' });
+    const elsewhere = createTraceBroker(NAMESRV_ADDR, access, { cluster: 'elsewhere' });
     expect(await failure(elsewhere)).to.contain('no broker');
-    expect(await failure(createTraceBroker(`127.0.0.1:1;${NAMESRV_ADDR}`, credentials))).to.equal('an answer');
+    expect(await failure(createTraceBroker(`127.0.0.1:1;${NAMESRV_ADDR}`, access))).to.equal('an answer');
   });
 });

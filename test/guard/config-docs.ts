@@ -11,6 +11,10 @@ Every key is an environment variable. It is read once, at the start, and one err
 default must be set. Secrets are never shown. Sections follow the path of a purchase; a program reads only the sections
 that name it.
 
+Where it says *or a file*, the value may stand in a file instead: \`MYSQL_PASSWORD_FILE=/run/secrets/mysql\` in the place of
+\`MYSQL_PASSWORD\`. The end of its last line is not part of it. Passwords and certificates of the servers are read again when
+they have changed ([secure connections](secure-connections.md)); anything else once.
+
 This page is made from \`src/core/config/schema.ts\`: \`${RENDER_COMMAND}\`.
 `;
 
@@ -21,7 +25,7 @@ export function renderConfigDocs(): string {
 }
 
 function renderSection(name: SectionName): string {
-  const keys = Object.values(SCHEMA[name]) as Key<string | number>[];
+  const keys = Object.values(SCHEMA[name]) as Key<unknown>[];
   const rows = keys.map((key) => `| \`${key.env}\` | ${defaultOf(key)} | ${rangeOf(key)} | ${cell(key.doc)} |`);
   return [
     `## ${name}`,
@@ -40,13 +44,14 @@ function programsOf(section: SectionName): string[] {
   return programs.filter(([, sections]) => sections.includes(section)).map(([program]) => program);
 }
 
-function defaultOf({ fallback, optional, secret }: Key<string | number>): string {
+function defaultOf({ fallback, optional, secret }: Key<unknown>): string {
   if (optional) return secret ? '*not set (secret)*' : '*not set*';
   if (fallback === undefined) return secret ? '*must be set (secret)*' : '*must be set*';
   return `\`${fallback}\``;
 }
 
-const rangeOf = ({ range, unit }: Key<string | number>): string => cell(unit ? `${range} ${unit}` : range);
+const rangeOf = ({ range, unit, fromFile }: Key<unknown>): string =>
+  cell(`${unit ? `${range} ${unit}` : range}${fromFile ? ', *or a file*' : ''}`);
 const cell = (text: string): string => text.replaceAll('|', '\\|');
 
 const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import type { Key } from '../../src/core/config/key.js';
+import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
 
 /** The command that writes the type anew; a test compares it with `renderLibrarySettings()`. */
@@ -29,24 +29,25 @@ export function renderLibrarySettings(): string {
   const sections = (Object.keys(SCHEMA) as SectionName[]).filter((name) => read.has(name));
   const keys = sections
     .filter((name) => !SECTIONS_LEFT_OUT.includes(name))
-    .flatMap((name) => Object.values(SCHEMA[name]) as Key<string | number>[])
+    .flatMap((name) => Object.values(SCHEMA[name]) as Key<unknown>[])
     .filter(({ env }) => !KEYS_LEFT_OUT.includes(env));
   return `${HEADER}${keys.map(fieldOf).join('')}}\n`;
 }
 
-function fieldOf(key: Key<string | number>): string {
-  const { env, doc, range, unit, words } = key;
+function fieldOf(key: Key<unknown>): string {
+  const { env, doc, range, unit, words, fromFile } = key;
   const amount = unit ? `${range} ${unit}` : range;
   const facts = [...(words === undefined ? [amount] : []), defaultOf(key)].join('; ');
-  return `  /** ${doc} (${facts}) */\n  readonly ${env}?: ${typeOf(key)};\n`;
+  const file = `  /** A file that holds ${env}. */\n  readonly ${fileVariable(env)}?: string;\n`;
+  return `  /** ${doc} (${facts}) */\n  readonly ${env}?: ${typeOf(key)};\n${fromFile ? file : ''}`;
 }
 
-const typeOf = ({ words, fallback }: Key<string | number>): string => {
+const typeOf = ({ words, fallback }: Key<unknown>): string => {
   if (words !== undefined) return words.map((word) => `'${word}'`).join(' | ');
   return typeof fallback === 'number' ? 'number' : 'string';
 };
 
-const defaultOf = ({ fallback, optional }: Key<string | number>): string => {
+const defaultOf = ({ fallback, optional }: Key<unknown>): string => {
   if (optional) return 'not set by default';
   return fallback === undefined ? 'it must be set, here or in the environment' : `default ${fallback}`;
 };

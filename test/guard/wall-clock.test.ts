@@ -16,6 +16,7 @@ const READS_WALL_CLOCK: Readonly<Record<string, string>> = {
     'when no token can be good any more that a revocation, made on the clock of MySQL, is for',
   'admission/sign/purchase-tokens.ts': 'the end of a token, which another process may have given',
   'admission/sign/request-signatures.ts': 'the time that a client has signed',
+  'core/config/key.ts': 'whether a certificate has expired',
   'core/ports/clock.ts': 'the clock itself',
   'orders/handle-deliveries.ts': 'how old a batch is, which another machine has dated',
   'orders/order-id-minter.ts': 'the time in an order id',

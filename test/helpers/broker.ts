@@ -1,7 +1,7 @@
-import type { StackEnv } from '../../deploy/local/stack/settings.js';
+import { brokerAccessIn, type StackEnv } from '../../deploy/local/stack/settings.js';
 import type { Stack } from '../../deploy/local/stack/stack.js';
 import type { RemotingAddress } from '../../src/rocketmq/admin/remoting.js';
-import type { BrokerCredentials } from '../../src/rocketmq/credentials.js';
+import type { BrokerAccess, BrokerCredentials } from '../../src/rocketmq/credentials.js';
 
 type BrokerEnv = Pick<StackEnv, 'ROCKETMQ_ENDPOINT' | 'ROCKETMQ_ACCESS_KEY' | 'ROCKETMQ_ACCESS_SECRET'>;
 
@@ -11,12 +11,17 @@ export const credentialsIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): Broker
   accessSecret: env.ROCKETMQ_ACCESS_SECRET,
 });
 
+/** As whom, and whether by TLS, an environment comes to RocketMQ. */
+export const accessIn = (env: Omit<BrokerEnv, 'ROCKETMQ_ENDPOINT'>): BrokerAccess => ({
+  ...brokerAccessIn(env),
+  credentials: credentialsIn(env),
+});
+
 /** How a client of the broker connects. */
-export const brokerOf = (env: BrokerEnv) => ({ endpoint: env.ROCKETMQ_ENDPOINT, credentials: credentialsIn(env) });
+export const brokerOf = (env: BrokerEnv) => ({ endpoint: env.ROCKETMQ_ENDPOINT, ...accessIn(env) });
 
 /** The admin port of the broker of a stack. */
-export const adminPortOf = (stack: Pick<Stack, 'ports' | 'env'>): RemotingAddress => ({
-  host: '127.0.0.1',
-  port: stack.ports.broker,
-  credentials: credentialsIn(stack.env()),
-});
+export const adminPortOf = (stack: Pick<Stack, 'ports' | 'env'>): RemotingAddress => {
+  const { credentials, adminTls } = accessIn(stack.env());
+  return { host: '127.0.0.1', port: stack.ports.broker, credentials, ...(adminTls ? { tls: adminTls } : {}) };
+};

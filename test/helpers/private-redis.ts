@@ -12,6 +12,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisServer } from '../../deploy/local/stack/artifacts.js';
+import type { CertificateFiles } from '../../deploy/local/stack/certificates.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
 import { probeRedis, waitUntil } from '../../deploy/local/stack/probes.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
@@ -33,6 +34,16 @@ export interface PrivateRedisOptions {
   readonly args?: readonly string[];
   /** Content of its configuration file, which it may rewrite; a sentinel needs one. */
   readonly config?: string;
+  /** It takes TLS only, from who has a certificate. */
+  readonly secure?: SecureParts;
+}
+
+/** Of a server that takes TLS only. */
+export interface SecureParts {
+  readonly certificates: CertificateFiles;
+  /** A user that may do everything, to ask it whether it is there. */
+  readonly user: string;
+  readonly password: string;
 }
 
 const START_TIMEOUT_MS = 15_000;
@@ -65,9 +76,9 @@ const APPEND_ONLY = [
 /** Starts one on a free port, without persistence: for faults that would disturb other tests. */
 export async function startPrivateRedis(
   binary: string,
-  { args = [], config }: PrivateRedisOptions = {},
+  { args = [], config, secure }: PrivateRedisOptions = {},
 ): Promise<PrivateRedis> {
-  const place = await newPlace();
+  const place = { ...(await newPlace()), secure };
   const file = join(place.dir, 'own.conf');
   if (config !== undefined) writeFileSync(file, config);
   const server = await startServer(binary, place, [...(config === undefined ? WITHOUT_PERSISTENCE : [file]), ...args]);
@@ -99,6 +110,7 @@ export async function startDurableRedis(binary: string): Promise<DurableRedis> {
 interface Place {
   readonly port: number;
   readonly dir: string;
+  readonly secure?: SecureParts | undefined;
 }
 
 async function newPlace(): Promise<Place> {
@@ -106,8 +118,9 @@ async function newPlace(): Promise<Place> {
 }
 
 const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
-  ...place,
-  url: `redis://127.0.0.1:${place.port}`,
+  port: place.port,
+  dir: place.dir,
+  url: `${place.secure === undefined ? 'redis' : 'rediss'}://127.0.0.1:${place.port}`,
   signal: (name) => {
     server().kill(name);
     if (name === 'SIGSTOP') waitUntilStopped(server().pid as number);
@@ -127,14 +140,15 @@ function waitUntilStopped(pid: number): void {
 }
 
 async function startServer(binary: string, place: Place, options: readonly string[]): Promise<ChildProcess> {
-  const { port, dir } = place;
-  const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', dir];
+  const { port, dir, secure } = place;
+  const listen = secure === undefined ? ['--port', String(port)] : ['--port', '0', '--tls-port', String(port)];
+  const where = ['--bind', '127.0.0.1', ...listen, '--dir', dir];
   // a configuration file must be the first argument
   const args = options[0]?.startsWith('--')
     ? [...where, ...options]
     : [options[0] ?? '', ...where, ...options.slice(1)];
   const server = spawn(binary, args, { stdio: 'ignore' });
-  const isUp = async (): Promise<boolean> => (await probeRedis(port)) === null;
+  const isUp = async (): Promise<boolean> => (await probeRedis(port, secure?.password, secure)) === null;
   if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) return server;
   await end(server, place);
   throw new Error(`${binary} did not answer on port ${port} within ${START_TIMEOUT_MS} ms`);

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from './private-redis.js';
+import type { SecureRedis } from './secure-redis.js';
 import { until } from '../chaos/harness/wait.js';
 
 const MASTERS = 3;
@@ -25,15 +26,22 @@ export interface RedisCluster {
 /**
  * Starts three masters and joins them to a cluster.
  * @param more further arguments of each
+ * @param secure for servers that take TLS only
  * @throws when it is not formed in time
  */
-export async function startRedisCluster(more: readonly string[] = []): Promise<RedisCluster> {
+export async function startRedisCluster(
+  more: readonly string[] = [],
+  secure: SecureRedis | null = null,
+): Promise<RedisCluster> {
   const binary = redisServerBinary();
   if (binary === null) throw new Error('no redis-server to start: run `npm start` once');
-  const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...more];
-  const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, { args })));
+  const args = [...(secure?.args ?? []), '--cluster-enabled', 'yes', '--cluster-node-timeout', '5000', ...more];
+  const options = { args, secure: secure?.operator };
+  const servers = await Promise.all(Array.from({ length: MASTERS }, () => startPrivateRedis(binary, options)));
+  const login =
+    secure === null ? {} : { username: secure.operator.user, password: secure.operator.password, tls: secure.tls };
   const admin = servers.map(({ port }) => {
-    const redis = new Redis({ host: '127.0.0.1', port });
+    const redis = new Redis({ host: '127.0.0.1', port, ...login });
     return redis.on('error', () => undefined); // a test may kill its server
   });
   const stop = async (): Promise<void> => {
@@ -47,7 +55,7 @@ export async function startRedisCluster(more: readonly string[] = []): Promise<R
     throw error;
   }
   return {
-    url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
+    url: `${secure === null ? 'redis+cluster://' : 'rediss+cluster://seckill@'}${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
     servers,
     admin,
     stop,

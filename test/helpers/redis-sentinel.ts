@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { redisServerBinary, startPrivateRedis, type PrivateRedis } from './private-redis.js';
+import type { SecureRedis } from './secure-redis.js';
 import { until } from '../chaos/harness/wait.js';
 
 const MASTER_NAME = 'stock';
@@ -17,20 +18,41 @@ export interface SentinelRedis {
   stop(): Promise<void>;
 }
 
-/** @throws when the sentinel does not see both in time */
-export async function startSentinelRedis(): Promise<SentinelRedis> {
+/**
+ * @param secure for servers and a sentinel that take TLS only; the sentinel has the same users
+ * @throws when the sentinel does not see both in time
+ */
+export async function startSentinelRedis(secure: SecureRedis | null = null): Promise<SentinelRedis> {
   const binary = redisServerBinary();
   if (binary === null) throw new Error('no redis-server to start: run `npm start` once');
-  const master = await startPrivateRedis(binary);
+  const args = secure?.args ?? [];
+  const operator = secure?.operator;
+  const master = await startPrivateRedis(binary, { args, secure: operator });
   const replicaOf = ['--replicaof', '127.0.0.1', String(master.port), '--repl-diskless-sync-delay', '0'];
-  const replica = await startPrivateRedis(binary, { args: replicaOf });
+  const replica = await startPrivateRedis(binary, { args: [...args, ...replicaOf], secure: operator });
   const config = [
     `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${master.port} 1`,
     `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
     `sentinel failover-timeout ${MASTER_NAME} 10000`,
+    ...(operator === undefined
+      ? []
+      : [
+          `sentinel auth-user ${MASTER_NAME} ${operator.user}`,
+          `sentinel auth-pass ${MASTER_NAME} ${operator.password}`,
+        ]),
   ];
-  const sentinel = await startPrivateRedis(binary, { config: config.join('\n'), args: ['--sentinel'] });
-  const admin = new Redis({ host: '127.0.0.1', port: sentinel.port });
+  const sentinel = await startPrivateRedis(binary, {
+    config: config.join('\n'),
+    args: [...(secure?.sentinelArgs ?? []), '--sentinel'],
+    secure: operator,
+  });
+  const login = secure === null ? {} : { username: secure.operator.user, password: secure.operator.password };
+  const admin = new Redis({
+    host: '127.0.0.1',
+    port: sentinel.port,
+    ...login,
+    ...(secure === null ? {} : { tls: secure.tls }),
+  });
   const stop = async (): Promise<void> => {
     admin.disconnect();
     await Promise.all([sentinel, replica, master].map((server) => server.stop()));
@@ -48,5 +70,7 @@ export async function startSentinelRedis(): Promise<SentinelRedis> {
     await stop();
     throw error;
   }
-  return { url: `redis+sentinel://127.0.0.1:${sentinel.port}/${MASTER_NAME}`, master, replica, stop };
+  const scheme = secure === null ? 'redis' : 'rediss';
+  const user = secure === null ? '' : 'seckill@';
+  return { url: `${scheme}+sentinel://${user}127.0.0.1:${sentinel.port}/${MASTER_NAME}`, master, replica, stop };
 }

@@ -4,7 +4,10 @@ const NAMES = [
   ...(['ADMISSION_SIGN_KEYS', 'ADMISSION_SEAL_KEYS', 'PAYMENT_WEBHOOK_SECRET'] as const),
 ];
 
-/** Where the servers of this test run are. */
+/** What an environment says of servers that are reached by TLS, or with a password from a file. */
+const IF_SET = /^(?:MYSQL|REDIS|ROCKETMQ)_(?:TLS|PASSWORD)/;
+
+/** Where the servers of this test run are, and how they are reached. */
 export type StackEnv = Record<(typeof NAMES)[number], string>;
 
 /**
@@ -16,5 +19,6 @@ export function stackEnv(): StackEnv {
   if (missing.length > 0) {
     throw new Error(`no servers to test with: ${missing.join(', ')} not set. Run \`npm test\`, which starts its own.`);
   }
-  return Object.fromEntries(NAMES.map((name) => [name, process.env[name]])) as StackEnv;
+  const more = Object.keys(process.env).filter((name) => IF_SET.test(name));
+  return Object.fromEntries([...NAMES, ...more].map((name) => [name, process.env[name]])) as StackEnv;
 }

@@ -12,7 +12,7 @@ import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
 import { until } from '../chaos/harness/wait.js';
-import { brokerOf, credentialsIn } from '../helpers/broker.js';
+import { accessIn, brokerOf } from '../helpers/broker.js';
 import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { silentLog } from '../helpers/silent-log.js';
@@ -138,7 +138,7 @@ describe('examples/order-events, run as its page says', () => {
     const own: TopicEntry = { ...OWN_TOPIC, attributes: { '+message.type': 'NORMAL' } }; // ours would park it as well
     const { topics: ofGroup } = withGroup({ topics: [], groups: [] }, group);
     const lists = { topics: [own, ...ofGroup], groups: [{ groupName: group, retryMaxTimes: 1 }] };
-    await applyTopics({ namesrvAddr, credentials: credentialsIn(system.stack.env), cluster: DEFAULT_CLUSTER }, lists);
+    await applyTopics({ namesrvAddr, ...accessIn(system.stack.env), cluster: DEFAULT_CLUSTER }, lists);
     const dead = await start({ GROUP: 'shop-orders-dead', TOPIC: `%DLQ%${group}` });
     const example = await start({ GROUP: group, TOPIC: own.topicName });
     const producer = await startPlainProducer(own.topicName, { ...brokerOf(system.stack.env), log: silentLog });

@@ -97,6 +97,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'node examples/order-events/main.mjs',
     'GROUP=shop-orders-dead TOPIC=%DLQ%shop-orders node examples/order-events/main.mjs',
   ],
+  'test/secure/order-events.test.ts': ['GRPC_DEFAULT_SSL_ROOTS_FILE_PATH=/run/secrets/ca.pem …'],
   'test/integration/identity.test.ts': ['seckill token --user alice', 'seckill revocations add --user alice'],
   'test/integration/operations.test.ts': ['seckill profile api --seconds 10', 'seckill profile api --heap'],
   'test/integration/traces.test.ts': ['seckill trace 4bf92f3577b34da6a3ce929d0e0e4736'],
@@ -119,6 +120,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm test -- unit guard',
     'npm test -- contract --grep Outbox',
     'npm test -- --changed',
+    'npm test -- secure',
     'npm run check',
     'npm run coverage',
   ],
@@ -155,6 +157,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run stack -- status',
     'eval "$(npm run stack -- env)"',
     'npm run stack -- up --durability host',
+    'npm run stack -- up --secure',
   ],
   'takes minutes to hours; test/unit/matrix.test.ts tries its parts': [
     'npm run test:matrix',

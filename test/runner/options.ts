@@ -4,7 +4,8 @@ import { Argument, Command } from 'commander';
  * The quick tests come first, while the stacks boot: beside all other programs they would be slow ones. Much of the rest waits:
  * for timers of the broker, for servers to come back, for deadlines. So three lanes run beside each other, two of them on a
  * stack each, since a scenario stops servers under everybody who uses them. Within a lane one folder follows the other; a
- * stack that is done with its own takes its share of those that `eitherStack` names.
+ * stack that is done with its own takes its share of those that `eitherStack` names. When the first of the two is done, a third
+ * stack starts in its place, with TLS and access control everywhere.
  */
 export const LANES = {
   first: ['unit', 'guard'],
@@ -12,9 +13,19 @@ export const LANES = {
   stack: ['contract', 'lua', 'schemathesis', 'image'],
   faults: ['scenario'],
   eitherStack: ['integration', 'browser'],
+  secure: ['secure'],
 } as const;
 export type Folder = (typeof LANES)[keyof typeof LANES][number];
 export const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
+
+/** What runs on the secure stack beside its own folder: the three adapters, and one purchase from click to order. */
+export const ALSO_SECURE: readonly string[] = [
+  ...['order-repository', 'sale-repository', 'order-transitions', 'outbox', 'record-batches'],
+  ...['stock-store', 'batch-store', 'sale-store', 'repair-store'],
+  ...['purchase-channel', 'delivery-source', 'order-channels', 'worker-progress', 'mqadmin'],
+]
+  .map((name) => `test/contract/${name}.test.ts`)
+  .concat('test/integration/one-purchase.test.ts');
 
 /** Run only when they are named: what they need is downloaded from elsewhere. */
 const ON_REQUEST: readonly Folder[] = ['schemathesis', 'deploy', 'image'];

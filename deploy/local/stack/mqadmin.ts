@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StackPaths } from './paths.js';
-import type { StackPorts } from './ports.js';
-import type { Tools } from './servers/server-spec.js';
+import { tlsFlags } from './servers/rocketmq.js';
+import type { Instance, Tools } from './servers/server-spec.js';
 import { StackError } from './stack-error.js';
 
 export interface MqadminResult {
@@ -25,7 +24,7 @@ const FAILED = /^(?:(?:org\.apache|java)\.[\w.]*Exception|The sub command .* not
  */
 export async function runMqadmin(
   { java, artifacts }: Tools,
-  { paths, ports }: { readonly paths: StackPaths; readonly ports: StackPorts },
+  { paths, ports, certificates = null }: Pick<Instance, 'paths' | 'ports' | 'certificates'>,
   args: readonly string[],
 ): Promise<MqadminResult> {
   if (!existsSync(paths.conf('tools.yml'))) {
@@ -41,6 +40,7 @@ export async function runMqadmin(
       `-Duser.home=${paths.log(join('rocketmq', 'mqadmin'))}`,
       `-Drocketmq.home.dir=${paths.dir}`,
       '-Drmq.logback.configurationFile=rmq.tools.logback.xml',
+      ...(certificates === null ? [] : tlsFlags(certificates)),
       '-cp',
       `${artifacts.rocketmqLib}/*`,
       'org.apache.rocketmq.tools.command.MQAdminStartup',

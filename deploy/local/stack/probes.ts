@@ -1,6 +1,10 @@
 import { createConnection } from 'mysql2/promise';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { connect as connectByTls, type ConnectionOptions } from 'node:tls';
+import { connectionOptions, type MysqlServer } from '../../../src/mysql/server.js';
+import type { CertificateFiles } from './certificates.js';
 
 /** A server on this machine answers in milliseconds; one that is stopped or hangs never does. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -12,15 +16,28 @@ export type ProbeResult = string | null;
  * Redis answers PONG; while it loads its file it answers -LOADING. One that was started without a password, by an older
  * version of this stack, refuses AUTH and serves all the same.
  */
-export function probeRedis(port: number, password?: string): Promise<ProbeResult> {
-  const commands = password === undefined ? ['PING'] : [`AUTH ${password}`, 'PING'];
-  return talk(port, commands.map((command) => `${command}\r\n`).join(''), (replies) => {
+export function probeRedis(
+  port: number,
+  password?: string,
+  secure: { readonly user: string; readonly certificates: CertificateFiles } | null = null,
+): Promise<ProbeResult> {
+  const login = secure === null ? `AUTH ${password}` : `AUTH ${secure.user} ${password}`;
+  const commands = password === undefined ? ['PING'] : [login, 'PING'];
+  const judge = (replies: string): ProbeResult | undefined => {
     const lines = replies.split('\r\n');
     if (lines.length <= commands.length) return undefined; // more is on its way
     const reply = lines[commands.length - 1];
     return reply === '+PONG' ? null : replies.trim();
-  });
+  };
+  const request = commands.map((command) => `${command}\r\n`).join('');
+  return talk(port, request, judge, secure === null ? null : tlsOptions(secure.certificates));
 }
+
+const tlsOptions = ({ ca, client, clientKey }: CertificateFiles): ConnectionOptions => ({
+  ca: readFileSync(ca),
+  cert: readFileSync(client),
+  key: readFileSync(clientKey),
+});
 
 /** Somebody accepts connections. Says nothing about a process that is stopped: the kernel accepts for it. */
 export function probePort(port: number): Promise<ProbeResult> {
@@ -28,9 +45,9 @@ export function probePort(port: number): Promise<ProbeResult> {
 }
 
 /** A real connection and a real statement: a server opens its port before it can serve. */
-export async function probeMysql(url: string): Promise<ProbeResult> {
+export async function probeMysql(server: MysqlServer): Promise<ProbeResult> {
   try {
-    const connection = await createConnection({ uri: url, connectTimeout: PROBE_TIMEOUT_MS });
+    const connection = await createConnection({ ...connectionOptions(server), connectTimeout: PROBE_TIMEOUT_MS });
     connection.on('error', () => undefined); // it is thrown by the query as well
     try {
       await connection.query({ sql: 'SELECT 1', timeout: PROBE_TIMEOUT_MS });
@@ -49,10 +66,12 @@ function talk(
   port: number,
   request: string | null,
   judge: (reply: string) => ProbeResult | undefined,
+  tls: ConnectionOptions | null = null,
 ): Promise<ProbeResult> {
   return new Promise((resolve) => {
     let received = '';
-    const socket = connect({ port, host: '127.0.0.1' });
+    const where = { port, host: '127.0.0.1' };
+    const socket = tls === null ? connect(where) : connectByTls({ ...where, ...tls });
     const end = (result: ProbeResult): void => {
       socket.destroy();
       resolve(result);

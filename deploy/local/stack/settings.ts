@@ -1,7 +1,9 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
-import type { BrokerCredentials } from '../../../src/rocketmq/credentials.js';
+import { dirname, join } from 'node:path';
+import { loadConfig } from '../../../src/core/config/load.js';
+import { type BrokerAccess, brokerAccessOf, type BrokerCredentials } from '../../../src/rocketmq/credentials.js';
+import { type CertificateFiles, writePrivate } from './certificates.js';
 import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
 import type { StackPaths } from './paths.js';
 import { createOnce } from './processes.js';
@@ -29,15 +31,25 @@ export function loadVersions({ instanceFile, data }: Pick<StackPaths, 'instanceF
   return existsSync(dirname(data('redis'))) ? DEFAULT_VERSIONS : null; // made when there was nothing to choose
 }
 
-/** @param servers missing: they are chosen at the first start */
-export function rememberInstance(instanceFile: string, ports: StackPorts, servers?: Versions): void {
+/** Whether the servers of an instance were last started with TLS and access control everywhere. */
+export const wasSecure = (instanceFile: string): boolean => readInstance(instanceFile)?.secure === true;
+
+/** What an instance is, from its first start on. */
+interface RememberedInstance {
+  readonly ports: StackPorts;
+  /** Missing: they are chosen at the first start. */
+  readonly servers?: Versions;
+  readonly secure?: boolean;
+}
+
+export function rememberInstance(instanceFile: string, { ports, servers, secure }: RememberedInstance): void {
   mkdirSync(dirname(instanceFile), { recursive: true });
   const draft = `${instanceFile}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ ports, servers }, null, 2)}\n`);
+  writeFileSync(draft, `${JSON.stringify({ ports, servers, ...(secure ? { secure } : {}) }, null, 2)}\n`);
   renameSync(draft, instanceFile);
 }
 
-function readInstance(instanceFile: string): { readonly ports: StackPorts; readonly servers?: Versions } | null {
+function readInstance(instanceFile: string): RememberedInstance | null {
   let text: string;
   try {
     text = readFileSync(instanceFile, 'utf8');
@@ -46,10 +58,10 @@ function readInstance(instanceFile: string): { readonly ports: StackPorts; reado
     throw explainFileError(error, dirname(instanceFile));
   }
   try {
-    const { ports, servers } = JSON.parse(text) as { ports?: { mariadb?: unknown }; servers?: Versions };
+    const { ports, ...others } = JSON.parse(text) as Omit<RememberedInstance, 'ports'> & { ports?: { mariadb?: unknown } };
     // the name of that port before there was a choice
     const named = ports?.mariadb === undefined ? ports : { mysql: ports.mariadb, ...ports };
-    return { ports: parsePorts(named, instanceFile), ...(servers === undefined ? {} : { servers }) };
+    return { ...others, ports: parsePorts(named, instanceFile) };
   } catch (cause) {
     if (cause instanceof StackError) throw cause;
     throw new StackError(`${instanceFile} is damaged; delete it and choose the ports again.`, { cause });
@@ -100,10 +112,10 @@ function parseSecrets(text: string, path: string): StackSecrets {
 }
 
 /** What points the product at an instance. Every value is free of blanks and quotes. */
-export interface StackEnv {
-  /** `mysql://user:password@host:port/database` */
+export interface StackEnv extends Partial<SecureEnv> {
+  /** `mysql://user:password@host:port/database`; without the password where that stands in a file. */
   readonly MYSQL_URL: string;
-  /** `redis://:password@host:port` */
+  /** `redis://:password@host:port`; by TLS `rediss://user@host:port`, and the password stands in a file. */
   readonly REDIS_URL: string;
   /** `host:port` of the proxy, gRPC. */
   readonly ROCKETMQ_ENDPOINT: string;
@@ -121,14 +133,34 @@ export interface StackEnv {
   readonly PAYMENT_WEBHOOK_SECRET: string;
 }
 
+/** Certificates and passwords are files, as containers mount them. */
+type SecureEnv = Readonly<Record<(typeof SECURE_FILES)[number], string>> & {
+  readonly MYSQL_TLS: 'on';
+  readonly ROCKETMQ_TLS: 'on';
+};
+const SECURE_FILES = [
+  ...(['MYSQL_PASSWORD_FILE', 'MYSQL_TLS_CA_FILE', 'MYSQL_TLS_CERT_FILE', 'MYSQL_TLS_KEY_FILE'] as const),
+  ...(['REDIS_PASSWORD_FILE', 'REDIS_TLS_CA_FILE', 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE'] as const),
+  ...(['ROCKETMQ_TLS_CA_FILE', 'ROCKETMQ_TLS_CERT_FILE', 'ROCKETMQ_TLS_KEY_FILE'] as const),
+] as const;
+
 export const DATABASE = 'seckill';
 export const DATABASE_USER = 'seckill';
 
-export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
+/** @param certificates of servers that speak TLS only; null: plain text */
+export function stackEnv(
+  ports: StackPorts,
+  secrets: StackSecrets,
+  certificates: CertificateFiles | null = null,
+): StackEnv {
   const { accessKey, accessSecret } = brokerCredentials(secrets);
+  const isPlain = certificates === null;
+  const mysqlLogin = isPlain ? `${DATABASE_USER}:${secrets.mysqlPassword}` : DATABASE_USER;
+  const redisLogin = isPlain ? `redis://:${redisPassword(secrets)}` : `rediss://${REDIS_USER}`;
   return {
-    MYSQL_URL: `mysql://${DATABASE_USER}:${secrets.mysqlPassword}@127.0.0.1:${ports.mysql}/${DATABASE}`,
-    REDIS_URL: `redis://:${redisPassword(secrets)}@127.0.0.1:${ports.redis}`,
+    MYSQL_URL: `mysql://${mysqlLogin}@127.0.0.1:${ports.mysql}/${DATABASE}`,
+    REDIS_URL: `${redisLogin}@127.0.0.1:${ports.redis}`,
+    ...(isPlain ? {} : secureEnv(certificates)),
     ROCKETMQ_ENDPOINT: `127.0.0.1:${ports.grpc}`,
     NAMESRV_ADDR: `127.0.0.1:${ports.namesrv}`,
     ROCKETMQ_ACCESS_KEY: accessKey,
@@ -140,6 +172,45 @@ export function stackEnv(ports: StackPorts, secrets: StackSecrets): StackEnv {
     PAYMENT_WEBHOOK_SECRET: derivedKey(secrets.jwtSecret, 'webhook'),
   };
 }
+
+/** Of a Redis with users; a plain one has the default user only. */
+export const REDIS_USER = 'seckill';
+
+const passwordFiles = ({ ca }: CertificateFiles) => ({
+  mysql: join(dirname(ca), 'mysql-password'),
+  redis: join(dirname(ca), 'redis-password'),
+});
+
+/** Writes the passwords of MySQL and Redis to where `stackEnv` says that they are. */
+export function writePasswords(certificates: CertificateFiles, secrets: StackSecrets): void {
+  const { mysql, redis } = passwordFiles(certificates);
+  writePrivate(mysql, `${secrets.mysqlPassword}\n`);
+  writePrivate(redis, `${redisPassword(secrets)}\n`);
+}
+
+function secureEnv(certificates: CertificateFiles): SecureEnv {
+  const { mysql, redis } = passwordFiles(certificates);
+  const { ca, client, clientKey } = certificates;
+  return {
+    MYSQL_PASSWORD_FILE: mysql,
+    MYSQL_TLS: 'on',
+    MYSQL_TLS_CA_FILE: ca,
+    MYSQL_TLS_CERT_FILE: client,
+    MYSQL_TLS_KEY_FILE: clientKey,
+    REDIS_PASSWORD_FILE: redis,
+    REDIS_TLS_CA_FILE: ca,
+    REDIS_TLS_CERT_FILE: client,
+    REDIS_TLS_KEY_FILE: clientKey,
+    ROCKETMQ_TLS: 'on',
+    ROCKETMQ_TLS_CA_FILE: ca,
+    ROCKETMQ_TLS_CERT_FILE: client,
+    ROCKETMQ_TLS_KEY_FILE: clientKey,
+  };
+}
+
+/** As whom and how an environment connects to RocketMQ. */
+export const brokerAccessIn = (env: object): BrokerAccess =>
+  brokerAccessOf(loadConfig(['brokerAccess'], { ...env }).brokerAccess);
 
 /** Base64url, so it can stand in a URL and in a configuration file as it is. */
 export const redisPassword = ({ jwtSecret }: Pick<StackSecrets, 'jwtSecret'>): string => derivedKey(jwtSecret, 'redis');

@@ -3,6 +3,7 @@ import { OperationalError } from '../../../src/core/errors.js';
 import { type ApplyOutcome, applyTopics } from '../../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists, type TopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
+import { certificateFiles, ensureCertificates } from './certificates.js';
 import { assertDiskSpace, ensureFolder } from './files.js';
 import { ManagedServer, type ServerStatus, type StackServer } from './managed-server.js';
 import { DEFAULT_ARTIFACTS_DIR, DEFAULT_DIR, stackPaths, type StackPaths } from './paths.js';
@@ -15,7 +16,7 @@ import { redisSpec } from './servers/redis.js';
 import { namesrvSpec, proxySpec } from './servers/rocketmq.js';
 import type { Durability, ServerName, Tools } from './servers/server-spec.js';
 import {
-  brokerCredentials,
+  brokerAccessIn,
   ensureSecrets,
   loadPorts,
   loadVersions,
@@ -24,6 +25,8 @@ import {
   rememberInstance,
   stackEnv,
   type StackEnv,
+  wasSecure,
+  writePasswords,
 } from './settings.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { toolsOnce } from './tools.js';
@@ -38,6 +41,8 @@ export interface StackOptions {
   readonly versions?: Partial<Versions>;
   /** For servers that are started from here on; one that runs keeps what it was started with. Default `process`. */
   readonly durability?: Durability;
+  /** TLS and access control everywhere, with certificates of the instance's own. Default: as at its last start. */
+  readonly secure?: boolean | undefined;
   /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
   /** For JAVA_HOME, PATH and the choice of servers. Default: the environment of this process. */
@@ -50,6 +55,8 @@ export interface Stack {
   readonly dir: string;
   readonly ports: StackPorts;
   readonly versions: Versions;
+  /** Whether its servers speak TLS only. */
+  readonly isSecure: boolean;
   /**
    * Unix socket of MySQL, for what an application may not do. The administrator there is the system user who started the stack,
    * without a password, in MariaDB; `root`, with the password of our user, in MySQL.
@@ -84,15 +91,18 @@ export function openStack(options: StackOptions = {}): Stack {
   const wanted = wantedVersions(options.versions ?? {}, env);
   const versions = remembered ?? { ...DEFAULT_VERSIONS, ...wanted };
   const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, versions, onProgress);
-  const instance = { paths, ports, versions, durability: options.durability ?? 'process' };
+  const ranSecure = wasSecure(paths.instanceFile);
+  const isSecure = options.secure ?? ranSecure;
+  const certificates = isSecure ? certificateFiles(paths.dir) : null;
+  const instance = { paths, ports, versions, durability: options.durability ?? 'process', certificates };
   const servers = [redisSpec(instance), mysqlSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
 
   const apply = async (lists: TopicLists, signal?: AbortSignal): Promise<ApplyOutcome> => {
     try {
-      const credentials = brokerCredentials(ensureSecrets(paths.secretsFile));
-      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, credentials };
+      const access = brokerAccessIn(stackEnv(ports, ensureSecrets(paths.secretsFile), certificates));
+      const target = { namesrvAddr: `127.0.0.1:${ports.namesrv}`, cluster: DEFAULT_CLUSTER, ...access };
       return await applyTopics(target, lists, signal);
     } catch (error) {
       if (error instanceof OperationalError) throw new StackError(error.message, { cause: error });
@@ -104,6 +114,7 @@ export function openStack(options: StackOptions = {}): Stack {
     dir: paths.dir,
     ports,
     versions,
+    isSecure,
     mysqlSocket: paths.mysqlSocket,
     up: async ({ topics = true, signal } = {}) => {
       assertSameServers(remembered, wanted, paths.dir);
@@ -114,9 +125,13 @@ export function openStack(options: StackOptions = {}): Stack {
             servers,
             onProgress,
             tools,
-            remember: () => {
-              rememberInstance(paths.instanceFile, ports, versions);
-              ensureSecrets(paths.secretsFile);
+            changesTo: isSecure === ranSecure ? null : isSecure ? 'with' : 'without',
+            remember: async () => {
+              rememberInstance(paths.instanceFile, { ports, servers: versions, secure: isSecure });
+              const secrets = ensureSecrets(paths.secretsFile);
+              if (certificates === null) return;
+              await ensureCertificates(certificates);
+              writePasswords(certificates, secrets);
             },
             applyTopics: topics ? (abort) => apply(readTopicLists(), abort) : null,
           },
@@ -131,7 +146,7 @@ export function openStack(options: StackOptions = {}): Stack {
     env: () => {
       const secrets = readSecrets(paths.secretsFile);
       if (secrets === null) throw new StackError(`${paths.dir} was never started; run \`npm run stack -- up\` first.`);
-      return stackEnv(ports, secrets);
+      return stackEnv(ports, secrets, certificates);
     },
     server: (name) => {
       const server = servers.find((one) => one.name === name);
@@ -159,7 +174,10 @@ interface StackParts {
   readonly servers: readonly ManagedServer[];
   readonly onProgress: OnProgress;
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
-  readonly remember: () => void;
+  /** Whether the servers shall speak TLS now, and did not before, or the other way round; null: as before. */
+  readonly changesTo: 'with' | 'without' | null;
+  /** Writes down what the servers are started with. */
+  readonly remember: () => Promise<void>;
   /** Null when topics are not wanted. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
 }
@@ -182,11 +200,16 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
   const signal = outer === undefined ? failure.signal : AbortSignal.any([outer, failure.signal]);
   try {
     const missing = parts.servers.filter((server) => server.pid() === null);
+    if (parts.changesTo !== null && missing.length < parts.servers.length) {
+      throw new StackError(
+        `These servers run, and shall run ${parts.changesTo} TLS from now on; stop them first: npm run stack -- down.`,
+      );
+    }
     for (const server of missing) server.assertPortsFree(); // before a long download, and again at the start
     if (missing.length > 0) {
       assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
       await parts.tools(signal);
-      parts.remember();
+      await parts.remember();
     }
     const topics = await startAll(parts, started, failure, signal);
     return { started: started.map(({ name }) => name), topics };

@@ -1,5 +1,7 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readNetwork } from '../ip-address.js';
 import { readKeyList } from '../hmac.js';
+import { liveText, type Live } from '../live.js';
 import { readIssuers } from './issuers.js';
 
 /** One configuration key: what it means, where it comes from, and what it may be. */
@@ -14,8 +16,15 @@ export interface Key<T> {
   readonly optional: boolean;
   /** Never shown in a message or in `--print`. */
   readonly secret: boolean;
-  /** @throws Error with a sentence that ends "but is …" */
-  readonly parse: (text: string) => T;
+  /** Also taken from a file, which `<env>_FILE` names. */
+  readonly fromFile: boolean;
+  /** Its value is a `Live`, one that is left out too. */
+  readonly live?: boolean;
+  /**
+   * @param again reads the file once more; left out for a text that stands in the environment
+   * @throws Error with a sentence that ends "but is …"
+   */
+  readonly parse: (text: string, again?: () => string) => T;
   /** The range in words, for the docs. */
   readonly range: string;
   /** Of a key that takes one of a few words. */
@@ -23,13 +32,16 @@ export interface Key<T> {
 }
 
 /** One section of the configuration. */
-export type Keys = Readonly<Record<string, Key<string> | Key<number>>>;
+export type Keys = Readonly<Record<string, Key<string> | Key<number> | Key<Live>>>;
+
+/** The variable that names a file with the value of another one. */
+export const fileVariable = (env: string): string => `${env}_FILE`;
 
 interface Common<T> {
   readonly env: string;
   readonly doc: string;
   readonly fallback?: T;
-  readonly secret?: boolean;
+  readonly secret?: boolean | undefined;
   readonly optional?: boolean;
 }
 
@@ -119,6 +131,74 @@ export function text(options: Common<string> & { minLength: number; range: strin
     },
   };
 }
+
+/** A secret that a connection is made with. A file that holds it is read again, so that it can be changed without a restart. */
+export function password(options: Omit<Common<string>, 'secret' | 'fallback' | 'optional'>): Key<Live> {
+  return live({ ...options, secret: true }, 'text', () => undefined);
+}
+
+/** A certificate, or several; or a private key. In PEM; a file that holds it is read again. */
+export function pem(
+  options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: 'certificates' | 'key' },
+): Key<Live> {
+  const { holds } = options;
+  return live(options, `${holds === 'key' ? 'a private key' : 'certificates'} in PEM`, CHECK_PEM[holds]);
+}
+
+/** @param check throws Error with the end of a sentence */
+function live(
+  options: Omit<Common<string>, 'fallback' | 'optional'>,
+  range: string,
+  check: (text: string) => void,
+): Key<Live> {
+  const { env, doc, secret } = options;
+  return {
+    ...common<Live>({ env, doc, secret, optional: true }),
+    live: true,
+    fromFile: true,
+    unit: '',
+    range,
+    parse: (text, again) => {
+      check(text);
+      if (again === undefined) return () => text;
+      return liveText(text, () => {
+        const now = again();
+        check(now);
+        return now;
+      });
+    },
+  };
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
+
+const CHECK_PEM: Readonly<Record<'certificates' | 'key', (text: string) => void>> = {
+  certificates(text) {
+    const found = text.match(CERTIFICATE) ?? [];
+    if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
+    const ends = found.map((one) => {
+      try {
+        return new X509Certificate(one).validTo;
+      } catch (cause) {
+        throw new Error('must hold certificates in PEM, but one of them cannot be read', { cause });
+      }
+    });
+    // Of several authorities an old one may be left over.
+    const [last] = ends.sort((one, other) => Date.parse(other) - Date.parse(one));
+    if (last !== undefined && Date.parse(last) < Date.now()) {
+      throw new Error(
+        `must hold a certificate that is valid, but it expired on ${new Date(Date.parse(last)).toISOString()}`,
+      );
+    }
+  },
+  key(text) {
+    try {
+      createPrivateKey(text);
+    } catch (cause) {
+      throw new Error('must hold a private key in PEM without a passphrase, but does not', { cause });
+    }
+  },
+};
 
 /** `host:port`, one of them: the client takes no list and no scheme. */
 export function endpoint(options: Common<string>): Key<string> {
@@ -214,12 +294,15 @@ export function issuerList(options: Omit<Common<string>, 'fallback'>): Key<strin
   };
 }
 
-const common = <T>(options: Common<T>): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'optional' | 'secret'> => ({
+const common = <T>(
+  options: Common<T>,
+): Pick<Key<T>, 'env' | 'doc' | 'fallback' | 'optional' | 'secret' | 'fromFile'> => ({
   env: options.env,
   doc: options.doc,
   fallback: options.fallback,
   optional: options.optional ?? false,
   secret: options.secret ?? false,
+  fromFile: options.secret ?? false,
 });
 
 const quote = (value: string): string => JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);

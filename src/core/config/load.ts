@@ -1,7 +1,10 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
 import { flawOfSecret } from '../hmac.js';
+import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
 import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
-import type { Key } from './key.js';
+import { fileVariable, type Key } from './key.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -44,12 +47,31 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       : null,
   ({ payment }) => (payment ? flawOfProvider(payment) : null),
   ({ redis }) =>
-    redis && redis.waitReplicas > 0 && redis.url.startsWith('redis+cluster:')
+    redis && redis.waitReplicas > 0 && /^rediss?\+cluster:/.test(redis.url)
       ? 'REDIS_WAIT_REPLICAS must be 0 with a cluster: the replicas of one of its servers say nothing of the others'
       : null,
   ({ brokerAccess }) =>
-    brokerAccess && (brokerAccess.key === '') !== (brokerAccess.secret === '')
+    brokerAccess && (brokerAccess.key === '') !== (brokerAccess.secret() === '')
       ? 'ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET must both be set, or neither'
+      : null,
+  ({ brokerAccess }) =>
+    brokerAccess && brokerAccess.key === '' && brokerAccess.sessionToken() !== ''
+      ? 'ROCKETMQ_ACCESS_KEY must be set where ROCKETMQ_SESSION_TOKEN is'
+      : null,
+  ({ brokerAccess }) =>
+    brokerAccess
+      ? flawOfTls('ROCKETMQ_TLS', brokerAccess, brokerAccess.tls === 'off' ? 'ROCKETMQ_TLS must be on' : null)
+      : null,
+  ({ mysql }) => (mysql ? flawOfTls('MYSQL_TLS', mysql, mysql.tls === 'off' ? 'MYSQL_TLS must be on' : null) : null),
+  ({ redis }) =>
+    redis
+      ? flawOfTls('REDIS_TLS', redis, redis.url.startsWith('rediss') ? null : 'REDIS_URL must begin with rediss')
+      : null,
+  ({ mysql }) => (mysql && mysql.password() !== '' ? flawOfPassword('MYSQL', mysql.url) : null),
+  ({ redis }) => (redis && redis.password() !== '' ? flawOfPassword('REDIS', redis.url) : null),
+  ({ redis }) =>
+    redis && redis.sentinelUser !== '' && redis.sentinelPassword() === ''
+      ? 'REDIS_SENTINEL_PASSWORD must be set where REDIS_SENTINEL_USER is'
       : null,
   ({ auth }) => (auth ? flawOfTokenKeys(auth) : null),
   ({ http }) =>
@@ -73,6 +95,40 @@ const CROSS_RULES: ((config: Partial<Config>) => string | null)[] = [
       ? `BATCH_WAIT_MAX_MS must be at least twice BATCH_GATHER_MS, but is ${batch.waitMaxMs}`
       : null,
 ];
+
+interface TlsFiles {
+  readonly tlsCa: Live;
+  readonly tlsCert: Live;
+  readonly tlsKey: Live;
+  readonly tlsServerName: string;
+}
+
+/**
+ * What is wrong with certificates and key; null: nothing.
+ * @param off what must be changed, as the beginning of a sentence, where TLS is off; null: it is on
+ */
+function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: TlsFiles, off: string | null) {
+  const [ca, cert, key] = [tlsCa(), tlsCert(), tlsKey()];
+  const set = [
+    ['CA', ca],
+    ['CERT', cert],
+    ['KEY', key],
+    ['SERVER_NAME', tlsServerName],
+  ].find(([, text]) => text !== '');
+  if (off !== null)
+    return set === undefined ? null : `${off} where ${prefix}_${set[0]} is set: nothing is encrypted now`;
+  if ((cert === '') !== (key === '')) return `${prefix}_CERT and ${prefix}_KEY must both be set, or neither`;
+  if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+    return `${prefix}_KEY must be the key of ${prefix}_CERT, but is another one`;
+  }
+  return null;
+}
+
+/** Two passwords, and nobody would know which one counts. */
+const flawOfPassword = (name: string, url: string): string | null =>
+  /^[^/]+:\/\/[^/@]*:[^/@]+@/.test(url)
+    ? `${name}_URL must have no password where ${name}_PASSWORD is set: keep one of the two`
+    : null;
 
 /** The key goes along with each call, so it must not travel where others can read it. */
 function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'payment'>): string | null {
@@ -137,7 +193,8 @@ export function loadConfig<const S extends readonly SectionName[]>(
 }
 
 /**
- * The environment as a program has set it up that runs us inside itself: what it sets goes before what is around it.
+ * The environment as a program has set it up that runs us inside itself: what it sets goes before what is around it, also
+ * where one of the two names a file.
  * @param settings by the name of the variable; one that is undefined is not set
  */
 export function withSettings(
@@ -145,20 +202,56 @@ export function withSettings(
   env: Environment = process.env,
 ): Environment {
   const set = Object.entries(settings).filter(([, value]) => value !== undefined);
-  return { ...env, ...Object.fromEntries(set.map(([name, value]) => [name, String(value)])) };
+  const others = set.flatMap(([name]) => OTHER_WAY.get(name) ?? []).map((name) => [name, '']);
+  const own = set.map(([name, value]) => [name, String(value)]);
+  return { ...env, ...Object.fromEntries([...others, ...own]) };
 }
 
+/** From the variable that holds a value to the one that names a file with it, and back. */
+const OTHER_WAY: ReadonlyMap<string, string> = new Map(
+  Object.values(SCHEMA)
+    .flatMap((section) => Object.values(section) as Key<unknown>[])
+    .filter(({ fromFile }) => fromFile)
+    .flatMap(({ env }): [string, string][] => [
+      [env, fileVariable(env)],
+      [fileVariable(env), env],
+    ]),
+);
+
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
-  const text = env[key.env];
-  if (text === undefined || text === '') {
-    if (key.optional) return '';
-    if (key.fallback === undefined) problems.push(`${key.env} is not set: ${key.doc}`);
-    return key.fallback;
-  }
+  let name = key.env;
   try {
-    return key.parse(text);
+    const path = key.fromFile ? (env[fileVariable(key.env)] ?? '') : '';
+    const text = env[key.env] ?? '';
+    if (path !== '') {
+      if (text !== '') throw new Error(`and ${fileVariable(key.env)} must not both be set: keep one of the two`);
+      name = fileVariable(key.env);
+      return key.parse(readSecretFile(path), () => readSecretFile(path));
+    }
+    if (text !== '') return key.parse(text);
   } catch (error) {
-    problems.push(`${key.env} ${(error as Error).message}`);
+    problems.push(`${name} ${(error as Error).message}`);
     return undefined;
   }
+  if (key.optional) return key.live ? NOT_SET : '';
+  if (key.fallback === undefined) problems.push(`${key.env} is not set: ${key.doc}`);
+  return key.fallback;
+}
+
+/** A hundred authorities fit. */
+const FILE_BYTES_MAX = 1024 * 1024;
+
+/** What a file holds, without the end of its last line. @throws Error with the end of a sentence */
+function readSecretFile(path: string): string {
+  let text: string;
+  try {
+    const { size } = statSync(path);
+    if (size > FILE_BYTES_MAX) throw new Error(`names ${path}, which is larger than ${FILE_BYTES_MAX} bytes`);
+    text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw code === undefined ? error : new Error(`names ${path}, which cannot be read (${code})`, { cause: error });
+  }
+  if (text === '') throw new Error(`names ${path}, which is empty`);
+  return text;
 }

@@ -172,7 +172,7 @@ export const MYSQL_CHECKS: readonly Check<MysqlFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ cipher, reach }) =>
-      judgeTls(cipher, reach, 'Switch TLS on, or keep MySQL on a network of your own (docs/security.md).'),
+      judgeTls(cipher, reach, 'Set MYSQL_TLS to on (docs/secure-connections.md).'),
   },
   {
     id: 'mysql.rights',

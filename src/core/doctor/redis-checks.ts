@@ -112,7 +112,7 @@ const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
     wrongIf: TLS_WRONG_IF,
     riskyIf: TLS_RISKY_IF,
     judge: ({ encrypted, reach }) =>
-      judgeTls(encrypted ? 'TLS' : null, reach, 'Switch TLS on in Redis, and begin REDIS_URL with rediss.'),
+      judgeTls(encrypted ? 'TLS' : null, reach, 'Begin REDIS_URL with rediss (docs/secure-connections.md).'),
   },
   {
     id: 'redis.access',

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperationalError } from '../../core/errors.js';
-import type { BrokerCredentials } from '../credentials.js';
+import type { BrokerAccess } from '../credentials.js';
 import { createGroup, createTopic, masterBrokers, parseAddress, readGroups, readTopics } from './broker-state.js';
 import type { RemotingAddress } from './remoting.js';
 import { missingFrom, type TopicLists } from './topic-lists.js';
@@ -9,10 +9,9 @@ import { missingFrom, type TopicLists } from './topic-lists.js';
 const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
-export interface TopicsTarget {
+export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
   /** `host:port` of a name server; of several, divided by `;`, the first is asked. */
   readonly namesrvAddr: string;
-  readonly credentials: BrokerCredentials | null;
   readonly cluster: string;
 }
 
@@ -113,9 +112,9 @@ function reasonOf(error: unknown): string {
   return message || code || 'it failed without a reason';
 }
 
-function firstAddress({ namesrvAddr, credentials }: TopicsTarget): RemotingAddress {
+function firstAddress({ namesrvAddr, ...access }: TopicsTarget): RemotingAddress {
   try {
-    return parseAddress(namesrvAddr.split(';')[0] ?? '', credentials);
+    return parseAddress(namesrvAddr.split(';')[0] ?? '', access);
   } catch (error) {
     const sentence = `NAMESRV_ADDR must be host:port, not "${namesrvAddr}"; correct it.`;
     throw new OperationalError('rocketmq', sentence, { retryable: false, cause: error });

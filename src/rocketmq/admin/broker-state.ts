@@ -1,5 +1,5 @@
 import { OperationalError } from '../../core/errors.js';
-import type { BrokerCredentials } from '../credentials.js';
+import type { BrokerAccess } from '../credentials.js';
 import {
   askRemoting,
   exchange,
@@ -16,20 +16,24 @@ import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-l
 export const DEFAULT_CLUSTER = 'DefaultCluster';
 
 /** `host:port`. @throws Error for anything else */
-export function parseAddress(text: string, credentials: BrokerCredentials | null = null): RemotingAddress {
+export function parseAddress(text: string, access: BrokerAccess | null = null): RemotingAddress {
   const match = /^([^:]+):(\d+)$/.exec(text.trim());
   if (match === null) throw new Error(`${text} is not host:port`);
-  return { host: match[1] ?? '', port: Number(match[2]), ...(credentials ? { credentials } : {}) };
+  return { host: match[1] ?? '', port: Number(match[2]), ...wayOf(access?.credentials, access?.adminTls) };
 }
 
+const wayOf = (credentials: RemotingAddress['credentials'], tls: RemotingAddress['tls']) => ({
+  ...(credentials ? { credentials } : {}),
+  ...(tls ? { tls } : {}),
+});
+
 /**
- * The master brokers that a name server knows, of one cluster; they are asked with the credentials of the name server.
+ * The master brokers that a name server knows, of one cluster; they are asked as the name server is.
  * @throws RemotingError when the name server does not answer
  */
 export async function masterBrokers(namesrv: RemotingAddress, cluster: string): Promise<BrokerAddress[]> {
-  const { credentials } = namesrv;
   const masters = parseMasters(await askRemoting(namesrv, REQUEST.clusterInfo), cluster);
-  return credentials ? masters.map((master) => ({ ...master, credentials })) : masters;
+  return masters.map((master) => ({ ...master, ...wayOf(namesrv.credentials, namesrv.tls) }));
 }
 
 /**
@@ -40,13 +44,13 @@ export async function masterBrokers(namesrv: RemotingAddress, cluster: string): 
  */
 export async function brokersKnownTo(
   namesrvAddr: string,
-  credentials: BrokerCredentials | null,
+  access: BrokerAccess | null,
   cluster: string,
 ): Promise<BrokerAddress[]> {
   let cause: unknown;
   for (const address of namesrvAddr.split(';')) {
     try {
-      const found = await masterBrokers(parseAddress(address, credentials), cluster);
+      const found = await masterBrokers(parseAddress(address, access), cluster);
       if (found.length > 0) return found.sort((one, other) => (one.name < other.name ? -1 : 1));
       cause = new RemotingError(`it knows no broker of the cluster ${cluster}`);
     } catch (error) {

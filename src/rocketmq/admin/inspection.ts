@@ -17,7 +17,7 @@ import type {
   TopicReport,
 } from '../../core/ports/message-inspection.js';
 import { HALF_TOPICS } from '../../core/topics.js';
-import type { BrokerCredentials } from '../credentials.js';
+import type { BrokerAccess } from '../credentials.js';
 import {
   addressOf,
   brokersKnownTo,
@@ -66,19 +66,20 @@ interface Brokers {
  */
 export class RocketmqInspection implements MessageInspection {
   readonly #namesrvAddr: string;
-  readonly #credentials: BrokerCredentials | null;
+  readonly #access: BrokerAccess | null;
   readonly #cluster: string;
   readonly #onDown: (broker: BrokerReport) => void;
   readonly #seen: SeenBrokers;
 
   /**
    * @param namesrvAddr one or more `host:port`, with `;` between them
+   * @param access null: as nobody, in plain text
    * @param onDown hears of each broker that does not answer, once with every look: what is returned lacks what it holds
    * @param seen by other inspections too; left out: by this one
    */
   constructor(
     namesrvAddr: string,
-    credentials: BrokerCredentials | null,
+    access: BrokerAccess | null,
     {
       cluster = DEFAULT_CLUSTER,
       onDown = () => undefined,
@@ -90,7 +91,7 @@ export class RocketmqInspection implements MessageInspection {
     } = {},
   ) {
     this.#namesrvAddr = namesrvAddr;
-    this.#credentials = credentials;
+    this.#access = access;
     this.#cluster = cluster;
     this.#onDown = onDown;
     this.#seen = seen;
@@ -181,7 +182,7 @@ export class RocketmqInspection implements MessageInspection {
 
   /** @throws OperationalError when no name server knows a broker of the cluster */
   async #brokers(): Promise<Brokers> {
-    const brokers = await brokersKnownTo(this.#namesrvAddr, this.#credentials, this.#cluster);
+    const brokers = await brokersKnownTo(this.#namesrvAddr, this.#access, this.#cluster);
     const answers = await Promise.all(brokers.map(reportOf));
     const gone = this.#seen.gone(brokers).map(({ name, address, why }) => downReport(name, address, why));
     const reports = [...answers, ...gone].sort((one, other) => (one.name < other.name ? -1 : 1));

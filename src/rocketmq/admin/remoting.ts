@@ -1,5 +1,7 @@
 import { connect, type Socket } from 'node:net';
-import { accessRefusal, signFields, type BrokerCredentials } from '../credentials.js';
+import { connect as connectByTls } from 'node:tls';
+import { tlsReason, type Tls } from '../../core/tls.js';
+import { accessRefusal, ROCKETMQ_TLS_NAMES, signFields, type BrokerCredentials } from '../credentials.js';
 
 /** A broker near us answers in milliseconds; one that is stopped or hangs never does. */
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -49,6 +51,8 @@ export interface RemotingAddress {
   readonly port: number;
   /** For a server with access control; without them a request has no signature. */
   readonly credentials?: BrokerCredentials | null;
+  /** Null or left out: in plain text. */
+  readonly tls?: Tls | null;
 }
 
 interface FrameHeader {
@@ -178,8 +182,8 @@ export async function exchange(
 }
 
 /** With the key, since a broker may go by what a connection has shown before. */
-const placeOf = ({ host, port, credentials }: RemotingAddress): string =>
-  JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret]);
+const placeOf = ({ host, port, credentials, tls }: RemotingAddress): string =>
+  JSON.stringify([host, port, credentials?.accessKey, credentials?.accessSecret, tls?.id]);
 
 /** Connections that wait for the next question, by place. */
 const idle = new Map<string, Connection[]>();
@@ -196,20 +200,25 @@ interface Question {
 class Connection {
   readonly #place: string;
   readonly #server: string;
+  readonly #tls: Tls | null;
   readonly #socket: Socket;
   #question: Question | null = null;
   #chunks: Buffer[] = [];
   #received = 0;
+  #hasAnswered = false;
 
   constructor(address: RemotingAddress) {
-    const { host, port } = address;
+    const { host, port, tls = null } = address;
     this.#place = placeOf(address);
     this.#server = `${host}:${port}`;
-    this.#socket = connect({ host, port, noDelay: true })
+    this.#tls = tls;
+    const socket = tls === null ? connect({ host, port }) : connectByTls({ host, port, ...tls.optionsFor(host) });
+    this.#socket = socket
+      .setNoDelay(true)
       .on('data', (chunk) => this.#read(chunk))
       .on('timeout', () => this.#end(new RemotingError(`${this.#server} does not answer`)))
-      .on('close', () => this.#end(new ClosedError(`${this.#server} closed the connection`)))
-      .on('error', (cause: NodeJS.ErrnoException) => this.#end(connectionError(this.#server, cause)));
+      .on('close', () => this.#end(new ClosedError(`${this.#server} closed the connection${this.#hint}`)))
+      .on('error', (cause: NodeJS.ErrnoException) => this.#end(this.#errorOf(cause)));
   }
 
   /** @throws RemotingError; ClosedError when the server has closed the connection */
@@ -230,6 +239,7 @@ class Connection {
       if (frame === null) return;
       const question = this.#question;
       if (question === null) return this.#end(new RemotingError(`${this.#server} answers what nobody has asked`));
+      this.#hasAnswered = true;
       this.#wait();
       question.resolve(frame);
     } catch (error) {
@@ -247,6 +257,23 @@ class Connection {
     else waiting.push(this);
   }
 
+  /** A server that wants TLS, or a certificate, may say nothing and close. */
+  get #hint(): string {
+    if (this.#hasAnswered || this.#tls?.hasCert === true) return '';
+    if (this.#tls === null) return ' (does it take only TLS? Then set ROCKETMQ_TLS to on)';
+    return ' (does it ask for a certificate? Then set ROCKETMQ_TLS_CERT and ROCKETMQ_TLS_KEY)';
+  }
+
+  #errorOf(cause: NodeJS.ErrnoException): RemotingError {
+    const { code, message } = cause;
+    const byTls = this.#tls === null ? null : tlsReason(cause, ROCKETMQ_TLS_NAMES, this.#tls);
+    if (byTls !== null) return new RemotingError(`${this.#server} ${byTls}`, { cause, isRefusal: true });
+    if (code === 'ECONNRESET' || code === 'EPIPE') {
+      return new ClosedError(`${this.#server} closed the connection${this.#hint} (${message})`, { cause });
+    }
+    return new RemotingError(message || `${this.#server}: ${code ?? 'no connection'}`, { cause }); // of a name with two addresses it is ''
+  }
+
   #end(error: Error): void {
     this.#socket.destroy();
     this.#question?.reject(error);
@@ -255,12 +282,6 @@ class Connection {
     if (waiting.length > 0) idle.set(this.#place, waiting);
     else idle.delete(this.#place);
   }
-}
-
-function connectionError(server: string, cause: NodeJS.ErrnoException): RemotingError {
-  const { code, message } = cause;
-  if (code === 'ECONNRESET' || code === 'EPIPE') return new ClosedError(message, { cause });
-  return new RemotingError(message || `${server}: ${code ?? 'no connection'}`, { cause }); // of a name with two addresses it is ''
 }
 
 /** Of the frame that these bytes begin, as far as it is known: a large one is put together once, not with each chunk. */

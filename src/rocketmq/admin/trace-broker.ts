@@ -1,4 +1,4 @@
-import type { BrokerCredentials } from '../credentials.js';
+import type { BrokerAccess } from '../credentials.js';
 import { HALF_TOPICS, TOPICS } from '../../core/topics.js';
 import type { FromBrokers, SilentBroker, TraceBroker, TracedMessage } from '../../core/ports/trace-sources.js';
 import { type BrokerAddress, brokersKnownTo, DEFAULT_CLUSTER, SeenBrokers } from './broker-state.js';
@@ -19,7 +19,7 @@ const PLACES = [
  */
 export function createTraceBroker(
   namesrvAddr: string,
-  credentials: BrokerCredentials | null,
+  access: BrokerAccess | null,
   {
     cluster = DEFAULT_CLUSTER,
     seen = new SeenBrokers(),
@@ -30,7 +30,7 @@ export function createTraceBroker(
     ask: (broker: BrokerAddress) => Promise<readonly T[]>,
     without: ReadonlySet<string> = new Set(),
   ): Promise<FromBrokers<T>> => {
-    const brokers = await brokersKnownTo(namesrvAddr, credentials, cluster);
+    const brokers = await brokersKnownTo(namesrvAddr, access, cluster);
     const silent: SilentBroker[] = seen.gone(brokers).map(({ name, why }) => ({ name, why }));
     const found = await Promise.all(
       brokers

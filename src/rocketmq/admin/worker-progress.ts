@@ -1,7 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
-import type { BrokerCredentials } from '../credentials.js';
+import type { BrokerAccess } from '../credentials.js';
 import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
 import { readOffsetTable } from './offset-tables.js';
 import { exchange, refusal, type RemotingAddress, REQUEST } from './remoting.js';
@@ -33,13 +33,13 @@ const BATCHES: readonly Consumed[] = [GROUPS.writer, GROUPS.redriveWriter].map((
  */
 export function createWorkerProgress(
   namesrvAddr: string,
-  credentials: BrokerCredentials | null,
+  access: BrokerAccess | null,
   consumed: readonly Consumed[] = BATCHES,
   cluster: string = DEFAULT_CLUSTER,
 ): WorkerProgress {
   const ask = async (): Promise<QueueStats[]> => {
     try {
-      const namesrv = parseAddress(namesrvAddr.split(';')[0] ?? '', credentials);
+      const namesrv = parseAddress(namesrvAddr.split(';')[0] ?? '', access);
       const brokers = await masterBrokers(namesrv, cluster);
       if (brokers.length === 0) throw new Error(`it knows no broker of the cluster ${cluster}`);
       const found: QueueStats[] = [];

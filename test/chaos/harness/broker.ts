@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ChannelCredentials, Metadata } from '@grpc/grpc-js';
+import { Metadata } from '@grpc/grpc-js';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
@@ -10,8 +10,9 @@ import type { Stack } from '../../../deploy/local/stack/stack.js';
 import type { Batch } from '../../../src/core/batch.js';
 import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
 import type { PurchaseChannel } from '../../../src/core/ports/channels.js';
-import { adminPortOf, brokerOf, credentialsIn } from '../../helpers/broker.js';
+import { accessIn, adminPortOf, brokerOf, credentialsIn } from '../../helpers/broker.js';
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
+import { channelCredentials, tlsChannelOptions } from '../../../src/rocketmq/channel-credentials.js';
 import { signedHeaders } from '../../../src/rocketmq/credentials.js';
 import type { RemotingAddress } from '../../../src/rocketmq/admin/remoting.js';
 import { silentLog } from '../../helpers/silent-log.js';
@@ -203,7 +204,13 @@ export async function unregisterProducers(
   if (pids.length === 0) return;
   const known = await producersOf(addressOf({ servers }), TOPICS.purchase);
   const ids = known.filter((id) => pids.includes(pidOf(id)));
-  const proxy = new services.MessagingServiceClient(env.ROCKETMQ_ENDPOINT, ChannelCredentials.createInsecure());
+  const { ROCKETMQ_ENDPOINT: target } = env;
+  const { tls = null } = accessIn(env);
+  const proxy = new services.MessagingServiceClient(
+    target,
+    channelCredentials(tls, target),
+    tlsChannelOptions(tls, target),
+  );
   try {
     await Promise.all(ids.map((id) => unregister(proxy, env, id)));
   } finally {

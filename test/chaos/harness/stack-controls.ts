@@ -1,6 +1,7 @@
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import { openStack, type Stack } from '../../../deploy/local/stack/stack.js';
+import { mysqlIn, redisIn } from '../../helpers/servers.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { createOrderAudit } from '../../invariants/order-audit.js';
 import { type MysqlPool, openMysqlPool } from '../../../src/mysql/pool.js';
@@ -43,9 +44,9 @@ export async function openControls(dir: string, env: StackEnv): Promise<StackCon
   const servers = openStack({ dir });
   await restoreServers(servers);
   const timeouts = { replyTimeoutMs: REPLY_TIMEOUT_MS, connectTimeoutMs: 2000 };
-  const redis = await connectRedis({ url: env.REDIS_URL, ...timeouts }, silentLog);
+  const redis = await connectRedis({ ...redisIn(env), ...timeouts }, silentLog);
   const mysql = openMysqlPool({
-    url: env.MYSQL_URL,
+    ...mysqlIn(env),
     poolMax: 4,
     queryTimeoutMs: REPLY_TIMEOUT_MS,
     connectTimeoutMs: MYSQL_CONNECT_TIMEOUT_MS,

@@ -44,7 +44,7 @@ function stackIn(context: ScenarioContext, name: string): StackCommands {
 /** A foreign process listens on one of the ports of the folder: one sentence, and no server is started. */
 async function expectPortRefused(context: ScenarioContext, stack: StackCommands): Promise<void> {
   const ports = pickFreePorts(listeningPorts());
-  rememberInstance(stack.paths.instanceFile, ports);
+  rememberInstance(stack.paths.instanceFile, { ports });
   const { port, label } = context.random.pick(claimedPorts(ports));
   const holder = await ForeignProcess.start(port);
   context.atEnd(() => holder.end());
@@ -139,7 +139,7 @@ const INTERRUPTED: Scenario = {
   async run(context) {
     const stack = stackIn(context, 'first-start');
     const { dir } = stack.paths;
-    rememberInstance(stack.paths.instanceFile, pickFreePorts(listeningPorts()));
+    rememberInstance(stack.paths.instanceFile, { ports: pickFreePorts(listeningPorts()) });
     const name = context.random.pick(SERVER_NAMES);
     const first = stack.start('up');
     const isStarted = (): boolean => readPidFile(stack.paths.pidFile(name)) !== null;

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { redis as keys } from '../../../src/core/config/sections/servers.js';
-import { namedAddress, readRedisAddress } from '../../../src/redis/address.js';
+import { isByTls, namedAddress, readRedisAddress } from '../../../src/redis/address.js';
 
 /** What the configuration lets through, as the adapter reads it. */
 const read = (url: string) => readRedisAddress(keys.url.parse(url));
@@ -35,6 +35,14 @@ describe('redis: addresses', () => {
         { host: 'c', port: 6379 },
       ],
     });
+  });
+
+  it('by TLS: the same forms with rediss', () => {
+    const forms = ['://u:p@h:1', '+sentinel://u:p@h:1,i/stock/3', '+cluster://u:p@h:1,i'];
+    for (const form of forms.slice(1)) expect(read(`rediss${form}`)).to.deep.equal(read(`redis${form}`));
+    expect(forms.flatMap((form) => [`redis${form}`, `rediss${form}`]).map(isByTls)).to.deep.equal(
+      forms.flatMap(() => [false, true]),
+    );
   });
 
   it('names them without their password [S9]', () => {

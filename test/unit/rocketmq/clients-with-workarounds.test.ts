@@ -9,6 +9,9 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { baseClientOptions } from '../../../src/rocketmq/client-options.js';
 import { PatchedConsumer, PatchedProducer } from '../../../src/rocketmq/clients-with-workarounds.js';
 import { Transport } from '../../../src/rocketmq/transport.js';
+import { makeAuthority } from '../../../deploy/local/stack/certificates.js';
+import { Tls } from '../../../src/core/tls.js';
+import { ROCKETMQ_TLS_NAMES } from '../../../src/rocketmq/credentials.js';
 
 const here = new Endpoints('127.0.0.1:1');
 const address = { endpoint: '127.0.0.1:1', topic: 't', group: 'g' };
@@ -65,7 +68,7 @@ describe('transport', () => {
 
   it('has one channel per address, however many objects name it', () => {
     const targets = watchChannels();
-    const transport = new Transport(client, ignore, null);
+    const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });
     const first = receiving(transport, here);
     expect(receiving(transport, new Endpoints('127.0.0.1:1'))).to.equal(first);
     expect(receiving(transport, new Endpoints('127.0.0.1:2'))).not.to.equal(first);
@@ -75,9 +78,25 @@ describe('transport', () => {
 
   it('sends everything to the endpoint it is pinned to', () => {
     const targets = watchChannels();
-    const transport = new Transport(client, ignore, '127.0.0.1:9');
+    const transport = new Transport(client, ignore, { pinnedTo: '127.0.0.1:9', tls: null });
     receiving(transport, here);
     expect(targets[0]).to.match(/127\.0\.0\.1:9$/);
+    transport.close();
+  });
+
+  it('opens another channel once the certificates have changed, and closes the old one', async () => {
+    watchChannels();
+    const closing = sinon.spy(services.MessagingServiceClient.prototype, 'close');
+    const [first, second] = await Promise.all([makeAuthority('first'), makeAuthority('second')]);
+    let ca = first.cert;
+    const tls = new Tls(ROCKETMQ_TLS_NAMES, { tlsCa: () => ca });
+    const transport = new Transport(client, ignore, { pinnedTo: null, tls });
+    const before = receiving(transport, here);
+    expect(receiving(transport, here)).to.equal(before);
+    expect(closing.callCount).to.equal(0);
+    ca = second.cert;
+    expect(receiving(transport, here)).not.to.equal(before);
+    expect(closing.callCount).to.equal(1);
     transport.close();
   });
 
@@ -90,7 +109,7 @@ describe('transport', () => {
         done(null, response)) as never);
     };
     const forgotten = sinon.spy();
-    const transport = new Transport(client, forgotten, null);
+    const transport = new Transport(client, forgotten, { pinnedTo: null, tls: null });
     answerWith(definition.Code.OK);
     await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
     expect(forgotten.callCount).to.equal(0);
@@ -103,7 +122,7 @@ describe('transport', () => {
   it('a call that cannot start leaves stack traces as they were', async () => {
     sinon.stub(Error, 'stackTraceLimit').value(7);
     sinon.stub(services.MessagingServiceClient.prototype, 'queryRoute').throws(new Error('no'));
-    const transport = new Transport(client, ignore, null);
+    const transport = new Transport(client, ignore, { pinnedTo: null, tls: null });
     const [outcome] = await Promise.allSettled([transport.queryRoute(here, new messages.QueryRouteRequest(), 1000)]);
     expect(outcome.status).to.equal('rejected');
     expect(Error.stackTraceLimit).to.equal(7);

@@ -64,7 +64,7 @@ describe('ports of an instance', () => {
   it('are the chosen ones at first, the remembered ones for ever after', () => {
     expect(loadPorts(file(), 'default')).to.equal(DEFAULT_PORTS);
     const free = loadPorts(file(), 'free');
-    rememberInstance(file(), free);
+    rememberInstance(file(), { ports: free });
     expect(loadPorts(file(), 'default')).to.deep.equal(free);
     expect(loadPorts(file(), 'free')).to.deep.equal(free);
   });
@@ -87,18 +87,18 @@ describe('servers of an instance', () => {
   it('are those of its first start, and the default ones where there was no choice yet', () => {
     const paths = stackPaths(folder());
     expect(loadVersions(paths), 'before the first start').to.equal(null);
-    rememberInstance(paths.instanceFile, DEFAULT_PORTS);
+    rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS });
     expect(loadVersions(paths), 'with ports alone').to.equal(null);
     mkdirSync(paths.data('redis'), { recursive: true });
     expect(loadVersions(paths), 'with data').to.deep.equal(DEFAULT_VERSIONS);
     const chosen = { mysql: '9.7', redis: 'valkey', rocketmq: '5.4' } as const;
-    rememberInstance(paths.instanceFile, DEFAULT_PORTS, chosen);
+    rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS, servers: chosen });
     expect(loadVersions(paths)).to.deep.equal(chosen);
   });
 
   it('keep their data: another server is refused before anything is started', async () => {
     const paths = stackPaths(folder());
-    rememberInstance(paths.instanceFile, pickFreePorts([]), DEFAULT_VERSIONS);
+    rememberInstance(paths.instanceFile, { ports: pickFreePorts([]), servers: DEFAULT_VERSIONS });
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });
     expect(stack.versions, 'what its data is of').to.deep.equal(DEFAULT_VERSIONS);
     const error = await stack.up().catch((cause: unknown) => cause);

@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
+import { type CertificateFiles, certificateFiles } from '../certificates.js';
 import { makeDataFolder, writeConf } from '../files.js';
 import { runCommand } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets } from '../settings.js';
@@ -19,12 +20,13 @@ import type { Instance, LaunchCommand } from './server-spec.js';
 
 /** Makes configuration and, at the first start, the data folder of a MariaDB. @returns how it is started */
 export async function prepareMariadb(
-  { paths, ports }: Instance,
+  { paths, ports, certificates = null }: Instance,
   mariadbd: string,
   signal?: AbortSignal,
 ): Promise<LaunchCommand> {
   const home = findHome(mariadbd, SYSTEM_TABLES);
   const confFile = paths.conf('mariadb.cnf');
+  const initFile = paths.conf('mariadb-init.sql');
   writeConf('mariadb.cnf', confFile, {
     mysqlPort: ports.mysql,
     ...home,
@@ -32,7 +34,9 @@ export async function prepareMariadb(
     socket: paths.mysqlSocket,
     pidFile: paths.conf('mariadbd.pid'),
     tmpDir: paths.tmp('mysql'),
+    tls: (certificates === null ? ['skip-ssl'] : tlsLines(certificates)).join('\n'),
   });
+  writeFileSync(initFile, userSql(certificates));
   // it refuses to run as root unless an option says that this is meant
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
   const password = ensureSecrets(paths.secretsFile).mysqlPassword;
@@ -49,8 +53,21 @@ export async function prepareMariadb(
     throw new StackError(`MariaDB could not make its data folder (${reason}); see ${logFile}.`);
   });
   removeUnfinishedTcLog(paths.data('mariadb'));
-  return { file: mariadbd, args };
+  const changesUser = certificates !== null || existsSync(certificateFiles(paths.dir).server);
+  return { file: mariadbd, args: changesUser ? [...args, `--init-file=${initFile}`] : args };
 }
+
+/** Of a server that takes connections by TLS only; MySQL has the same names. */
+export const tlsLines = ({ ca, server, serverKey }: CertificateFiles): string[] => [
+  `ssl-ca = "${ca}"`,
+  `ssl-cert = "${server}"`,
+  `ssl-key = "${serverKey}"`,
+  'require_secure_transport = ON',
+];
+
+/** Whether our user needs a certificate is stored with the user, so it is said at each start. */
+export const userSql = (certificates: CertificateFiles | null): string =>
+  `ALTER USER '${DATABASE_USER}'@'127.0.0.1' REQUIRE ${certificates === null ? 'NONE' : 'X509'};\n`;
 
 /** Takes a second or two; a slow disk under load may need many. */
 export const FIRST_START_MAX_MS = 120_000;

@@ -1,18 +1,19 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
+import { loadConfig } from '../../../../src/core/config/load.js';
 import { makeDataFolder, writeConf } from '../files.js';
 import { probeMysql } from '../probes.js';
 import { runCommand, versionOf } from '../run-command.js';
 import { DATABASE, DATABASE_USER, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { StackError } from '../stack-error.js';
 import { OWN } from '../versions.js';
-import { findHome, FIRST_START_MAX_MS, prepareMariadb } from './mariadb.js';
+import { findHome, FIRST_START_MAX_MS, prepareMariadb, tlsLines, userSql } from './mariadb.js';
 import type { Instance, LaunchCommand, ServerSpec } from './server-spec.js';
 
 /** The server of orders: MySQL, or MariaDB, each with a configuration and a data folder of its own. */
 export function mysqlSpec(instance: Instance): ServerSpec {
-  const { paths, ports, versions } = instance;
+  const { paths, ports, versions, certificates = null } = instance;
   return {
     name: 'mysql',
     label: isMariadbVersion(versions.mysql) ? 'MariaDB' : 'MySQL',
@@ -26,7 +27,8 @@ export function mysqlSpec(instance: Instance): ServerSpec {
     },
     probe: async () => {
       const secrets = readSecrets(paths.secretsFile);
-      return secrets === null ? 'it was never started' : probeMysql(stackEnv(ports, secrets).MYSQL_URL);
+      if (secrets === null) return 'it was never started';
+      return probeMysql(loadConfig(['mysql'], { ...stackEnv(ports, secrets, certificates) }).mysql);
     },
   };
 }
@@ -42,7 +44,11 @@ async function isMariadbProgram(mysqld: string): Promise<boolean> {
 /** One of these is where any MySQL from 8.0 on keeps its messages. */
 const MESSAGES = ['english/errmsg.sys', 'messages_to_clients.txt'];
 
-async function prepareMysql({ paths, ports }: Instance, mysqld: string, signal?: AbortSignal): Promise<LaunchCommand> {
+async function prepareMysql(
+  { paths, ports, certificates = null }: Instance,
+  mysqld: string,
+  signal?: AbortSignal,
+): Promise<LaunchCommand> {
   const confFile = paths.conf('mysql.cnf');
   writeConf('mysql.cnf', confFile, {
     mysqlPort: ports.mysql,
@@ -51,6 +57,7 @@ async function prepareMysql({ paths, ports }: Instance, mysqld: string, signal?:
     socket: paths.mysqlSocket,
     pidFile: paths.conf('mysqld.pid'),
     tmpDir: paths.tmp('mysql'),
+    tls: (certificates === null ? [] : tlsLines(certificates)).join('\n'),
   });
   // it refuses to run as root unless an option says that this is meant
   const args = [`--defaults-file=${confFile}`, `--user=${userInfo().username}`];
@@ -67,7 +74,8 @@ async function prepareMysql({ paths, ports }: Instance, mysqld: string, signal?:
   });
   rmSync(`${paths.mysqlSocket}.lock`, { force: true }); // after a kill -9 it names a pid that another process may have now
   const initFile = paths.conf('mysql-init.sql');
-  writeFileSync(initFile, startSql(ensureSecrets(paths.secretsFile).mysqlPassword), { mode: 0o600 });
+  const sql = startSql(ensureSecrets(paths.secretsFile).mysqlPassword) + userSql(certificates);
+  writeFileSync(initFile, sql, { mode: 0o600 });
   return { file: mysqld, args: [...args, `--init-file=${initFile}`] };
 }
 

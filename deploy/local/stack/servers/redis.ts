@@ -1,10 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { probeRedis } from '../probes.js';
 import { writeConf } from '../files.js';
-import { ensureSecrets, readSecrets, redisPassword } from '../settings.js';
+import type { CertificateFiles } from '../certificates.js';
+import { ensureSecrets, readSecrets, REDIS_USER, redisPassword } from '../settings.js';
 import type { Instance, ServerSpec } from './server-spec.js';
 
-export function redisSpec({ paths, ports, durability }: Instance): ServerSpec {
+export function redisSpec({ paths, ports, durability, certificates = null }: Instance): ServerSpec {
   return {
     name: 'redis',
     label: 'Redis',
@@ -15,17 +16,36 @@ export function redisSpec({ paths, ports, durability }: Instance): ServerSpec {
       const dataDir = paths.data('redis');
       mkdirSync(dataDir, { recursive: true });
       const appendfsync = durability === 'host' ? 'always' : 'everysec';
-      writeConf('redis.conf', paths.conf('redis.conf'), {
-        redisPort: ports.redis,
-        redisPassword: redisPassword(ensureSecrets(paths.secretsFile)),
-        dataDir,
-        appendfsync,
-      });
+      const password = redisPassword(ensureSecrets(paths.secretsFile));
+      const access = certificates === null ? plain(ports.redis, password) : secure(ports.redis, password, certificates);
+      writeConf('redis.conf', paths.conf('redis.conf'), { access: access.join('\n'), dataDir, appendfsync });
       return { file: artifacts.redisServer, args: [paths.conf('redis.conf')] };
     },
     probe: async () => {
       const secrets = readSecrets(paths.secretsFile);
-      return secrets === null ? 'it was never started' : probeRedis(ports.redis, redisPassword(secrets));
+      if (secrets === null) return 'it was never started';
+      return probeRedis(ports.redis, redisPassword(secrets), certificates && { user: REDIS_USER, certificates });
     },
   };
 }
+
+/** Replicas are started by hand, and this server may become one: it knows what to say to its master. */
+const plain = (port: number, password: string): string[] => [
+  `port ${port}`,
+  `requirepass ${password}`,
+  `masterauth ${password}`,
+];
+
+/** What a program needs, as docs/secure-connections.md says it too. */
+export const REDIS_RIGHTS = '~sk:* resetchannels &sk:* +@all -@admin -@dangerous +info +cluster|slots +cluster|info';
+
+const secure = (port: number, password: string, { ca, server, serverKey }: CertificateFiles): string[] => [
+  'port 0',
+  `tls-port ${port}`,
+  `tls-ca-cert-file "${ca}"`,
+  `tls-cert-file "${server}"`,
+  `tls-key-file "${serverKey}"`,
+  'tls-auth-clients yes',
+  'user default off',
+  `user ${REDIS_USER} on >${password} ${REDIS_RIGHTS}`,
+];

@@ -1,6 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../../../src/rocketmq/admin/broker-state.js';
+import {
+  DEFAULT_CLUSTER,
+  isBrokerActive,
+  masterBrokers,
+  parseAddress,
+} from '../../../../src/rocketmq/admin/broker-state.js';
 import {
   askRemoting,
   exchange,
@@ -8,14 +13,23 @@ import {
   REQUEST,
   type RemotingAddress,
 } from '../../../../src/rocketmq/admin/remoting.js';
+import type { BrokerAccess } from '../../../../src/rocketmq/credentials.js';
+import type { CertificateFiles } from '../certificates.js';
 import { escapeProperty, writeConf } from '../files.js';
 import type { StackPaths } from '../paths.js';
 import type { StackPorts } from '../ports.js';
-import { brokerCredentials, ensureSecrets, readSecrets } from '../settings.js';
+import { brokerAccessIn, brokerCredentials, ensureSecrets, readSecrets, stackEnv } from '../settings.js';
 import { probePort, type ProbeResult, reasonOf } from '../probes.js';
 import type { Instance, ServerSpec } from './server-spec.js';
 
-export function namesrvSpec({ paths, ports }: Instance): ServerSpec {
+/** As whom and how we ask the servers of an instance; nobody before its first start. */
+function accessOf({ paths, ports, certificates = null }: Instance): BrokerAccess {
+  const secrets = readSecrets(paths.secretsFile);
+  return secrets === null ? { credentials: null } : brokerAccessIn(stackEnv(ports, secrets, certificates));
+}
+
+export function namesrvSpec(instance: Instance): ServerSpec {
+  const { paths, ports, certificates = null } = instance;
   return {
     name: 'namesrv',
     label: 'RocketMQ name server',
@@ -35,12 +49,13 @@ export function namesrvSpec({ paths, ports }: Instance): ServerSpec {
         flags: ['-Xms256m', '-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
         logback: 'rmq.namesrv.logback.xml',
         mainClass: 'org.apache.rocketmq.namesrv.NamesrvStartup',
+        certificates,
       });
       return { file: java, args: [...args, '-c', confFile] };
     },
     probe: async (): Promise<ProbeResult> => {
       try {
-        await askRemoting({ host: '127.0.0.1', port: ports.namesrv }, REQUEST.clusterInfo);
+        await askRemoting(parseAddress(`127.0.0.1:${ports.namesrv}`, accessOf(instance)), REQUEST.clusterInfo);
         return null;
       } catch (error) {
         return reasonOf(error);
@@ -54,12 +69,10 @@ const UNREGISTERED = 'the name server does not know the broker yet';
 /** Registering takes a moment; asking for it more often would make it slower. */
 const HASTEN_EVERY_MS = 1_000;
 
-export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
+export function proxySpec(instance: Instance): ServerSpec {
+  const { paths, ports, durability, certificates = null } = instance;
   let hastenedAtMs = -Infinity;
-  const brokerOf = (): RemotingAddress => {
-    const secrets = readSecrets(paths.secretsFile);
-    return { host: '127.0.0.1', port: ports.broker, credentials: secrets === null ? null : brokerCredentials(secrets) };
-  };
+  const brokerOf = (): RemotingAddress => parseAddress(`127.0.0.1:${ports.broker}`, accessOf(instance));
   return {
     name: 'proxy',
     label: 'RocketMQ proxy and broker',
@@ -86,17 +99,19 @@ export function proxySpec({ paths, ports, durability }: Instance): ServerSpec {
         namesrvPort: ports.namesrv,
         grpcPort: ports.grpc,
         remotingPort: ports.remoting,
+        tls: proxyTls(certificates),
       });
       const args = javaArgs(paths, artifacts.rocketmqLib, {
         name: 'proxy',
         flags: ['-Xms1g', '-Xmx1g', '-XX:MaxDirectMemorySize=1g', '-XX:+UseG1GC'],
         logback: 'rmq.proxy.logback.xml',
         mainClass: 'org.apache.rocketmq.proxy.ProxyStartup',
+        certificates,
       });
       const where = ['-n', `127.0.0.1:${ports.namesrv}`, '-pm', 'local', '-bc', brokerConf, '-pc', proxyConf];
       return { file: java, args: [...args, ...where] };
     },
-    probe: () => probeProxy(brokerOf(), ports),
+    probe: () => probeProxy(brokerOf(), parseAddress(`127.0.0.1:${ports.namesrv}`, accessOf(instance)), ports),
     hasten: async (reason) => {
       if (reason !== UNREGISTERED || performance.now() - hastenedAtMs < HASTEN_EVERY_MS) return;
       hastenedAtMs = performance.now();
@@ -119,10 +134,10 @@ async function registerNow(address: RemotingAddress): Promise<void> {
 }
 
 /** Ready is three things: the broker has loaded its store, the name server knows it, gRPC is open. */
-async function probeProxy(address: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
+async function probeProxy(address: RemotingAddress, namesrv: RemotingAddress, ports: StackPorts): Promise<ProbeResult> {
   try {
     if (!(await isBrokerActive(address))) return 'the broker is not activated yet';
-    const known = await masterBrokers({ host: '127.0.0.1', port: ports.namesrv }, DEFAULT_CLUSTER);
+    const known = await masterBrokers(namesrv, DEFAULT_CLUSTER);
     if (!known.some(({ port }) => port === ports.broker)) return UNREGISTERED;
   } catch (error) {
     return reasonOf(error);
@@ -131,9 +146,12 @@ async function probeProxy(address: RemotingAddress, ports: StackPorts): Promise<
 }
 
 /** Whether the running broker refuses who has no key. One that an older version of this stack started refuses nobody. */
-export async function refusesStrangers({ broker }: Pick<StackPorts, 'broker'>): Promise<boolean> {
+export async function refusesStrangers(
+  { broker }: Pick<StackPorts, 'broker'>,
+  { adminTls: tls = null }: Partial<BrokerAccess> = {},
+): Promise<boolean> {
   try {
-    const { code } = await exchange({ host: '127.0.0.1', port: broker }, REQUEST.brokerRuntimeInfo);
+    const { code } = await exchange({ host: '127.0.0.1', port: broker, tls }, REQUEST.brokerRuntimeInfo);
     return code === NO_PERMISSION;
   } catch {
     return false; // it does not answer: nothing is known, and nothing is promised
@@ -148,6 +166,7 @@ interface JavaProgram {
   /** A resource inside the jars, not a file. */
   readonly logback: string;
   readonly mainClass: string;
+  readonly certificates: CertificateFiles | null;
 }
 
 /** How every RocketMQ program is started: its log folder hangs on user.home, whatever else is configured. */
@@ -157,12 +176,41 @@ function javaArgs(paths: StackPaths, rocketmqLib: string, program: JavaProgram):
     `-Duser.home=${paths.log(join('rocketmq', program.name))}`,
     `-Drocketmq.home.dir=${paths.dir}`,
     `-Drmq.logback.configurationFile=${program.logback}`,
-    // no port here speaks TLS, and each would make a key of its own, seconds of a core
-    '-Dtls.server.mode=disabled',
+    ...tlsFlags(program.certificates),
     // after a kill -9, a 12 MB library is left in it
     `-Djava.io.tmpdir=${paths.tmp(program.name)}`,
     '-cp',
     `${rocketmqLib}/*`,
     program.mainClass,
   ];
+}
+
+/** Of a server that takes TLS only, from who has a certificate, and of a client with one: servers call each other, too. */
+export function tlsFlags(certificates: CertificateFiles | null): string[] {
+  // without TLS, since each port would make a key of its own, seconds of a core
+  if (certificates === null) return ['-Dtls.server.mode=disabled'];
+  const { ca, server, serverKey, client, clientKey } = certificates;
+  return [
+    '-Dtls.server.mode=enforcing',
+    '-Dtls.test.mode.enable=false',
+    `-Dtls.server.certPath=${server}`,
+    `-Dtls.server.keyPath=${serverKey}`,
+    '-Dtls.server.need.client.auth=require',
+    '-Dtls.server.authClient=true',
+    `-Dtls.server.trustCertPath=${ca}`,
+    '-Dtls.enable=true',
+    '-Dtls.client.authServer=true',
+    `-Dtls.client.trustCertPath=${ca}`,
+    `-Dtls.client.certPath=${client}`,
+    `-Dtls.client.keyPath=${clientKey}`,
+    '-Dtls.config.file=', // none on this machine changes these
+  ];
+}
+
+/** Lines of the configuration of the proxy, whose gRPC port has settings of its own and asks for no certificate. */
+function proxyTls(certificates: CertificateFiles | null): string {
+  if (certificates === null) return '';
+  const { server: tlsCertPath, serverKey: tlsKeyPath } = certificates;
+  const lines = JSON.stringify({ tlsTestModeEnable: false, tlsCertPath, tlsKeyPath });
+  return `${lines.slice(1, -1)},`;
 }

@@ -1,4 +1,5 @@
 import type { Artifacts } from '../artifacts.js';
+import type { CertificateFiles } from '../certificates.js';
 import type { StackPaths } from '../paths.js';
 import type { PortName, StackPorts } from '../ports.js';
 import type { ProbeResult } from '../probes.js';
@@ -51,4 +52,6 @@ export interface Instance {
   readonly ports: StackPorts;
   readonly versions: Versions;
   readonly durability: Durability;
+  /** Where the servers speak TLS only, and ask for a certificate: the files. Left out or null: plain text. */
+  readonly certificates?: CertificateFiles | null;
 }

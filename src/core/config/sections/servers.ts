@@ -1,4 +1,4 @@
-import { endpoint, integer, keyList, text, url, word, type Keys, type UrlForm } from '../key.js';
+import { endpoint, integer, keyList, password, pem, text, url, word, type Keys, type UrlForm } from '../key.js';
 
 // The servers that every program needs.
 
@@ -9,22 +9,61 @@ const HOST = /([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/.source;
 const HOSTS = `${HOST}(,${HOST})*`;
 
 const SENTINEL_URL: UrlForm = {
-  words: 'redis+sentinel://[user:password@]host:port,host:port/master-name[/db]',
-  pattern: new RegExp(`^redis\\+sentinel://${LOGIN}${HOSTS}/[A-Za-z0-9._-]+(/[0-9]{1,2})?$`),
+  words: 'redis[s]+sentinel://[user:password@]host:port,host:port/master-name[/db]',
+  pattern: new RegExp(`^rediss?\\+sentinel://${LOGIN}${HOSTS}/[A-Za-z0-9._-]+(/[0-9]{1,2})?$`),
 };
 const CLUSTER_URL: UrlForm = {
-  words: 'redis+cluster://[user:password@]host:port,host:port',
-  pattern: new RegExp(`^redis\\+cluster://${LOGIN}${HOSTS}/?$`),
+  words: 'redis[s]+cluster://[user:password@]host:port,host:port',
+  pattern: new RegExp(`^rediss?\\+cluster://${LOGIN}${HOSTS}/?$`),
 };
+
+/** @param prefix begins the names. @param servers whose certificates they are about. @param address the variable that names their hosts */
+const tlsKeys = (prefix: string, servers: string, address: string) =>
+  ({
+    tlsCa: pem({
+      env: `${prefix}_CA`,
+      doc: `Certificates of the authorities that sign those of ${servers}. Not set: those that Node trusts, and the ones of NODE_EXTRA_CA_CERTS.`,
+      holds: 'certificates',
+    }),
+    tlsCert: pem({
+      env: `${prefix}_CERT`,
+      doc: `Our own certificate, and those between it and its authority, where ${servers} ask for one.`,
+      holds: 'certificates',
+    }),
+    tlsKey: pem({ env: `${prefix}_KEY`, doc: `The private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
+    tlsServerName: text({
+      env: `${prefix}_SERVER_NAME`,
+      doc: `The name that the certificates of ${servers} must have, where it is not the host in ${address}.`,
+      optional: true,
+      minLength: 1,
+      range: 'host name or IP address',
+    }),
+  }) as const satisfies Keys;
 
 export const redis = {
   url: url({
     env: 'REDIS_URL',
-    doc: 'The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). User and password are those of the servers; sentinels are asked without.',
+    doc: 'The Redis that holds the stock: one server, the master that sentinels name, or a cluster (some of its servers are enough). With rediss everything goes by TLS, sentinels too. User and password are those of the servers.',
     protocols: ['redis:', 'rediss:'],
     forms: [SENTINEL_URL, CLUSTER_URL],
     secret: true,
   }),
+  password: password({
+    env: 'REDIS_PASSWORD',
+    doc: 'Password of the servers, where it does not stand in REDIS_URL.',
+  }),
+  sentinelUser: text({
+    env: 'REDIS_SENTINEL_USER',
+    doc: 'As whom sentinels are asked, where they have users.',
+    optional: true,
+    minLength: 1,
+    range: 'text',
+  }),
+  sentinelPassword: password({
+    env: 'REDIS_SENTINEL_PASSWORD',
+    doc: 'Password of the sentinels. Not set: they are asked without.',
+  }),
+  ...tlsKeys('REDIS_TLS', 'Redis and its sentinels', 'REDIS_URL'),
   replyTimeoutMs: integer({
     env: 'REDIS_REPLY_TIMEOUT_MS',
     doc: 'How long a reply may take; after it the outcome of the command is unknown.',
@@ -117,14 +156,21 @@ export const brokerAccess = {
     minLength: 1,
     range: 'text',
   }),
-  secret: text({
+  secret: password({
     env: 'ROCKETMQ_ACCESS_SECRET',
     doc: 'Secret of ROCKETMQ_ACCESS_KEY: it signs requests and is never sent.',
-    optional: true,
-    secret: true,
-    minLength: 1,
-    range: 'text',
   }),
+  sessionToken: password({
+    env: 'ROCKETMQ_SESSION_TOKEN',
+    doc: 'Sent with each request where key and secret are lent for some time, as some clouds do.',
+  }),
+  tls: word({
+    env: 'ROCKETMQ_TLS',
+    doc: 'What goes to RocketMQ by TLS: nothing; what goes to ROCKETMQ_ENDPOINT and where that leads (`grpc`); or the admin protocol of name servers and brokers as well (`on`).',
+    words: ['off', 'grpc', 'on'],
+    fallback: 'off',
+  }),
+  ...tlsKeys('ROCKETMQ_TLS', 'RocketMQ', 'the address of each server'),
 } as const satisfies Keys;
 
 export const messages = {
@@ -147,6 +193,14 @@ export const mysql = {
     protocols: ['mysql:'],
     secret: true,
   }),
+  password: password({ env: 'MYSQL_PASSWORD', doc: 'Password of the user, where it does not stand in MYSQL_URL.' }),
+  tls: word({
+    env: 'MYSQL_TLS',
+    doc: 'Whether connections are encrypted. A server that offers no TLS is then refused.',
+    words: ['off', 'on'],
+    fallback: 'off',
+  }),
+  ...tlsKeys('MYSQL_TLS', 'MySQL', 'MYSQL_URL'),
   poolMax: integer({
     env: 'MYSQL_POOL_MAX',
     doc: 'Connections of one process.',

@@ -187,9 +187,16 @@ describe('config', () => {
       'JWT_SECRET',
       'JWT_KEYS',
       'REDIS_URL',
+      'REDIS_PASSWORD',
+      'REDIS_SENTINEL_PASSWORD',
+      'REDIS_TLS_KEY',
       'ROCKETMQ_ACCESS_SECRET',
+      'ROCKETMQ_SESSION_TOKEN',
+      'ROCKETMQ_TLS_KEY',
       'MESSAGE_KEYS',
       'MYSQL_URL',
+      'MYSQL_PASSWORD',
+      'MYSQL_TLS_KEY',
       'PAYMENT_API_KEY',
       'PAYMENT_WEBHOOK_SECRET',
       'PAYMENT_WEBHOOK_SECRET_BEFORE',
@@ -200,9 +207,13 @@ describe('config', () => {
   });
 
   it('the key and the secret of the broker go together, or are both left out', () => {
-    expect(loadConfig(['brokerAccess'], {}).brokerAccess).to.deep.equal({ key: '', secret: '' });
+    const accessOf = (env: Environment): unknown[] => {
+      const { key, secret, sessionToken, tls } = loadConfig(['brokerAccess'], env).brokerAccess;
+      return [key, secret(), sessionToken(), tls];
+    };
+    expect(accessOf({})).to.deep.equal(['', '', '', 'off']);
     const both = { ROCKETMQ_ACCESS_KEY: 'seckill', ROCKETMQ_ACCESS_SECRET: 'hush-hush' };
-    expect(loadConfig(['brokerAccess'], both).brokerAccess).to.deep.equal({ key: 'seckill', secret: 'hush-hush' });
+    expect(accessOf(both)).to.deep.equal(['seckill', 'hush-hush', '', 'off']);
     const rule = 'ROCKETMQ_ACCESS_KEY and ROCKETMQ_ACCESS_SECRET must both be set, or neither';
     for (const name of ['ROCKETMQ_ACCESS_KEY', 'ROCKETMQ_ACCESS_SECRET'] as const) {
       expect(problemsOf(['brokerAccess'], { ...both, [name]: '' })).to.deep.equal([rule]);

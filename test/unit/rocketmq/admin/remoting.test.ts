@@ -43,6 +43,10 @@ describe('remoting protocol of RocketMQ', () => {
     // AccessKey, Z, b, topic
     const Signature = createHmac('sha1', 's').update('k12tbody').digest('base64');
     expect(signed).to.deep.equal({ topic: 't', b: '2', Z: '1', AccessKey: 'k', Signature });
+    const lent = signFields({ topic: 't' }, Buffer.from('body'), { ...credentials, securityToken: 'for an hour' });
+    // AccessKey, SecurityToken, topic
+    const ofLent = createHmac('sha1', 's').update('kfor an hourtbody').digest('base64');
+    expect(lent).to.deep.equal({ topic: 't', AccessKey: 'k', SecurityToken: 'for an hour', Signature: ofLent });
   });
 
   it('says that a server has access control, or why it refuses a key', () => {

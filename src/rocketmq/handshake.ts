@@ -1,0 +1,30 @@
+import { connect } from 'node:tls';
+import { tlsReason, type Tls } from '../core/tls.js';
+import { parseEndpoint } from './client-options.js';
+import { ROCKETMQ_TLS_NAMES } from './credentials.js';
+
+/** A server near us has done it after some milliseconds. */
+const HANDSHAKE_TIMEOUT_MS = 3_000;
+
+/**
+ * Why a client could not talk to this endpoint by TLS, or without: a part of a sentence, after the server. The client itself
+ * would try for a quarter of a minute, and then say that it has no route.
+ * @returns null when it could, and when nobody answers there. Never rejects
+ */
+export async function handshakeFlaw(endpoint: string, tls: Tls | null): Promise<string | null> {
+  const { host, port } = parseEndpoint(endpoint);
+  const options = tls === null ? { rejectUnauthorized: false } : tls.optionsFor(host);
+  const error = await new Promise<Error | null>((resolve) => {
+    const socket = connect({ host, port, ALPNProtocols: ['h2'], ...options });
+    const end = (result: Error | null): void => {
+      socket.destroy();
+      resolve(result);
+    };
+    socket.setTimeout(HANDSHAKE_TIMEOUT_MS, () => end(new Error('no answer in time')));
+    socket.once('secureConnect', () => end(null));
+    socket.once('error', end);
+    socket.once('close', () => end(new Error('closed')));
+  });
+  if (tls !== null) return error === null ? null : tlsReason(error, ROCKETMQ_TLS_NAMES, tls);
+  return error === null ? 'speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on' : null;
+}

@@ -1,0 +1,52 @@
+import { expect } from 'chai';
+import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
+import { Buyers } from '../chaos/harness/buyers.js';
+import type { Program } from '../chaos/harness/programs.js';
+import { openSale } from '../chaos/harness/sales.js';
+import { expectInvariants } from '../helpers/invariants.js';
+import { useSystem } from '../helpers/system.js';
+import { until } from '../chaos/harness/wait.js';
+
+const STOCK = 20;
+/** A broker starts in ten seconds on a free machine; a client of it may wait for half a minute more. */
+const BACK_MS = 120_000;
+const TEST_MS = 300_000;
+
+describe('the secure stack, when a server is killed', () => {
+  let api: Program;
+  const system = useSystem(async ({ programs }) => {
+    [api] = await Promise.all([
+      programs.start('api'),
+      programs.start('worker'),
+      programs.start('keeper', { env: { KEEPER_EVERY_MS: '500', REPAIR_EVERY_MS: '100', REPAIR_QUIET_MS: '400' } }),
+    ]);
+  });
+
+  for (const name of SERVER_NAMES) {
+    it(`${name}: programs connect again by themselves, and every purchase has its order`, async function () {
+      this.timeout(TEST_MS);
+      const { stack } = system;
+      const sale = await openSale(stack, { stock: STOCK });
+      const buyers = new Buyers(sale.saleId, stack.env.JWT_SECRET, () => [api.url]);
+      expect((await buyers.buy('before'))?.status).to.equal(202);
+
+      const server = stack.servers.server(name);
+      await server.stop({ signal: 'SIGKILL' });
+      expect(server.pid(), 'it was killed').to.equal(null);
+      const meanwhile = await buyers.buy('meanwhile'); // any answer may be right; what it promised is checked below
+      await server.start();
+      await server.waitReady();
+
+      const again = async (userId: string): Promise<boolean> =>
+        [200, 202].includes((await buyers.buy(userId))?.status ?? 0);
+      await until('somebody buys', () => again('after'), BACK_MS, 500);
+      await until('who bought meanwhile has an answer', () => again('meanwhile'), BACK_MS, 500);
+      for (const userId of ['before', 'meanwhile', 'after']) {
+        const ordered = async (): Promise<boolean> => (await buyers.status(userId, 'k1', 5)).json.status === 'ordered';
+        await until(`${userId} has an order (meanwhile: ${meanwhile?.status})`, ordered, BACK_MS);
+      }
+      const figures = await expectInvariants(stack, sale.saleId, buyers.opLog, BACK_MS);
+      expect(figures).to.include({ sold: 3, unitsLeft: STOCK - 3, rows: 3 });
+    });
+  }
+});

@@ -1,0 +1,243 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import {
+  certificateFiles,
+  makeAuthority,
+  makeCertificate,
+  type Certified,
+} from '../../deploy/local/stack/certificates.js';
+import { probePort } from '../../deploy/local/stack/probes.js';
+import type { ServerName } from '../../deploy/local/stack/servers/server-spec.js';
+import { until } from '../chaos/harness/wait.js';
+import { runCommand } from '../helpers/command.js';
+import type { StackEnv } from '../helpers/stack-env.js';
+import { useSystem } from '../helpers/system.js';
+
+/** Node and its modules take a second on a free machine, and several on a busy one. */
+const SENTENCE_MS = 20_000;
+const DAY_MS = 86_400_000;
+const LOCAL = { commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] };
+const WORKER = ['worker', '--metrics-port', '0'];
+
+type Changes = Readonly<Record<string, string>>;
+
+describe('a program with wrong settings ends within seconds, with a sentence that says what to change', () => {
+  const system = useSystem();
+  let dir: string;
+  let stranger: Certified;
+  before(async () => {
+    dir = mkdtempSync(join(tmpdir(), 'seckill-wrong-'));
+    stranger = await makeAuthority('another authority');
+  });
+  after(() => rmSync(dir, { recursive: true, force: true }));
+
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(dir, name), text);
+    return join(dir, name);
+  };
+  const strangersFile = (): string => file('stranger.pem', stranger.cert);
+
+  /** The one line of an error that a command ends with, and how long that took. */
+  async function sentenceOf(args: readonly string[], changes: Changes) {
+    const startedMs = performance.now();
+    const { code, stderr } = await runCommand(args, { ...system.stack.env, ...changes } as StackEnv);
+    const tookMs = performance.now() - startedMs;
+    const lines = stderr.split('\n').filter((line) => line.startsWith('seckill: '));
+    const more = stderr.split('\n').filter((line) => line.startsWith('  '));
+    const sentence = [...lines, ...(/not usable:$/.test(lines[0] ?? '') ? more : [])].join(' ');
+    console.log(`      ${(tookMs / 1000).toFixed(1)} s  ${sentence}`);
+    expect(code, stderr).to.be.oneOf([1, 2]);
+    expect(lines, stderr).to.have.length(1);
+    expect(tookMs).to.be.lessThan(SENTENCE_MS);
+    return sentence;
+  }
+
+  const ports = () => system.stack.servers.ports;
+  const cases: [string, readonly string[], () => Changes, () => RegExp][] = [
+    [
+      'MySQL: a wrong authority',
+      ['migrate'],
+      () => ({ MYSQL_TLS_CA_FILE: strangersFile() }),
+      () =>
+        new RegExp(
+          `MySQL at 127\\.0\\.0\\.1:${ports().mysql} shows a certificate that no authority in MYSQL_TLS_CA has signed: correct MYSQL_TLS_CA`,
+        ),
+    ],
+    [
+      'MySQL: a wrong password',
+      WORKER,
+      () => ({ MYSQL_PASSWORD_FILE: file('password', 'wrong\n') }),
+      () =>
+        new RegExp(
+          `MySQL at 127\\.0\\.0\\.1:${ports().mysql} refuses the user seckill: correct the user in MYSQL_URL, or MYSQL_PASSWORD`,
+        ),
+    ],
+    [
+      'MySQL: another name than the certificate has',
+      ['migrate'],
+      () => ({ MYSQL_TLS_SERVER_NAME: 'mysql.example' }),
+      () =>
+        /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
+    ],
+    [
+      'MySQL: no TLS, where the server takes nothing else',
+      ['migrate'],
+      () => ({ MYSQL_TLS: 'off', MYSQL_TLS_CA_FILE: '', MYSQL_TLS_CERT_FILE: '', MYSQL_TLS_KEY_FILE: '' }),
+      () => /MySQL at \S+ (takes nobody without TLS: set MYSQL_TLS to on|refuses the user seckill)/,
+    ],
+    [
+      'Redis: a wrong authority',
+      WORKER,
+      () => ({ REDIS_TLS_CA_FILE: strangersFile() }),
+      () =>
+        new RegExp(
+          `Redis at 127\\.0\\.0\\.1:${ports().redis} shows a certificate that no authority in REDIS_TLS_CA has signed: correct REDIS_TLS_CA`,
+        ),
+    ],
+    [
+      'Redis: another name than the certificate has',
+      WORKER,
+      () => ({ REDIS_TLS_SERVER_NAME: 'redis.example' }),
+      () =>
+        /Redis at \S+ shows a certificate for another name: correct the host in REDIS_URL, or say in REDIS_TLS_SERVER_NAME/,
+    ],
+    [
+      'Redis: redis:// where it speaks TLS',
+      WORKER,
+      () => ({
+        REDIS_URL: system.stack.env.REDIS_URL.replace('rediss:', 'redis:'),
+        REDIS_TLS_CA_FILE: '',
+        REDIS_TLS_CERT_FILE: '',
+        REDIS_TLS_KEY_FILE: '',
+      }),
+      () => /Redis at \S+ speaks TLS there: begin REDIS_URL with rediss/,
+    ],
+    [
+      'Redis: a wrong password of its user',
+      WORKER,
+      () => ({ REDIS_PASSWORD_FILE: file('redis-password', 'wrong') }),
+      () => /Redis at \S+ refuses us: correct the user in REDIS_URL, or REDIS_PASSWORD \(WRONGPASS/,
+    ],
+    [
+      'Redis: no certificate of ours',
+      WORKER,
+      () => ({ REDIS_TLS_CERT_FILE: '', REDIS_TLS_KEY_FILE: '' }),
+      () => /Redis at \S+ asks for a certificate of ours: set REDIS_TLS_CERT and REDIS_TLS_KEY/,
+    ],
+    [
+      'RocketMQ: a wrong authority',
+      WORKER,
+      () => ({ ROCKETMQ_TLS_CA_FILE: strangersFile() }),
+      () =>
+        new RegExp(
+          `RocketMQ at 127\\.0\\.0\\.1:${ports().grpc} shows a certificate that no authority in ROCKETMQ_TLS_CA has signed: correct ROCKETMQ_TLS_CA`,
+        ),
+    ],
+    [
+      'RocketMQ: no TLS, where it takes nothing else',
+      WORKER,
+      () => ({ ROCKETMQ_TLS: 'off', ROCKETMQ_TLS_CA_FILE: '', ROCKETMQ_TLS_CERT_FILE: '', ROCKETMQ_TLS_KEY_FILE: '' }),
+      () => /RocketMQ at \S+ speaks TLS, and perhaps nothing else: set ROCKETMQ_TLS to grpc or on/,
+    ],
+    [
+      'RocketMQ: a wrong secret',
+      WORKER,
+      () => ({ ROCKETMQ_ACCESS_SECRET: 'wrong' }),
+      () => /RocketMQ at \S+ refuses ROCKETMQ_ACCESS_KEY or ROCKETMQ_ACCESS_SECRET: correct them/,
+    ],
+    [
+      'RocketMQ: a wrong authority for the admin protocol',
+      ['topics'],
+      () => ({ ROCKETMQ_TLS_CA_FILE: strangersFile() }),
+      () =>
+        new RegExp(
+          `127\\.0\\.0\\.1:${ports().namesrv} shows a certificate that no authority in ROCKETMQ_TLS_CA has signed: correct ROCKETMQ_TLS_CA`,
+        ),
+    ],
+    [
+      'a key that is not the one of our certificate',
+      WORKER,
+      () => ({ MYSQL_TLS_KEY_FILE: file('other-key.pem', stranger.key) }),
+      () => /MYSQL_TLS_KEY must be the key of MYSQL_TLS_CERT, but is another one/,
+    ],
+    [
+      'a secret in a file that is not there',
+      WORKER,
+      () => ({ REDIS_PASSWORD_FILE: '/run/secrets/nothing' }),
+      () => /REDIS_PASSWORD_FILE names \/run\/secrets\/nothing, which cannot be read \(ENOENT\)/,
+    ],
+  ];
+  for (const [title, args, changes, sentence] of cases) {
+    it(title, async () => {
+      expect(await sentenceOf(args, changes())).to.match(sentence());
+    });
+  }
+
+  describe('a server with another certificate', () => {
+    const files = () => certificateFiles(system.stack.servers.dir);
+    const RESTART_MS = 240_000;
+
+    /** Restarts one server with other certificates, for as long as `use` takes. The stack does not keep the key of its own authority. */
+    async function withCertificate(
+      name: ServerName,
+      { cert, key }: Certified,
+      use: () => Promise<void>,
+    ): Promise<void> {
+      const { servers } = system.stack;
+      const [ownCert, ownKey] = [readFileSync(files().server), readFileSync(files().serverKey)];
+      const server = servers.server(name);
+      await server.stop({ signal: 'SIGKILL' });
+      writeFileSync(files().server, cert);
+      writeFileSync(files().serverKey, key);
+      try {
+        await server.start();
+        const port = {
+          redis: servers.ports.redis,
+          mysql: servers.ports.mysql,
+          namesrv: 0,
+          proxy: servers.ports.grpc,
+        };
+        await until('it listens', async () => (await probePort(port[name])) === null, 120_000);
+        await use();
+      } finally {
+        await server.stop({ signal: 'SIGKILL' });
+        writeFileSync(files().server, ownCert);
+        writeFileSync(files().serverKey, ownKey);
+        await servers.up({ topics: false });
+      }
+    }
+
+    for (const [label, name, args] of [
+      ['MYSQL', 'mysql', ['migrate']],
+      ['REDIS', 'redis', WORKER],
+      ['ROCKETMQ', 'proxy', WORKER],
+    ] as const) {
+      it(`that has expired: ${label}`, async function () {
+        this.timeout(RESTART_MS);
+        const old = { ...LOCAL, fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS };
+        const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
+        await withCertificate(name, await makeCertificate(old, stranger), async () => {
+          expect(await sentenceOf(args, { [`${label}_TLS_CA_FILE`]: both })).to.match(
+            /(MySQL|Redis|RocketMQ) at \S+ shows a certificate that has expired, or whose authority has: renew it there/,
+          );
+        });
+      });
+    }
+
+    it('for a name, where MYSQL_URL has an address: the driver alone would take one for localhost', async function () {
+      this.timeout(RESTART_MS);
+      const both = file('both.pem', `${stranger.cert}\n${readFileSync(files().ca, 'utf8')}`);
+      const named = await makeCertificate({ commonName: 'localhost', names: ['localhost'] }, stranger);
+      await withCertificate('mysql', named, async () => {
+        expect(await sentenceOf(['migrate'], { MYSQL_TLS_CA_FILE: both })).to.match(
+          /MySQL at \S+ shows a certificate for another name: correct the host in MYSQL_URL, or say in MYSQL_TLS_SERVER_NAME/,
+        );
+        const changes = { MYSQL_TLS_CA_FILE: both, MYSQL_TLS_SERVER_NAME: 'localhost' };
+        const { code, stderr } = await runCommand(['migrate'], { ...system.stack.env, ...changes } as StackEnv);
+        expect(code, stderr).to.equal(0);
+      });
+    });
+  });
+});

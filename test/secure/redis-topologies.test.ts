@@ -1,0 +1,127 @@
+import { expect } from 'chai';
+import type { Redis } from 'ioredis';
+import type { Sale } from '../../src/core/sale.js';
+import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
+import { findRedisMisconfiguration, probeRedis } from '../../src/redis/probe.js';
+import { openPurchaseNotifications } from '../../src/redis/purchase-notifications.js';
+import { createSaleStore } from '../../src/redis/sale-store.js';
+import { SCRIPT_NAMES } from '../../src/redis/scripts.js';
+import { createStockStore } from '../../src/redis/stock-store.js';
+import { until } from '../chaos/harness/wait.js';
+import { redisServerOrSkip } from '../helpers/private-redis.js';
+import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { startSentinelRedis } from '../helpers/redis-sentinel.js';
+import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
+import { prepareSecureRedis, type SecureRedis } from '../helpers/secure-redis.js';
+import { silentLog } from '../helpers/silent-log.js';
+
+const TIMES = { replyTimeoutMs: 3000, connectTimeoutMs: 2000 };
+const FAILOVER_MS = 60_000;
+
+describe('Redis with sentinels or as a cluster, by TLS and as a user with the rights of the documentation', function () {
+  this.timeout(WORLD_TIMEOUT_MS);
+  let secure: SecureRedis;
+  before(async function () {
+    redisServerOrSkip(this);
+    secure = await prepareSecureRedis();
+  });
+  after(() => secure?.remove());
+
+  /** Warms and opens a sale, and takes units of it. */
+  async function sell(connection: RedisConnection): Promise<Sale> {
+    const sale = saleOf({ stock: 10, limitPerBuyer: 10 });
+    const sales = createSaleStore(connection);
+    await sales.warm(sale);
+    await sales.setState(sale, 'open');
+    const verdict = await createStockStore(connection, silentLog).deduct(batchOf(sale, purchasesOf('ann', 'bob')));
+    expect(verdict).to.have.property('outcome', 'deducted');
+    return sale;
+  }
+
+  async function isChecked(connection: RedisConnection): Promise<void> {
+    await until('its scripts are loaded', async () => (await connection.scriptsLoaded()) === SCRIPT_NAMES.length);
+    expect((await probeRedis(connection)).ok).to.equal(true);
+    expect(await findRedisMisconfiguration(connection)).to.deep.equal([
+      'appendonly is no: a restart would lose who holds what. Set it to yes.', // these servers keep nothing on purpose
+    ]);
+  }
+
+  it('a cluster: sells in each of its servers, and listens for notifications', async () => {
+    const cluster = await startRedisCluster([], secure);
+    try {
+      const options = { url: cluster.url, ...secure.options, ...TIMES };
+      const connection = await connectRedis(options, silentLog);
+      const notifications = openPurchaseNotifications(options, silentLog);
+      try {
+        await isChecked(connection);
+        for (let n = 0; n < 6; n++) await sell(connection);
+        expect(connection.masters()).to.have.length(3);
+        const stop = notifications.listenToSale('42', () => undefined);
+        const subscribers = async (): Promise<number> => {
+          const counts = await Promise.all(
+            cluster.admin.map(async (one) =>
+              Number(((await one.call('PUBSUB', 'NUMSUB', 'sk:news:42')) as unknown[])[1]),
+            ),
+          );
+          return counts.reduce((sum, count) => sum + count, 0);
+        };
+        await until('it is subscribed', async () => (await subscribers()) === 1);
+        stop();
+      } finally {
+        await notifications.close();
+        await connection.close();
+      }
+    } finally {
+      await cluster.stop();
+    }
+  });
+
+  it('sentinels: follows the master that they name when the first one dies', async function () {
+    this.timeout(WORLD_TIMEOUT_MS + FAILOVER_MS);
+    const sentinel = await startSentinelRedis(secure);
+    const connection = await connectRedis({ url: sentinel.url, ...secure.options, ...TIMES }, silentLog);
+    try {
+      await isChecked(connection);
+      await sell(connection);
+      await sentinel.master.stop();
+      const portNow = (): number => (connection.masters()[0] as Redis).stream?.remotePort as number;
+      await until(
+        'it is at the other one',
+        async () => {
+          await connection.redis.get('sk:any');
+          return portNow() === sentinel.replica.port;
+        },
+        FAILOVER_MS,
+      );
+      await sell(connection);
+    } finally {
+      await connection.close();
+      await sentinel.stop();
+    }
+  });
+
+  it('sentinels that we do not trust, or that do not know us, are named within seconds', async () => {
+    const sentinel = await startSentinelRedis(secure);
+    const failure = async (more: object): Promise<[string, boolean]> => {
+      const startedMs = performance.now();
+      const options = { url: sentinel.url, ...secure.options, ...TIMES, ...more };
+      const message = await connectRedis(options, silentLog).then(
+        async (connection) => (await connection.close(), 'connected'),
+        (error: Error) => error.message,
+      );
+      return [message, performance.now() - startedMs < 8_000];
+    };
+    try {
+      const [distrusted, soon] = await failure({ tlsCa: () => '' });
+      expect(distrusted).to.match(
+        /^Redis at stock of the sentinels \S+ shows a certificate of an authority that nobody trusts here/,
+      );
+      expect(soon).to.equal(true);
+      const [unknown, soonToo] = await failure({ sentinelPassword: () => 'wrong' });
+      expect(unknown).to.match(/^Redis at stock of the sentinels \S+ refuses us: .*WRONGPASS/);
+      expect(soonToo).to.equal(true);
+    } finally {
+      await sentinel.stop();
+    }
+  });
+});

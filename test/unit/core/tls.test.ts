@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { createServer as createPlainServer, type AddressInfo, type Server } from 'node:net';
+import { connect, createServer, type TlsOptions } from 'node:tls';
+import { expect } from 'chai';
+import {
+  makeAuthority,
+  makeCertificate,
+  type CertificateParts,
+  type Certified,
+} from '../../../deploy/local/stack/certificates.js';
+import { Tls, tlsReason, type TlsNames, type TlsSettings } from '../../../src/core/tls.js';
+
+const NAMES: TlsNames = { prefix: 'STORE_TLS', address: 'STORE_URL', off: 'set STORE_TLS to off' };
+const LOCAL: CertificateParts = { commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] };
+const DAY_MS = 86_400_000;
+
+describe('tls', () => {
+  let ours: Certified;
+  let theirs: Certified;
+  let server: Certified;
+  let client: Certified;
+  before(async () => {
+    [ours, theirs] = await Promise.all([makeAuthority('ours'), makeAuthority('theirs')]);
+    [server, client] = await Promise.all([makeCertificate(LOCAL, ours), makeCertificate({ commonName: 'us' }, ours)]);
+  });
+
+  const settings = (parts: { ca?: string; pair?: Certified; serverName?: string }): TlsSettings => ({
+    tlsCa: () => parts.ca ?? '',
+    tlsCert: () => parts.pair?.cert ?? '',
+    tlsKey: () => parts.pair?.key ?? '',
+    tlsServerName: parts.serverName ?? '',
+  });
+
+  /** What a connection to this server ends with; null: it answered. */
+  async function connected(options: TlsOptions | null, tls: Tls, host = '127.0.0.1'): Promise<Error | null> {
+    const listening: Server =
+      options === null
+        ? createPlainServer((socket) => void socket.on('error', () => undefined).end('-ERR I speak no TLS\r\n'))
+        : createServer(options, (socket) => void socket.on('error', () => undefined).end('hello'));
+    listening.on('tlsClientError', () => undefined).listen(0, '127.0.0.1');
+    await once(listening, 'listening');
+    const { port } = listening.address() as AddressInfo;
+    try {
+      return await new Promise((resolve) => {
+        const socket = connect({ host, port, ...tls.optionsFor(host) });
+        socket.once('error', resolve);
+        socket.once('close', () => resolve(new Error('closed')));
+        socket.once('data', () => resolve(null)); // with TLS 1.3 a server refuses our certificate after its handshake
+      });
+    } finally {
+      listening.close();
+    }
+  }
+
+  it('trusts the given authority, shows our certificate, and takes a name or an address', async () => {
+    const tls = new Tls(NAMES, settings({ ca: ours.cert, pair: client }));
+    const asking = { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true };
+    expect(await connected(asking, tls)).to.equal(null);
+    expect(await connected(server, tls, 'localhost')).to.equal(null);
+    const named = await makeCertificate({ commonName: 'x', names: ['db.example'] }, ours);
+    const byName = new Tls(NAMES, settings({ ca: ours.cert, serverName: 'db.example' }));
+    expect(await connected(named, byName), 'the name that is asked for').to.equal(null);
+  });
+
+  describe('says why it does not come to a connection, and what to change', () => {
+    const cases: [string, () => Promise<[TlsOptions | null, TlsSettings]>, RegExp][] = [
+      [
+        'an authority that we do not trust',
+        async () => [server, settings({ ca: theirs.cert })],
+        /^shows a certificate that no authority in STORE_TLS_CA has signed: correct STORE_TLS_CA \(/,
+      ],
+      [
+        'an authority that nobody trusts, where none is set',
+        async () => [server, settings({})],
+        /^shows a certificate of an authority that nobody trusts here: set STORE_TLS_CA \(/,
+      ],
+      [
+        'a certificate that has expired',
+        async () => [
+          await makeCertificate({ ...LOCAL, fromMs: Date.now() - 2 * DAY_MS, untilMs: Date.now() - DAY_MS }, ours),
+          settings({ ca: ours.cert }),
+        ],
+        /^shows a certificate that has expired/,
+      ],
+      [
+        'a certificate of tomorrow',
+        async () => [
+          await makeCertificate({ ...LOCAL, fromMs: Date.now() + DAY_MS }, ours),
+          settings({ ca: ours.cert }),
+        ],
+        /^shows a certificate that is not valid yet: compare the clocks/,
+      ],
+      [
+        'a certificate for another name',
+        async () => [
+          await makeCertificate({ commonName: 'x', names: ['elsewhere.example'] }, ours),
+          settings({ ca: ours.cert }),
+        ],
+        /^shows a certificate for another name: correct the host in STORE_URL, or say in STORE_TLS_SERVER_NAME which name it has \(/,
+      ],
+      [
+        'a name that was asked for, and is not in it',
+        async () => [server, settings({ ca: ours.cert, serverName: 'db.example' })],
+        /^shows a certificate for another name/,
+      ],
+      [
+        'a server that wants a certificate of ours',
+        async () => [
+          { ...server, ca: ours.cert, requestCert: true, rejectUnauthorized: true },
+          settings({ ca: ours.cert }),
+        ],
+        /asks for a certificate of ours: .*set STORE_TLS_CERT and STORE_TLS_KEY \(/,
+      ],
+      [
+        'a server without TLS',
+        async () => [null, settings({ ca: ours.cert })],
+        /^speaks no TLS there: switch it on, or set STORE_TLS to off \(/,
+      ],
+    ];
+    for (const [title, parts, sentence] of cases) {
+      for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+        it(`${title}, ${version}`, async () => {
+          const [options, certificates] = await parts();
+          const tls = new Tls(NAMES, certificates);
+          const error = await connected(options && { ...options, maxVersion: version, minVersion: version }, tls);
+          expect(tlsReason(error, NAMES, tls), String(error)).to.match(sentence);
+          // MySQL's driver puts a code of its own in the place of the one of Node, and gRPC keeps the text alone
+          const without = Object.assign(new Error(error?.message), { code: 'HANDSHAKE_SSL_ERROR' });
+          expect(tlsReason(without, NAMES, tls), 'by its text').to.match(sentence);
+        });
+      }
+    }
+
+    it('a server that does not take ours', () => {
+      // a server of Node closes without an alert, so these are the words of OpenSSL's
+      const alert = new Error('80A9:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:rec.c:1:');
+      const sentence = tlsReason(alert, NAMES, new Tls(NAMES, settings({ ca: ours.cert, pair: client })));
+      expect(sentence).to.match(/^does not accept our certificate: correct STORE_TLS_CERT and STORE_TLS_KEY \(/);
+    });
+
+    it('says nothing of an error that is none of TLS', () => {
+      const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { code: 'ECONNREFUSED' });
+      for (const error of [refused, new Error('read ECONNRESET'), undefined, null, 'text']) {
+        expect(tlsReason(error, NAMES, null)).to.equal(null);
+      }
+    });
+  });
+
+  it('has the same context while nothing changes, another one afterwards, and the last good one in between', async () => {
+    const next = await makeCertificate({ commonName: 'us next' }, ours);
+    let pair = client;
+    const tls = new Tls(NAMES, { tlsCa: () => ours.cert, tlsCert: () => pair.cert, tlsKey: () => pair.key });
+    const { context, material } = tls;
+    expect([tls.context === context, tls.material === material]).to.deep.equal([true, true]);
+    pair = { cert: next.cert, key: client.key }; // one file is replaced, and the other not yet
+    expect([tls.context === context, tls.material.cert]).to.deep.equal([true, client.cert]);
+    pair = next;
+    expect([tls.context === context, tls.material.cert]).to.deep.equal([false, next.cert]);
+  });
+});

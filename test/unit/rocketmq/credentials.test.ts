@@ -1,0 +1,58 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import sinon from 'sinon';
+import { loadConfig, type Environment } from '../../../src/core/config/load.js';
+import { brokerAccessOf, signedHeaders } from '../../../src/rocketmq/credentials.js';
+import { useTempFolder } from '../stack/temp-folder.js';
+
+const accessIn = (env: Environment) => brokerAccessOf(loadConfig(['brokerAccess'], env).brokerAccess);
+
+describe('as whom we come to RocketMQ', () => {
+  const folder = useTempFolder();
+
+  it('as nobody without a key; with one, secret and token are read when a request is signed', () => {
+    expect(accessIn({}).credentials).to.equal(null);
+    const clock = sinon.useFakeTimers({ toFake: ['performance'] });
+    try {
+      const file = (name: string, text: string): string => {
+        const path = join(folder(), name);
+        writeFileSync(path, text);
+        return path;
+      };
+      const { credentials } = accessIn({
+        ROCKETMQ_ACCESS_KEY: 'k',
+        ROCKETMQ_ACCESS_SECRET_FILE: file('secret', 'old'),
+        ROCKETMQ_SESSION_TOKEN_FILE: file('token', 'of today'),
+      });
+      expect({ ...credentials }).to.deep.equal({ accessKey: 'k', accessSecret: 'old', securityToken: 'of today' });
+      file('secret', 'new');
+      file('token', 'of tomorrow');
+      clock.tick(5_000);
+      expect({ ...credentials }).to.deep.equal({ accessKey: 'k', accessSecret: 'new', securityToken: 'of tomorrow' });
+    } finally {
+      clock.restore();
+    }
+  });
+
+  it('sends the token beside a signature, and no empty one', () => {
+    const credentials = { accessKey: 'k', accessSecret: 's' };
+    expect(signedHeaders(credentials)).to.have.all.keys('x-mq-date-time', 'authorization');
+    expect(signedHeaders({ ...credentials, securityToken: 't' })).to.include({ 'x-mq-session-token': 't' });
+    expect(accessIn({ ROCKETMQ_ACCESS_KEY: 'k', ROCKETMQ_ACCESS_SECRET: 's' }).credentials?.securityToken).to.equal(
+      undefined,
+    );
+  });
+
+  it('by TLS to the proxy alone, or to name servers and brokers as well', () => {
+    const byTls = (word: string): boolean[] => {
+      const { tls, adminTls } = accessIn({ ROCKETMQ_TLS: word });
+      return [tls !== null, adminTls !== null];
+    };
+    expect(['off', 'grpc', 'on'].map(byTls)).to.deep.equal([
+      [false, false],
+      [true, false],
+      [true, true],
+    ]);
+  });
+});

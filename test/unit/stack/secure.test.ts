@@ -1,0 +1,167 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import {
+  certificateFiles,
+  ensureCertificates,
+  makeAuthority,
+  makeCertificate,
+} from '../../../deploy/local/stack/certificates.js';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
+import { mysqlSpec } from '../../../deploy/local/stack/servers/mysql.js';
+import { redisSpec, REDIS_RIGHTS } from '../../../deploy/local/stack/servers/redis.js';
+import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
+import type { Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
+import {
+  ensureSecrets,
+  envLines,
+  loadPorts,
+  redisPassword,
+  rememberInstance,
+  stackEnv,
+  wasSecure,
+  writePasswords,
+} from '../../../deploy/local/stack/settings.js';
+import { DEFAULT_VERSIONS } from '../../../deploy/local/stack/versions.js';
+import { loadConfig } from '../../../src/core/config/load.js';
+import { useTempFolder } from './temp-folder.js';
+
+const TOOLS: Tools = { java: 'java', artifacts: { rocketmqLib: '/lib', redisServer: '/redis', mysqld: '/mariadbd' } };
+const DAY_MS = 86_400_000;
+
+describe('a secure instance', () => {
+  const folder = useTempFolder();
+  const instance = (): Instance => ({
+    paths: stackPaths(folder()),
+    ports: DEFAULT_PORTS,
+    versions: DEFAULT_VERSIONS,
+    durability: 'process',
+    certificates: certificateFiles(folder()),
+  });
+  const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
+
+  it('has certificates of its own for servers and clients, which only their owner can read', async () => {
+    const files = certificateFiles(folder());
+    await ensureCertificates(files);
+    const [ca, server, client] = [files.ca, files.server, files.client].map((file) => {
+      return new X509Certificate(readFileSync(file));
+    }) as [X509Certificate, X509Certificate, X509Certificate];
+    for (const one of [server, client]) expect(one.checkIssued(ca) && one.verify(ca.publicKey)).to.equal(true);
+    expect([server.checkIP('127.0.0.1'), server.checkHost('localhost'), client.checkIP('127.0.0.1')]).to.deep.equal([
+      '127.0.0.1',
+      'localhost',
+      undefined,
+    ]);
+    expect([ca.ca, server.ca]).to.deep.equal([true, false]);
+    expect(server.checkPrivateKey(createPrivateKey(readFileSync(files.serverKey)))).to.equal(true);
+    for (const file of Object.values(files)) expect(statSync(file).mode & 0o777, file).to.equal(0o600);
+  });
+
+  it('keeps them, and makes all of them anew when one is near its end or gone', async () => {
+    const files = certificateFiles(folder());
+    const kept = (): string => readFileSync(files.server, 'utf8');
+    await ensureCertificates(files);
+    const first = kept();
+    await ensureCertificates(files);
+    expect(kept()).to.equal(first);
+    const ending = { commonName: 'localhost', untilMs: Date.now() + 29 * DAY_MS };
+    writeFileSync(files.server, (await makeCertificate(ending, await makeAuthority('x'))).cert);
+    await ensureCertificates(files);
+    const ca = new X509Certificate(readFileSync(files.ca));
+    expect(new X509Certificate(kept()).checkIssued(ca)).to.equal(true);
+    expect(Date.parse(new X509Certificate(kept()).validTo)).to.be.above(Date.now() + 60 * DAY_MS);
+  });
+
+  it('Redis: no plain port, a certificate from each client, and one user with the rights of the documentation', async () => {
+    await redisSpec(instance()).prepare(TOOLS);
+    const lines = conf('redis.conf').split('\n');
+    expect(lines).to.include.members(['port 0', 'tls-port 16379', 'tls-auth-clients yes', 'user default off']);
+    const password = redisPassword(ensureSecrets(stackPaths(folder()).secretsFile));
+    expect(lines).to.include(`user seckill on >${password} ${REDIS_RIGHTS}`);
+    expect(lines.filter((line) => /^(requirepass|masterauth)/.test(line))).to.deep.equal([]);
+    const page = readFileSync(new URL('../../../docs/secure-connections.md', import.meta.url), 'utf8');
+    expect(page).to.contain(`\nuser seckill on >PASSWORD ${REDIS_RIGHTS}\n`);
+  });
+
+  it('MariaDB: TLS for all, and a certificate of our user; without TLS again the user needs none', async () => {
+    const mariadbd = join(folder(), 'mariadb', 'bin', 'mariadbd');
+    mkdirSync(join(folder(), 'mariadb', 'bin'), { recursive: true });
+    mkdirSync(join(folder(), 'mariadb', 'share'));
+    writeFileSync(mariadbd, '');
+    writeFileSync(join(folder(), 'mariadb', 'share', 'mariadb_system_tables.sql'), '');
+    mkdirSync(join(folder(), 'data', 'mariadb'), { recursive: true }); // made before
+    const tools = { ...TOOLS, artifacts: { ...TOOLS.artifacts, mysqld: mariadbd } };
+    const init = (): string => readFileSync(join(folder(), 'conf', 'mariadb-init.sql'), 'utf8');
+    const plain = { ...instance(), certificates: null };
+
+    const first = await mysqlSpec(plain).prepare(tools);
+    expect(conf('mariadb.cnf')).to.match(/^skip-ssl$/m);
+    expect(first.args.join(' ')).not.to.contain('--init-file');
+    await ensureCertificates(certificateFiles(folder()));
+    const secured = await mysqlSpec(instance()).prepare(tools);
+    expect(conf('mariadb.cnf'))
+      .to.match(/^require_secure_transport = ON$/m)
+      .and.match(/^ssl-ca = ".*ca\.pem"$/m)
+      .and.not.match(/skip-ssl/);
+    expect(secured.args.join(' ')).to.contain('--init-file');
+    expect(init()).to.equal("ALTER USER 'seckill'@'127.0.0.1' REQUIRE X509;\n");
+    const again = await mysqlSpec(plain).prepare(tools);
+    expect(conf('mariadb.cnf')).to.match(/^skip-ssl$/m);
+    expect(again.args.join(' ')).to.contain('--init-file');
+    expect(init()).to.equal("ALTER USER 'seckill'@'127.0.0.1' REQUIRE NONE;\n");
+  });
+
+  it('RocketMQ: TLS only, with certificates of clients, also between its servers', async () => {
+    const files = certificateFiles(folder());
+    for (const spec of [namesrvSpec(instance()), proxySpec(instance())]) {
+      const { args } = await spec.prepare(TOOLS);
+      expect(args).to.include.members([
+        '-Dtls.server.mode=enforcing',
+        '-Dtls.test.mode.enable=false',
+        '-Dtls.server.need.client.auth=require',
+        `-Dtls.server.trustCertPath=${files.ca}`,
+        '-Dtls.enable=true',
+        '-Dtls.client.authServer=true',
+      ]);
+    }
+    expect(JSON.parse(conf('rmq-proxy.json'))).to.include({
+      tlsTestModeEnable: false,
+      tlsCertPath: files.server,
+      tlsKeyPath: files.serverKey,
+    });
+    await proxySpec({ ...instance(), certificates: null }).prepare(TOOLS);
+    expect(JSON.parse(conf('rmq-proxy.json'))).not.to.have.any.keys('tlsTestModeEnable', 'tlsCertPath');
+  });
+
+  it('has an environment without passwords of MySQL and Redis, which stand in files', async () => {
+    const files = certificateFiles(folder());
+    await ensureCertificates(files);
+    const secrets = ensureSecrets(stackPaths(folder()).secretsFile);
+    writePasswords(files, secrets);
+    const env = stackEnv(DEFAULT_PORTS, secrets, files);
+    const config = loadConfig(['mysql', 'redis', 'brokerAccess'], { ...env });
+    expect([config.mysql.password(), config.redis.password()]).to.deep.equal([
+      secrets.mysqlPassword,
+      redisPassword(secrets),
+    ]);
+    expect([config.mysql.tls, config.brokerAccess.tls, config.redis.url]).to.deep.equal([
+      'on',
+      'on',
+      'rediss://seckill@127.0.0.1:16379',
+    ]);
+    const lines = envLines(env);
+    expect(lines).not.to.contain(secrets.mysqlPassword).and.not.to.contain(redisPassword(secrets));
+    for (const line of lines.trimEnd().split('\n')) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
+  });
+
+  it('is remembered with its ports', () => {
+    const { instanceFile } = stackPaths(folder());
+    expect([existsSync(instanceFile), wasSecure(instanceFile)]).to.deep.equal([false, false]);
+    rememberInstance(instanceFile, { ports: DEFAULT_PORTS, secure: true });
+    expect([wasSecure(instanceFile), loadPorts(instanceFile, 'default')]).to.deep.equal([true, { ...DEFAULT_PORTS }]);
+    rememberInstance(instanceFile, { ports: DEFAULT_PORTS });
+    expect(wasSecure(instanceFile)).to.equal(false);
+  });
+});
