@@ -58,7 +58,7 @@ let versions: RunResults['versions'] = { Node: process.versions.node };
 const files = chooseFiles();
 const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
 const first = runFolders(chosen(LANES.first));
-if (chosen([...LANES.stack, ...LANES.faults, ...LANES.eitherStack, ...LANES.secure]).length > 0) await runOnStacks();
+if (chosen([...LANES.stack, ...LANES.faults, ...LANES.anyStack, ...LANES.secure]).length > 0) await runOnStacks();
 else await first.then(() => runFolders(chosen(LANES.bare)));
 await coverage;
 end();
@@ -170,7 +170,7 @@ async function runOnStacks(): Promise<void> {
     addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
     return;
   }
-  const parts = partsOf(chosen(LANES.eitherStack));
+  const parts = partsOf(chosen(LANES.anyStack));
   const stacks: [Stack, readonly Folder[]][] = [];
   for (const [dir, lane] of [
     [STACK_DIR, chosen(LANES.stack)],
@@ -184,20 +184,22 @@ async function runOnStacks(): Promise<void> {
   try {
     const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
     const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
-    let secure: Promise<void> | null = null;
-    const runSecureOnce = (): Promise<void> => (secure ??= runOnSecureStack());
     const lanes = stacks.map(async ([stack, lane]) => {
       await booted;
-      const env = { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
+      const env = envOf(stack);
       await runFolders(lane, env);
       await runParts(parts, env);
       await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
-      await runSecureOnce();
     });
     // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
-    const bare = booted.then(() => runFolders(chosen(LANES.bare)));
+    const bare = booted.then(async () => {
+      await runFolders(chosen(LANES.bare));
+      const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
+      const secure = chosen(LANES.secure);
+      if (secure.length > 0) await runOnFurtherStack('secure', taken, (env) => runFolders(secure, env));
+      if (parts.length > 1) await runOnFurtherStack('parts', taken, (env) => runParts(parts, env));
+    });
     const results = await Promise.allSettled([bare, ...lanes]);
-    if (lanes.length === 0) await booted.then(runSecureOnce);
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   } catch (error) {
@@ -209,14 +211,23 @@ async function runOnStacks(): Promise<void> {
   }
 }
 
-/** The folders that a stack with TLS and access control is for. */
-async function runOnSecureStack(): Promise<void> {
-  const lane = chosen(LANES.secure);
-  if (lane.length === 0 || stopping.signal.aborted) return;
-  const stack = await clearedStack(`${STACK_DIR}-secure`, [], { secure: true });
+const envOf = (stack: Stack): NodeJS.ProcessEnv => ({
+  ...process.env,
+  ...stack.env(),
+  SECKILL_TEST_STACK: stack.dir,
+});
+
+/** Work for a stack that lives as long as it: one with TLS and access control, or one like those that run already. */
+async function runOnFurtherStack(
+  kind: 'secure' | 'parts',
+  taken: readonly ClaimedPort[],
+  work: (env: NodeJS.ProcessEnv) => Promise<void>,
+): Promise<void> {
+  if (stopping.signal.aborted) return;
+  const stack = await clearedStack(`${STACK_DIR}-${kind}`, taken, { secure: kind === 'secure' });
   try {
     await boot(stack);
-    await runFolders(lane, { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir });
+    await work(envOf(stack));
   } finally {
     await stack.down({ signal: 'SIGKILL' });
   }

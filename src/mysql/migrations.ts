@@ -494,7 +494,10 @@ export const MIGRATIONS: readonly NamedMigration[] = [
   { name: '0001-first-tables', up: firstTables },
   { name: '0002-payments', up: (changes) => changes.create(PAYMENTS, REFUNDS) },
   { name: '0003-coupons', up: (changes) => changes.create(COUPONS) },
-  { name: '0004-dead-letter-replay', up: (changes) => changes.alter('dead_letters', REPLAY_COLUMNS, { column: 'note' }) },
+  {
+    name: '0004-dead-letter-replay',
+    up: (changes) => changes.alter('dead_letters', REPLAY_COLUMNS, { column: 'note' }),
+  },
   { name: '0005-reconcile', up: (changes) => changes.create(COMPENSATION_JOBS, RECONCILE_RUNS, RECONCILE_LEASES) },
   { name: '0006-refund-attempts', up: (changes) => changes.alter('refunds', ATTEMPT_COLUMNS, { column: 'attempts' }) },
   { name: '0007-entry-rules', up: (changes) => changes.create(ENTRY_RULES) },

@@ -1,3 +1,4 @@
+import type { Knex } from 'knex';
 import { Bug } from '../core/errors.js';
 import {
   isAsSeen,
@@ -18,7 +19,7 @@ import {
 import { insertAudit } from './audit-log.js';
 import { bigint, execute, knex, now, select } from './knex.js';
 import type { MysqlPool, Statements, Transaction } from './pool.js';
-import { SALE_COLUMNS, saleOf } from './tables.js';
+import { SALE_COLUMNS, saleOf, type SaleRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 /** The sales, in MySQL. */
@@ -111,7 +112,8 @@ async function newestId(pool: MysqlPool): Promise<string> {
 async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   const { states = SALE_STATES, retired, sku, opensFromMs, opensToMs, beforeId, max, order = 'newest' } = filter;
   if (states.length === 0) return [];
-  let sales = knex('sales')
+  let sales = knex
+    .from<SaleRow>(order === 'closed_last' ? closedLast(filter) : 'sales')
     .select(...SALE_COLUMNS)
     .whereIn('state', states)
     .where(withoutUndefined({ sku }));
@@ -122,6 +124,10 @@ async function list(pool: MysqlPool, filter: SaleFilter): Promise<Sale[]> {
   if (order === 'closed_last') sales = sales.orderBy('closes_at', 'desc');
   return (await select(pool, sales.orderBy('id', 'desc').limit(max))).map(saleOf);
 }
+
+/** The index that has them in this order: MySQL 8.0 would read and sort all sales where most of them are closed. */
+const closedLast = ({ retired }: SaleFilter): Knex.Raw =>
+  knex.raw('sales FORCE INDEX (??)', [retired === false ? 'retirement' : 'state_closes']);
 
 /** A sale whose row nobody else changes until the end of the transaction. */
 export async function lockSale(tx: Transaction, saleId: string): Promise<Sale | null> {

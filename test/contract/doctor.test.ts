@@ -291,7 +291,10 @@ describe('seckill doctor: MySQL that is broken', function () {
   });
 
   it('a session that lost what we had set is noticed, as behind a proxy that shares connections', async () => {
-    const connection = await createConnection({ ...connectionOptions({ url: stackEnv().MYSQL_URL }), bigNumberStrings: true });
+    const connection = await createConnection({
+      ...connectionOptions({ url: stackEnv().MYSQL_URL }),
+      bigNumberStrings: true,
+    });
     try {
       await connection.query("SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES', time_zone = 'SYSTEM'");
       await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ');

@@ -47,7 +47,9 @@ describe('a database that was restored to an earlier moment', function () {
     const event = await writeEvent();
     expect(String(event)).to.equal(nextOutboxId);
     expect(event - given > 10n ** 12n, 'more events than there can have been').to.equal(true);
-    const left = await world.pool.query("SELECT id FROM sales WHERE sku = '' UNION ALL SELECT id FROM outbox WHERE kind = 'none'");
+    const left = await world.pool.query(
+      "SELECT id FROM sales WHERE sku = '' UNION ALL SELECT id FROM outbox WHERE kind = 'none'",
+    );
     expect(left, 'what moved the counters on').to.deep.equal([]);
   });
 

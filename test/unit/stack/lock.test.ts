@@ -3,7 +3,13 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS, pickFreePorts } from '../../../deploy/local/stack/ports.js';
-import { loadPorts, loadVersions, rememberInstance, ensureSecrets, readSecrets } from '../../../deploy/local/stack/settings.js';
+import {
+  loadPorts,
+  loadVersions,
+  rememberInstance,
+  ensureSecrets,
+  readSecrets,
+} from '../../../deploy/local/stack/settings.js';
 import { tryLock } from '../../../deploy/local/stack/processes.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
@@ -102,6 +108,9 @@ describe('servers of an instance', () => {
     const stack = openStack({ dir: folder(), versions: { mysql: '8.0' }, env: {} });
     expect(stack.versions, 'what its data is of').to.deep.equal(DEFAULT_VERSIONS);
     const error = await stack.up().catch((cause: unknown) => cause);
-    expect(error).to.be.instanceOf(StackError).with.property('message').match(/has data of MySQL mariadb-11\.4, not of 8\.0/);
+    expect(error)
+      .to.be.instanceOf(StackError)
+      .with.property('message')
+      .match(/has data of MySQL mariadb-11\.4, not of 8\.0/);
   });
 });

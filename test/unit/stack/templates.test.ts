@@ -126,7 +126,9 @@ describe('files of the servers', () => {
         .prepare(tools)
         .then(() => null)
         .catch((reason: Error) => reason);
-      expect(error?.message).to.match(missing).and.match(/SECKILL_MYSQLD/);
+      expect(error?.message)
+        .to.match(missing)
+        .and.match(/SECKILL_MYSQLD/);
     });
   }
 
