@@ -190,7 +190,12 @@ class RedisReplicas {
   async start(count: number, masterUrl: string, master: RedisConnection): Promise<void> {
     if (count === 0) return;
     const { port: masterPort, password } = new URL(masterUrl);
-    const { artifacts } = await toolsOnce(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env), () => undefined)();
+    const { artifacts } = await toolsOnce(
+      DEFAULT_ARTIFACTS_DIR,
+      process.env,
+      versionsIn(process.env),
+      () => undefined,
+    )();
     for (let index = 0; index < count; index++) {
       const port = pickFreePorts(listeningPorts()).redis;
       const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', this.#dir];

@@ -243,7 +243,7 @@ async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqF
   return {
     ...proxy,
     ...looked,
-    encrypted: access.tls != null,
+    encrypted: (access.tls ?? null) !== null,
     ports: [...proxy.ports, ...looked.ports],
     markerLifeMs: sectionOf('redis', env)?.markerLifeMs ?? Infinity,
   };

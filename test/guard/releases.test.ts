@@ -6,14 +6,20 @@ import type { Purchase } from '../../src/core/purchase.js';
 import { withoutUndefined } from '../../src/core/without-undefined.js';
 import { MIGRATIONS } from '../../src/mysql/migrations.js';
 import type { SchemaChanges } from '../../src/mysql/schema-changes.js';
+import type * as batchesModule from '../../src/core/batch.js';
+import type * as eventsModule from '../../src/core/order-event.js';
+import type * as deadlinesModule from '../../src/core/payment-deadline.js';
+import type * as outcomesModule from '../../src/core/outcome.js';
+import type * as keysModule from '../../src/redis/keys.js';
+import type * as migrationsModule from '../../src/mysql/migrations.js';
 import { compiledRelease, RELEASE_BEFORE, releaseBeforeMissing } from '../helpers/release-before.js';
 
-type Batches = typeof import('../../src/core/batch.js');
-type Events = typeof import('../../src/core/order-event.js');
-type Deadlines = typeof import('../../src/core/payment-deadline.js');
-type Outcomes = typeof import('../../src/core/outcome.js');
-type Keys = typeof import('../../src/redis/keys.js');
-type Migrations = typeof import('../../src/mysql/migrations.js');
+type Batches = typeof batchesModule;
+type Events = typeof eventsModule;
+type Deadlines = typeof deadlinesModule;
+type Outcomes = typeof outcomesModule;
+type Keys = typeof keysModule;
+type Migrations = typeof migrationsModule;
 
 /**
  * Migrations that take away what the release before has, each with the reason why none of its programs misses it.
@@ -102,7 +108,14 @@ describe('guard: this release beside the one before', function () {
     const deadlines = await both<Deadlines>('core/payment-deadline.js', import('../../src/core/payment-deadline.js'));
     const orders = ['431234567890123456', '431234567890123457'];
     const written = ORDER_EVENT_TYPES.map((type) => {
-      return { eventId: '41-x', type, saleId: '7', atMs: 1764000000000, orders, metadata: { [orders[0] as string]: { cart: '42' } } };
+      return {
+        eventId: '41-x',
+        type,
+        saleId: '7',
+        atMs: 1764000000000,
+        orders,
+        metadata: { [orders[0] as string]: { cart: '42' } },
+      };
     });
     const deadline = { batchId: newBatchId(), saleId: '7', deadlineAtMs: 1764000000000, orders };
     for (const [writer, reader] of [
@@ -152,7 +165,9 @@ describe('guard: this release beside the one before', function () {
       if (Object.hasOwn(TAKES_AWAY, name)) continue;
       for (const statement of await statementsOf(up)) expect(takenAway(statement), name).to.deep.equal([]);
     }
-    const stale = Object.keys(TAKES_AWAY).filter((name) => had.includes(name) || !MIGRATIONS.some((one) => one.name === name));
+    const stale = Object.keys(TAKES_AWAY).filter(
+      (name) => had.includes(name) || !MIGRATIONS.some((one) => one.name === name),
+    );
     expect(stale, `in ${RELEASE_BEFORE.tag} already, or nowhere`).to.deep.equal([]);
   });
 });

@@ -4,4 +4,5 @@ import ts from 'typescript';
 const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
 
 /** The JavaScript of a file. */
-export const compiled = (text: string): string => ts.transpileModule(text, { compilerOptions: COMPILER_OPTIONS }).outputText;
+export const compiled = (text: string): string =>
+  ts.transpileModule(text, { compilerOptions: COMPILER_OPTIONS }).outputText;

@@ -26,8 +26,7 @@ export interface SecureRedis {
 }
 
 /** What a program asks of sentinels. */
-export const SENTINEL_RIGHTS =
-  'allchannels -@all +@connection +@pubsub +sentinel|get-master-addr-by-name +sentinel|sentinels';
+const SENTINEL_RIGHTS = 'allchannels -@all +@connection +@pubsub +sentinel|get-master-addr-by-name +sentinel|sentinels';
 
 const PASSWORD = 'of-the-programs';
 const WATCHER = { user: 'watcher', password: 'of-who-asks-sentinels' };

@@ -23,7 +23,18 @@ import {
   type RowResult,
   type TestRun,
 } from './results.js';
-import { nameOf, rowOf, ROWS, runsOf, settingsOf, SHORT_SUITES, SUITES, suitesOf, type Row, type Suite } from './rows.js';
+import {
+  nameOf,
+  rowOf,
+  ROWS,
+  runsOf,
+  settingsOf,
+  SHORT_SUITES,
+  SUITES,
+  suitesOf,
+  type Row,
+  type Suite,
+} from './rows.js';
 
 interface MatrixFlags extends Partial<Versions> {
   readonly node?: NodeVersion;
@@ -51,7 +62,9 @@ Exit codes: 0 all passed, 1 something failed or nothing ran, 2 used wrongly.`;
 
 const matrix = new Command('npm run test:matrix --')
   .description('Runs the tests on other servers, and on other versions of Node.')
-  .addOption(new Option('--node <version>', 'that tests and programs run on (default: this one)').choices(NODE_VERSIONS))
+  .addOption(
+    new Option('--node <version>', 'that tests and programs run on (default: this one)').choices(NODE_VERSIONS),
+  )
   .addOption(new Option('--suites <suites...>', 'those to run (default: all that a row has)').choices(SUITES))
   .option('--short', 'the contracts of MySQL and one purchase')
   .option('--out <file>', 'where results are kept, as JSON', OUT)
@@ -87,7 +100,10 @@ async function runRow(row: Row, { suites, short = false }: MatrixFlags): Promise
     const node = row.node === 'this' ? null : await ensureNode(row.node, (text) => console.log(text));
     for (const args of runsOf(wanted, short)) {
       if (stopping.signal.aborted) break;
-      runs.push({ title: `npm test -- ${args.join(' ')}`, ...(await runTests(args, settingsOf(row, process.env), node)) });
+      runs.push({
+        title: `npm test -- ${args.join(' ')}`,
+        ...(await runTests(args, settingsOf(row, process.env), node)),
+      });
     }
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
@@ -138,7 +154,8 @@ function commit(): string {
 
 function show(ran: readonly RowResult[], out: string): void {
   for (const { row, failures } of ran) {
-    for (const { title, reason } of failures) console.log(`FAILED on ${nameOf(row)}: ${title}\n  ${reason.split('\n')[0]}`);
+    for (const { title, reason } of failures)
+      console.log(`FAILED on ${nameOf(row)}: ${title}\n  ${reason.split('\n')[0]}`);
   }
   console.log(`\n${renderTable(HEADER, readMatrix(out).map(cellsOf))}\n`);
   console.log(`Written: ${out}`);

@@ -56,7 +56,8 @@ export type Suite = (typeof SUITES)[number];
 export const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
 
 /** The suites of a row: unit tests meet no server, so they are run for a Node that was chosen. */
-export const suitesOf = ({ node }: Row): readonly Suite[] => SUITES.filter((suite) => suite !== 'unit' || node !== 'this');
+export const suitesOf = ({ node }: Row): readonly Suite[] =>
+  SUITES.filter((suite) => suite !== 'unit' || node !== 'this');
 
 /** Arguments of `npm test`, once for each run that the suites take. */
 export function runsOf(suites: readonly Suite[], isShort: boolean): string[][] {
@@ -81,5 +82,7 @@ export function mysqlContracts(): string[] {
   return readdirSync(join(REPO_DIR, folder))
     .filter((name) => name.endsWith('.test.ts'))
     .map((name) => `${folder}/${name}`)
-    .filter((file) => /src\/mysql\/|repository-worlds|transitions-worlds/.test(readFileSync(join(REPO_DIR, file), 'utf8')));
+    .filter((file) =>
+      /src\/mysql\/|repository-worlds|transitions-worlds/.test(readFileSync(join(REPO_DIR, file), 'utf8')),
+    );
 }

@@ -43,7 +43,9 @@ describe('the rows of the matrix', () => {
     const { folders, fileParts } = readOptions(short as string[]);
     expect(folders).to.have.members(['contract', 'integration']);
     expect(fileParts).to.deep.equal([...mysqlContracts(), 'test/integration/one-purchase.test.ts']);
-    expect(mysqlContracts()).to.include.members(['migrate', 'mysql-faults', 'query-plans', 'order-repository'].map((stem) => `test/contract/${stem}.test.ts`));
+    expect(mysqlContracts()).to.include.members(
+      ['migrate', 'mysql-faults', 'query-plans', 'order-repository'].map((stem) => `test/contract/${stem}.test.ts`),
+    );
     expect(mysqlContracts()).not.to.include('test/contract/redis-probe.test.ts');
   });
 

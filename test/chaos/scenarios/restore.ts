@@ -113,7 +113,12 @@ const EVERYTHING: Scenario = {
     const kept = context.buyers(selling.saleId, apis);
     const early = userIds(random.whole(8, 12), 'early-');
     const orders = await ordered(kept, early);
-    for (const [{ saleId }, count] of [[inBuckets, 6], [soldOut, 4], [paused, 1], [closedLater, 1]] as const) {
+    for (const [{ saleId }, count] of [
+      [inBuckets, 6],
+      [soldOut, 4],
+      [paused, 1],
+      [closedLater, 1],
+    ] as const) {
       await ordered(context.buyers(saleId, apis), userIds(count, 'early-'));
     }
     await stack.admin.pause(paused.saleId, ACTOR);
@@ -159,11 +164,14 @@ const EVERYTHING: Scenario = {
     context.atEnd(() => createTopics(stack.servers)); // with the group of tests that listen
     await emptyBroker(stack);
     const lost = written - inCopy.size;
-    await context.observed(`MySQL has ${inCopy.size} of ${written} orders, Redis no key, the broker no batch`, async () => {
-      const [now, keys] = [await ordersIn(stack, ofCopy), await stack.redis.redis.dbsize()];
-      expectEqual([...now].sort(), [...inCopy].sort(), 'the orders of the copy');
-      return lost > 0 && keys === 0;
-    });
+    await context.observed(
+      `MySQL has ${inCopy.size} of ${written} orders, Redis no key, the broker no batch`,
+      async () => {
+        const [now, keys] = [await ordersIn(stack, ofCopy), await stack.redis.redis.dbsize()];
+        expectEqual([...now].sort(), [...inCopy].sort(), 'the orders of the copy');
+        return lost > 0 && keys === 0;
+      },
+    );
     await command(context, 'migrate');
     await command(context, 'restored');
     await command(context, 'topics');
@@ -182,7 +190,8 @@ const EVERYTHING: Scenario = {
     const backMs = Math.round(performance.now() - startedMs);
     await context.observed(`three open sales sold again ${backMs} ms after the keeper had started`, () => true);
     for (const saleId of ofCopy) await untilRebuilt(stack, saleId, 1000); // above all epochs that were in use
-    const words = async (saleId: string): Promise<string> => outcomeOf(await outside(context, saleId, apis).buy('late'));
+    const words = async (saleId: string): Promise<string> =>
+      outcomeOf(await outside(context, saleId, apis).buy('late'));
     expectEqual(await words(soldOut.saleId), 'sold_out', 'an answer where all is sold');
     expectEqual(await words(paused.saleId), 'paused', 'an answer of the sale that was paused');
     expectEqual(await words(draft.saleId), 'not_found', 'an answer of the sale that was a draft');
@@ -195,8 +204,15 @@ const EVERYTHING: Scenario = {
       expectEqual(now.get(key), paidAgain ? `${orderIdOf(paidLater)} paid` : order, `the order ${key}`);
     }
     for (const userId of early) expectEqual(await orderOf(kept, userId), orderIdOf(userId), `the order of ${userId}`);
-    const lostKeys = [...keysOf(selling.saleId, [...waiting, ...later]), ...keysOf(inBuckets.saleId, userIds(3, 'later-'))];
-    expectEqual(lostKeys.filter((key) => now.has(key)), [], 'lost purchases that have an order');
+    const lostKeys = [
+      ...keysOf(selling.saleId, [...waiting, ...later]),
+      ...keysOf(inBuckets.saleId, userIds(3, 'later-')),
+    ];
+    expectEqual(
+      lostKeys.filter((key) => now.has(key)),
+      [],
+      'lost purchases that have an order',
+    );
     expectEqual(lost, lostKeys.length, 'orders that were lost');
     for (const userId of [...waiting, ...later]) expectEqual((await gone.status(userId)).status, 404, `of ${userId}`);
 
@@ -211,8 +227,12 @@ const EVERYTHING: Scenario = {
     await context.until('the api knows that it is no draft any more', isKnown);
     await ordered(context.buyers(draft.saleId, apis), userIds(2, 'again-'));
     const next = await draftSale(stack);
-    expectTrue(BigInt(next.saleId) > BigInt(made.saleId), `sale ${next.saleId} comes after the lost sale ${made.saleId}`);
-    const sql = 'SELECT COUNT(*) AS n FROM outbox WHERE id <= ? AND created_at > (SELECT MAX(created_at) FROM audit_log WHERE action = ?)';
+    expectTrue(
+      BigInt(next.saleId) > BigInt(made.saleId),
+      `sale ${next.saleId} comes after the lost sale ${made.saleId}`,
+    );
+    const sql =
+      'SELECT COUNT(*) AS n FROM outbox WHERE id <= ? AND created_at > (SELECT MAX(created_at) FROM audit_log WHERE action = ?)';
     const [events] = await stack.mysql.query<{ n: string }>(sql, [String(lastEvent), 'database.restored']);
     expectEqual(Number(events?.n), 0, 'new events with ids that were given before');
     expectTrue((await lastEventId(stack)) > lastEvent, 'there are new events');

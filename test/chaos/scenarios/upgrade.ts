@@ -239,7 +239,10 @@ class Fleet {
       await this.#add(name, main);
       await this.#leave(name, first);
       if (killed.includes(name)) {
-        await this.#context.observed(`the second ${name} was killed`, async () => (await second.crash()).signal === 'SIGKILL');
+        await this.#context.observed(
+          `the second ${name} was killed`,
+          async () => (await second.crash()).signal === 'SIGKILL',
+        );
         this.#remove(name, second);
         await this.#add(name, main);
       } else {
@@ -305,9 +308,15 @@ const ROLLING: Scenario = {
     const commandEnv = { ...context.env, ...env };
     const fleet = new Fleet(context, env);
     await fleet.start(before);
-    const [{ saleId }, scarce] = [await openSale(stack, { stock: 200_000 }), await openSale(stack, { stock: 300, buckets: 2 })];
+    const [{ saleId }, scarce] = [
+      await openSale(stack, { stock: 200_000 }),
+      await openSale(stack, { stock: 300, buckets: 2 }),
+    ];
     const urls = (): readonly string[] => fleet.apis.map(({ url }) => url);
-    const [buyers, crowd] = [saleId, scarce.saleId].map((id) => new Buyers(id, stack.env.JWT_SECRET, urls)) as [Buyers, Buyers];
+    const [buyers, crowd] = [saleId, scarce.saleId].map((id) => new Buyers(id, stack.env.JWT_SECRET, urls)) as [
+      Buyers,
+      Buyers,
+    ];
     const shoppers = new Shoppers(buyers, LANES);
     const sellsOut = crowd.startLoad({ parallel: 2, pauseMs: 150, tries: 1, prefix: 'crowd' });
     context.atEnd(() => Promise.all([shoppers.stop(), sellsOut.stop()]));
@@ -322,7 +331,9 @@ const ROLLING: Scenario = {
     };
     await sleep(STEADY_MS);
     await expectPhase(RELEASE_BEFORE.tag, 0);
-    const applied = JSON.parse(await seckill(now, commandEnv, 'migrate', '--json')) as { readonly applied: readonly string[] };
+    const applied = JSON.parse(await seckill(now, commandEnv, 'migrate', '--json')) as {
+      readonly applied: readonly string[];
+    };
     await sleep(STEADY_MS);
     await expectPhase(`after migrate (${applied.applied.join(', ') || 'nothing new'})`, 0);
     await fleet.roll(now, FORWARD, KILLED);
@@ -342,12 +353,17 @@ const ROLLING: Scenario = {
     expectFields(figures, { rows: accepted, failedRows: 0, oversold: 0, duplicates: 0, lost: 0 }, 'a row for each 202');
     const soldOut = await checkSecondStack(stack, crowd);
     expectFields(soldOut, { liveRows: crowd.opLog.count('ok'), failedRows: 0, oversold: 0 }, 'the sale of two buckets');
-    const codes = [...crowd.opLog.answers.keys()].filter((word) => !['202', '200', 'nothing', '409 sold_out'].includes(word));
+    const codes = [...crowd.opLog.answers.keys()].filter(
+      (word) => !['202', '200', 'nothing', '409 sold_out'].includes(word),
+    );
     expectEqual(codes, [], 'other answers than sold_out where units were scarce');
     for (const id of [saleId, scarce.saleId]) expectEqual(await deadLettersOf(stack, id), 0, 'dead letters');
     for (const state of ['paid', 'cancelled']) expectAtLeast((await statesOf(stack, saleId))[state] ?? 0, 1, state);
     fleet.expectNoErrors();
-    await context.observed(`${figures.rows} orders for ${accepted} accepted purchases`, () => figures.rows === accepted);
+    await context.observed(
+      `${figures.rows} orders for ${accepted} accepted purchases`,
+      () => figures.rows === accepted,
+    );
   },
 };
 

@@ -10,13 +10,25 @@ describe('seckill migrate --dry-run', () => {
         statements: [
           { ...made, statement: 'CREATE TABLE IF NOT EXISTS gifts (\n  id INT\n)', locks: 'none' as const },
           { ...made, statement: 'ALTER TABLE gifts ADD KEY id (id)', locks: 'none' as const },
-          { table: 'sales', rows: 40, bytes: 65_536, statement: 'ALTER TABLE sales ADD COLUMN gift INT', locks: 'short' as const },
+          {
+            table: 'sales',
+            rows: 40,
+            bytes: 65_536,
+            statement: 'ALTER TABLE sales ADD COLUMN gift INT',
+            locks: 'short' as const,
+          },
         ],
       },
       {
         name: '0024-gifts-of-orders',
         statements: [
-          { table: 'orders', rows: 9e6, bytes: 3e9, statement: 'ALTER TABLE orders ADD COLUMN gift INT', locks: 'online' as const },
+          {
+            table: 'orders',
+            rows: 9e6,
+            bytes: 3e9,
+            statement: 'ALTER TABLE orders ADD COLUMN gift INT',
+            locks: 'online' as const,
+          },
           { table: 'orders', rows: 9e6, bytes: 3e9, statement: 'UPDATE orders SET gift = 1', locks: 'rows' as const },
         ],
       },

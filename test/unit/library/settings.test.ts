@@ -7,7 +7,8 @@ describe('settings of the library', () => {
   it('go before the environment; what is not set is read there', () => {
     const around = { REDIS_URL: 'redis://b', LOG_LEVEL: 'warn' };
     const env = withSettings({ REDIS_URL: 'redis://a', BATCH_SIZE_MAX: 7, LOG_LEVEL: undefined }, around);
-    expect(env).to.deep.equal({ REDIS_URL: 'redis://a', BATCH_SIZE_MAX: '7', LOG_LEVEL: 'warn' });
+    const noFile = { REDIS_URL_FILE: '' }; // one that is around names no secret any more
+    expect(env).to.deep.equal({ REDIS_URL: 'redis://a', ...noFile, BATCH_SIZE_MAX: '7', LOG_LEVEL: 'warn' });
     expect(loadConfig(['log'], env).log.level).to.equal('warn');
   });
 

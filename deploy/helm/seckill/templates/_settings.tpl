@@ -45,6 +45,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "BATCH_QUEUE_MAX",
   "BATCH_WAIT_MAX_MS",
   "BATCH_ROUNDS_MAX",
+  "REDIS_SENTINEL_USER",
+  "REDIS_TLS_CA",
+  "REDIS_TLS_CERT",
+  "REDIS_TLS_SERVER_NAME",
   "REDIS_REPLY_TIMEOUT_MS",
   "REDIS_CONNECT_TIMEOUT_MS",
   "MARKER_LIFE_MS",
@@ -57,7 +61,15 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "ROCKETMQ_START_TIMEOUT_MS",
   "ROCKETMQ_CHECKS_IN_PARALLEL",
   "ROCKETMQ_ACCESS_KEY",
+  "ROCKETMQ_TLS",
+  "ROCKETMQ_TLS_CA",
+  "ROCKETMQ_TLS_CERT",
+  "ROCKETMQ_TLS_SERVER_NAME",
   "MESSAGE_UNSIGNED",
+  "MYSQL_TLS",
+  "MYSQL_TLS_CA",
+  "MYSQL_TLS_CERT",
+  "MYSQL_TLS_SERVER_NAME",
   "MYSQL_POOL_MAX",
   "MYSQL_QUERY_TIMEOUT_MS",
   "PAYMENT_PROVIDER",
@@ -115,9 +127,16 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "ADMISSION_SIGN_KEYS": false,
   "ADMISSION_SEAL_KEYS": false,
   "REDIS_URL": true,
+  "REDIS_PASSWORD": false,
+  "REDIS_SENTINEL_PASSWORD": false,
+  "REDIS_TLS_KEY": false,
   "ROCKETMQ_ACCESS_SECRET": false,
+  "ROCKETMQ_SESSION_TOKEN": false,
+  "ROCKETMQ_TLS_KEY": false,
   "MESSAGE_KEYS": true,
   "MYSQL_URL": true,
+  "MYSQL_PASSWORD": false,
+  "MYSQL_TLS_KEY": false,
   "PAYMENT_API_KEY": false,
   "PAYMENT_WEBHOOK_SECRET": false,
   "PAYMENT_WEBHOOK_SECRET_BEFORE": false,
@@ -127,6 +146,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
 
 {{- define "seckill.settingsOf.worker" -}}
 [
+  "REDIS_SENTINEL_USER",
+  "REDIS_TLS_CA",
+  "REDIS_TLS_CERT",
+  "REDIS_TLS_SERVER_NAME",
   "REDIS_REPLY_TIMEOUT_MS",
   "REDIS_CONNECT_TIMEOUT_MS",
   "MARKER_LIFE_MS",
@@ -139,11 +162,19 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "ROCKETMQ_START_TIMEOUT_MS",
   "ROCKETMQ_CHECKS_IN_PARALLEL",
   "ROCKETMQ_ACCESS_KEY",
+  "ROCKETMQ_TLS",
+  "ROCKETMQ_TLS_CA",
+  "ROCKETMQ_TLS_CERT",
+  "ROCKETMQ_TLS_SERVER_NAME",
   "MESSAGE_UNSIGNED",
   "WORKER_LOOPS",
   "WORKER_RECEIVE_MAX",
   "WORKER_INVISIBLE_MS",
   "WORKER_RETRY_FIRST_MS",
+  "MYSQL_TLS",
+  "MYSQL_TLS_CA",
+  "MYSQL_TLS_CERT",
+  "MYSQL_TLS_SERVER_NAME",
   "MYSQL_POOL_MAX",
   "MYSQL_QUERY_TIMEOUT_MS",
   "ORDER_PAYMENT_WINDOW_MS",
@@ -161,9 +192,16 @@ Which settings each program reads, and which keys of the Secret; true: without i
 {{- define "seckill.secretsOf.worker" -}}
 {
   "REDIS_URL": true,
+  "REDIS_PASSWORD": false,
+  "REDIS_SENTINEL_PASSWORD": false,
+  "REDIS_TLS_KEY": false,
   "ROCKETMQ_ACCESS_SECRET": false,
+  "ROCKETMQ_SESSION_TOKEN": false,
+  "ROCKETMQ_TLS_KEY": false,
   "MESSAGE_KEYS": true,
   "MYSQL_URL": true,
+  "MYSQL_PASSWORD": false,
+  "MYSQL_TLS_KEY": false,
   "METRICS_TOKEN": false
 }
 {{- end }}
@@ -175,6 +213,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "HOT_SALE_PER_SECOND",
   "GATE_SOLD_OUT_LIFE_MS",
   "GATE_SOLD_OUT_KEYS_MAX",
+  "REDIS_SENTINEL_USER",
+  "REDIS_TLS_CA",
+  "REDIS_TLS_CERT",
+  "REDIS_TLS_SERVER_NAME",
   "REDIS_REPLY_TIMEOUT_MS",
   "REDIS_CONNECT_TIMEOUT_MS",
   "MARKER_LIFE_MS",
@@ -187,6 +229,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "ROCKETMQ_START_TIMEOUT_MS",
   "ROCKETMQ_CHECKS_IN_PARALLEL",
   "ROCKETMQ_ACCESS_KEY",
+  "ROCKETMQ_TLS",
+  "ROCKETMQ_TLS_CA",
+  "ROCKETMQ_TLS_CERT",
+  "ROCKETMQ_TLS_SERVER_NAME",
   "MESSAGE_UNSIGNED",
   "REDRIVE_AFTER_MS",
   "REDRIVE_MAX",
@@ -223,6 +269,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "RECONCILE_KEEP_MS",
   "COMPENSATE_RETRY_FIRST_MS",
   "COMPENSATE_LEASE_MS",
+  "MYSQL_TLS",
+  "MYSQL_TLS_CA",
+  "MYSQL_TLS_CERT",
+  "MYSQL_TLS_SERVER_NAME",
   "MYSQL_POOL_MAX",
   "MYSQL_QUERY_TIMEOUT_MS",
   "PAYMENT_PROVIDER",
@@ -241,9 +291,16 @@ Which settings each program reads, and which keys of the Secret; true: without i
 {{- define "seckill.secretsOf.keeper" -}}
 {
   "REDIS_URL": true,
+  "REDIS_PASSWORD": false,
+  "REDIS_SENTINEL_PASSWORD": false,
+  "REDIS_TLS_KEY": false,
   "ROCKETMQ_ACCESS_SECRET": false,
+  "ROCKETMQ_SESSION_TOKEN": false,
+  "ROCKETMQ_TLS_KEY": false,
   "MESSAGE_KEYS": true,
   "MYSQL_URL": true,
+  "MYSQL_PASSWORD": false,
+  "MYSQL_TLS_KEY": false,
   "PAYMENT_API_KEY": false,
   "PAYMENT_WEBHOOK_SECRET": false,
   "PAYMENT_WEBHOOK_SECRET_BEFORE": false,
@@ -253,6 +310,10 @@ Which settings each program reads, and which keys of the Secret; true: without i
 
 {{- define "seckill.settingsOf.migrate" -}}
 [
+  "MYSQL_TLS",
+  "MYSQL_TLS_CA",
+  "MYSQL_TLS_CERT",
+  "MYSQL_TLS_SERVER_NAME",
   "MYSQL_POOL_MAX",
   "MYSQL_QUERY_TIMEOUT_MS"
 ]
@@ -260,7 +321,9 @@ Which settings each program reads, and which keys of the Secret; true: without i
 
 {{- define "seckill.secretsOf.migrate" -}}
 {
-  "MYSQL_URL": true
+  "MYSQL_URL": true,
+  "MYSQL_PASSWORD": false,
+  "MYSQL_TLS_KEY": false
 }
 {{- end }}
 
@@ -271,12 +334,18 @@ Which settings each program reads, and which keys of the Secret; true: without i
   "NAMESRV_ADDR",
   "REPAIR_WAIT_MAX_MS",
   "REPAIR_LEASE_MS",
-  "ROCKETMQ_ACCESS_KEY"
+  "ROCKETMQ_ACCESS_KEY",
+  "ROCKETMQ_TLS",
+  "ROCKETMQ_TLS_CA",
+  "ROCKETMQ_TLS_CERT",
+  "ROCKETMQ_TLS_SERVER_NAME"
 ]
 {{- end }}
 
 {{- define "seckill.secretsOf.topics" -}}
 {
-  "ROCKETMQ_ACCESS_SECRET": false
+  "ROCKETMQ_ACCESS_SECRET": false,
+  "ROCKETMQ_SESSION_TOKEN": false,
+  "ROCKETMQ_TLS_KEY": false
 }
 {{- end }}
