@@ -20,8 +20,8 @@ export interface Backlog {
 const BACKLOG_MAX: Backlog = { pending: 2_000, outbox: 8_000, expiry: 5_000, archive: 30_000 };
 /** A sale that is not in the archive so long after its time is counted: a large one takes a minute, and those behind it wait. */
 const ARCHIVE_LATE_MS = 60_000;
-/** While something is late. Some would make small batches, each of which costs nearly as much as a large one. */
-const OPEN_MIN = 4;
+/** While something is late: a few would make small batches, each of which costs nearly as much as a large one. */
+const OPEN_MIN = 1;
 /** More in one step, when nothing is late any more. */
 const UP = 128;
 
