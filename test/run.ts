@@ -211,11 +211,9 @@ async function runOnStacks(): Promise<void> {
   }
 }
 
-const envOf = (stack: Stack): NodeJS.ProcessEnv => ({
-  ...process.env,
-  ...stack.env(),
-  SECKILL_TEST_STACK: stack.dir,
-});
+function envOf(stack: Stack): NodeJS.ProcessEnv {
+  return { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
+}
 
 /** Work for a stack that lives as long as it: one with TLS and access control, or one like those that run already. */
 async function runOnFurtherStack(
