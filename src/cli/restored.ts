@@ -14,7 +14,7 @@ Examples:
   seckill restored
   seckill restored --json
 
-To run it twice does no harm; on a system that runs, each sale is locked for some seconds and rebuilt. It is in the audit log.
+To run it twice does no harm, as long as no program runs. It is in the audit log.
 Exit codes: 0 done, 1 not done, 2 used wrongly.`;
 
 export function restoredCommand(): Command {

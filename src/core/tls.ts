@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
   checkServerIdentity,
@@ -112,6 +113,7 @@ export class Tls {
     const last = this.#last;
     if (last !== null && (isSame(material, last.material) || isSame(material, this.#misfit))) return last;
     try {
+      assertPair(material); // OpenSSL takes a key of another kind beside a certificate, and then shows none
       this.#last = { material, context: createSecureContext(material) };
       return this.#last;
     } catch (error) {
@@ -120,6 +122,12 @@ export class Tls {
       return last;
     }
   }
+}
+
+/** @throws Error when the key is that of another certificate */
+function assertPair({ cert, key }: Material): void {
+  if (cert === undefined || key === undefined) return;
+  if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error('key values mismatch');
 }
 
 const isSame = (one: Material, other: Material | null): boolean =>

@@ -28,8 +28,8 @@ const OUTBOX_IDS = 1_000_000_000_000n;
 const ACTOR_MAX = 128;
 
 /**
- * To be called once after a restore, before programs start. All or nothing. To call it again does no harm: numbers move on once more, and
- * a sale that is in Redis is rebuilt.
+ * To be called once after a restore, before programs start. All or nothing. To call it again does no harm: numbers move on once
+ * more, and a sale that is in Redis is rebuilt.
  * @throws MysqlError
  */
 export function markRestored(pool: MysqlPool, actor: string): Promise<RestoredMarks> {

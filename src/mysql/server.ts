@@ -19,12 +19,18 @@ const NAMES: TlsNames = { prefix: 'MYSQL_TLS', address: 'MYSQL_URL', off: 'set M
 export const passwordOf = ({ url, password }: MysqlServer): string =>
   password?.() || decodeURIComponent(new URL(url).password);
 
+/** Where it is, whatever name its certificate has to have. */
+export function addressOf({ url }: Pick<MysqlServer, 'url'>): { readonly host: string; readonly port: number } {
+  const { hostname: host, port } = new URL(url);
+  return { host, port: port === '' ? 3306 : Number(port) };
+}
+
 /** As options of the driver. */
 export function connectionOptions(
   server: MysqlServer,
 ): Pick<ConnectionOptions, 'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'stream'> {
-  const { hostname: host, port: portText, username, pathname } = new URL(server.url);
-  const port = portText === '' ? 3306 : Number(portText);
+  const { host, port } = addressOf(server);
+  const { username, pathname } = new URL(server.url);
   const login = {
     user: decodeURIComponent(username),
     password: passwordOf(server),

@@ -51,7 +51,7 @@ import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
-import { checkMysql, createReadiness, openRedis, serversOf } from './servers.js';
+import { checkMysql, createReadiness, openRedis, serversOf, takesBuyers } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createPoolWaits, createRegistry } from './telemetry.js';
 import { openTracing } from './tracing.js';
@@ -224,7 +224,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     profiler: new Profiler(),
     trace: await operator.trace(traceBroker),
     ready,
-    isReady: recent(async () => (await ready()).ready, READY_KEPT_MS, clock),
+    isReady: recent(async () => takesBuyers(await ready()), READY_KEPT_MS, clock),
     cors,
     pages,
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, loadConfig, type Environment } from '../core/config/load.js';
+import { ConfigError, loadConfig, settingText, type Environment } from '../core/config/load.js';
 import type { Key } from '../core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type Section, type SectionName } from '../core/config/schema.js';
 import type { Asked } from '../core/doctor/check.js';
@@ -16,7 +16,7 @@ import type { ProgramKind } from '../core/ports/program-reports.js';
 import { TOPICS } from '../core/topics.js';
 import { openMysqlPool } from '../mysql/pool.js';
 import { readMysqlFacts } from '../mysql/read-facts.js';
-import { connectionOptions } from '../mysql/server.js';
+import { addressOf } from '../mysql/server.js';
 import { connectRedis } from '../redis/connection.js';
 import { createProgramReports } from '../redis/program-reports.js';
 import { readRedisFacts } from '../redis/read-facts.js';
@@ -106,16 +106,22 @@ function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[
 function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
   const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
   const keys = [...sections].flatMap((section) => Object.values(SCHEMA[section]) as Key<unknown>[]);
-  const names = new Set(keys.filter(({ secret }) => secret).map((key) => key.env));
-  return [...names].flatMap((name) => textsIn(name, env[name] ?? '').map((text) => ({ name, text })));
+  const secrets = new Map(keys.filter(({ secret }) => secret).map((key) => [key.env, settingText(key, env)]));
+  const needed = new Set(secrets.get('MYSQL_PASSWORD') ? [] : ['MYSQL_URL']);
+  return [...secrets].flatMap(([name, value]) =>
+    textsIn(name, value, needed.has(name)).map((text) => ({ name, text })),
+  );
 }
 
-/** The passwords and keys in a setting; none in a public key, and none where a server is to be reached without. */
-function textsIn(name: string, value: string): string[] {
+/**
+ * The passwords and keys in a setting; none in a public key, and none where a server is to be reached without.
+ * @param isNeeded an address without a password has an empty one
+ */
+function textsIn(name: string, value: string, isNeeded: boolean): string[] {
   const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];
   if (isUrl !== undefined) {
     const password = login.includes(':') ? login.slice(login.indexOf(':') + 1) : '';
-    return password === '' && name !== 'MYSQL_URL' ? [] : [decodeURIComponent(password)];
+    return password === '' && !isNeeded ? [] : [decodeURIComponent(password)];
   }
   if (value === '' || value.includes('-----BEGIN')) return [];
   if (!name.endsWith('_KEYS')) return [value];
@@ -208,7 +214,7 @@ async function openForLook(options: Section<'redis'>) {
     return await connectRedis({ ...options, ...timeouts }, log);
   } catch (error) {
     const [reason] = said.filter((text) => text !== '');
-    if (!(error instanceof OperationalError) || reason === undefined) throw error;
+    if (!(error instanceof OperationalError) || reason === undefined || error.message.includes(reason)) throw error;
     throw new OperationalError('redis', `${error.message} It says: ${reason}`, { retryable: true, cause: error });
   }
 }
@@ -221,7 +227,7 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   const pool = openMysqlPool({ ...options, poolMax: 1, ...timeouts });
   try {
     const { dataDir, ...says } = await readMysqlFacts(pool);
-    const { host = '', port = 0 } = connectionOptions(options);
+    const { host, port } = addressOf(options);
     const where = await reach(host, port);
     return { ...says, poolMax, programs: null, reach: where, disk: await freeShareOf(dataDir, where) };
   } finally {

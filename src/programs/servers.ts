@@ -102,6 +102,13 @@ export function openSignedMessages(
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
 
+/**
+ * Whether an api is to be sent buyers. Without MySQL it sells all the same: their orders wait in the broker, and all apis lack it
+ * at once (decision 55).
+ */
+export const takesBuyers = ({ dependencies }: ReadyReport): boolean =>
+  dependencies.every(({ name, ok }) => ok || name === 'mysql');
+
 /** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;

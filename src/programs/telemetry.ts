@@ -6,8 +6,18 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
 /** JSON lines on stderr, one per event, so that stdout stays free for what a command prints. */
 export function createLog(program: string, level: LogLevel): Log {
-  const options = { level, base: { program, pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime };
+  const base = { program, pid: process.pid };
+  const options = { level, base, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: loggedError } };
   return pino(options, pino.destination({ fd: 2, sync: true }));
+}
+
+/** Without the command that an error of Redis carries along: that of a refused login is its password. */
+export function loggedError(error: Error): unknown {
+  const logged: unknown = pino.stdSerializers.err(error);
+  if (typeof logged !== 'object' || logged === null) return logged;
+  const { command: _command, previousErrors: _previous, aggregateErrors, ...rest } = logged as Record<string, unknown>;
+  if (!Array.isArray(aggregateErrors)) return rest;
+  return { ...rest, aggregateErrors: aggregateErrors.map((one: { message?: unknown }) => String(one.message)) };
 }
 
 /** One registry of metrics per process, with what Node itself measures: memory, handles, event loop. */

@@ -7,6 +7,7 @@ import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_gr
 import { channelCredentials, tlsChannelOptions } from './channel-credentials.js';
 import { parseEndpoint, type ConnectionOptions } from './client-options.js';
 import { accessRefusalIn, signedHeaders, type BrokerCredentials } from './credentials.js';
+import { handshakeFlaw } from './handshake.js';
 
 const ANSWER_WITHIN_MS = 3000;
 
@@ -31,6 +32,8 @@ export async function probeTopics(asked: Asked, topics: readonly string[]): Prom
       return null;
     });
   } catch (error) {
+    const flaw = await handshakeFlaw(endpoint, asked.tls ?? null);
+    if (flaw !== null) return `RocketMQ at ${endpoint} ${flaw}`;
     return `the broker cannot be reached at ${endpoint}: ${(error as Error).message}`;
   }
 }

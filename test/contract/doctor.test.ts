@@ -232,7 +232,7 @@ describe('seckill doctor: MySQL that is broken', function () {
     const { MYSQL_URL } = stackEnv();
     const wrongLogin = Object.assign(new URL(MYSQL_URL), { password: 'Of-somebody-3lse!' }).href;
     for (const [url, says] of [
-      [onPort(MYSQL_URL, '1'), /MySQL does not serve us: .*ECONNREFUSED/],
+      [onPort(MYSQL_URL, '1'), /MySQL at \S+ cannot be reached.*ECONNREFUSED/],
       [wrongLogin, /Access denied/],
     ] as const) {
       const lines = await look({ MYSQL_URL: url });

@@ -30,12 +30,14 @@ const ARCHIVE_BYTES_MAX = 64 * 1024 ** 2;
 /** Beside the servers that tests fetch once. A new commit never meets what was made of an old one. */
 const HOME = join(DEFAULT_ARTIFACTS_DIR, `release-${RELEASE_BEFORE.commit.slice(0, 12)}`);
 
-/** Why it cannot be built from this clone, as a sentence; null when it can. */
+/** Why it cannot be built from this clone, as a sentence; null when it can. @throws StackError when the tag is another commit */
 export function releaseBeforeMissing(): string | null {
   const { tag, commit } = RELEASE_BEFORE;
   const tagged = gitRevision(`refs/tags/${tag}^{commit}`);
   if (tagged !== null && tagged !== commit) {
-    return `tag ${tag} is commit ${tagged.slice(0, 8)}, and test/helpers/release-before.ts says ${commit.slice(0, 8)}: correct one of them`;
+    throw new StackError(
+      `Tag ${tag} is commit ${tagged.slice(0, 8)}, and test/helpers/release-before.ts says ${commit.slice(0, 8)}: correct one of them.`,
+    );
   }
   if (existsSync(HOME) || gitRevision(`${commit}^{commit}`) !== null) return null;
   return `the release before this one (${tag}, commit ${commit.slice(0, 8)}) is not in this clone; \`git fetch --unshallow --tags\` brings its history`;

@@ -72,9 +72,8 @@ describe('questions of operators', () => {
     const { servers } = system.stack;
     expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);
     try {
-      const isReady = async (): Promise<boolean> => (await ask(`${api.url}/readyz`)).status === 200;
-      await until('the api is not ready', async () => !(await isReady()));
-      expect((await ask(`${api.url}/readyz`)).json).to.deep.equal({ ready: false });
+      await until('operators hear that MySQL is away', async () => (await readiness(api)).status === 503);
+      expect((await ask(`${api.url}/readyz`)).json, 'it sells without it').to.deep.equal({ ready: true });
       expectNothing(await answers());
     } finally {
       servers.server('mysql').kill('SIGCONT');
@@ -91,6 +90,11 @@ describe('questions of operators', () => {
         const named = all.map(() => ({ status: 503, bad: [dependency] }));
         await until('all say so', async () => isDeepStrictEqual(await Promise.all(all.map(readiness)), named));
         for (const { operatorsUrl } of all) expect((await ask(`${operatorsUrl}/healthz`)).status).to.equal(200);
+        const forBuyers = async (): Promise<unknown> => (await ask(`${(all[0] as Program).url}/readyz`)).json;
+        const expected = { ready: dependency === 'mysql' };
+        await until('buyers are sent elsewhere only without Redis', async () =>
+          isDeepStrictEqual(await forBuyers(), expected),
+        );
       } finally {
         servers.server(dependency).kill('SIGCONT');
       }

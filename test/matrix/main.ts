@@ -86,6 +86,7 @@ async function run(flags: MatrixFlags): Promise<void> {
   for (const row of rows) {
     if (stopping.signal.aborted) break;
     ran.push(await runRow(row, flags));
+    if (stopping.signal.aborted) break; // half a row must not stand in the place of a whole one
     writeMatrix(flags.out, withRow(readMatrix(flags.out), ran.at(-1) as RowResult));
   }
   show(ran, flags.out);

@@ -30,9 +30,13 @@ const LIFE_DAYS = 90;
 /** Servers may run for so long before they are started again. */
 const LEFT_AT_LEAST_DAYS = 30;
 
-/** Makes the certificates of an instance, unless it has some that are good for a month. */
-export async function ensureCertificates(files: CertificateFiles): Promise<void> {
-  if (Object.values(files).every((file) => existsSync(file)) && daysLeft(files.server) > LEFT_AT_LEAST_DAYS) return;
+/**
+ * Makes the certificates of an instance, unless it has some that are good for a month.
+ * @param mayRenew false while a server runs, which would go on with its old one: then they are kept as long as they are good
+ */
+export async function ensureCertificates(files: CertificateFiles, mayRenew = true): Promise<void> {
+  const daysNeeded = mayRenew ? LEFT_AT_LEAST_DAYS : 0;
+  if (Object.values(files).every((file) => existsSync(file)) && daysLeft(files.server) > daysNeeded) return;
   const authority = await makeAuthority('Seckill local authority');
   const [server, client] = await Promise.all([
     makeCertificate({ commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] }, authority),

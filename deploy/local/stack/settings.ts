@@ -8,7 +8,7 @@ import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPor
 import type { StackPaths } from './paths.js';
 import { createOnce } from './processes.js';
 import { explainFileError, StackError } from './stack-error.js';
-import { DEFAULT_VERSIONS, type Versions } from './versions.js';
+import { DEFAULT_VERSIONS, ownVersions, type Versions } from './versions.js';
 
 /** Which ports an instance gets at its first start: the default ones, free ones, or those given. */
 export type PortChoice = 'default' | 'free' | StackPorts;
@@ -24,11 +24,17 @@ export function loadPorts(instanceFile: string, choice: PortChoice): StackPorts 
   return choice === 'free' ? pickFreePorts(listeningPorts()) : parsePorts(choice, 'The choice of ports');
 }
 
-/** The servers that the data of an instance is of; null before its first start. */
-export function loadVersions({ instanceFile, data }: Pick<StackPaths, 'instanceFile' | 'data'>): Versions | null {
+/**
+ * The servers that the data of an instance is of; null before its first start.
+ * @param env a folder of the time in which nothing was chosen may have been made with servers of one's own, and only they say so
+ */
+export function loadVersions(
+  { instanceFile, data }: Pick<StackPaths, 'instanceFile' | 'data'>,
+  env: NodeJS.ProcessEnv = {},
+): Versions | null {
   const remembered = readInstance(instanceFile)?.servers;
   if (remembered !== undefined) return remembered;
-  return existsSync(dirname(data('redis'))) ? DEFAULT_VERSIONS : null; // made when there was nothing to choose
+  return existsSync(dirname(data('redis'))) ? { ...DEFAULT_VERSIONS, ...ownVersions(env) } : null;
 }
 
 /** Whether the servers of an instance were last started with TLS and access control everywhere. */

@@ -81,13 +81,16 @@ export interface Stack {
   mqadmin(args: readonly string[]): Promise<MqadminResult>;
 }
 
+/** MySQL 8.0.15 brings an OpenSSL 1.0.2 that makes no connection with keys on elliptic curves, as ours are. */
+const NO_TLS = 'The MySQL 8.0 that the stack brings takes no TLS with its certificates; choose another with --mysql.';
+
 /** Reads an instance folder; changes nothing until `up`. @throws StackError when its files are damaged */
 export function openStack(options: StackOptions = {}): Stack {
   const env = options.env ?? process.env;
   const onProgress = options.onProgress ?? (() => undefined);
   const paths = stackPaths(options.dir ?? DEFAULT_DIR);
   const ports = loadPorts(paths.instanceFile, options.ports ?? 'default');
-  const remembered = loadVersions(paths);
+  const remembered = loadVersions(paths, env);
   const wanted = wantedVersions(options.versions ?? {}, env);
   const versions = remembered ?? { ...DEFAULT_VERSIONS, ...wanted };
   const tools = toolsOnce(options.artifactsDir ?? DEFAULT_ARTIFACTS_DIR, env, versions, onProgress);
@@ -118,6 +121,7 @@ export function openStack(options: StackOptions = {}): Stack {
     mysqlSocket: paths.mysqlSocket,
     up: async ({ topics = true, signal } = {}) => {
       assertSameServers(remembered, wanted, paths.dir);
+      if (isSecure && versions.mysql === '8.0') throw new StackError(NO_TLS);
       try {
         return await up(
           {
@@ -126,11 +130,11 @@ export function openStack(options: StackOptions = {}): Stack {
             onProgress,
             tools,
             changesTo: isSecure === ranSecure ? null : isSecure ? 'with' : 'without',
-            remember: async () => {
+            remember: async (isAll) => {
               rememberInstance(paths.instanceFile, { ports, servers: versions, secure: isSecure });
               const secrets = ensureSecrets(paths.secretsFile);
               if (certificates === null) return;
-              await ensureCertificates(certificates);
+              await ensureCertificates(certificates, isAll);
               writePasswords(certificates, secrets);
             },
             applyTopics: topics ? (abort) => apply(readTopicLists(), abort) : null,
@@ -176,8 +180,8 @@ interface StackParts {
   readonly tools: (signal?: AbortSignal) => Promise<Tools>;
   /** Whether the servers shall speak TLS now, and did not before, or the other way round; null: as before. */
   readonly changesTo: 'with' | 'without' | null;
-  /** Writes down what the servers are started with. */
-  readonly remember: () => Promise<void>;
+  /** Writes down what the servers are started with. `isAll`: none of them runs. */
+  readonly remember: (isAll: boolean) => Promise<void>;
   /** Null when topics are not wanted. */
   readonly applyTopics: ((signal: AbortSignal) => Promise<ApplyOutcome>) | null;
 }
@@ -209,7 +213,7 @@ async function up(parts: StackParts, outer?: AbortSignal): Promise<UpResult> {
     if (missing.length > 0) {
       assertDiskSpace(parts.paths.dir, SPACE_NEEDED_BYTES);
       await parts.tools(signal);
-      await parts.remember();
+      await parts.remember(missing.length === parts.servers.length);
     }
     const topics = await startAll(parts, started, failure, signal);
     return { started: started.map(({ name }) => name), topics };

@@ -71,6 +71,10 @@ export function wantedVersions(options: Partial<Versions>, env: NodeJS.ProcessEn
   return Object.fromEntries(wanted) as Partial<Versions>;
 }
 
+/** Those of one's own alone. */
+export const ownVersions = (env: NodeJS.ProcessEnv): Partial<Versions> =>
+  Object.fromEntries(VERSIONED_SERVERS.filter((server) => env[OWN_SERVERS[server]]).map((server) => [server, OWN]));
+
 /** The same, with the default of what nothing asks for. @throws StackError */
 export const versionsIn = (env: NodeJS.ProcessEnv): Versions => ({ ...DEFAULT_VERSIONS, ...wantedVersions({}, env) });
 

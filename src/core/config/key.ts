@@ -139,7 +139,7 @@ export function password(options: Omit<Common<string>, 'secret' | 'fallback' | '
 
 /** A certificate, or several; or a private key. In PEM; a file that holds it is read again. */
 export function pem(
-  options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: 'certificates' | 'key' },
+  options: Omit<Common<string>, 'fallback' | 'optional'> & { holds: keyof typeof CHECK_PEM },
 ): Key<Live> {
   const { holds } = options;
   return live(options, `${holds === 'key' ? 'a private key' : 'certificates'} in PEM`, CHECK_PEM[holds]);
@@ -172,26 +172,12 @@ function live(
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 
-const CHECK_PEM: Readonly<Record<'certificates' | 'key', (text: string) => void>> = {
-  certificates(text) {
-    const found = text.match(CERTIFICATE) ?? [];
-    if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
-    const ends = found.map((one) => {
-      try {
-        return new X509Certificate(one).validTo;
-      } catch (cause) {
-        throw new Error('must hold certificates in PEM, but one of them cannot be read', { cause });
-      }
-    });
-    // Of several authorities an old one may be left over.
-    const [last] = ends.sort((one, other) => Date.parse(other) - Date.parse(one));
-    if (last !== undefined && Date.parse(last) < Date.now()) {
-      throw new Error(
-        `must hold a certificate that is valid, but it expired on ${new Date(Date.parse(last)).toISOString()}`,
-      );
-    }
-  },
-  key(text) {
+const CHECK_PEM = {
+  /** Of authorities, of which an old one may be left over. */
+  certificates: (text: string): void => checkCertificates(text, (ends) => Math.max(...ends)),
+  /** One of ours, and perhaps those that lead from it to its authority. */
+  chain: (text: string): void => checkCertificates(text, ([own = Infinity]) => own),
+  key(text: string): void {
     try {
       createPrivateKey(text);
     } catch (cause) {
@@ -199,6 +185,23 @@ const CHECK_PEM: Readonly<Record<'certificates' | 'key', (text: string) => void>
     }
   },
 };
+
+/** @param endOf which of the ends counts, Unix ms, in the order of the file */
+function checkCertificates(text: string, endOf: (ends: readonly number[]) => number): void {
+  const found = text.match(CERTIFICATE) ?? [];
+  if (found.length === 0) throw new Error('must hold certificates in PEM, but holds none');
+  const ends = found.map((one) => {
+    try {
+      return Date.parse(new X509Certificate(one).validTo);
+    } catch (cause) {
+      throw new Error('must hold certificates in PEM, but one of them cannot be read', { cause });
+    }
+  });
+  const end = endOf(ends);
+  if (end < Date.now()) {
+    throw new Error(`must hold a certificate that is valid, but it expired on ${new Date(end).toISOString()}`);
+  }
+}
 
 /** `host:port`, one of them: the client takes no list and no scheme. */
 export function endpoint(options: Common<string>): Key<string> {

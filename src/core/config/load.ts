@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import { flawOfSecret } from '../hmac.js';
 import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
@@ -121,7 +122,12 @@ function flawOfTls(prefix: string, { tlsCa, tlsCert, tlsKey, tlsServerName }: Tl
   if (cert !== '' && !new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
     return `${prefix}_KEY must be the key of ${prefix}_CERT, but is another one`;
   }
-  return null;
+  try {
+    createSecureContext({ ca: ca || undefined, cert: cert || undefined, key: key || undefined });
+    return null;
+  } catch (error) {
+    return `${prefix}_CA, ${prefix}_CERT and ${prefix}_KEY are of no use to OpenSSL here: ${(error as Error).message}`;
+  }
 }
 
 /** Two passwords, and nobody would know which one counts. */
@@ -217,6 +223,17 @@ const OTHER_WAY: ReadonlyMap<string, string> = new Map(
       [fileVariable(env), env],
     ]),
 );
+
+/** The text of a setting, or of the file that stands for it; empty where there is none, or none that can be read. */
+export function settingText({ env: name, fromFile }: Pick<Key<unknown>, 'env' | 'fromFile'>, env: Environment): string {
+  const path = fromFile ? (env[fileVariable(name)] ?? '') : '';
+  if (path === '') return env[name] ?? '';
+  try {
+    return readSecretFile(path);
+  } catch {
+    return '';
+  }
+}
 
 function readKey(key: Key<unknown>, env: Environment, problems: string[]): unknown {
   let name = key.env;

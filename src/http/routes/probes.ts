@@ -28,7 +28,7 @@ export const readyz = defineRoute({
   path: '/readyz',
   label: 'probe',
   operationId: 'readyz',
-  summary: 'Should the process get traffic?',
+  summary: 'Should the process get buyers? It may while only MySQL is away.',
   access: 'none',
   endpoint: null,
   answers: {

@@ -115,7 +115,7 @@ const settingsIn = (lines: Lines): BrokerSettings => ({
 });
 
 /** What becomes of a request without a key, at the admin port of a broker. @throws RemotingError when it does not answer */
-async function strangersAt({ host, port }: RemotingAddress): Promise<BrokerFacts['strangers']> {
-  const { code } = await exchange({ host, port }, REQUEST.brokerRuntimeInfo);
+async function strangersAt({ host, port, tls = null }: RemotingAddress): Promise<BrokerFacts['strangers']> {
+  const { code } = await exchange({ host, port, tls }, REQUEST.brokerRuntimeInfo);
   return code === 0 ? 'served' : 'refused';
 }
