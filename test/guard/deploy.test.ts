@@ -90,6 +90,18 @@ describe('guard: deploy/nginx', () => {
     expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
   });
 
+  it('counts buyers and operators apart: neither locks the other out', () => {
+    const declared = [...conf.http.matchAll(/^limit_(req|conn)_zone \S+ zone=(\w+):/gm)].map(
+      ([, kind, zone]) => `${kind} ${zone}`,
+    );
+    const used = [conf.buyers, conf.operators].map((text) =>
+      [...text.matchAll(/^limit_(req|conn) (?:zone=)?(\w+)/gm)].map(([, kind, zone]) => `${kind} ${zone}`),
+    );
+    for (const zones of used) expect(zones.map((zone) => zone.split(' ')[0])).to.deep.equal(['req', 'conn']);
+    expect(used.flat()).to.have.members(declared);
+    expect(new Set(used.flat()).size, 'each zone is counted for one server').to.equal(used.flat().length);
+  });
+
   it('lets every route through, with a body as large as it takes', () => {
     const bytes = (text: string): number => {
       const [, amount = 'NaN', unit = ''] = /client_max_body_size (\d+)([km]);/.exec(text) ?? [];
