@@ -1,5 +1,6 @@
-import type { Key } from '../../src/core/config/key.js';
+import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 
 // Two files of the chart are made from the configuration, so that a setting that does not exist is refused when the chart is
 // installed, and each program gets the settings that it reads and no secret of another one. A test compares them.
@@ -26,11 +27,17 @@ function keysOf(sections: readonly SectionName[]): AnyKey[] {
   return [...byName.values()].filter(({ env }) => !LEFT_OUT.includes(env));
 }
 
+/** What may stand in the values: no secret, but the path of a file with one. */
+const settingsOf = ({ env, secret, fromFile }: AnyKey): string[] => [
+  ...(secret ? [] : [env]),
+  ...(fromFile ? [fileVariable(env)] : []),
+];
+
 /** `templates/_settings.tpl` */
 export function settingsTemplate(): string {
   const parts = Object.entries(READ).map(([program, sections]) => {
     const keys = keysOf(sections);
-    const plain = keys.filter(({ secret }) => !secret).map(({ env }) => env);
+    const plain = keys.flatMap(settingsOf);
     const secret = keys.filter((key) => key.secret).map((key) => [key.env, !key.optional] as const);
     return [
       `{{- define "seckill.settingsOf.${program}" -}}`,
@@ -44,14 +51,19 @@ export function settingsTemplate(): string {
   });
   const head = `{{- /* Made from src/core/config/schema.ts: ${UPDATE_COMMAND}
 Which settings each program reads, and which keys of the Secret; true: without it the program does not start. */ -}}`;
-  return `${[head, ...parts].join('\n\n')}\n`;
+  const stop = `{{- /* After SIGTERM every program has left by then. */ -}}
+{{- define "seckill.stopSeconds" -}}${STOP_TIMEOUT_MS / 1000}{{- end }}`;
+  return `${[head, ...parts, stop].join('\n\n')}\n`;
 }
 
 /** `values.schema.json` */
 export function valuesSchema(): object {
-  const keys = keysOf(Object.keys(SCHEMA) as SectionName[]).filter(({ secret }) => !secret);
-  const settings = Object.fromEntries(keys.map((key) => [key.env, { description: key.doc, ...typeOf(key) }]));
-  const needed = keys.filter(({ fallback, optional }) => fallback === undefined && !optional).map(({ env }) => env);
+  const keys = keysOf(Object.keys(SCHEMA) as SectionName[]);
+  const plain = keys.filter(({ secret }) => !secret);
+  const settings = Object.fromEntries(
+    keys.flatMap((key) => settingsOf(key).map((name) => [name, name === key.env ? ownValue(key) : fileOf(key)])),
+  );
+  const needed = plain.filter(({ fallback, optional }) => fallback === undefined && !optional).map(({ env }) => env);
   return {
     $schema: 'https://json-schema.org/draft-07/schema#',
     $comment: `Made from deploy/helm/files.ts: ${UPDATE_COMMAND}`,
@@ -62,11 +74,12 @@ export function valuesSchema(): object {
       image: object({
         repository: { ...text, minLength: 1 },
         tag: text,
-        digest: { ...text, pattern: '^(sha256:[0-9a-f]{64})?$' },
+        digest,
         pullPolicy: { enum: ['Always', 'IfNotPresent', 'Never'] },
       }),
       imagePullSecrets: list(named),
       secretName: { ...text, minLength: 1 },
+      ...podParts,
       settings: { ...object(settings), required: [...needed, 'NAMESRV_ADDR'] },
       api: object({
         ...program,
@@ -80,9 +93,18 @@ export function valuesSchema(): object {
       }),
       worker: object(program),
       keeper: object(program),
-      migrate: object({ enabled: flag, resources: { type: 'object' } }),
+      migrate: object({
+        enabled: flag,
+        args: list(text),
+        deadlineSeconds: whole(60, 604_800), // to a week
+        resources: { type: 'object' },
+      }),
       topics: object({ enabled: flag, cluster: { ...text, minLength: 1 } }),
-      service: object({ type: { enum: ['ClusterIP', 'NodePort', 'LoadBalancer'] }, annotations: texts }),
+      service: object({
+        type: { enum: ['ClusterIP', 'NodePort', 'LoadBalancer'] },
+        externalTrafficPolicy: { enum: ['', 'Local', 'Cluster'] },
+        annotations: texts,
+      }),
       ingress: object({ enabled: flag, className: text, annotations: texts, host: text, tlsSecretName: text }),
       podMonitor: object({
         enabled: flag,
@@ -120,13 +142,28 @@ const object = (properties: Readonly<Record<string, object>>): object => ({
   properties,
 });
 const named = { type: 'object', additionalProperties: false, properties: { name: text }, required: ['name'] } as const;
+const digest = { ...text, pattern: '^(sha256:[0-9a-f]{64})?$' } as const;
+/** As Kubernetes has them: of all pods, and again of each program. */
+const podParts = {
+  env: list({ type: 'object' }),
+  extraVolumes: list({ type: 'object' }),
+  extraVolumeMounts: list({ type: 'object' }),
+} as const;
 /** What the values of each program have. */
 const program = {
+  image: object({ tag: text, digest }),
   replicas: whole(0, 1000),
   terminationGracePeriodSeconds: whole(25, 600), // longer than STOP_TIMEOUT_MS of src/programs/run-program.ts
   resources: { type: 'object' },
-  env: list({ type: 'object' }),
+  ...podParts,
 } as const;
+
+const ownValue = (key: AnyKey): object => ({ description: key.doc, ...typeOf(key) });
+const fileOf = ({ env }: AnyKey): object => ({
+  description: `A file with ${env}, in the place of it: a path below a mount of extraVolumeMounts.`,
+  ...text,
+  pattern: '^(/.*)?$',
+});
 
 function typeOf({ words, fallback, range }: AnyKey): object {
   if (words !== undefined) return { enum: words };

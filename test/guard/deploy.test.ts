@@ -5,6 +5,9 @@ import { parse } from 'yaml';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
+import { kindOfAddress } from '../../src/core/doctor/reach.js';
+import { CHECK_IDS } from '../../src/core/doctor/report.js';
+import { judgeVersion } from '../../src/core/doctor/versions.js';
 import { problemOf, PROBLEMS, type ProblemCode } from '../../src/http/problem.js';
 import { routesOf } from '../../src/http/routes/index.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
@@ -88,6 +91,18 @@ describe('guard: deploy/nginx', () => {
     expect(number(conf.buyers, /burst=(\d+) /)).to.equal(byDefault(http.requestsPerAddressMax));
     expect(number(conf.http, /zone=buyers:\w+ rate=(\d+)r/) * 10).to.equal(byDefault(http.requestsPerAddressMax));
     expect(number(conf.http, /zone=operators:\w+ rate=(\d+)r/)).to.equal(byDefault(SCHEMA.operators.requestsPerSecond));
+  });
+
+  it('counts buyers and operators apart: neither locks the other out', () => {
+    const declared = [...conf.http.matchAll(/^limit_(req|conn)_zone \S+ zone=(\w+):/gm)].map(
+      ([, kind, zone]) => `${kind} ${zone}`,
+    );
+    const used = [conf.buyers, conf.operators].map((text) =>
+      [...text.matchAll(/^limit_(req|conn) (?:zone=)?(\w+)/gm)].map(([, kind, zone]) => `${kind} ${zone}`),
+    );
+    for (const zones of used) expect(zones.map((zone) => zone.split(' ')[0])).to.deep.equal(['req', 'conn']);
+    expect(used.flat()).to.have.members(declared);
+    expect(new Set(used.flat()).size, 'each zone is counted for one server').to.equal(used.flat().length);
   });
 
   it('lets every route through, with a body as large as it takes', () => {
@@ -203,6 +218,33 @@ describe('guard: deploy/compose.yaml', () => {
     expect(readdirSync(join(REPO_DIR, 'deploy/grafana')).filter((name) => name.endsWith('.json')).length).to.be.above(
       4,
     );
+  });
+
+  it('the page has the doctor accept what is risky here, and no more', () => {
+    const page = read('docs/containers.md');
+    const lists = [...page.matchAll(/--accept ([\w.,-]+)/g)].map(([, list]) => list?.split(',') ?? []);
+    expect(lists.length).to.be.above(1);
+    expect(lists.flat().filter((id) => !CHECK_IDS.includes(id))).to.deep.equal([]);
+    const [build, image] = readDockerfile(read('Dockerfile')) as [Stage, Stage];
+    const tagOf = (name: string): string => services[name]?.image?.split(':')[1] ?? '';
+    const node = /^node:([\d.]+)/.exec(build.from)?.[1] ?? '';
+    const [redis, mysql, rocketmq] = [tagOf('redis'), tagOf('mysql'), tagOf('broker')];
+    const untried = Object.entries({ node, redis, mysql, rocketmq })
+      .filter(([product, version]) => judgeVersion(product as 'node', version).verdict === 'risky')
+      .map(([product]) => (product === 'node' ? 'settings.node' : `${product}.version`));
+    const { env } = readConfig(image, { stage: 'build', folder: '/image' });
+    const listens = [env.OPERATORS_HOST, env.METRICS_HOST].map((host = '') => kindOfAddress(host));
+    expect(listens, 'settings.listeners').to.deep.equal(['every', 'every']);
+    const { REDIS_URL, MYSQL_TLS, ROCKETMQ_TLS } = services['api-1']?.environment ?? {};
+    expect([REDIS_URL?.startsWith('redis:'), MYSQL_TLS, ROCKETMQ_TLS], 'plain text').to.deep.equal([
+      true,
+      undefined,
+      undefined,
+    ]);
+    const always = ['settings.listeners', 'redis.tls', 'redis.replicas', 'mysql.tls', 'rocketmq.tls'];
+    expect(lists[0]).to.have.members([...untried, ...always]);
+    for (const list of lists.slice(1))
+      expect(list.includes('settings.node'), 'in the chart').to.equal(untried.includes('settings.node'));
   });
 
   it('prepare.sh makes every secret that the file asks for', () => {
