@@ -35,6 +35,8 @@ const REDIRECTIONS_MAX = 5;
 /** Between tries while a slot with some keys here and some there moves. */
 const TRY_AGAIN_MS = 50;
 
+const AGAIN_AFTER_END_MS = 100;
+
 const reconnectDelayMs = (attempt: number): number => Math.min(50 * attempt, RECONNECT_MAX_MS);
 
 /**
@@ -85,7 +87,25 @@ function createServerClient(
     // for a master that became a replica: connect again, but do not send the refused command again
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   });
+  connectAgainAfterEnd(redis);
   return withPasswords(redis, options);
+}
+
+/**
+ * The driver gives up for good, with status `end`, when sentinels name another master while it connects to one: its
+ * `failoverDetector` takes the connector away from under the connect. Until somebody closes it, it is started again.
+ */
+export function connectAgainAfterEnd(redis: Pick<Redis, 'on' | 'connect' | 'disconnect'>): void {
+  let isClosed = false;
+  const disconnect = redis.disconnect.bind(redis);
+  redis.disconnect = (reconnect = false) => {
+    if (!reconnect) isClosed = true;
+    disconnect(reconnect);
+  };
+  redis.on('end', () => {
+    const again = (): void => (isClosed ? undefined : void redis.connect().catch(() => undefined)); // ends again: so do we
+    setTimeout(again, AGAIN_AFTER_END_MS).unref();
+  });
 }
 
 /** The driver takes them from its options with each connection: those in files are then as they are now. */

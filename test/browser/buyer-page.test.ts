@@ -552,5 +552,7 @@ describe('the page of a sale in a browser', () => {
     await ann.sees('expired', 30_000);
     await ann.leave();
     expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 0, unitsLeft: 1 });
+    await worker.stop();
+    worker = await system.programs.start('worker'); // the suite above comes after all tests beside it
   });
 });
