@@ -10,10 +10,10 @@ const READ_AGAIN_AFTER_MS = 5_000;
 /**
  * Reads again what has been read once, at most every 5 s, and only when it is asked for.
  * @param first what it was at the start
- * @param read gives it as it is now. What it throws, for a file that is away or that holds nothing of use, means that the
+ * @param read gives it as it is now, and is told what it was. What it throws, for a file that is away or that holds nothing of use, means that the
  *   last good text still counts: files are replaced one after the other, and not in an instant
  */
-export function liveText(first: string, read: () => string): Live {
+export function liveText(first: string, read: (last: string) => string): Live {
   let text = first;
   let readAtMs = performance.now();
   return () => {
@@ -21,7 +21,8 @@ export function liveText(first: string, read: () => string): Live {
     if (nowMs - readAtMs < READ_AGAIN_AFTER_MS) return text;
     readAtMs = nowMs;
     try {
-      text = read();
+      const now = read(text);
+      if (now !== text) text = now; // the same string is compared in no time, an equal one letter by letter
     } catch {
       // the last good one still counts
     }

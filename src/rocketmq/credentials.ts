@@ -26,8 +26,17 @@ export const ROCKETMQ_TLS_NAMES: TlsNames = {
   off: 'set ROCKETMQ_TLS to off (or to grpc, where only name servers and brokers speak none)',
 };
 
+/** One for each configuration: connections are shared only by those who come with the same credentials. */
+const ACCESSES = new WeakMap<Section<'brokerAccess'>, BrokerAccess>();
+
+export function brokerAccessOf(section: Section<'brokerAccess'>): BrokerAccess {
+  const known = ACCESSES.get(section) ?? makeAccess(section);
+  ACCESSES.set(section, known);
+  return known;
+}
+
 /** Secret and token are read when a request is signed: those in files are then as they are now. */
-export function brokerAccessOf(access: Section<'brokerAccess'>): BrokerAccess {
+function makeAccess(access: Section<'brokerAccess'>): BrokerAccess {
   const { key, secret, sessionToken } = access;
   const tls = access.tls === 'off' ? null : new Tls(ROCKETMQ_TLS_NAMES, access);
   const credentials = {

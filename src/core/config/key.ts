@@ -161,9 +161,9 @@ function live(
     parse: (text, again) => {
       check(text);
       if (again === undefined) return () => text;
-      return liveText(text, () => {
+      return liveText(text, (last) => {
         const now = again();
-        check(now);
+        if (now !== last) check(now);
         return now;
       });
     },
