@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'chai';
+import { DEFAULT_VERSIONS, versionsIn } from '../../deploy/local/stack/versions.js';
 import { createConnection } from 'mysql2/promise';
 import { Redis } from 'ioredis';
 import { findingsOf, type Finding } from '../../src/core/doctor/check.js';
@@ -21,6 +23,7 @@ import { startRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js
 import { stackEnv } from '../helpers/stack-env.js';
 import { ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
+const IS_OTHER = !isDeepStrictEqual(versionsIn(process.env), DEFAULT_VERSIONS);
 /** What depends on the machine that runs the tests, and on who uses its servers meanwhile. */
 const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
@@ -62,7 +65,9 @@ describe('seckill doctor on real servers', function () {
     const lines = await look();
     expect(lines.all.filter(({ verdict }) => verdict === 'wrong')).to.deep.equal([]);
     expect(lines.of('unknown')).to.deep.equal([]);
-    expect(lines.of('risky').filter((id) => !MAY_BE_RISKY.includes(id))).to.deep.equal(['mysql.binlog']);
+    const risky = lines.of('risky').filter((id) => !MAY_BE_RISKY.includes(id));
+    // on a server that is not the stack's own choice its version may be one that was not tried yet
+    expect(risky.filter((id) => !IS_OTHER || !id.endsWith('.version'))).to.deep.equal(['mysql.binlog']);
     for (const [id, says] of Object.entries({
       'settings.secrets': /strong/,
       'redis.access': /user default; strangers are refused/,
@@ -72,11 +77,11 @@ describe('seckill doctor on real servers', function () {
       'redis.open': /this machine only/,
       'mysql.rights': /seckill@127\.0\.0\.1; rights on its database only/,
       'mysql.isolation': /READ-COMMITTED/,
-      'mysql.packet': /16 MiB/,
+      'mysql.packet': /(16|64) MiB/,
       'mysql.flush': /at every commit/,
       'mysql.connections': /of 190 at most/,
       'rocketmq.brokers': /broker-a/,
-      'rocketmq.version': /5\.4\.0/,
+      'rocketmq.version': /5\.\d\.\d/,
       'rocketmq.access': /strangers are refused/,
       'rocketmq.check-backs': /720 times, 3600 s long/,
       'rocketmq.kept': /72 hours/,
