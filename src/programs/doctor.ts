@@ -1,16 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConfigError, loadConfig, settingText, type Environment } from '../core/config/load.js';
-import type { Key } from '../core/config/key.js';
-import { PROGRAM_SECTIONS, SCHEMA, type Section, type SectionName } from '../core/config/schema.js';
+import type { Environment } from '../core/config/load.js';
+import type { Section } from '../core/config/schema.js';
 import type { Asked } from '../core/doctor/check.js';
 import type { MysqlFacts } from '../core/doctor/mysql-checks.js';
 import type { Reach } from '../core/doctor/reach.js';
 import type { RedisFacts } from '../core/doctor/redis-checks.js';
 import { reportOn, type Report } from '../core/doctor/report.js';
 import type { BrokerFacts, OpenPort, RocketmqFacts } from '../core/doctor/rocketmq-checks.js';
-import type { Secret, SettingsFacts } from '../core/doctor/settings-checks.js';
 import { OperationalError } from '../core/errors.js';
-import { readKeyList } from '../core/hmac.js';
+import { NOT_SET } from '../core/live.js';
 import type { Log } from '../core/ports/log.js';
 import type { ProgramKind } from '../core/ports/program-reports.js';
 import { TOPICS } from '../core/topics.js';
@@ -22,11 +20,12 @@ import { createProgramReports } from '../redis/program-reports.js';
 import { readRedisFacts } from '../redis/read-facts.js';
 import { brokersKnownTo, parseAddress, type BrokerAddress } from '../rocketmq/admin/broker-state.js';
 import { readBrokerFacts, type BrokerSays } from '../rocketmq/admin/read-facts.js';
-import { RemotingError, type RemotingAddress } from '../rocketmq/admin/remoting.js';
+import { askRemoting, RemotingError, REQUEST, type RemotingAddress } from '../rocketmq/admin/remoting.js';
 import { readTopicLists } from '../rocketmq/admin/topic-lists.js';
 import { parseEndpoint } from '../rocketmq/client-options.js';
 import { type BrokerAccess, brokerAccessOf } from '../rocketmq/credentials.js';
 import { probeAsStranger, probeTopics } from '../rocketmq/probe-topics.js';
+import { readSection, sectionOf, sentence, settingsIn, withoutPoint } from './doctor-settings.js';
 import { freeShareOf, reachOf } from './machine.js';
 
 export interface DoctorOptions {
@@ -62,76 +61,6 @@ export async function examine(env: Environment, options: DoctorOptions): Promise
   return reportOn({ settings, redis, mysql: withPrograms, rocketmq }, options.accepted);
 }
 
-/** Null where its settings are not usable. */
-function sectionOf<S extends SectionName>(name: S, env: Environment): Section<S> | null {
-  try {
-    return loadConfig([name], env)[name];
-  } catch (error) {
-    if (error instanceof ConfigError) return null;
-    throw error;
-  }
-}
-
-function settingsIn(env: Environment, programs: readonly ProgramKind[]): SettingsFacts {
-  const operators = sectionOf('operators', env);
-  const metrics = sectionOf('metrics', env);
-  const workerMetrics = sectionOf('workerMetrics', env);
-  return {
-    problems: problemsIn(env, programs),
-    secrets: secretsIn(env, programs),
-    unsigned: sectionOf('messages', env)?.unsigned ?? 'refuse',
-    listeners: [
-      { name: 'OPERATORS_HOST', host: operators?.host ?? '', guarded: true },
-      { name: 'METRICS_HOST', host: workerMetrics?.host ?? '', guarded: metrics?.token !== '' },
-    ],
-    node: process.versions.node,
-  };
-}
-
-/** Without the points at their ends. */
-function problemsIn(env: Environment, programs: readonly ProgramKind[]): string[] {
-  const problems = programs.flatMap((program) => {
-    try {
-      loadConfig<readonly SectionName[]>(PROGRAM_SECTIONS[program], env);
-      return [];
-    } catch (error) {
-      if (error instanceof ConfigError) return error.problems;
-      throw error;
-    }
-  });
-  return [...new Set(problems)].map((problem) => problem.replace(/\.$/, ''));
-}
-
-/** Every secret of these programs that is set. */
-function secretsIn(env: Environment, programs: readonly ProgramKind[]): Secret[] {
-  const sections = new Set(programs.flatMap((program): readonly SectionName[] => PROGRAM_SECTIONS[program]));
-  const keys = [...sections].flatMap((section) => Object.values(SCHEMA[section]) as Key<unknown>[]);
-  const secrets = new Map(keys.filter(({ secret }) => secret).map((key) => [key.env, settingText(key, env)]));
-  const needed = new Set(secrets.get('MYSQL_PASSWORD') ? [] : ['MYSQL_URL']);
-  return [...secrets].flatMap(([name, value]) =>
-    textsIn(name, value, needed.has(name)).map((text) => ({ name, text })),
-  );
-}
-
-/**
- * The passwords and keys in a setting; none in a public key, and none where a server is to be reached without.
- * @param isNeeded an address without a password has an empty one
- */
-function textsIn(name: string, value: string, isNeeded: boolean): string[] {
-  const [isUrl, login = ''] = /^[a-z+]+:\/\/(?:([^@/]*)@)?/.exec(value) ?? [];
-  if (isUrl !== undefined) {
-    const password = login.includes(':') ? login.slice(login.indexOf(':') + 1) : '';
-    return password === '' && !isNeeded ? [] : [decodeURIComponent(password)];
-  }
-  if (value === '' || value.includes('-----BEGIN')) return [];
-  if (!name.endsWith('_KEYS')) return [value];
-  try {
-    return [...readKeyList(value).values()];
-  } catch {
-    return []; // `settings.read` says what is wrong with it
-  }
-}
-
 /** @throws what `asking` throws, but for a server that does not do its work */
 async function inTime<F extends object>(server: string, asking: Promise<Asked<F>>): Promise<Asked<F>> {
   const timer = new AbortController();
@@ -151,10 +80,7 @@ async function inTime<F extends object>(server: string, asking: Promise<Asked<F>
 
 const silent = (down: string, todo: string) => ({ down, todo });
 
-const notSet = (name: string) => silent(`${name} is not set, or is not usable.`, 'Set it.');
-
-const sentence = (text: string): string =>
-  `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
+const notUsable = (wrong: string) => silent(wrong, 'Set it, or correct it.');
 
 /** Somewhere else, as far as can be seen from here. */
 const ELSEWHERE: Reach = { at: 'private', open: null };
@@ -176,8 +102,9 @@ interface AskedRedis {
 async function askRedis(env: Environment): Promise<AskedRedis> {
   let programs: number | null = null;
   const ask = async (): Promise<Asked<RedisFacts>> => {
-    const options = sectionOf('redis', env);
-    if (options === null) return notSet('REDIS_URL');
+    const read = readSection('redis', env);
+    if ('wrong' in read) return notUsable(read.wrong);
+    const { section: options } = read;
     const connection = await openForLook(options);
     try {
       const says = await readRedisFacts(connection);
@@ -220,8 +147,9 @@ async function openForLook(options: Section<'redis'>) {
 }
 
 async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
-  const options = sectionOf('mysql', env);
-  if (options === null) return notSet('MYSQL_URL');
+  const read = readSection('mysql', env);
+  if ('wrong' in read) return notUsable(read.wrong);
+  const { section: options } = read;
   const { poolMax } = options;
   const timeouts = { queryTimeoutMs: ANSWER_WITHIN_MS, connectTimeoutMs: ANSWER_WITHIN_MS };
   const pool = openMysqlPool({ ...options, poolMax: 1, ...timeouts });
@@ -235,25 +163,35 @@ async function askMysql(env: Environment): Promise<Asked<MysqlFacts>> {
   }
 }
 
-/** Where the settings of our login are not usable. */
-const PLAIN_STRANGER: BrokerAccess = { credentials: null };
-
 async function askRocketmq(env: Environment, cluster: string): Promise<RocketmqFacts> {
-  const rocketmq = sectionOf('rocketmq', env);
-  const wanted = sectionOf('brokerAccess', env);
-  const access = wanted === null ? PLAIN_STRANGER : brokerAccessOf(wanted);
+  const place = sectionOf('rocketmq', env)?.endpoint ?? '';
+  const namesrv = sectionOf('repair', env)?.namesrv ?? '';
+  const markerLifeMs = sectionOf('redis', env)?.markerLifeMs ?? Infinity;
+  const wanted = readSection('brokerAccess', env);
+  if ('wrong' in wanted) {
+    // asked in another way than the programs would, servers would be blamed for it
+    const endpoint = { place, refusal: withoutPoint(wanted.wrong), reach: ELSEWHERE };
+    const nameServer = namesrv === '' ? ('unset' as const) : { problem: wanted.wrong };
+    const nothing = { strangers: null, brokers: [], silent: [], ports: [] };
+    return { endpoint, nameServer, ...nothing, encrypted: wantsTls(env), markerLifeMs };
+  }
+  const access = brokerAccessOf(wanted.section);
+  const asStranger = brokerAccessOf({ ...wanted.section, key: '', tlsCert: NOT_SET, tlsKey: NOT_SET });
   const [proxy, looked] = await Promise.all([
-    askProxy(rocketmq?.endpoint ?? '', access),
-    askBrokers(sectionOf('repair', env)?.namesrv ?? '', access, cluster),
+    askProxy(place, access),
+    askBrokers(namesrv, { access, asStranger, cluster }),
   ]);
   return {
     ...proxy,
     ...looked,
     encrypted: (access.tls ?? null) !== null,
     ports: [...proxy.ports, ...looked.ports],
-    markerLifeMs: sectionOf('redis', env)?.markerLifeMs ?? Infinity,
+    markerLifeMs,
   };
 }
+
+/** Of settings that are not usable as a whole. */
+const wantsTls = ({ ROCKETMQ_TLS: tls = '' }: Environment): boolean => tls !== '' && tls !== 'off';
 
 type ProxyFacts = Pick<RocketmqFacts, 'endpoint' | 'strangers' | 'ports'>;
 
@@ -269,16 +207,23 @@ async function askProxy(place: string, access: BrokerAccess): Promise<ProxyFacts
     reach(host, port),
   ]);
   const grpc = { what: `The proxy at ${place}`, reach: where, guarded: strangers !== 'served' };
-  const says = refusal === null ? null : sentence(refusal).replace(/\.$/, '');
+  const says = refusal === null ? null : withoutPoint(sentence(refusal));
   return { endpoint: { place, refusal: says, reach: where }, strangers, ports: [grpc] };
 }
 
 type Looked = Pick<RocketmqFacts, 'nameServer' | 'brokers' | 'silent' | 'ports'>;
 
-async function askBrokers(namesrv: string, access: BrokerAccess, cluster: string): Promise<Looked> {
+async function askBrokers(
+  namesrv: string,
+  {
+    access,
+    asStranger,
+    cluster,
+  }: { readonly access: BrokerAccess; readonly asStranger: BrokerAccess; readonly cluster: string },
+): Promise<Looked> {
   const nothing = { brokers: [], silent: [], ports: [] };
   if (namesrv === '') return { nameServer: 'unset', ...nothing };
-  const nameServers = await Promise.all(namesrv.split(';').map(nameServerPort));
+  const nameServers = await Promise.all(namesrv.split(';').map((text) => nameServerPort(text, asStranger)));
   const ports = nameServers.flatMap((one) => one ?? []);
   try {
     const known = await brokersKnownTo(namesrv, access, cluster);
@@ -309,15 +254,26 @@ async function askBroker(broker: BrokerAddress): Promise<BrokerSays | string> {
   }
 }
 
-/** A name server asks nobody for a login. Null: no address at all. */
-async function nameServerPort(text: string): Promise<OpenPort | null> {
+/**
+ * A name server asks nobody for a login; it can ask for a certificate. Null: no address at all.
+ * @param asStranger as we come, but without our certificate
+ */
+async function nameServerPort(text: string, asStranger: BrokerAccess): Promise<OpenPort | null> {
   try {
-    const { host, port } = parseAddress(text);
-    return { what: `The name server ${text}`, reach: await reach(host, port), guarded: false };
+    const address = parseAddress(text, asStranger);
+    const isByTls = (asStranger.adminTls ?? null) !== null;
+    const guarded = isByTls && !(await serves(address));
+    return { what: `The name server ${text}`, reach: await reach(address.host, address.port), guarded };
   } catch {
     return null; // the look for brokers says so
   }
 }
+
+const serves = (nameServer: RemotingAddress): Promise<boolean> =>
+  askRemoting(nameServer, REQUEST.clusterInfo).then(
+    () => true,
+    () => false,
+  );
 
 async function portsOf({ host, port }: RemotingAddress, broker: BrokerSays): Promise<OpenPort[]> {
   const { server, strangers, replicaPort, feedsReplicas } = broker;

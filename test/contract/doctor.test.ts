@@ -104,6 +104,19 @@ describe('seckill doctor on real servers', function () {
     ]);
     expect(JSON.stringify(lines.all)).not.to.include('hunter22');
   });
+
+  it('a setting of TLS that is wrong is what its server is red for', async () => {
+    const none = {
+      MYSQL_TLS_CA_FILE: '/nowhere/ca.pem',
+      MYSQL_TLS: 'on',
+      ROCKETMQ_TLS: 'on',
+      ROCKETMQ_TLS_CA: 'no certificate',
+    };
+    const lines = await look(none);
+    expect(lines.line('mysql.answers')).to.match(/MYSQL_TLS_CA_FILE names .*ENOENT/);
+    expect(lines.line('rocketmq.answers')).to.match(/ROCKETMQ_TLS_CA must hold certificates/);
+    expect(lines.of('wrong')).to.include.members(['settings.read', 'mysql.answers', 'rocketmq.answers']);
+  });
 });
 
 describe('seckill doctor: Redis that is broken', function () {
