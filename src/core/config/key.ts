@@ -113,9 +113,20 @@ export function url(
       if (!isUrl && !forms.some(({ pattern }) => pattern.test(value))) {
         throw new Error(`must be a URL ${range}, but is not`); // it may hold a password: never shown
       }
+      if (!canDecode(value)) throw new Error('must have %25 for a % that stands for itself');
       return value;
     },
   };
+}
+
+/** Login and path are decoded when they are used. */
+function canDecode(value: string): boolean {
+  try {
+    decodeURIComponent(value);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export function text(options: Common<string> & { minLength: number; range: string }): Key<string> {

@@ -166,6 +166,22 @@ describe('config', () => {
     expect(problems.join()).to.include('REDIS_WAIT_REPLICAS must be 0 with a cluster');
   });
 
+  it('a percent sign that encodes nothing is refused in an address, since its login is decoded', () => {
+    const parts = ['mysql', 'redis'] as const;
+    const problemsOf = (env: Record<string, string>): readonly string[] => {
+      try {
+        loadConfig(parts, { ...GOOD, ...env });
+        return [];
+      } catch (error) {
+        return (error as ConfigError).problems;
+      }
+    };
+    const must = 'must have %25 for a % that stands for itself';
+    const wrong = { MYSQL_URL: 'mysql://u:50%off@db/x', REDIS_URL: 'redis://u:%ff@a:1' };
+    expect(problemsOf(wrong)).to.have.members([`MYSQL_URL ${must}`, `REDIS_URL ${must}`]);
+    expect(problemsOf({ MYSQL_URL: 'mysql://u:50%25off@db/x' })).to.deep.equal([]);
+  });
+
   it('secrets are never shown, however wrong they are [S9]', () => {
     const short = 'short-secret';
     const env = {
