@@ -35,4 +35,17 @@ describe('texts that are read again', () => {
     now = 'third';
     expect(later()).to.equal('third');
   });
+
+  it('tell whoever reads what they were, so that what is the same need not be looked at again', () => {
+    const seen: string[] = [];
+    const live = liveText('first', (last) => {
+      seen.push(last);
+      return 'second';
+    });
+    for (let n = 0; n < 2; n++) {
+      clock.tick(5_000);
+      live();
+    }
+    expect(seen).to.deep.equal(['first', 'second']);
+  });
 });

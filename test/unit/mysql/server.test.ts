@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { connectFault, connectionOptions } from '../../../src/mysql/server.js';
+import { addressOf, connectFault, connectionOptions } from '../../../src/mysql/server.js';
 
 const URL = 'mysql://shop:hush%20hush@db.example:3307/orders';
 const refusedWith = (errno: number, code: string, sqlMessage: string): Error =>
@@ -13,6 +13,13 @@ describe('mysql: how to connect', () => {
     expect(connectionOptions({ url: URL, password: () => 'other' })).to.deep.equal({ ...plain, password: 'other' });
     expect(connectionOptions({ url: URL, password: () => '' })).to.include({ password: 'hush hush' });
     expect(connectionOptions({ url: 'mysql://u@h/d' })).to.include({ port: 3306, password: '' });
+  });
+
+  it('is where the url says, whatever name its certificate has to have', () => {
+    const url = 'mysql://u:p@10.0.0.7/x';
+    expect(addressOf({ url })).to.deep.equal({ host: '10.0.0.7', port: 3306 });
+    const named = connectionOptions({ url, tls: 'on', tlsServerName: 'db.example' });
+    expect([named.host, addressOf({ url }).host]).to.deep.equal(['db.example', '10.0.0.7']);
   });
 
   it('by TLS the driver gets the name that the certificate must have, and always checks it', () => {

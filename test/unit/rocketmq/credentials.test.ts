@@ -35,6 +35,12 @@ describe('as whom we come to RocketMQ', () => {
     }
   });
 
+  it('as the same for all who have the same configuration: they share a connection', () => {
+    const { brokerAccess } = loadConfig(['brokerAccess'], { ROCKETMQ_TLS: 'on' });
+    expect(brokerAccessOf(brokerAccess)).to.equal(brokerAccessOf(brokerAccess));
+    expect(brokerAccessOf({ ...brokerAccess }).tls).not.to.equal(brokerAccessOf(brokerAccess).tls);
+  });
+
   it('sends the token beside a signature, and no empty one', () => {
     const credentials = { accessKey: 'k', accessSecret: 's' };
     expect(signedHeaders(credentials)).to.have.all.keys('x-mq-date-time', 'authorization');

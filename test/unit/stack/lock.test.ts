@@ -97,6 +97,8 @@ describe('servers of an instance', () => {
     expect(loadVersions(paths), 'with ports alone').to.equal(null);
     mkdirSync(paths.data('redis'), { recursive: true });
     expect(loadVersions(paths), 'with data').to.deep.equal(DEFAULT_VERSIONS);
+    const own = { SECKILL_MYSQLD: '/usr/sbin/mysqld' };
+    expect(loadVersions(paths, own), 'with data, and a server of one’s own').to.include({ mysql: 'own', redis: '6.2' });
     const chosen = { mysql: '9.7', redis: 'valkey', rocketmq: '5.4' } as const;
     rememberInstance(paths.instanceFile, { ports: DEFAULT_PORTS, servers: chosen });
     expect(loadVersions(paths)).to.deep.equal(chosen);

@@ -11,6 +11,7 @@ import {
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { mysqlSpec } from '../../../deploy/local/stack/servers/mysql.js';
+import { openStack } from '../../../deploy/local/stack/stack.js';
 import { redisSpec, REDIS_RIGHTS } from '../../../deploy/local/stack/servers/redis.js';
 import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
 import type { Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
@@ -72,6 +73,30 @@ describe('a secure instance', () => {
     const ca = new X509Certificate(readFileSync(files.ca));
     expect(new X509Certificate(kept()).checkIssued(ca)).to.equal(true);
     expect(Date.parse(new X509Certificate(kept()).validTo)).to.be.above(Date.now() + 60 * DAY_MS);
+  });
+
+  it('keeps those of servers that run, as long as they are good', async () => {
+    const files = certificateFiles(folder());
+    await ensureCertificates(files);
+    const withDaysLeft = async (days: number): Promise<string> => {
+      const ending = { commonName: 'localhost', untilMs: Date.now() + days * DAY_MS };
+      const { cert } = await makeCertificate(ending, await makeAuthority('x'));
+      writeFileSync(files.server, cert);
+      return cert;
+    };
+    const ending = await withDaysLeft(1);
+    await ensureCertificates(files, false);
+    expect(readFileSync(files.server, 'utf8'), 'the others know this authority').to.equal(ending);
+    const ended = await withDaysLeft(-1);
+    await ensureCertificates(files, false);
+    expect(readFileSync(files.server, 'utf8')).not.to.equal(ended);
+  });
+
+  it('is refused with the MySQL 8.0 that the stack brings, before anything is started', async () => {
+    const stack = openStack({ dir: folder(), ports: 'free', versions: { mysql: '8.0' }, secure: true, env: {} });
+    const error = await stack.up().catch((cause: unknown) => cause);
+    expect((error as Error).message).to.match(/MySQL 8\.0 .* takes no TLS .* --mysql/);
+    expect(existsSync(join(folder(), 'data'))).to.equal(false);
   });
 
   it('Redis: no plain port, a certificate from each client, and one user with the rights of the documentation', async () => {
