@@ -1,5 +1,5 @@
 import { EventStreamReader } from './event-stream.js';
-import { abortAfter, noAnswer, open, refusalIn, sleep, untilAnswered, type Patience } from './send.js';
+import { abortAfter, open, refusalIn, sleep, untilAnswered, without, type Patience } from './send.js';
 import type { ClientOptions, Purchase, PurchaseStep, Refusal } from './types.js';
 
 /** A purchase cannot be followed. Its `refusal` says why. */
@@ -12,6 +12,8 @@ export class CannotFollow extends Error {
     this.refusal = refusal;
   }
 }
+
+const timeUp = (): CannotFollow => new CannotFollow(without('time_up', 'The purchase has not ended in time.'));
 
 type Step = PurchaseStep['step'];
 const ENDS: ReadonlySet<string> = new Set<Step>(['failed', 'paid', 'cancelled', 'expired']);
@@ -36,7 +38,7 @@ type Streamed = 'worked' | 'cut' | 'held_back' | 'end';
  * Every step of a purchase, from where it stands to its end: by the stream of events, which goes on at its last event when
  * it was cut, and by polls where a proxy holds streams back or the api refuses them. A step may be left out when a later one
  * is known.
- * @throws CannotFollow when the api refuses, or has not answered before the patience ended; the reason of an aborted signal
+ * @throws CannotFollow when the api refuses, or the patience ends before the purchase; the reason of an aborted signal
  */
 export async function* follow(
   path: string,
@@ -50,7 +52,7 @@ export async function* follow(
     if (ended === 'end') return;
     if (ended === 'held_back') break;
     faults = ended === 'worked' ? 0 : faults + 1;
-    if (performance.now() > patience.endMs) throw new CannotFollow(noAnswer('time is up'));
+    if (performance.now() > patience.endMs) throw timeUp();
     if (faults < FAULTS_MAX) await sleep(reader.retryMs * (1 + Math.random() / 2), patience.signal);
   }
   yield* poll(path, reader.lastEventId, patience, options);
@@ -119,7 +121,7 @@ async function* poll(
       yield { step, purchase: answer.body };
       if (ENDS.has(step)) return;
     }
-    if (performance.now() > patience.endMs) throw new CannotFollow(noAnswer('time is up'));
+    if (performance.now() > patience.endMs) throw timeUp();
     await sleep(pauseMs(step, performance.now() - askedMs), patience.signal);
   }
 }

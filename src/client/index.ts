@@ -17,6 +17,7 @@ import type {
   PurchaseStep,
   PurchaseToken,
   Sale,
+  Whole,
 } from './types.js';
 import { waitInQueue, type LetIn } from './queue.js';
 
@@ -38,20 +39,20 @@ export interface Client {
     saleId: string,
     key: string,
     options?: CallOptions & { readonly waitSeconds?: number },
-  ): Promise<Answer<Purchase | Degraded>>;
+  ): Promise<Answer<Whole<Purchase> | Degraded>>;
   /**
    * Each step of a purchase, until it is paid, cancelled, expired or failed. A loop that is left ends the connection.
-   * @throws CannotFollow while it is read: the api refuses, or did not answer for `patienceMs` (an hour). Reading also
+   * @throws CannotFollow while it is read: the api refuses, or `patienceMs` (an hour) has passed. Reading also
    *   rejects with the reason of an aborted signal
    */
   events(saleId: string, key: string, options?: CallOptions): AsyncGenerator<PurchaseStep, void, undefined>;
   /** The sale, and the time of the server. */
-  sale(saleId: string, options?: CallOptions): Promise<Answer<Sale | Degraded | null>>;
+  sale(saleId: string, options?: CallOptions): Promise<Answer<Whole<Sale> | Degraded | null>>;
   /** The orders of the buyer, page by page. @param after `next` of the page before */
   orders(
     options?: CallOptions & { readonly after?: string | null; readonly limit?: number },
   ): Promise<Answer<OrderPage>>;
-  order(orderId: string, options?: CallOptions): Promise<Answer<OrderWithRefunds | Degraded>>;
+  order(orderId: string, options?: CallOptions): Promise<Answer<Whole<OrderWithRefunds> | Degraded>>;
   /**
    * @param key the name of this charge; a new one after `payment_declined`. Left out: all tries are one charge
    * @param paymentMethod what the library of the payment provider calls the card, where the provider needs it
@@ -64,7 +65,10 @@ export interface Client {
   joinQueue(saleId: string, options?: CallOptions): Promise<Answer<Place>>;
   /** Each answer brings a new ticket; the old one ends. */
   readTicket(saleId: string, ticket: string, options?: CallOptions): Promise<Answer<Place>>;
-  /** Joins the waiting room and stays until the buyer is let in. @param onPlace called with each place on the way */
+  /**
+   * Joins the waiting room and stays until the buyer is let in or refused, however long that is; `patienceMs` bounds each
+   * request. @param onPlace called with each place on the way
+   */
   waitInQueue(
     saleId: string,
     options?: CallOptions & { readonly onPlace?: (place: Place) => void },

@@ -1,5 +1,5 @@
 import { backOffMs } from './back-off.js';
-import type { Answer, ClientOptions, Problem, Refusal } from './types.js';
+import type { Answer, ClientOptions, Code, Problem, Refusal } from './types.js';
 
 export interface Request {
   readonly method?: 'GET' | 'POST';
@@ -58,13 +58,16 @@ async function tryOnce<T>(
     return await read<T>(response);
   } catch (error) {
     signal?.throwIfAborted();
-    return noAnswer(error);
+    return error instanceof NotSent ? without('not_sent', error.message) : noAnswer(error);
   } finally {
     timer.end();
   }
 }
 
-/** The answer as it begins, for who reads it piece by piece. @throws what `fetch` and the source of tokens throw */
+/** Nothing was sent: there is no token, or a header that cannot be written. */
+class NotSent extends Error {}
+
+/** The answer as it begins, for who reads it piece by piece. @throws NotSent; what `fetch` throws */
 export async function open(request: Request, signal: AbortSignal, options: ClientOptions): Promise<Response> {
   const token = await tokenOf(options);
   const response = await send(request, token, signal, options);
@@ -73,8 +76,24 @@ export async function open(request: Request, signal: AbortSignal, options: Clien
   return newer === token ? response : send(request, newer, signal, options);
 }
 
-const tokenOf = async ({ token }: ClientOptions): Promise<string | null> =>
-  typeof token === 'function' ? token() : (token ?? null);
+async function tokenOf({ token }: ClientOptions): Promise<string | null> {
+  try {
+    return typeof token === 'function' ? await token() : (token ?? null);
+  } catch (error) {
+    throw new NotSent(`There is no token: ${sentenceOf(error)}`);
+  }
+}
+
+/** @throws NotSent for a name or a value that HTTP does not allow */
+function headersOf(values: Readonly<Record<string, string | null | undefined>>): [string, string][] {
+  const given = Object.entries(values).filter((header): header is [string, string] => typeof header[1] === 'string');
+  try {
+    new Headers(given); // it checks them: `fetch` would fail as it does without a network
+    return given;
+  } catch (error) {
+    throw new NotSent(`A header cannot be written: ${sentenceOf(error)}`);
+  }
+}
 
 function send(
   { method = 'GET', path, headers = {}, body }: Request,
@@ -82,14 +101,14 @@ function send(
   signal: AbortSignal,
   { baseUrl, fetch = globalThis.fetch, credentials }: ClientOptions,
 ): Promise<Response> {
-  const sent = {
+  const sent = headersOf({
     ...headers,
     Authorization: token === null ? null : `Bearer ${token}`,
     'Content-Type': body === undefined ? null : 'application/json',
-  };
+  });
   const init = {
     method,
-    headers: Object.entries(sent).filter((header): header is [string, string] => typeof header[1] === 'string'),
+    headers: sent,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(credentials === undefined ? {} : { credentials }),
     cache: 'no-store' as const,
@@ -126,13 +145,18 @@ const refusalOf = (problem: Problem): Refusal => ({
   problem,
 });
 
-export const noAnswer = (error: unknown): Refusal => ({
+export const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer came: ${sentenceOf(error)}`);
+
+/** A refusal of the client's own, without a problem of the api. */
+export const without = (code: Code, detail: string): Refusal => ({
   ok: false,
-  code: 'no_answer',
-  detail: `No answer came: ${error instanceof Error ? error.message : String(error)}`,
+  code,
+  detail,
   retryAfterMs: null,
   problem: null,
 });
+
+const sentenceOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** A proxy that is busy, or has lost the api, may do better; one that refuses, or a wrong address, will not. */
 function foreign({ status, headers }: Response): Refusal {

@@ -7,8 +7,10 @@ export type OrderWithRefunds = Schemas['OrderWithRefunds'];
 export type Sale = Schemas['SalePage'];
 /** RFC 9457: the body of every refusal. */
 export type Problem = Schemas['Problem'];
-/** What stands in for an answer while the api has too much to do. */
+/** What stands in for an answer while the api has too much to do: `L1` an old one, `L2` its essential fields, `L3` nothing. */
 export type Degraded = Schemas['Degraded'];
+/** An answer as it is meant: `degraded` tells the two apart. */
+export type Whole<T> = T & { readonly degraded?: undefined };
 export type OrderPage = BodyOf<'listMyOrders'>;
 export type Place = BodyOf<'joinQueue'>;
 export type PurchaseToken = BodyOf<'fetchPurchaseToken'>;
@@ -22,11 +24,14 @@ type BodyOf<O extends keyof operations> = operations[O] extends {
   : never;
 
 /**
- * Why nothing came of a request: the `code` of a problem, or one of two that no server sends.
+ * Why nothing came of a request: the `code` of a problem, which may be one that this version does not know, or one that no server
+ * sends.
  * - `no_answer`: no connection, too slow, or cut on the way; the request may have been carried out
  * - `not_seckill`: somebody else has answered, such as a proxy, or what stands at a wrong `baseUrl`
+ * - `not_sent`: the source of tokens failed, or a header cannot be written, such as a token with a line end
+ * - `time_up`: of `events` alone: it has not ended within its patience
  */
-export type Code = Problem['code'] | 'no_answer' | 'not_seckill';
+export type Code = Problem['code'] | 'no_answer' | 'not_seckill' | 'not_sent' | 'time_up' | (string & {});
 
 export interface Refusal {
   readonly ok: false;

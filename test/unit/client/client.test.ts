@@ -67,6 +67,34 @@ describe('client: buy', () => {
     expect(newKey()).not.to.equal(newKey());
   });
 
+  it('without a token, or with a header that cannot be written, nothing is sent and nothing is unsure', async () => {
+    const failing = createClient({
+      baseUrl: 'http://api.example',
+      token: () => Promise.reject(new Error('signed out')),
+      fetch: api.fetch,
+    });
+    const nothing = { outcome: 'refused', key: 'k1', code: 'not_sent', retryAfterMs: null, problem: null };
+    expect(await ended(failing.buy('7', { key: 'k1' }))).to.deep.equal({
+      ...nothing,
+      detail: 'There is no token: signed out',
+    });
+    expect(await buy({ queuePass: 'p\n' + 'q' })).to.include({ outcome: 'refused', code: 'not_sent' });
+    const events = ended(failing.events('7', 'k1').next()).catch((error: unknown) => error);
+    expect(await events).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'not_sent');
+    expect(api.asked).to.deep.equal([]);
+  });
+
+  it('a try was lost, and then there is no token: nobody knows', async () => {
+    api.next('fails');
+    let asked = 0;
+    const token = (): string => {
+      if (++asked > 1) throw new Error('signed out');
+      return 't1';
+    };
+    const ending = createClient({ baseUrl: 'http://api.example', token, fetch: api.fetch });
+    expect(await ended(ending.buy('7', { key: 'k1' }))).to.deep.equal({ outcome: 'unknown', key: 'k1' });
+  });
+
   it('a key that was used before: how its purchase ended', async () => {
     api.next(json(200, ORDERED));
     expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
@@ -262,7 +290,7 @@ describe('client: following a purchase', () => {
     expect(thrown).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'purchase_not_found');
     api.next(refusal('overloaded')).on(STATUS, () => json(200, PENDING));
     const late = await follow({ patienceMs: 30_000 }).catch((error: unknown) => error);
-    expect(late).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'no_answer');
+    expect(late).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'time_up');
   });
 
   it('a loop that is left ends the connection', async () => {
