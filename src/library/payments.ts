@@ -17,5 +17,5 @@ export async function paymentsOf(
 ): Promise<Payments | null> {
   if (payments === undefined) return openPayments(config, { clock, log });
   const { provider, webhook } = 'charge' in payments ? { provider: payments, webhook: null } : payments;
-  return { provider: answersInTime(provider, clock), webhook };
+  return { provider: answersInTime(provider, { clock, log }), webhook };
 }

@@ -1,20 +1,34 @@
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { Clock } from '../core/ports/clock.js';
+import type { Log } from '../core/ports/log.js';
+
+const UNKNOWN = { outcome: 'unknown' } as const;
 
 /**
  * The provider, with each call bounded: whoever waits for it holds a lease, or a request of a buyer. A call that takes longer
- * is `unknown`, whatever it says then; the next one with the same key finds what came of it.
+ * is `unknown`, whatever it says then; the next one with the same key finds what came of it. So is one that throws or rejects,
+ * which none should: it may have moved money.
  */
-export function answersInTime(provider: PaymentProvider, clock: Pick<Clock, 'sleep'>): PaymentProvider {
-  const inTime = async <Answer>(call: Promise<Answer>): Promise<Answer | { readonly outcome: 'unknown' }> => {
+export function answersInTime(
+  provider: PaymentProvider,
+  { clock, log }: { readonly clock: Pick<Clock, 'sleep'>; readonly log: Pick<Log, 'error'> },
+): PaymentProvider {
+  const inTime = async <Answer>(call: () => Promise<Answer>): Promise<Answer | typeof UNKNOWN> => {
     const answered = new AbortController();
-    const late = clock.sleep(PROVIDER_CALL_MAX_MS, answered.signal).then(() => ({ outcome: 'unknown' }) as const);
-    return Promise.race([call, late]).finally(() => answered.abort());
+    const late = clock.sleep(PROVIDER_CALL_MAX_MS, answered.signal).then(() => UNKNOWN);
+    try {
+      return await Promise.race([call(), late]);
+    } catch (err) {
+      log.error({ err }, 'a call of the payment provider rejected instead of answering; nobody knows what it did');
+      return UNKNOWN;
+    } finally {
+      answered.abort();
+    }
   };
   return {
     needsMethod: provider.needsMethod,
-    charge: (...charge) => inTime(provider.charge(...charge)),
-    lookUp: (...charge) => inTime(provider.lookUp(...charge)),
-    refund: (paymentId, amountCents, key) => inTime(provider.refund(paymentId, amountCents, key)),
+    charge: (...charge) => inTime(() => provider.charge(...charge)),
+    lookUp: (...charge) => inTime(() => provider.lookUp(...charge)),
+    refund: (paymentId, amountCents, key) => inTime(() => provider.refund(paymentId, amountCents, key)),
   };
 }

@@ -33,5 +33,5 @@ export async function openPayments(
 ): Promise<Payments | null> {
   if (config.provider === 'none') return null;
   const { provider, webhook } = await PROVIDERS[config.provider](config, log);
-  return { provider: answersInTime(provider, clock), webhook };
+  return { provider: answersInTime(provider, { clock, log }), webhook };
 }

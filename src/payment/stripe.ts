@@ -194,8 +194,9 @@ class StripeProvider implements PaymentProvider {
     const amount = toStripeAmount(price);
     if (amount === null) return { outcome: 'not_found' };
     const made = await this.#begin(orderId, price, key, amount).catch((error: unknown) => {
-      // A fault of Stripe, which it repeats for a day, or a price that it does not take: there may be an older intent.
-      if (error instanceof Stripe.errors.StripeAPIError || isRefusal(error)) return null;
+      // A fault of Stripe that it repeats for a day, or a price that it does not take: there may be an older intent. A fault
+      // that is new says nothing, neither does a search that is late: asked again later.
+      if (isRepeatedFault(error) || isRefusal(error)) return null;
       throw error;
     });
     const intent =
@@ -249,6 +250,10 @@ const isRefusal = (error: unknown): error is InstanceType<typeof Stripe.errors.S
   error instanceof Stripe.errors.StripeCardError ||
   error instanceof Stripe.errors.StripeInvalidRequestError ||
   error instanceof Stripe.errors.StripeIdempotencyError;
+
+/** A fault that is the answer to the first request with this key, which Stripe repeats for a day whatever is asked. */
+const isRepeatedFault = (error: unknown): boolean =>
+  error instanceof Stripe.errors.StripeAPIError && error.headers?.['idempotent-replayed'] === 'true';
 
 /** What a log may say of an error: Stripe puts parts of keys into its sentences. */
 function factsOf(error: unknown): object {

@@ -39,8 +39,9 @@ interface Refund {
  * - `unheard`: it does nothing, and no answer comes
  * - `error`: 500, and that is what the key replays
  * - `busy`: 429
+ * - `away`: 503, before the key is looked at
  */
-type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy';
+type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away';
 
 export class StripeStandIn {
   readonly intents = new Map<string, Intent>();
@@ -111,6 +112,7 @@ export class StripeStandIn {
     const fault = index < 0 ? null : (this.#faults.splice(index, 1)[0]?.fault ?? null);
     if (fault === 'unheard') return null;
     if (fault === 'busy') return errorOf(429, 'invalid_request_error', 'Too many requests', 'rate_limit');
+    if (fault === 'away') return errorOf(503, 'api_error', 'Away');
     const answer = this.#withKey(request, () =>
       fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text),
     );

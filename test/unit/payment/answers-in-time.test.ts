@@ -9,6 +9,11 @@ import { KeeperWorld } from '../orders/keeper-world.js';
 const PRICE = { amountCents: 100, currency: 'EUR' };
 
 describe('calls of the payment provider are bounded', () => {
+  let logged: unknown[];
+  const log = { error: ({ err }: { readonly err?: unknown }) => void logged.push(err) };
+  beforeEach(() => {
+    logged = [];
+  });
   const noAnswer = (): Promise<never> => new Promise(() => undefined);
   /** A clock whose sleepers are woken by hand. */
   function handClock(): { sleep(ms: number, signal?: AbortSignal): Promise<void>; pass(): void; waiting: number[] } {
@@ -31,7 +36,10 @@ describe('calls of the payment provider are bounded', () => {
 
   it('one that does not answer is unknown after its bound, whatever was asked', async () => {
     const clock = handClock();
-    const provider = answersInTime({ needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer }, clock);
+    const provider = answersInTime(
+      { needsMethod: false, charge: noAnswer, lookUp: noAnswer, refund: noAnswer },
+      { clock, log },
+    );
     const answers = Promise.all([
       provider.charge('1', PRICE, 'k'),
       provider.lookUp('1', PRICE, 'k'),
@@ -45,9 +53,30 @@ describe('calls of the payment provider are bounded', () => {
   it('one that answers is passed on, and leaves no timer', async () => {
     const clock = handClock();
     const simulator = createPaymentSimulator();
-    const provider = answersInTime(simulator, clock);
+    const provider = answersInTime(simulator, { clock, log });
     expect(await provider.charge('1', PRICE, 'k')).to.deep.equal(await simulator.charge('1', PRICE, 'k'));
     expect(await provider.refund('simulated-decline', 100, 'p')).to.include({ outcome: 'refused' });
+    expect(clock.waiting).to.deep.equal([]);
+  });
+
+  it('one that rejects, or throws, is unknown: it may have moved money, and it is logged', async () => {
+    const clock = handClock();
+    const fault = new Error('a bug of the provider');
+    const throwing = (): never => {
+      throw fault;
+    };
+    const rejecting = (): Promise<never> => Promise.reject(fault);
+    const provider = answersInTime(
+      { needsMethod: false, charge: throwing, lookUp: rejecting, refund: rejecting },
+      { clock, log },
+    );
+    const answers = [
+      await provider.charge('1', PRICE, 'k'),
+      await provider.lookUp('1', PRICE, 'k'),
+      await provider.refund('p', 100, 'p'),
+    ];
+    expect(answers.map(({ outcome }) => outcome)).to.deep.equal(['unknown', 'unknown', 'unknown']);
+    expect(logged).to.deep.equal([fault, fault, fault]);
     expect(clock.waiting).to.deep.equal([]);
   });
 
@@ -64,7 +93,7 @@ describe('calls of the payment provider are bounded', () => {
     const refund: PaymentProvider['refund'] = (paymentId, cents, key) =>
       hangs && paymentId === 'simulated-1' ? noAnswer() : simulator.refund(paymentId, cents, key);
     const clock = handClock();
-    const provider = answersInTime({ ...simulator, refund }, clock);
+    const provider = answersInTime({ ...simulator, refund }, { clock, log });
     const job = payRefunds({ refunds, provider, ...world }, { max: 16, leaseMs: 60_000 });
 
     const run = job.runOnce();

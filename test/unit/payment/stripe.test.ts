@@ -142,6 +142,16 @@ describe('Stripe', () => {
       expect(await lookUp()).to.deep.equal({ outcome: 'not_found' });
     });
 
+    it('a fault that is new hides nothing: a search that is late too is not believed', async () => {
+      stripe.break(/confirm/, 'reset');
+      expect(await charge()).to.deep.equal({ outcome: 'unknown' });
+      expect(stripe.taken).to.equal(1998);
+      stripe.isSearchLate = true;
+      stripe.break(/POST \/v1\/payment_intents$/, 'away');
+      expect(await lookUp('k1', true)).to.deep.equal({ outcome: 'unknown' });
+      expect((await lookUp('k1', true)).outcome).to.equal('succeeded');
+    });
+
     it('a fault of the confirmation is unknown until it is given up; then no money can come of it', async () => {
       stripe.break(/confirm/, 'error');
       expect(await charge()).to.deep.equal({ outcome: 'unknown' });
