@@ -170,12 +170,10 @@ export function repairSales(ports: RepairJobPorts, options: RepairOptions): Job 
     async runOnce(): Promise<void> {
       const faults = new BucketFaults();
       errors = [];
-      try {
-        do await look(faults);
-        while (await isAnyLeft(underWay, ports.clock));
-      } finally {
-        await Promise.all(underWay.values()); // a read may have failed meanwhile
-      }
+      do {
+        // one that fails must not keep the others waiting for the longest repair: it is tried again while some are under way
+        await look(faults).catch((error: unknown) => void errors.push(error));
+      } while (await isAnyLeft(underWay, ports.clock));
       if (errors.length > 0) throw errors[0];
       faults.throwIfAny();
     },

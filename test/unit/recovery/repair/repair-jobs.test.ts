@@ -123,6 +123,48 @@ describe('repair-jobs', () => {
     expect(epochs(long, short)).to.deep.equal([3, 3]);
   });
 
+  it('a look that fails meanwhile keeps no other sale waiting, and is reported at the end [R1]', async () => {
+    const [long, short] = [await world.openSale(), await world.openSale()];
+    const whole = ports();
+    let goOn = (): void => undefined;
+    let lookAgain = (): void => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const lost = new OperationalError('mysql', 'the connection was lost', { retryable: true });
+    let failures = 0;
+    const list = world.mysql.list.bind(world.mysql);
+    world.mysql.list = (...args) => (failures-- > 0 ? Promise.reject(lost) : list(...args));
+    const slow: RepairJobPorts = {
+      ...whole,
+      store: {
+        ...whole.store,
+        async *requestsWithUnits(ref) {
+          if (ref.saleId === long.saleId) await held;
+          yield* whole.store.requestsWithUnits(ref);
+        },
+      },
+      clock: {
+        ...whole.clock,
+        sleep: (ms, signal) =>
+          ms === LOOK_EVERY_MS ? new Promise((resolve) => (lookAgain = resolve)) : whole.clock.sleep(ms, signal),
+      },
+    };
+    world.mysql.putSale({ ...long, epoch: 2 });
+    const run = repairSales(slow, OPTIONS)
+      .runOnce()
+      .catch((error: unknown) => error);
+    await turns();
+    failures = 1;
+    lookAgain();
+    await turns();
+    world.mysql.putSale({ ...short, epoch: 2 });
+    lookAgain();
+    await turns();
+    expect(epochs(long, short), 'the short one is found after the failure').to.deep.equal([1, 3]);
+    goOn();
+    expect(await run).to.equal(lost);
+    expect(epochs(long, short)).to.deep.equal([3, 3]);
+  });
+
   it('busy elsewhere is no failure [R10]', async () => {
     const sale = await world.openSale();
     await world.ports().store.lock({ saleId: sale.saleId, bucket: 0 }, 'another', 60_000);
