@@ -151,7 +151,12 @@ export function planJobs(
   const published = { outbox: failPoints.published(outbox), clock, log, metrics };
   const released = { outbox: failPoints.released(outbox), clock, log, metrics };
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
-  const consumer = { ready: () => mysql.probe(), deadLetters, tracing, clock, log, metrics };
+  const leases = createJobLeases(mysql);
+  const owner = randomUUID();
+  // A lease of no time is a small write that hinders nobody. A server that is read-only, or has a full disk, answers reads: each
+  // message would lose one attempt after the other.
+  const writable = async (): Promise<void> => void (await leases.hold('consumers', owner, 0));
+  const consumer = { ready: writable, deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql, failPoints);
@@ -276,8 +281,8 @@ export function planJobs(
     [
       OPEN_SALES_EVERY_MS,
       watchOpenSales(
-        { leases: createJobLeases(mysql), sales, store: createStockStore(redis, log), metrics },
-        { owner: randomUUID(), everyMs: OPEN_SALES_EVERY_MS },
+        { leases, sales, store: createStockStore(redis, log), metrics },
+        { owner, everyMs: OPEN_SALES_EVERY_MS },
       ),
     ],
 

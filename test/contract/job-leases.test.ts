@@ -24,6 +24,11 @@ describe('JobLeases on mysql', () => {
     expect(await Promise.all(owners.map((owner) => hold(owner, 60_000)))).to.deep.equal(held);
   });
 
+  it('one of no time hinders nobody', async () => {
+    for (const owner of ['one', 'other', 'one']) expect(await hold(owner, 0)).to.equal(true);
+    expect(await hold('third', 60_000)).to.equal(true);
+  });
+
   it('that of an owner who is gone is free after its time; each job has one of its own', async () => {
     expect(await hold('gone', 50)).to.equal(true);
     await until('the lease has ended', () => hold('next', 60_000));
