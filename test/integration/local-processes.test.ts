@@ -8,6 +8,7 @@ import { identityOf, isStopped, readPidFile, signalPidFile, writePidFile } from 
 import { runCommand } from '../../deploy/local/stack/run-command.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 import { until } from '../chaos/harness/wait.js';
+import { killTree } from '../runner/process-tree.js';
 
 describe('processes of the local stack', () => {
   let folder: string;
@@ -34,6 +35,18 @@ describe('processes of the local stack', () => {
     await once(child, 'exit');
     expect(readPidFile(path)).to.equal(null);
     expect(signalPidFile(path, 'SIGTERM')).to.equal(false);
+  });
+
+  it('a run of tests that is stopped leaves nothing of what it has started', async () => {
+    const code = "console.log(require('child_process').spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).pid)";
+    const shell = spawn('sh', ['-c', '"$0" -e "$1"; sleep 30', process.execPath, `${code}; setInterval(() => {}, 1000)`]);
+    const ended = once(shell, 'exit');
+    const [text] = (await once(shell.stdout, 'data')) as [Buffer];
+    const server = Number(text.toString());
+    expect(identityOf(server), 'it runs').not.to.equal(null);
+    killTree(shell.pid as number);
+    await ended;
+    await until(`process ${server} has ended`, () => identityOf(server) === null);
   });
 
   it('a stopped process is recognised, and is not taken for ended', async () => {

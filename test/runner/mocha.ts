@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { Output } from './output.js';
+import { killTree } from './process-tree.js';
 
 /** What a run of mocha came to. */
 export interface Counts {
@@ -13,7 +14,7 @@ export interface Counts {
   readonly failures: readonly { readonly title: string; readonly reason: string }[];
 }
 
-// not bin/mocha.js, which starts this one as a child of its own that would outlive a SIGTERM
+// not bin/mocha.js, which starts this one as a child of its own: a process more
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const PIPES_WAIT_MS = 5_000;
 /** All tests have ended: a process that lives on then has left something open. */
@@ -23,7 +24,7 @@ const REPORTER = join(REPO_DIR, 'test/helpers/counting-reporter.cjs');
 /**
  * Runs test files in one process. Never rejects: a process that dies before it has counted is a failure.
  * @param options of mocha
- * @param signal ends it with SIGTERM
+ * @param signal ends it, and all that it has started
  */
 export async function runMocha(
   files: readonly string[],
@@ -40,7 +41,9 @@ export async function runMocha(
     env: { ...env, ...color, SECKILL_TEST_COUNTS: countFile },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const stop = (): void => void child.kill('SIGTERM');
+  const stop = (): void => {
+    if (child.pid !== undefined) killTree(child.pid);
+  };
   signal.addEventListener('abort', stop, { once: true });
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => output.write(text));
@@ -52,7 +55,7 @@ export async function runMocha(
     countedMs ||= Date.now();
     if (Date.now() - countedMs < EXIT_WAIT_MS) return;
     isStuck = true;
-    child.kill('SIGKILL');
+    stop();
   }, 1_000);
   const code = await new Promise<number | null>((resolve) => {
     child.once('close', resolve);
