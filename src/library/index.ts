@@ -79,7 +79,7 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
   const config: Config<Section> & Partial<Config<'auth'>> =
     authenticate === undefined ? loadConfig(WITH_TOKENS, env) : loadConfig(SECTIONS, env);
   const log = logOf(options, env);
-  const fail = bugsOf(options, log);
+  const fail = bugsOf(options, 'router', log);
   const api = await openServices(config, {
     log,
     fail,
@@ -98,21 +98,31 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
       throw error;
     },
   );
-  const started: Running[] = [];
-  const keep = <R extends Running>(running: R): R => {
+  const started: Promise<Running>[] = [];
+  let isClosed = false;
+  const start = (part: () => Promise<Running>): Promise<Running> => {
+    if (isClosed) return Promise.reject(new Error('this Seckill is closed: make another one'));
+    const running = part();
     started.push(running);
     return running;
   };
+  // One that is still starting is waited for; one whose start fails has nothing open.
+  const closeStarted = (running: Promise<Running>): Promise<void> =>
+    running.then(
+      (part) => part.close(),
+      () => undefined,
+    );
   return {
     router: router.middleware,
-    startWorker: async () => keep(await startWorker(options)),
-    startKeeper: async () => keep(await startKeeper(options)),
+    startWorker: () => start(() => startWorker(options)),
+    startKeeper: () => start(() => startKeeper(options)),
     findOrder: api.services.findOrder,
     ready: api.services.ready,
     metrics: () => api.services.metricsPage.read(),
     close: once(async () => {
+      isClosed = true;
       await router.drain(config.http.drainMs);
-      await Promise.all([stopHooks(), ...started.map((running) => running.close())]);
+      await Promise.all([stopHooks(), ...started.map(closeStarted)]);
       await api.close();
     }, log),
   };
@@ -126,7 +136,7 @@ export async function startWorker(options: WorkerOptions = {}): Promise<Running>
   const env = environmentOf(options);
   const config = loadConfig(PROGRAM_SECTIONS.worker, env);
   const log = logOf(options, env);
-  const report = bugsOf(options, log);
+  const report = bugsOf(options, 'worker', log);
   let running: Running | null = null;
   const fail = (error: unknown): void => {
     report(error);
@@ -156,19 +166,19 @@ const WITH_TOKENS = [...SECTIONS, 'auth' as const];
 const NOTHING_TO_STOP = Promise.resolve(() => Promise.resolve());
 
 /** Fail points kill processes: they are for our own programs. */
-const environmentOf = ({ settings = {}, env }: WorkerOptions): Environment => ({
+const environmentOf = ({ settings = {}, env }: KeeperOptions): Environment => ({
   ...withSettings({ ...settings }, env),
   FAILPOINT: '',
 });
 
-const logOf = ({ log }: WorkerOptions, env: Environment): Log =>
+const logOf = ({ log }: KeeperOptions, env: Environment): Log =>
   log ?? createLog('seckill', loadConfig(['log'], env).log.level);
 
 const bugsOf =
-  ({ onBug }: WorkerOptions, log: Log) =>
+  ({ onBug }: WorkerOptions, part: 'router' | 'worker', log: Log) =>
   (error: unknown): void => {
-    log.error({ err: error }, 'a bug');
-    onBug?.(error);
+    log.error({ err: error, part }, 'a bug');
+    onBug?.(error, part);
   };
 
 const identityOf = (authenticate: NonNullable<SeckillOptions['authenticate']>, { mysql }: IdentityParts): Identity => ({

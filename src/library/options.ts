@@ -6,30 +6,34 @@ import type { PaymentProvider, Payments } from '../core/ports/payment-provider.j
 import type { Caller } from '../http/auth.js';
 import type { Settings } from './settings.js';
 
-export interface WorkerOptions {
+/** What each part takes. */
+interface PartOptions {
   /** Values for the variables of the environment, by their names. What is not set here is read from `env`. */
   readonly settings?: Settings;
   /** Default: `process.env`. */
   readonly env?: Environment;
   /** Default: JSON lines on stderr, from `LOG_LEVEL` up. One of pino fits. */
   readonly log?: Log;
-  /**
-   * Called with an error that is a mistake in Seckill or in a function of yours, after it was logged. A worker that met one has
-   * stopped: its messages go to other workers. Start it again, or end the process.
-   */
-  readonly onBug?: (error: unknown) => void;
 }
 
-export interface KeeperOptions extends WorkerOptions {
+export interface WorkerOptions extends PartOptions {
   /**
-   * Who takes the money, and gives it back. Each call may be repeated, must not reject, and has 20 s; the
+   * Called with an error that is a mistake in the router or a worker, or in `authenticate`, after it was logged. A worker that met one
+   * has stopped: its messages go to other workers. Start another, or end the process.
+   */
+  readonly onBug?: (error: unknown, part: 'router' | 'worker') => void;
+}
+
+export interface KeeperOptions extends PartOptions {
+  /**
+   * Who takes the money, and gives it back. Each call may be repeated and has 20 s; one that rejects is `unknown`. The
    * same is given to every process. Alone, it reports in the format of ours (docs/api.md); with a `webhook`, in that one.
    * Default: what `PAYMENT_PROVIDER` names.
    */
   readonly payments?: PaymentProvider | Payments;
 }
 
-export interface SeckillOptions extends KeeperOptions {
+export interface SeckillOptions extends WorkerOptions, KeeperOptions {
   /**
    * Says who sent a request to the router: null is answered 401. Nothing else is asked of a token then: `JWT_…` and
    * revocations play no part. Where it reads cookies, keep them from requests that other sites send (`SameSite`).

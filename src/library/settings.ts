@@ -62,8 +62,6 @@ export interface Settings {
   readonly GATE_SOLD_OUT_LIFE_MS?: number;
   /** Buyers with accepted purchases kept in memory, all sold-out sales together, so that they are not refused from memory when they ask again. (0 to 5000000 buyers; default 500000) */
   readonly GATE_SOLD_OUT_KEYS_MAX?: number;
-  /** Currency of a new sale that names none, as ISO 4217 has it. (three capital letters; default EUR) */
-  readonly SALE_CURRENCY?: string;
   /** Purchases in one half message. 1 switches group commit off. (1 to 512 purchases; default 192) */
   readonly BATCH_SIZE_MAX?: number;
   /** Batches of one sale and bucket under way at once. (1 to 128 batches; default 3) */
@@ -94,7 +92,7 @@ export interface Settings {
   readonly REDIS_TLS_CA?: string;
   /** A file that holds REDIS_TLS_CA. */
   readonly REDIS_TLS_CA_FILE?: string;
-  /** Our own certificate, and those between it and its authority, where Redis and its sentinels ask for one. (certificates in PEM; not set by default) */
+  /** Our own certificate, and those between it and its authority, for servers that ask for one. (certificates in PEM; not set by default) */
   readonly REDIS_TLS_CERT?: string;
   /** A file that holds REDIS_TLS_CERT. */
   readonly REDIS_TLS_CERT_FILE?: string;
@@ -142,7 +140,7 @@ export interface Settings {
   readonly ROCKETMQ_TLS_CA?: string;
   /** A file that holds ROCKETMQ_TLS_CA. */
   readonly ROCKETMQ_TLS_CA_FILE?: string;
-  /** Our own certificate, and those between it and its authority, where RocketMQ ask for one. (certificates in PEM; not set by default) */
+  /** Our own certificate, and those between it and its authority, for servers that ask for one. (certificates in PEM; not set by default) */
   readonly ROCKETMQ_TLS_CERT?: string;
   /** A file that holds ROCKETMQ_TLS_CERT. */
   readonly ROCKETMQ_TLS_CERT_FILE?: string;
@@ -180,7 +178,7 @@ export interface Settings {
   readonly MYSQL_TLS_CA?: string;
   /** A file that holds MYSQL_TLS_CA. */
   readonly MYSQL_TLS_CA_FILE?: string;
-  /** Our own certificate, and those between it and its authority, where MySQL ask for one. (certificates in PEM; not set by default) */
+  /** Our own certificate, and those between it and its authority, for servers that ask for one. (certificates in PEM; not set by default) */
   readonly MYSQL_TLS_CERT?: string;
   /** A file that holds MYSQL_TLS_CERT. */
   readonly MYSQL_TLS_CERT_FILE?: string;
@@ -245,7 +243,7 @@ export interface Settings {
   /** How long a finished row of the outbox is kept, for people who investigate. (60000 to 2592000000 ms; default 86400000) */
   readonly OUTBOX_KEEP_MS?: number;
   /** Whether the keeper splits a hot sale into more buckets, once; only where Redis has several masters. Buyers of the sale get 503 meanwhile. (default false) */
-  readonly HOT_SALE_AUTO?: 'true' | 'false';
+  readonly HOT_SALE_AUTO?: boolean;
   /** From so many attempts to buy on, all apis together, HOT_SALE_AUTO splits a sale. (1 to 1000000 purchases a second; default 10000) */
   readonly HOT_SALE_AUTO_PER_SECOND?: number;
   /** HOT_SALE_AUTO gives no sale more buckets than this. (2 to 64 buckets; default 16) */
@@ -283,7 +281,7 @@ export interface Settings {
   /** Pause between two comparisons of Redis and MySQL by the keeper; 0 switches them off. (0 to 86400000 ms; default 300000) */
   readonly RECONCILE_EVERY_MS?: number;
   /** Whether the keeper repairs what it finds; otherwise it only counts and reports it. (default false) */
-  readonly RECONCILE_APPLY?: 'true' | 'false';
+  readonly RECONCILE_APPLY?: boolean;
   /** What is younger may be on its way and is not compared; longer than a re-drive takes. (100 to 86400000 ms; default 120000) */
   readonly RECONCILE_SAFE_AGE_MS?: number;
   /** A row of the outbox that is older and not finished is stuck. (1000 to 86400000 ms; default 600000) */
@@ -300,10 +298,6 @@ export interface Settings {
   readonly COMPENSATE_RETRY_FIRST_MS?: number;
   /** After this long a compensation of a keeper that died is due again. (1000 to 3600000 ms; default 60000) */
   readonly COMPENSATE_LEASE_MS?: number;
-  /** The bearer token that /metrics of api, worker and keeper asks for. Not set: none. (16 characters or more; not set by default) */
-  readonly METRICS_TOKEN?: string;
-  /** A file that holds METRICS_TOKEN. */
-  readonly METRICS_TOKEN_FILE?: string;
   /** A page of /metrics is given again for this long, since buyers wait while it is collected; 0: each is collected. (0 to 60000 ms; default 1000) */
   readonly METRICS_CACHE_MS?: number;
   /** The collector that spans are sent to, as OTLP over HTTP in JSON, at /v1/traces below this address. Not set: none are recorded. (http://… or https://…; not set by default) */

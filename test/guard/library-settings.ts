@@ -15,6 +15,8 @@ const KEYS_LEFT_OUT: readonly string[] = [
   'HTTP_REQUEST_TIMEOUT_MS',
   'HTTP_KEEP_ALIVE_TIMEOUT_MS',
   'HTTP_CONNECTIONS_PER_ADDRESS_MAX',
+  'METRICS_TOKEN', // the app serves `metrics()`
+  'SALE_CURRENCY', // the router makes no sales
 ];
 
 const HEADER = `// Made from src/core/config/schema.ts: ${RENDER_COMMAND}
@@ -43,6 +45,7 @@ function fieldOf(key: Key<unknown>): string {
 }
 
 const typeOf = ({ words, fallback }: Key<unknown>): string => {
+  if (words?.join() === 'true,false' || words?.join() === 'false,true') return 'boolean';
   if (words !== undefined) return words.map((word) => `'${word}'`).join(' | ');
   return typeof fallback === 'number' ? 'number' : 'string';
 };

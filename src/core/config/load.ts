@@ -204,7 +204,7 @@ export function loadConfig<const S extends readonly SectionName[]>(
  * @param settings by the name of the variable; one that is undefined is not set
  */
 export function withSettings(
-  settings: Readonly<Record<string, string | number | undefined>>,
+  settings: Readonly<Record<string, string | number | boolean | undefined>>,
   env: Environment = process.env,
 ): Environment {
   const set = Object.entries(settings).filter(([, value]) => value !== undefined);

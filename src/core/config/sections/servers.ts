@@ -27,7 +27,7 @@ const tlsKeys = (prefix: string, servers: string, address: string) =>
     }),
     tlsCert: pem({
       env: `${prefix}_CERT`,
-      doc: `Our own certificate, and those between it and its authority, where ${servers} ask for one.`,
+      doc: `Our own certificate, and those between it and its authority, for servers that ask for one.`,
       holds: 'chain',
     }),
     tlsKey: pem({ env: `${prefix}_KEY`, doc: `The private key of ${prefix}_CERT.`, holds: 'key', secret: true }),
