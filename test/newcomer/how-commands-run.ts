@@ -82,7 +82,7 @@ export const RUN_BY: Readonly<Record<string, readonly string[]>> = {
     'seckill doctor --program worker',
   ],
   'test/guard/made-types.test.ts': ['npx tsx test/guard/client-types.ts > src/client/api-types.ts'],
-  'test/integration/library.test.ts': ['npm pack', 'npm i express ./seckill-1.0.0.tgz'],
+  'test/integration/library.test.ts': ['npm pack', 'npm i express ./seckill-1.1.0-beta.2.tgz'],
   'test/simulation/simulation.test.ts': ['npx mocha "test/simulation/**/*.test.ts"'],
   'test/integration/purchase-events.test.ts': [
     'curl -N "http://127.0.0.1:8080/v1/sales/$SALE/purchases/order-1/events" …',
