@@ -145,7 +145,7 @@ const refusalOf = (problem: Problem): Refusal => ({
   problem,
 });
 
-export const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer came: ${sentenceOf(error)}`);
+const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer came: ${sentenceOf(error)}`);
 
 /** A refusal of the client's own, without a problem of the api. */
 export const without = (code: Code, detail: string): Refusal => ({

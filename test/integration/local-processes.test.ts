@@ -38,8 +38,14 @@ describe('processes of the local stack', () => {
   });
 
   it('a run of tests that is stopped leaves nothing of what it has started', async () => {
-    const code = "console.log(require('child_process').spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).pid)";
-    const shell = spawn('sh', ['-c', '"$0" -e "$1"; sleep 30', process.execPath, `${code}; setInterval(() => {}, 1000)`]);
+    const code =
+      "console.log(require('child_process').spawn('sleep', ['30'], { detached: true, stdio: 'ignore' }).pid)";
+    const shell = spawn('sh', [
+      '-c',
+      '"$0" -e "$1"; sleep 30',
+      process.execPath,
+      `${code}; setInterval(() => {}, 1000)`,
+    ]);
     const ended = once(shell, 'exit');
     const [text] = (await once(shell.stdout, 'data')) as [Buffer];
     const server = Number(text.toString());

@@ -80,7 +80,9 @@ describe('client: buy', () => {
     });
     expect(await buy({ queuePass: 'p\n' + 'q' })).to.include({ outcome: 'refused', code: 'not_sent' });
     const events = ended(failing.events('7', 'k1').next()).catch((error: unknown) => error);
-    expect(await events).to.be.instanceOf(CannotFollow).with.nested.property('refusal.code', 'not_sent');
+    expect(await events)
+      .to.be.instanceOf(CannotFollow)
+      .with.nested.property('refusal.code', 'not_sent');
     expect(api.asked).to.deep.equal([]);
   });
 
