@@ -53,15 +53,16 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
     name: 'a sale',
     consoles: 6,
     asks: [
-      [`/admin/v1/sales/${saleId}`, 10_000],
-      [`/admin/v1/sales/${saleId}/buckets`, 5_000],
-      ['/admin/v1/breakers', 10_000],
-      [`/admin/v1/audit?subject=sale%3A${saleId}&limit=10`, 10_000],
-      ['/admin/v1/rules', 30_000],
+      [`/admin/v1/sales/${saleId}`, 15_000],
+      [`/admin/v1/sales/${saleId}/buckets`, 10_000],
+      ['/admin/v1/breakers', 15_000],
+      [`/admin/v1/orders?sale=${saleId}&limit=20`, 15_000],
+      [`/admin/v1/audit?subject=sale%3A${saleId}&limit=10`, 30_000],
+      ['/admin/v1/rules', 60_000],
     ],
   },
   { name: 'Messages, lag', consoles: 1, asks: [['/admin/v1/mq/status', 5_000]] },
-  { name: 'Messages, halves', consoles: 1, asks: [['/admin/v1/mq/halves', 2_000]] },
+  { name: 'Messages, halves', consoles: 1, asks: [['/admin/v1/mq/halves', 4_000]] },
   {
     name: 'Messages, clients',
     consoles: 1,
@@ -74,16 +75,16 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
     name: 'Health',
     consoles: 3,
     asks: [
-      ['/readyz', 5_000],
-      ['/admin/v1/breakers', 10_000],
+      ['/readyz', 10_000],
+      ['/admin/v1/breakers', 15_000],
       ['/admin/v1/mq/status', 10_000],
-      ['/admin/v1/rules/status', 10_000],
+      ['/admin/v1/rules/status', 30_000],
     ],
   },
   {
     name: 'a purchase',
     consoles: 3,
-    asks: [[`/admin/v1/requests/${requestId}?saleId=${saleId}&userId=${userId}`, 10_000]],
+    asks: [[`/admin/v1/requests/${requestId}?saleId=${saleId}&userId=${userId}`, 20_000]],
   },
 ];
 

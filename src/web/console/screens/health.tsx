@@ -17,9 +17,9 @@ export function HealthScreen() {
   const { t, f } = useWords();
   const { snapshot, trouble } = useStore(live.state);
   const ready = useReadiness();
-  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 10_000 });
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 15_000 });
   const mq = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 10_000 });
-  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 10_000 });
+  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 30_000 });
   const ageMs = useSnapshotAge();
   const stale = useStaleText();
   const programs = snapshot?.programs ?? null;
@@ -90,7 +90,7 @@ export function HealthScreen() {
 
 /** Whether this api is ready. It says why not with 503, which is an answer here and no failure. */
 function useReadiness() {
-  return useResource<Readiness>('/readyz', { everyMs: 5_000, takes: [503] });
+  return useResource<Readiness>('/readyz', { everyMs: 10_000, takes: [503] });
 }
 
 /** How much is wrong in a part; null: its first answer is under way; `unknown`: what it said last is old. */

@@ -294,7 +294,7 @@ function halfColumns<T extends HalfMessage>(
 
 function Halves() {
   const { t, f } = useWords();
-  const halves = useResource<MqList<HalfMessage>>('/admin/v1/mq/halves', { everyMs: 2_000 });
+  const halves = useResource<MqList<HalfMessage>>('/admin/v1/mq/halves', { everyMs: 4_000 });
   const columns: readonly Column<HalfMessage>[] = [
     {
       name: t.messages.age,

@@ -184,7 +184,7 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
 }
 
 /** How often a purchase is read again: a look into every store, so less often once it is an order. */
-const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 10_000];
+const [UNDECIDED_EVERY_MS, ORDERED_EVERY_MS] = [3_000, 20_000];
 
 /**
  * Reads one purchase again and again by its own key, in which stores have an index. What that does not find, such as a purchase

@@ -45,7 +45,7 @@ import { SaleActionDialog } from './sale-actions.js';
 export function SaleScreen({ saleId }: { readonly saleId: string }) {
   const { live, me } = useApp();
   const { t } = useWords();
-  const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 10_000 });
+  const sale = useResource<Sale>(`/admin/v1/sales/${saleId}`, { everyMs: 15_000 });
   const { snapshot } = useStore(live.state);
   const [action, setAction] = useState<SaleAction | null>(null);
   const stale = useStaleText();
@@ -314,7 +314,7 @@ function Buckets({ sale }: { readonly sale: Sale }) {
   const { t, f } = useWords();
   const isLoaded = sale.state !== 'draft' && sale.retiredAt === null;
   const read = useResource<{ buckets: readonly Bucket[] }>(isLoaded ? `/admin/v1/sales/${sale.saleId}/buckets` : null, {
-    everyMs: 5_000,
+    everyMs: 10_000,
   });
   const columns: readonly Column<Bucket>[] = [
     {
@@ -418,7 +418,7 @@ function SaleFacts({ sale }: { readonly sale: Sale }) {
 
 function WaitingRoom({ saleId, now }: { readonly saleId: string; readonly now: LiveSale | null }) {
   const { t, f } = useWords();
-  const rules = useResource<StoredRules>('/admin/v1/rules', { everyMs: 30_000 });
+  const rules = useResource<StoredRules>('/admin/v1/rules', { everyMs: 60_000 });
   return (
     <Panel title={t.sale.queue} actions={<Freshness {...rules} />}>
       <Shown of={rules} rows={2}>
@@ -443,7 +443,7 @@ function WaitingRoom({ saleId, now }: { readonly saleId: string; readonly now: L
 
 function SaleBreakers() {
   const { t } = useWords();
-  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 10_000 });
+  const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 15_000 });
   return (
     <Panel title={t.sale.breakers} flush actions={<Freshness {...breakers} />}>
       <Shown of={breakers} rows={3}>
@@ -457,7 +457,7 @@ function Orders({ saleId }: { readonly saleId: string }) {
   const { t, f } = useWords();
   const orders = useResource<{ orders: readonly Order[] }>('/admin/v1/orders', {
     query: { sale: saleId, limit: 20 },
-    everyMs: 10_000,
+    everyMs: 15_000,
   });
   const columns: readonly Column<Order>[] = [
     {
@@ -520,7 +520,7 @@ function History({ saleId }: { readonly saleId: string }) {
   const subject = `sale:${saleId}`;
   const read = useResource<{ entries: readonly AuditEntry[] }>('/admin/v1/audit', {
     query: { subject, limit: 10 },
-    everyMs: 10_000,
+    everyMs: 30_000,
   });
   return (
     <Panel
