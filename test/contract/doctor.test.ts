@@ -16,6 +16,7 @@ import { checkMysql } from '../../src/programs/servers.js';
 import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
+import { found } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 import { startPrivateMariadb, type PrivateMariadb } from '../helpers/private-mariadb.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
@@ -358,7 +359,11 @@ describe('seckill doctor: RocketMQ that is broken', function () {
     const cluster = await PrivateCluster.start(['broker-x']);
     try {
       const change = { NAMESRV_ADDR: cluster.namesrvAddr };
-      const asItComes = await look(change);
+      const askAnswering = async (): Promise<Lines | null> => {
+        const lines = await look(change);
+        return lines.of('wrong').includes('rocketmq.brokers') ? null : lines;
+      };
+      const asItComes = await found('a broker that has just begun answers in time', askAnswering, 60_000);
       const wrong = asItComes.of('wrong').filter((id) => id !== 'rocketmq.open'); // its port for replicas, on a machine with a network
       expect(wrong).to.deep.equal(['rocketmq.topics', 'rocketmq.groups']);
       expect(asItComes.line('rocketmq.topics')).to.match(/seckill-purchase is missing/);
