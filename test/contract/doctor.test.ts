@@ -380,7 +380,7 @@ describe('seckill doctor: RocketMQ that is broken', function () {
         topics: topics.map((one) => (one.topicName === TOPICS.purchase ? { ...one, attributes: plain } : one)),
         groups: groups.map((one) => (one.groupName === GROUPS.writer ? { ...one, retryMaxTimes: 16 } : one)),
       });
-      const wrongType = await look(change);
+      const wrongType = await found('it answers in time again', askAnswering, 60_000);
       expect(wrongType.line('rocketmq.topics')).to.equal(
         'wrong: seckill-purchase has the type NORMAL, not TRANSACTION.',
       );

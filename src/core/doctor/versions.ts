@@ -15,12 +15,12 @@ interface Supported {
 export const SUPPORTED_VERSIONS = {
   node: { name: 'Node', least: '20.19', tried: ['20'] },
   redis: { name: 'Redis', least: '6.2', tried: ['6.2'] },
-  mysql: { name: 'MySQL', least: '8.0', tried: [] },
+  mysql: { name: 'MySQL', least: '8.0', tried: ['8.0', '9.7'] },
   mariadb: { name: 'MariaDB', least: '10.6', tried: ['11.4'] },
   rocketmq: {
     name: 'RocketMQ',
     least: '5.0',
-    tried: ['5.4.0'],
+    tried: ['5.3.3', '5.4.0'],
     avoid: { '5.5.0': 'once it has seen a half message, one of its threads burns a core for ever' },
   },
 } as const satisfies Record<string, Supported>;
