@@ -47,9 +47,9 @@ describe('sales as people run them, and sales that run by themselves', () => {
 
   it('a sale with a warm time needs nobody: two keepers take it from draft to compared, each step once', async () => {
     const sku = `by-itself-${Date.now()}`;
-    const sale = { ...newSale(sku, 6_000, 14_000), warmBefore: '4s' };
+    const sale = { ...newSale(sku, 10_000, 18_000), warmBefore: '8s' };
     const created = await call('POST', '/sales', sale);
-    expect(created.json).to.include({ state: 'draft', warmBefore: '4s', currency: 'USD' });
+    expect(created.json).to.include({ state: 'draft', warmBefore: '8s', currency: 'USD' });
     const saleId = String(created.json.saleId);
     const again = await call('POST', '/sales', { ...sale, closesAt: iso(20_000) });
     expect([again.status, again.json.code]).to.deep.equal([409, 'sale_overlaps']);
@@ -61,10 +61,10 @@ describe('sales as people run them, and sales that run by themselves', () => {
       const { json } = await call('GET', '/sale-plan');
       return (json.sales as { sale: { saleId: string } }[]).find((one) => one.sale.saleId === saleId);
     };
-    // Redis has it open a moment before MySQL, and apis take a moment to know of it
+    // Redis has it open a moment before MySQL, and apis take a moment to know of it; on a busy machine it sells by then
     const isReady = async (): Promise<boolean> => {
       const found = (await planned()) as { status: string; missing: string[] } | undefined;
-      return found?.status === 'ready' && found.missing.length === 0;
+      return ['ready', 'selling'].includes(found?.status ?? '') && found?.missing.length === 0;
     };
     await until('the plan has it as ready', isReady, 5_000);
     await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202, 15_000);
