@@ -78,7 +78,7 @@ const screensOf = ({ saleId, userId, requestId }: Watched): readonly Screen[] =>
       ['/readyz', 10_000],
       ['/admin/v1/breakers', 15_000],
       ['/admin/v1/mq/status', 10_000],
-      ['/admin/v1/rules/status', 30_000],
+      ['/admin/v1/rules/status', 15_000],
     ],
   },
   {

@@ -19,7 +19,7 @@ export function HealthScreen() {
   const ready = useReadiness();
   const breakers = useResource<Breakers>('/admin/v1/breakers', { everyMs: 15_000 });
   const mq = useResource<MqStatus>('/admin/v1/mq/status', { everyMs: 10_000 });
-  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 30_000 });
+  const rules = useResource<RulesStatus>('/admin/v1/rules/status', { everyMs: 15_000 });
   const ageMs = useSnapshotAge();
   const stale = useStaleText();
   const programs = snapshot?.programs ?? null;
