@@ -63,8 +63,7 @@ const versions = (): string =>
     '|---|---|---|',
     ...Object.values(SUPPORTED_VERSIONS).map(({ name, least, tried, ...more }) => {
       const avoid = 'avoid' in more ? Object.keys(more.avoid) : [];
-      const known = tried.length === 0 ? 'not yet' : tried.join(', ');
-      return `| ${name} | ${least} | ${known}${avoid.length === 0 ? '' : `; not ${avoid.join(', ')}`} |`;
+      return `| ${name} | ${least} | ${tried.join(', ')}${avoid.length === 0 ? '' : `; not ${avoid.join(', ')}`} |`;
     }),
     '',
   ].join('\n');
