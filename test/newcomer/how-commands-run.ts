@@ -128,6 +128,10 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'ACCESS_LOG=refusals …',
     'jq -c …',
   ],
+  'installs all packages anew, as `npm start` and `npm test` do by themselves in a fresh clone': [
+    'npm ci',
+    'npm ci --omit=dev',
+  ],
   'downloads programs that nothing else needs': [
     'npm run test:schemathesis',
     'npm run check:deploy',
