@@ -55,11 +55,6 @@ const SAMPLES_MIN = 9;
  * bytes per purchase.
  */
 const HEAP_LIMIT: Limit = { ratio: 1.1, slack: 8 * MIB };
-/**
- * Over a year of thousands of sales the caches of an api fill, which hold a thousand sales and thousands of answers: 4 to 9 MiB, less in
- * a life of 46 minutes than in one of 23.
- */
-export const YEAR_HEAP_LIMIT: Limit = { ratio: 1.1, slack: 16 * MIB };
 /** Pages that the allocator keeps, and buffers outside the heap. */
 export const MEMORY_LIMIT: Limit = { ratio: 1.25, slack: 32 * MIB };
 /** Pools that shrink move it by some; one handle lost per fault or per minute is beyond it. */
@@ -89,7 +84,7 @@ export function compareThirds(
 }
 
 /** Memory and handles of every program that lived long enough, each life by itself. */
-export function judgePrograms(samples: readonly ProgramSample[], heapLimit = HEAP_LIMIT): Verdict[] {
+export function judgePrograms(samples: readonly ProgramSample[]): Verdict[] {
   const lives = new Map<string, ProgramSample[]>();
   for (const sample of samples) lives.set(sample.program, [...(lives.get(sample.program) ?? []), sample]);
   return [...lives].flatMap(([program, life]) => {
@@ -103,7 +98,7 @@ export function judgePrograms(samples: readonly ProgramSample[], heapLimit = HEA
         warm.map(({ rssBytes }) => rssBytes),
         MEMORY_LIMIT,
       ),
-      ...verdict(`${program} heap`, 'bytes', heap, heapLimit),
+      ...verdict(`${program} heap`, 'bytes', heap, HEAP_LIMIT),
       ...verdict(
         `${program} handles`,
         'count',
