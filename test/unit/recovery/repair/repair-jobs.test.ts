@@ -26,6 +26,30 @@ describe('repair-jobs', () => {
     sales: world.mysql,
     metrics: { ...world.metrics, ...world.repairMetrics },
   });
+  /** Ports on which the rebuild of one sale stands still until `goOn`, and others are looked for by hand. */
+  const whileRebuilt = (long: Sale) => {
+    const whole = ports();
+    let goOn = (): void => undefined;
+    let lookAgain = (): void => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    const slow: RepairJobPorts = {
+      ...whole,
+      store: {
+        ...whole.store,
+        async *requestsWithUnits(ref) {
+          if (ref.saleId === long.saleId) await held;
+          yield* whole.store.requestsWithUnits(ref);
+        },
+      },
+      clock: {
+        ...whole.clock,
+        sleep: (ms, signal) =>
+          ms === LOOK_EVERY_MS ? new Promise((resolve) => (lookAgain = resolve)) : whole.clock.sleep(ms, signal),
+      },
+    };
+    return { slow, goOn: () => goOn(), lookAgain: () => lookAgain() };
+  };
+
   const epochs = (...sales: Sale[]): (number | undefined)[] =>
     sales.map(({ saleId }) => world.store.bucket({ saleId, bucket: 0 }).sale?.epoch);
   const close = async (sale: Sale, closesAtMs = sale.closesAtMs): Promise<Sale> => {
@@ -92,25 +116,7 @@ describe('repair-jobs', () => {
 
   it('a sale that needs a repair while another is being rebuilt does not wait for its end [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
-    const whole = ports();
-    let goOn = (): void => undefined;
-    let lookAgain = (): void => undefined;
-    const held = new Promise<void>((resolve) => (goOn = resolve));
-    const slow: RepairJobPorts = {
-      ...whole,
-      store: {
-        ...whole.store,
-        async *requestsWithUnits(ref) {
-          if (ref.saleId === long.saleId) await held;
-          yield* whole.store.requestsWithUnits(ref);
-        },
-      },
-      clock: {
-        ...whole.clock,
-        sleep: (ms, signal) =>
-          ms === LOOK_EVERY_MS ? new Promise((resolve) => (lookAgain = resolve)) : whole.clock.sleep(ms, signal),
-      },
-    };
+    const { slow, goOn, lookAgain } = whileRebuilt(long);
     world.mysql.putSale({ ...long, epoch: 2 });
     const run = repairSales(slow, OPTIONS).runOnce();
     await turns();
@@ -125,29 +131,11 @@ describe('repair-jobs', () => {
 
   it('a look that fails meanwhile keeps no other sale waiting, and is reported at the end [R1]', async () => {
     const [long, short] = [await world.openSale(), await world.openSale()];
-    const whole = ports();
-    let goOn = (): void => undefined;
-    let lookAgain = (): void => undefined;
-    const held = new Promise<void>((resolve) => (goOn = resolve));
     const lost = new OperationalError('mysql', 'the connection was lost', { retryable: true });
     let failures = 0;
     const list = world.mysql.list.bind(world.mysql);
     world.mysql.list = (...args) => (failures-- > 0 ? Promise.reject(lost) : list(...args));
-    const slow: RepairJobPorts = {
-      ...whole,
-      store: {
-        ...whole.store,
-        async *requestsWithUnits(ref) {
-          if (ref.saleId === long.saleId) await held;
-          yield* whole.store.requestsWithUnits(ref);
-        },
-      },
-      clock: {
-        ...whole.clock,
-        sleep: (ms, signal) =>
-          ms === LOOK_EVERY_MS ? new Promise((resolve) => (lookAgain = resolve)) : whole.clock.sleep(ms, signal),
-      },
-    };
+    const { slow, goOn, lookAgain } = whileRebuilt(long);
     world.mysql.putSale({ ...long, epoch: 2 });
     const run = repairSales(slow, OPTIONS)
       .runOnce()
