@@ -123,7 +123,8 @@ describe('messages of somebody who has a key of the broker', () => {
     const ended = async (): Promise<boolean> => (await parkedOf(batchId)) + (await ordersOf(saleId)) > 0;
     await until('it is parked, or an order', ended);
     expect([await ordersOf(saleId), await parkedOf(batchId)], 'orders, dead letters').to.deep.equal([0, 1]);
-    expect((await forgedMetric()) - before, 'what the alert looks at').to.equal(1);
+    // A message can be delivered twice: it is parked once, and counted each time.
+    expect((await forgedMetric()) - before, 'what the alert looks at').to.be.at.least(1);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
   });
 
