@@ -27,28 +27,33 @@ const SPARE = 1.02;
 const LARGE_SHARE = 0.4;
 /** Buyers who find nothing left, unless units come back in time. */
 const BUYERS_PER_UNIT = 1.03;
+/**
+ * The last of the small sales, and their size against the mean: many end shortly before the year does, so that its restart
+ * meets many sales that Redis still has.
+ */
+const LAST = { share: 0.1, size: 0.2 } as const;
 /** A large sale in every second place has so many buckets. */
 const LARGE_BUCKETS = 2;
 /** The smallest and the largest of the small sales, against their mean. */
 const SMALL_SPREAD = [0.3, 1.7] as const;
 
-/** The sales of a year in the order in which they open: small ones of many sizes, large ones at equal distances. */
+/** The sales of a year in the order in which they open: small ones of many sizes, large ones at equal distances, the smallest. */
 export function planSales({ sales, orders: wanted, large }: YearSize, random: Random): PlannedSale[] {
   const orders = Math.ceil(wanted * SPARE);
-  const isLarge = (index: number): boolean =>
-    Math.floor(((index + 1) * large) / sales + 0.5) > Math.floor((index * large) / sales + 0.5);
   const small = sales - large;
+  const last = Math.floor(small * LAST.share);
+  const others = sales - last;
+  const isLarge = (index: number): boolean =>
+    index < others && Math.floor(((index + 1) * large) / others + 0.5) > Math.floor((index * large) / others + 0.5);
   const largeStock = large === 0 ? 0 : Math.floor((orders * (small === 0 ? 1 : LARGE_SHARE)) / large);
-  let unitsLeft = orders - largeStock * large;
-  let smallLeft = small;
+  const smallStock = orders - largeStock * large;
+  const lastStock = last * Math.max(1, Math.round((LAST.size * smallStock) / small));
+  const stockOfSmall = dividedStock(smallStock - lastStock, small - last, random);
+  const stockOfLast = dividedStock(lastStock, last, random);
   let largeMade = 0;
   return Array.from({ length: sales }, (_, index) => {
     const big = isLarge(index);
-    const stock = big ? largeStock : smallStock(unitsLeft, smallLeft, random);
-    if (!big) {
-      unitsLeft -= stock;
-      smallLeft--;
-    }
+    const stock = big ? largeStock : index < others ? stockOfSmall() : stockOfLast();
     return {
       index,
       sku: `year-${String(index).padStart(5, '0')}`,
@@ -60,12 +65,18 @@ export function planSales({ sales, orders: wanted, large }: YearSize, random: Ra
   });
 }
 
-/** @param left units of the small sales that are still to be planned, this one among them */
-function smallStock(left: number, sales: number, random: Random): number {
-  if (sales === 1) return Math.max(1, left);
-  const mean = left / sales;
-  const [least, most] = SMALL_SPREAD.map((share) => Math.max(1, Math.round(mean * share))) as [number, number];
-  return random.whole(least, most);
+/** The stock of one sale after the other; that of so many sales is all units. */
+function dividedStock(units: number, sales: number, random: Random): () => number {
+  let unitsLeft = units;
+  let salesLeft = sales;
+  return () => {
+    const mean = unitsLeft / salesLeft;
+    const [least, most] = SMALL_SPREAD.map((share) => Math.max(1, Math.round(mean * share))) as [number, number];
+    const stock = salesLeft === 1 ? Math.max(1, unitsLeft) : random.whole(least, most);
+    unitsLeft -= stock;
+    salesLeft--;
+    return stock;
+  };
 }
 
 /** What is killed, and started again. */
