@@ -129,6 +129,24 @@ export function Ago({ at }: { readonly at: string | number }) {
   );
 }
 
+/** Text that its place may cut, and that is whole when pointed at; a dash for null. @param lang of what the server wrote: `en` */
+export function Cut({
+  text,
+  lang,
+  as: Tag = 'span',
+}: {
+  readonly text: string | null;
+  readonly lang?: 'en';
+  readonly as?: 'span' | 'code';
+}) {
+  if (text === null) return <span class="faint">–</span>;
+  return (
+    <Tag class="cut" lang={lang} title={text}>
+      {text}
+    </Tag>
+  );
+}
+
 /** An id that can be copied; a long one keeps its place and is whole when pointed at. */
 export function Id({
   text,

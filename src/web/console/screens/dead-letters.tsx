@@ -10,7 +10,7 @@ import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { FilterBar } from '../parts/fields.js';
@@ -77,11 +77,7 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
     {
       name: t.deadLetters.error,
       hides: 'phone',
-      cell: ({ detail }) => (
-        <span class="cut" lang="en" title={detail}>
-          {detail}
-        </span>
-      ),
+      cell: ({ detail }) => <Cut text={detail} lang="en" />,
     },
     {
       name: t.common.sale,
@@ -368,13 +364,9 @@ function OrdersBeside({
       name: `${t.common.user} / ${t.common.request}`,
       cell: ({ userId, requestId }) => (
         <div class="two-lines">
-          <span class="cut" title={userId}>
-            {userId}
-          </span>
+          <Cut text={userId} />
           <Link to={pathOf({ screen: 'purchases', id: requestId }) + queryOf({ saleId: letter.saleId })}>
-            <code class="cut" title={requestId}>
-              {requestId}
-            </code>
+            <Cut text={requestId} as="code" />
           </Link>
         </div>
       ),

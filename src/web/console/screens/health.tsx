@@ -1,7 +1,7 @@
 import type { Breakers, MqStatus, Readiness, RulesStatus, RunningProgram } from '../api/types.js';
 import { pathOf } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Link, Panel, ScreenHead } from '../parts/basics.js';
+import { Ago, Badge, Cut, Link, Panel, ScreenHead } from '../parts/basics.js';
 import { Empty, Failure, Freshness, Loading, Note, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
 import { useSnapshotAge, useStaleText } from '../shell/frame.js';
@@ -130,9 +130,7 @@ function Programs({
       sort: ({ id }) => id,
       cell: ({ id, problems }) => (
         <>
-          <code class="cut" title={id}>
-            {id}
-          </code>
+          <Cut text={id} as="code" />
           <span class="wraps shows-phone" lang="en">
             {problems.join(' ')}
           </span>

@@ -14,7 +14,7 @@ import type {
 import { may } from '../logic/permissions.js';
 import { timeOf } from '../logic/query.js';
 import { MESSAGE_TABS, pathOf } from '../logic/routes.js';
-import { Ago, Badge, Button, Facts, Figure, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Figure, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { Check, Choice, TextField } from '../parts/fields.js';
@@ -158,9 +158,7 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
       name: t.common.group,
       cell: ({ group, topic }) => (
         <>
-          <code class="cut" title={group}>
-            {group}
-          </code>
+          <Cut text={group} as="code" />
           <code class="cut faint shows-phone">{topic}</code>
         </>
       ),
@@ -169,11 +167,7 @@ function Groups({ groups }: { readonly groups: readonly GroupReport[] }) {
     {
       name: t.common.topic,
       hides: 'phone',
-      cell: ({ topic }) => (
-        <code class="cut" title={topic}>
-          {topic}
-        </code>
-      ),
+      cell: ({ topic }) => <Cut text={topic} as="code" />,
       sort: ({ topic }) => topic,
     },
     {
@@ -700,11 +694,7 @@ function Clients() {
   const columns = (isProducer: boolean): readonly Column<BrokerClient>[] => [
     {
       name: t.messages.client,
-      cell: ({ clientId }) => (
-        <code class="cut" title={clientId}>
-          {clientId}
-        </code>
-      ),
+      cell: ({ clientId }) => <Cut text={clientId} as="code" />,
     },
     ...(isProducer
       ? [{ name: t.common.topic, cell: ({ group: topic }: BrokerClient) => <code class="cut">{topic}</code> }]

@@ -5,7 +5,7 @@ import { cleaned } from '../logic/look-up.js';
 import { queryOf } from '../logic/query.js';
 import { pathOf } from '../logic/routes.js';
 import { namedIn, stageLines, tookMs, type StageLine } from '../logic/time-line.js';
-import { Button, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Button, Cut, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { Choice, TextField } from '../parts/fields.js';
 import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
@@ -155,11 +155,7 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
       name: t.purchases.next,
       hides: 'narrow',
       width: '44%',
-      cell: ({ sentence }) => (
-        <span class="cut" lang="en" title={sentence}>
-          {sentence}
-        </span>
-      ),
+      cell: ({ sentence }) => <Cut text={sentence} lang="en" />,
     },
   ];
   return (
@@ -362,11 +358,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
     { name: t.common.action, width: '150px', phoneWidth: '110px', cell: ({ what }) => <code>{what}</code> },
     {
       name: t.common.details,
-      cell: ({ detail }) => (
-        <span class="cut" lang="en" title={detail}>
-          {detail}
-        </span>
-      ),
+      cell: ({ detail }) => <Cut text={detail} lang="en" />,
     },
   ];
   return <Table label={t.purchases.evidence} columns={columns} rows={rows} keyOf={({ index }) => String(index)} />;

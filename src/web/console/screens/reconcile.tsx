@@ -13,7 +13,7 @@ import { may } from '../logic/permissions.js';
 import { queryOf } from '../logic/query.js';
 import { pathOf, RECONCILE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Facts, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { FilterBar, TextField } from '../parts/fields.js';
@@ -320,14 +320,7 @@ function jobColumns(
     {
       name: t.reconcile.lastError,
       hides: 'narrow',
-      cell: ({ lastError }) =>
-        lastError === null ? (
-          <span class="faint">–</span>
-        ) : (
-          <span class="cut" lang="en" title={lastError}>
-            {lastError}
-          </span>
-        ),
+      cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
     },
     {
       name: t.reconcile.due,

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { REFUND_STATES, type Refund } from '../api/types.js';
 import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
-import { Ago, Badge, Button, Facts, Id, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { FilterBar } from '../parts/fields.js';
 import { Empty, Freshness } from '../parts/states.js';
@@ -47,11 +47,7 @@ export function RefundsScreen() {
       hides: 'phone',
       width: '120px',
       sort: ({ reason }) => reason,
-      cell: ({ reason }) => (
-        <span class="cut" title={reason}>
-          {reason}
-        </span>
-      ),
+      cell: ({ reason }) => <Cut text={reason} />,
     },
     {
       name: t.common.attempts,
@@ -65,14 +61,7 @@ export function RefundsScreen() {
       name: t.refunds.lastError,
       hides: 'narrow',
       width: '18%',
-      cell: ({ lastError }) =>
-        lastError === null ? (
-          <span class="faint">–</span>
-        ) : (
-          <span class="cut" lang="en" title={lastError}>
-            {lastError}
-          </span>
-        ),
+      cell: ({ lastError }) => <Cut text={lastError} lang="en" />,
     },
     {
       name: t.refunds.created,
