@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { assertNever, OperationalError } from '../../core/errors.js';
+import { OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { METADATA_BYTES_MAX, metadataFault, type Metadata } from '../../core/metadata.js';
 import { parseJson } from '../../core/parse-json.js';
@@ -215,19 +215,17 @@ async function replayAnswer(
     if (error instanceof OperationalError && entry.state === 'ordered') return null; // the order is there all the same
     throw error;
   });
+  if (status === null && entry.state === 'ordered') {
+    return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
+  }
   switch (status?.status) {
     case 'ordered':
     case 'failed':
       return json(200, 'replayed', { requestId, ...status }, []);
-    case 'pending':
-      if (entry.state === 'released') return pendingAnswer(saleId, requestId, 'replayed', mount);
-      return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
-    case 'not_found': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
-    case undefined:
-      if (entry.state === 'released') return PREPARED.outcome_unknown.answer(requestId) as Answer<'outcome_unknown'>;
-      return json(200, 'replayed', { requestId, status: 'ordered', orderId: entry.orderId }, []);
+    case 'pending': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
+      return pendingAnswer(saleId, requestId, 'replayed', mount);
     default:
-      return assertNever(status);
+      return PREPARED.outcome_unknown.answer(requestId) as Answer<'outcome_unknown'>;
   }
 }
 
