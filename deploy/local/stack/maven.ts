@@ -16,13 +16,18 @@ interface MavenRun {
   readonly what: string;
   /** Where jars are put one by one, to be counted. */
   readonly jarsIn?: string;
+  /** Where it runs: a goal without a pom leaves its marks there. Left out: here. */
+  readonly cwd?: string;
   /** Called with progress, one short line each time. */
   readonly onText: (text: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Runs goals of Maven that fetch something. @throws StackError with Maven's own first reason */
-export async function runMaven(args: readonly string[], { what, jarsIn, onText, signal }: MavenRun): Promise<void> {
+export async function runMaven(
+  args: readonly string[],
+  { what, jarsIn, cwd, onText, signal }: MavenRun,
+): Promise<void> {
   const maven = await findMaven();
   onText(`asking Maven for ${what}`);
   const counter = new DownloadCounter();
@@ -30,6 +35,7 @@ export async function runMaven(args: readonly string[], { what, jarsIn, onText, 
   try {
     const { exitCode, output } = await runCommand(maven, ['-B', ...args], {
       timeoutMs: DOWNLOAD_TIMEOUT_MS,
+      ...(cwd !== undefined && { cwd }),
       signal,
       onLine: (line) => counter.take(line),
     });

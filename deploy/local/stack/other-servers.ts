@@ -64,7 +64,8 @@ async function fetchMysql8(folder: string, options: FetchOptions): Promise<void>
     `-Dmdep.unpack.includes=${MYSQL_8_ARCHIVE}`,
     `-DoutputDirectory=${folder}`,
   ];
-  await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15' });
+  await runMaven([`${DEPENDENCY_PLUGIN}:unpack`, ...which], { ...options, what: 'MySQL 8.0.15', cwd: folder });
+  rmSync(join(folder, '${project.basedir}'), { recursive: true, force: true }); // there is no project
   assertTried('MySQL 8.0.15', folder, [MYSQL_8_ARCHIVE]);
   const archive = join(folder, MYSQL_8_ARCHIVE);
   const unpacked = await runCommand('tar', ['-xzf', archive, '--no-same-owner', '-C', folder], {
