@@ -70,7 +70,7 @@ export function addressIn(network: NetworkName, place: number): string {
 export const addressesIn = (network: NetworkName, count: number): string[] =>
   Array.from({ length: count }, (_, place) => addressIn(network, place));
 
-/** How far back a limit polls. An honest address comes up to 50 times in it, see `honestAddresses`. */
+/** How far back a limit looks. An honest address comes up to 50 times in it, see `honestAddresses`. */
 const WINDOW_MS = 10_000;
 
 /**

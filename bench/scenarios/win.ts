@@ -56,7 +56,7 @@ const WARM_SECONDS = 4;
 
 /**
  * `win` with batches of one: what group commit is worth. It gets the number in flight that is best for it, found in the
- * same run, because one that suits batches of 128 would starve it.
+ * same run, because one that suits full batches would starve it.
  */
 export async function noGroupCommit(context: Context): Promise<LoadFigures> {
   const tried = new Map<number, number>();

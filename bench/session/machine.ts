@@ -23,7 +23,7 @@ export interface Machine {
   readonly settings: Readonly<Record<string, number>>;
 }
 
-/** Reads it from the running servers where they progress it. */
+/** Reads it from the running servers where they report it. */
 export async function describeMachine({ stack, stores, env }: Session): Promise<Machine> {
   const info = await stores.redis.redis.info('server');
   const aof = (await stores.redis.redis.config('GET', 'append*')) as string[];

@@ -54,11 +54,11 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('a refunded one stays so and is no longer due; an order shows its refunds', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
-      await world.refunds.lease(5, 50);
+      await world.refunds.lease(5, SHORT_MS);
       await world.refunds.markRefunded(paymentId);
       await world.refunds.markRefunded(paymentId);
       await world.refunds.postpone({ paymentId, attempts: 1 }, 0, 'too late');
-      await world.clock.sleep(80);
+      await world.clock.sleep(SHORT_MS + 50);
       expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
       const shared = { amountCents: 1999, reason: 'order_cancelled' };
       const [ann, bob] = orderIds as [string, string];
@@ -74,7 +74,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('one that a person takes on is no longer due; once, with an entry in the audit log', async () => {
       const { paymentIds, orderIds } = await owed('ann', 'bob');
       const [paymentId, other] = paymentIds as [string, string];
-      await world.refunds.lease(1, 50);
+      await world.refunds.lease(1, SHORT_MS);
       await world.refunds.postpone({ paymentId, attempts: 1 }, 0, 'refused: no');
       const taken = await Promise.all([1, 2, 3].map(() => world.refunds.takeOn(paymentId, 'boss')));
       expect(taken.map(({ outcome }) => outcome)).to.have.members(['done', 'already_refunded', 'already_refunded']);
@@ -93,7 +93,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
         },
       ]);
       expect(await world.refunds.markRefunded(paymentId), 'a keeper that is under way gets false').to.equal(false);
-      await world.clock.sleep(80);
+      await world.clock.sleep(SHORT_MS + 50);
       expect(idsOf(await world.refunds.lease(5, LEASE_MS))).to.deep.equal([other]);
       expect(await world.refunds.takeOn('unknown', 'boss')).to.deep.equal({ outcome: 'not_found' });
       expect(await world.audited()).to.have.length(1);
@@ -102,10 +102,10 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('nobody takes on what a keeper is asking the provider for; one whose keeper died says so in `last_error`', async () => {
       const { paymentIds } = await owed('ann');
       const [paymentId] = paymentIds as [string];
-      await world.refunds.lease(1, 300);
+      await world.refunds.lease(1, SHORT_MS);
       expect((await world.refunds.takeOn(paymentId, 'boss')).outcome).to.equal('being_asked');
       expect(await world.audited()).to.deep.equal([]);
-      await world.clock.sleep(350);
+      await world.clock.sleep(SHORT_MS + 50);
       const taken = await world.refunds.takeOn(paymentId, 'boss');
       expect(taken.outcome).to.equal('done');
       const [entry] = await world.audited();

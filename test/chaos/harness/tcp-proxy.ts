@@ -24,7 +24,7 @@ export class TcpProxy {
   readonly address: string;
   /** Bytes passed in both directions, so that a test can prove that its traffic came this way. */
   bytes = 0;
-  /** Connections accepted so server. */
+  /** Connections accepted so far. */
   connections = 0;
   /** While true, requests arrive at the server and its replies do not come back. */
   dropReplies = false;

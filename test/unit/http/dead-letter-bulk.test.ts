@@ -24,6 +24,8 @@ describe('admin: many dead letters at once', () => {
   let replay: HttpServices['deadLetters']['replay'];
   /** Called before each replay or discard. */
   let onWork: (deadLetterId: string) => Promise<void>;
+  /** Of the bulk that came last. */
+  let signal: AbortSignal | undefined;
   beforeEach(async () => {
     world = new DeadLetterWorld();
     await world.minter.renew();
@@ -40,7 +42,10 @@ describe('admin: many dead letters at once', () => {
       list: (...page) => admin.list(...page),
       count: (filter) => admin.count(filter),
       parkedMatching: (...asked) => admin.parkedMatching(...asked),
-      workThrough: (...order) => admin.workThrough(...order),
+      workThrough: (...order) => {
+        signal = order[4];
+        return admin.workThrough(...order);
+      },
       replay: (id, options) => replay(id, options),
       discard: async (id, actor) => {
         await onWork(id);
@@ -206,7 +211,7 @@ describe('admin: many dead letters at once', () => {
     const second = await post({ action: 'replay', ids, dryRun: false }).expect(503);
     expect(second.body.code).to.equal('overloaded');
     client.destroy();
-    await new Promise((resolve) => setTimeout(resolve, 20)); // until the server has seen it go
+    await until(() => signal?.aborted === true);
     release();
     await until(() => world.deadLetter(ids[0] as string).state === 'replayed');
     onWork = async () => undefined;

@@ -199,7 +199,7 @@ export function numberFault(
 /** What a path is called beside its neighbours: without its layer. */
 export const nameInLayer = (path: string): string => path.slice(path.indexOf('.') + 1);
 
-/** Sets one value of the draft; an optional part that is switched on gets its initial values. */
+/** Sets one value of the draft. */
 export const withRule = (rules: JsonObject, path: string, value: Json): JsonObject =>
   withValue(rules, path, value) as JsonObject;
 

@@ -117,7 +117,7 @@ function Lag() {
               actions={
                 <>
                   {may(me.role, 'admin') && <Check label={t.messages.allGroups} checked={isAll} onChange={setAll} />}
-                  <Freshness {...status} />
+                  <Freshness {...(isAll ? groups : status)} />
                 </>
               }
             >
