@@ -3,6 +3,7 @@ import { backOffMs } from '../../client/back-off.js';
 import { EventStreamReader } from '../../client/event-stream.js';
 import { clockErrorMs, clocksParted, serverTimeMs, type Moment } from '../shared/server-clock.js';
 import { readToken, type SignIn } from '../shared/sign-in.js';
+import type { TabStorage } from '../shared/tab-storage.js';
 import { afterListening, listenAgainIn, LISTENING, LONG_POLL_SECONDS, SILENT_MS, type Listened } from './channel.js';
 import { isOpen } from './order.js';
 import { keptOf, newPurchase, restored, type KeptPurchase, type Purchase } from './purchase.js';
@@ -20,11 +21,7 @@ export interface Browser {
   readonly random: () => number;
   readonly newKey: () => string;
   /** Of the tab: it outlives a reload, and nothing else. */
-  readonly storage: {
-    read(name: string): string | null;
-    write(name: string, value: string): void;
-    remove(name: string): void;
-  };
+  readonly storage: TabStorage;
 }
 
 /** Something that goes on while the state asks for it. It begins again when the name in `activitiesOf` changes. */

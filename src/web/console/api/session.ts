@@ -1,4 +1,5 @@
 import { backOffMs } from '../../../client/back-off.js';
+import type { TabStorage } from '../../shared/tab-storage.js';
 import { Store } from '../logic/store.js';
 import { apiErrorOf, type ApiError } from './api-error.js';
 import type { Me } from './types.js';
@@ -18,16 +19,10 @@ export type SessionState =
   | { readonly is: 'ended'; readonly me: Me; readonly why: 'expired' | 'refused' }
   | { readonly is: 'signed_in'; readonly me: Me };
 
-interface TokenStorage {
-  read(name: string): string | null;
-  write(name: string, value: string): void;
-  remove(name: string): void;
-}
-
 /** Who is signed in, and with which token. */
 export class Session {
   readonly state: Store<SessionState>;
-  readonly #storage: TokenStorage;
+  readonly #storage: TabStorage;
   readonly #ask: (token: string) => Promise<Me>;
   #token: string | null;
   /** To the end of the token, or to the next try. */
@@ -36,7 +31,7 @@ export class Session {
   #tries = 0;
 
   /** @param ask whom a token speaks of; rejects when it is refused or nobody answers */
-  constructor(storage: TokenStorage, ask: (token: string) => Promise<Me>) {
+  constructor(storage: TabStorage, ask: (token: string) => Promise<Me>) {
     this.#storage = storage;
     this.#ask = ask;
     this.#token = storage.read(KEY);

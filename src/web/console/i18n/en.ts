@@ -375,6 +375,7 @@ export const en = {
     took: (time: string) => `${time} from first to last`,
     after: (time: string) => `+${time}`,
     dueAt: (time: string) => `due ${time}`,
+    sourceTitle: 'Source',
     source: { redis: 'Redis', mysql: 'MySQL', broker: 'RocketMQ' },
     stages: {
       half: 'Half message',

@@ -366,6 +366,7 @@ export const zh: Dictionary = {
     took: (time) => `全程 ${time}`,
     after: (time) => `+${time}`,
     dueAt: (time) => `应于 ${time}`,
+    sourceTitle: '来源',
     source: { redis: 'Redis', mysql: 'MySQL', broker: 'RocketMQ' },
     stages: {
       half: '半消息',

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { pathOf } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
 import { navigate, useNow, useWords } from '../shell/hooks.js';
 import { Icon, type IconName } from './icons.js';
@@ -134,16 +135,28 @@ export function Cut({
   text,
   lang,
   as: Tag = 'span',
+  faint = false,
 }: {
   readonly text: string | null;
   readonly lang?: 'en';
   readonly as?: 'span' | 'code';
+  readonly faint?: boolean;
 }) {
   if (text === null) return <span class="faint">–</span>;
   return (
-    <Tag class="cut" lang={lang} title={text}>
+    <Tag class={faint ? 'cut faint' : 'cut'} lang={lang} title={text}>
       {text}
     </Tag>
+  );
+}
+
+/** The id of a sale, which leads to its screen; a dash for null. */
+export function SaleLink({ saleId }: { readonly saleId: string | null }) {
+  if (saleId === null) return <span class="faint">–</span>;
+  return (
+    <Link to={pathOf({ screen: 'sale', saleId })}>
+      <code>{saleId}</code>
+    </Link>
   );
 }
 

@@ -47,14 +47,14 @@ export function AuditScreen() {
     {
       name: t.common.actor,
       hides: 'phone',
-      cell: ({ actor }) => <span class="cut">{actor}</span>,
+      cell: ({ actor }) => <Cut text={actor} />,
       sort: ({ actor }) => actor,
     },
     {
       name: t.audit.after,
       hides: 'narrow',
       width: '30%',
-      cell: ({ after }) => <code class="cut faint">{after === null ? t.audit.nothing : JSON.stringify(after)}</code>,
+      cell: ({ after }) => <Cut text={after === null ? t.audit.nothing : JSON.stringify(after)} as="code" faint />,
     },
   ];
   return (

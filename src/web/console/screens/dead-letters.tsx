@@ -10,7 +10,7 @@ import { may } from '../logic/permissions.js';
 import { pathOf } from '../logic/routes.js';
 import { queryOf } from '../logic/query.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { FilterBar } from '../parts/fields.js';
@@ -84,20 +84,13 @@ export function DeadLettersScreen({ openId }: { readonly openId: string | null }
       width: '80px',
       hides: 'phone',
       sort: ({ saleId }) => (saleId === null ? null : Number(saleId)),
-      cell: ({ saleId }) =>
-        saleId === null ? (
-          '–'
-        ) : (
-          <Link to={pathOf({ screen: 'sale', saleId })}>
-            <code>{saleId}</code>
-          </Link>
-        ),
+      cell: ({ saleId }) => <SaleLink saleId={saleId} />,
     },
     {
       name: t.common.batch,
       hides: 'narrow',
       width: '190px',
-      cell: ({ batchId }) => <code class="cut">{batchId ?? '–'}</code>,
+      cell: ({ batchId }) => <Cut text={batchId} as="code" />,
     },
     {
       name: t.common.attempts,

@@ -223,7 +223,7 @@ export function BreakerTable({ mode, breakers }: Breakers) {
     {
       name: t.health.by,
       hides: 'phone',
-      cell: ({ by }) => (by === 'shared' ? t.health.shared : <code class="cut">{by}</code>),
+      cell: ({ by }) => (by === 'shared' ? t.health.shared : <Cut text={by} as="code" />),
     },
     {
       name: t.common.since,

@@ -14,7 +14,21 @@ import type {
 import { may } from '../logic/permissions.js';
 import { timeOf } from '../logic/query.js';
 import { MESSAGE_TABS, pathOf } from '../logic/routes.js';
-import { Ago, Badge, Button, Cut, Facts, Figure, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import {
+  Ago,
+  Badge,
+  Button,
+  Cut,
+  Facts,
+  Figure,
+  Id,
+  Link,
+  Panel,
+  SaleLink,
+  ScreenHead,
+  Tabs,
+  Time,
+} from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { Check, Choice, TextField } from '../parts/fields.js';
@@ -265,14 +279,7 @@ function halfColumns<T extends HalfMessage>(
       name: t.common.sale,
       hides: 'phone',
       width: '90px',
-      cell: ({ saleId }) =>
-        saleId === null ? (
-          '–'
-        ) : (
-          <Link to={pathOf({ screen: 'sale', saleId })}>
-            <code>{saleId}</code>
-          </Link>
-        ),
+      cell: ({ saleId }) => <SaleLink saleId={saleId} />,
     },
     {
       name: t.messages.purchases,
@@ -282,7 +289,7 @@ function halfColumns<T extends HalfMessage>(
       cell: ({ purchases }) => (purchases === null ? '–' : f.number(purchases)),
       sort: ({ purchases }) => purchases,
     },
-    { name: t.common.topic, hides: 'narrow', cell: ({ topic }) => <code class="cut">{topic}</code> },
+    { name: t.common.topic, hides: 'narrow', cell: ({ topic }) => <Cut text={topic} as="code" /> },
   ];
 }
 
@@ -428,7 +435,7 @@ function Topics() {
       name: t.common.topic,
       cell: ({ topic }) => (
         <Link to={`${pathOf({ screen: 'messages', tab: 'browse' })}?topic=${encodeURIComponent(topic)}&way=newest`}>
-          <code class="cut">{topic}</code>
+          <Cut text={topic} as="code" />
         </Link>
       ),
       sort: ({ topic }) => topic,
@@ -598,7 +605,7 @@ function FoundMessages({ asked }: { readonly asked: Readonly<Record<(typeof FIEL
       cell: ({ storedAtMs }) => <Time at={storedAtMs} ms />,
       sort: ({ storedAtMs }) => storedAtMs,
     },
-    { name: t.common.key, width: '24%', cell: ({ properties }) => <code class="cut">{properties.KEYS ?? '–'}</code> },
+    { name: t.common.key, width: '24%', cell: ({ properties }) => <Cut text={properties.KEYS ?? null} as="code" /> },
     {
       name: t.messages.queue,
       isNumber: true,
@@ -622,7 +629,7 @@ function FoundMessages({ asked }: { readonly asked: Readonly<Record<(typeof FIEL
       width: '110px',
       cell: ({ deliveries }) => f.number(deliveries),
     },
-    { name: t.messages.body, hides: 'narrow', cell: ({ body }) => <code class="cut faint">{body.slice(0, 200)}</code> },
+    { name: t.messages.body, hides: 'narrow', cell: ({ body }) => <Cut text={body.slice(0, 200)} as="code" faint /> },
   ];
   return (
     <Panel title={t.messages.message} flush actions={<Freshness {...found} />}>
@@ -697,7 +704,7 @@ function Clients() {
       cell: ({ clientId }) => <Cut text={clientId} as="code" />,
     },
     ...(isProducer
-      ? [{ name: t.common.topic, cell: ({ group: topic }: BrokerClient) => <code class="cut">{topic}</code> }]
+      ? [{ name: t.common.topic, cell: ({ group: topic }: BrokerClient) => <Cut text={topic ?? null} as="code" /> }]
       : []),
     { name: t.messages.address, hides: 'phone', cell: ({ address }) => <code>{address}</code> },
     { name: t.messages.language, hides: 'narrow', width: '110px', cell: ({ language }) => language },

@@ -5,7 +5,7 @@ import { cleaned } from '../logic/look-up.js';
 import { queryOf } from '../logic/query.js';
 import { pathOf } from '../logic/routes.js';
 import { namedIn, stageLines, tookMs, type StageLine } from '../logic/time-line.js';
-import { Button, Cut, Facts, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Time } from '../parts/basics.js';
 import { Choice, TextField } from '../parts/fields.js';
 import { Icon, type IconName } from '../parts/icons.js';
 import { Empty, Failure, Freshness, Loading, Note } from '../parts/states.js';
@@ -148,9 +148,9 @@ function Found({ id, saleId, buyer }: { readonly id: string; readonly saleId: st
   const shown = purchases.length === 1 ? purchases[0] : purchases.find((one) => keyOf(one) === picked);
   const columns: readonly Column<Purchase>[] = [
     { name: t.common.state, width: '150px', cell: ({ state }) => <PurchaseState state={state} /> },
-    { name: t.common.user, cell: ({ userId }) => <span class="cut">{userId}</span> },
+    { name: t.common.user, cell: ({ userId }) => <Cut text={userId} /> },
     { name: t.common.sale, width: '90px', cell: ({ saleId: sale }) => <code>{sale}</code> },
-    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <code class="cut">{requestId}</code> },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Cut text={requestId} as="code" /> },
     {
       name: t.purchases.next,
       hides: 'narrow',
@@ -350,7 +350,7 @@ function Evidence({ steps }: { readonly steps: readonly TraceStep[] }) {
       cell: ({ at }) => (at === null ? <span class="faint">{t.purchases.present}</span> : <Time at={at} ms />),
     },
     {
-      name: t.purchases.source.redis + ' / ' + t.purchases.source.mysql,
+      name: t.purchases.sourceTitle,
       width: '100px',
       hides: 'phone',
       cell: ({ source }) => wordIn(t.purchases.source, source),
@@ -397,14 +397,10 @@ function OrdersOf({ user }: { readonly user: string }) {
       name: t.common.sale,
       hides: 'phone',
       width: '90px',
-      cell: ({ saleId: sale }) => (
-        <Link to={pathOf({ screen: 'sale', saleId: sale })}>
-          <code>{sale}</code>
-        </Link>
-      ),
+      cell: ({ saleId: sale }) => <SaleLink saleId={sale} />,
       sort: ({ saleId: sale }) => Number(sale),
     },
-    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <code class="cut">{requestId}</code> },
+    { name: t.common.request, hides: 'phone', cell: ({ requestId }) => <Cut text={requestId} as="code" /> },
     {
       name: t.purchases.quantity,
       isNumber: true,

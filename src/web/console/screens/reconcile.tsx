@@ -13,7 +13,7 @@ import { may } from '../logic/permissions.js';
 import { queryOf } from '../logic/query.js';
 import { pathOf, RECONCILE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Id, Link, Panel, SaleLink, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Dialog } from '../parts/dialog.js';
 import { FilterBar, TextField } from '../parts/fields.js';
@@ -114,7 +114,7 @@ function Runs({ openId }: { readonly openId: string | null }) {
       width: '110px',
       cell: ({ applied }) => (applied ? t.reconcile.repairs : <span class="faint">{t.reconcile.lookedOnly}</span>),
     },
-    { name: t.common.actor, hides: 'phone', width: '150px', cell: ({ actor }) => <span class="cut">{actor}</span> },
+    { name: t.common.actor, hides: 'phone', width: '150px', cell: ({ actor }) => <Cut text={actor} /> },
     {
       name: t.reconcile.took,
       isNumber: true,
@@ -225,11 +225,7 @@ function Findings({ findings }: { readonly findings: readonly Finding[] }) {
     {
       name: t.common.sale,
       width: '80px',
-      cell: ({ saleId }) => (
-        <Link to={pathOf({ screen: 'sale', saleId })}>
-          <code>{saleId}</code>
-        </Link>
-      ),
+      cell: ({ saleId }) => <SaleLink saleId={saleId} />,
     },
     {
       name: t.reconcile.about,

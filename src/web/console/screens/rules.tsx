@@ -14,7 +14,7 @@ import { changesOf } from '../logic/diff.js';
 import { may } from '../logic/permissions.js';
 import { pathOf, RULE_TABS } from '../logic/routes.js';
 import { Store } from '../logic/store.js';
-import { Badge, Button, Facts, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Badge, Button, Cut, Facts, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { Confirm } from '../parts/confirm.js';
 import { Choice, TextArea, TextField } from '../parts/fields.js';
 import { Empty, Failure, Freshness, Loading, Note, ProblemText, Shown } from '../parts/states.js';
@@ -421,7 +421,7 @@ function Versions({
         </>
       ),
     },
-    { name: t.common.actor, cell: ({ actor }) => <span class="cut">{actor}</span> },
+    { name: t.common.actor, cell: ({ actor }) => <Cut text={actor} /> },
     { name: t.common.at, width: '160px', cell: ({ at }) => <Time at={at} /> },
   ];
   return (

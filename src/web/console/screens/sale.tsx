@@ -27,7 +27,7 @@ import {
   type KnownSeconds,
   type Range,
 } from '../logic/sale-seconds.js';
-import { Ago, Badge, Button, Facts, Figure, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Facts, Figure, Id, Link, Panel, ScreenHead, Time } from '../parts/basics.js';
 import { RushChart } from '../parts/chart.js';
 import { Segments } from '../parts/fields.js';
 import { SaveButton } from '../parts/save.js';
@@ -464,7 +464,7 @@ function Orders({ saleId }: { readonly saleId: string }) {
       name: t.common.order,
       cell: ({ orderId }) => <Id text={orderId} to={pathOf({ screen: 'purchases', id: orderId })} />,
     },
-    { name: t.common.user, cell: ({ userId }) => <span class="cut">{userId}</span> },
+    { name: t.common.user, cell: ({ userId }) => <Cut text={userId} /> },
     {
       name: t.common.state,
       cell: ({ state, reason }) => (
@@ -537,7 +537,7 @@ function History({ saleId }: { readonly saleId: string }) {
                 <li key={auditId}>
                   <Time at={at} />
                   <code>{action}</code>
-                  <span class="cut">{actor}</span>
+                  <Cut text={actor} />
                   <Ago at={at} />
                 </li>
               ))}

@@ -4,7 +4,7 @@ import { wordIn } from '../i18n/language.js';
 import { may } from '../logic/permissions.js';
 import { pathOf, SALE_TABS } from '../logic/routes.js';
 import type { Tone } from '../logic/time-line.js';
-import { Ago, Badge, Button, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
+import { Ago, Badge, Button, Cut, Link, Panel, ScreenHead, Tabs, Time } from '../parts/basics.js';
 import { FilterBar } from '../parts/fields.js';
 import { Empty, Freshness, Shown } from '../parts/states.js';
 import { Table, type Column } from '../parts/table.js';
@@ -192,7 +192,7 @@ function AllSales() {
       hides: 'narrow',
       width: '130px',
       sort: ({ sku }) => sku,
-      cell: ({ sku }) => <code class="cut">{sku}</code>,
+      cell: ({ sku }) => <Cut text={sku} as="code" />,
     },
     {
       name: t.sales.sold,

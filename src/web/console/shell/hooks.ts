@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 import { useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { ApiError } from '../api/api-error.js';
+import { apiErrorOf, type ApiError } from '../api/api-error.js';
 import type { Api, Query } from '../api/client.js';
 import type { Me } from '../api/types.js';
 import { en } from '../i18n/en.js';
@@ -156,8 +156,7 @@ export function useResource<T>(
         if (!ending.signal.aborted) setState({ key, data, error: null, readAtMs: Date.now(), isLoading: false });
       } catch (error) {
         if (ending.signal.aborted) return;
-        const seen = error instanceof ApiError ? error : new ApiError(0, 'no_problem', String(error));
-        setState((before) => ({ ...before, key, error: seen, isLoading: false }));
+        setState((before) => ({ ...before, key, error: apiErrorOf(error), isLoading: false }));
       }
       if (everyMs !== undefined && !ending.signal.aborted) timer = setTimeout(next, everyMs);
     };
@@ -254,8 +253,7 @@ export function usePages<T, A>(
       change({ ...shown, next, error: null, isLoading: false, readAtMs: Date.now() });
     } catch (error) {
       if (ending.signal.aborted) return;
-      const seen = error instanceof ApiError ? error : new ApiError(0, 'no_problem', String(error));
-      change({ error: seen, isLoading: false });
+      change({ error: apiErrorOf(error), isLoading: false });
     }
   };
   useEffect(() => {
