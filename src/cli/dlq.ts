@@ -151,7 +151,7 @@ function addWork(command: Command): Command {
 }
 
 async function run(task: (admin: DeadLetterAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages'], process.env);
   await withOperator(config, createLog('dlq', 'error'), async (operator) => task(await operator.deadLetters()));
 }
 

@@ -92,10 +92,7 @@ const addListOptions = (command: Command): Command =>
     .addHelpText('after', '\n--sale <saleId> shows those of one sale, --json prints one JSON line each.');
 
 async function run(task: (admin: ReconcileAdmin) => Promise<void>): Promise<void> {
-  const config = loadConfig(
-    ['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile', 'log'],
-    process.env,
-  );
+  const config = loadConfig(['mysql', 'redis', 'rocketmq', 'brokerAccess', 'messages', 'reconcile'], process.env);
   await withOperator(config, createLog('reconcile', 'error'), async (operator) => task(await operator.reconcile()));
 }
 

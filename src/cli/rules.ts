@@ -82,10 +82,10 @@ export function rulesCommand(): Command {
   return rules;
 }
 
-type Rules = Operator<'mysql' | 'redis' | 'log'>;
+type Rules = Operator<'mysql' | 'redis'>;
 
 async function run(task: (admin: RuleAdmin, operator: Rules) => Promise<void>): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis'], process.env);
   await withOperator(config, createLog('rules', 'error'), async (operator) => task(await operator.rules(), operator));
 }
 

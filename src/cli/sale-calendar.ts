@@ -13,7 +13,7 @@ import { operatorName } from './options.js';
 import { isoTime, print, inLine, tableLine } from './print.js';
 
 export const withSales = <T>(work: (admin: SaleAdmin) => Promise<T>): Promise<T> => {
-  const config = loadConfig(['mysql', 'redis', 'gate', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'gate'], process.env);
   return withOperator(config, createLog('sale', 'error'), async (operator) => work(await operator.sales()));
 };
 

@@ -39,7 +39,7 @@ async function repair(
   saleId: string,
   { force = false, json = false }: { readonly force?: boolean; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess'], process.env);
   const onStep = (step: RepairStep): void =>
     json ? print(JSON.stringify({ saleId, ...step })) : printError(stepSentence(step));
   const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
@@ -120,7 +120,7 @@ async function reshard(
   saleId: string,
   { buckets, json = false }: { readonly buckets: number; readonly json?: boolean },
 ): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess', 'gate', 'log'], process.env);
+  const config = loadConfig(['mysql', 'redis', 'repair', 'brokerAccess', 'gate'], process.env);
   const end = await withOperator(config, createLog('sale', 'error'), (operator) =>
     operator.reshard(saleId, { buckets, actor: operatorName() }),
   );

@@ -76,10 +76,8 @@ async function act(
   );
 }
 
-async function run(
-  task: (admin: SwitchAdmin, operator: Operator<'mysql' | 'redis' | 'log'>) => Promise<void>,
-): Promise<void> {
-  const config = loadConfig(['mysql', 'redis', 'log'], process.env);
+async function run(task: (admin: SwitchAdmin, operator: Operator<'mysql' | 'redis'>) => Promise<void>): Promise<void> {
+  const config = loadConfig(['mysql', 'redis'], process.env);
   await withOperator(config, createLog('switch', 'error'), async (operator) =>
     task(new SwitchAdmin(await operator.rules()), operator),
   );

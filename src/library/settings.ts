@@ -272,7 +272,7 @@ export interface Settings {
   readonly REPAIR_EVERY_MS?: number;
   /** Once the workers have received what came before a loss, and nothing of the sale was written for so long, they are done with it. (0 to 60000 ms; default 1500) */
   readonly REPAIR_QUIET_MS?: number;
-  /** Name server of RocketMQ: with it a repair asks the broker whether the workers have received what came before. Without it, it only waits until they write nothing more. (host:port; of several, separated by semicolons, the first is asked; not set by default) */
+  /** Name server of RocketMQ: with it a repair asks the broker whether the workers have received what came before. Without it, it only waits until they write nothing more. (host:port; several, separated by semicolons, are asked in turn; not set by default) */
   readonly NAMESRV_ADDR?: string;
   /** How long a repair waits for the workers at most; batches that come later get units only while some are left. (0 to 600000 ms; default 15000) */
   readonly REPAIR_WAIT_MAX_MS?: number;

@@ -5,11 +5,14 @@ import { withoutUndefined } from '../core/without-undefined.js';
 
 const ACTOR_MAX = 128;
 
+/** An actor as every column of that name takes it. */
+export const actorColumn = (actor: string): string => actor.slice(0, ACTOR_MAX);
+
 /** Call it in the transaction of the change: what is not committed was not done. */
 export async function insertAudit(tx: Transaction, entry: AuditEntry): Promise<void> {
   const { actor, action, subject, before, after } = entry;
   const row = {
-    actor: actor.slice(0, ACTOR_MAX),
+    actor: actorColumn(actor),
     action,
     subject,
     before_json: JSON.stringify(before),

@@ -1,5 +1,5 @@
 import { Bug } from '../core/errors.js';
-import { insertAudit } from './audit-log.js';
+import { actorColumn, insertAudit } from './audit-log.js';
 import { execute, knex, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
@@ -25,7 +25,6 @@ const EPOCHS = 1000;
 const RULE_VERSIONS = 1000;
 const SALE_IDS = 10_000n;
 const OUTBOX_IDS = 1_000_000_000_000n;
-const ACTOR_MAX = 128;
 
 /**
  * To be called once after a restore, before programs start. All or nothing. To call it again does no harm: numbers move on once
@@ -75,7 +74,7 @@ async function skipIds(tx: Transaction, table: string, row: object, ids: bigint)
 async function publishRulesAgain(tx: Transaction, actor: string): Promise<number> {
   const newest = knex('entry_rules').select('version', 'rules_json').orderBy('version', 'desc').limit(1);
   const [row = { version: 0, rules_json: '{}' }] = await select(tx, newest);
-  const again = { ...row, version: row.version + RULE_VERSIONS, actor: actor.slice(0, ACTOR_MAX) };
+  const again = { ...row, version: row.version + RULE_VERSIONS, actor: actorColumn(actor) };
   await execute(tx, knex('entry_rules').insert(again));
   return again.version;
 }

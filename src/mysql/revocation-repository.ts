@@ -1,5 +1,5 @@
 import type { NewRevocation, Revocation, RevocationRepository } from '../core/ports/revocations.js';
-import { insertAudit } from './audit-log.js';
+import { actorColumn, insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
@@ -10,7 +10,6 @@ const KEPT_MS = 400 * 86_400_000;
 const FORGOTTEN_AT_ONCE = 100;
 /** Two who take the same number at once: one of them takes the next. */
 const TRIES = 10;
-const ACTOR_MAX = 128;
 
 const revocations = () =>
   knex('revocations').select('number', 'user_id', 'issued_before', 'token_id', 'actor', 'created_at');
@@ -42,7 +41,7 @@ export function createRevocationRepository(pool: MysqlPool): RevocationRepositor
 async function insert(tx: Transaction, revocation: NewRevocation, actor: string): Promise<Revocation> {
   const [newest] = await select(tx, knex('revocations').select('number').orderBy('number', 'desc').limit(1));
   const number = (newest?.number ?? 0) + 1;
-  const common = { number, actor: actor.slice(0, ACTOR_MAX) };
+  const common = { number, actor: actorColumn(actor) };
   const audit = { actor, action: 'tokens.revoked', subject: `revocation:${number}`, before: null };
   if ('tokenId' in revocation) {
     const { tokenId } = revocation;

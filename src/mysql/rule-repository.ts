@@ -1,10 +1,8 @@
 import type { RuleChange, RuleRepository, StoredRules, StoreOutcome } from '../core/ports/rules.js';
-import { insertAudit } from './audit-log.js';
+import { actorColumn, insertAudit } from './audit-log.js';
 import { MysqlError } from './errors.js';
 import { execute, knex, readJson, select } from './knex.js';
 import type { MysqlPool, Statements } from './pool.js';
-
-const ACTOR_MAX = 128;
 
 /** The rules of admission, in MySQL: one row per version, never changed. */
 export function createRuleRepository(pool: MysqlPool): RuleRepository {
@@ -37,7 +35,7 @@ async function store(pool: MysqlPool, rules: object, expectedVersion: number, ac
       const before = await current(tx);
       if (before.version !== expectedVersion) return { outcome: 'version_conflict', version: before.version };
       const version = expectedVersion + 1;
-      const row = { version, rules_json: JSON.stringify(rules), actor: actor.slice(0, ACTOR_MAX) };
+      const row = { version, rules_json: JSON.stringify(rules), actor: actorColumn(actor) };
       await execute(tx, knex('entry_rules').insert(row));
       await insertAudit(tx, {
         actor,

@@ -1,6 +1,6 @@
 import type { SaleChange, SaleEdit, SaleEdits, EditState } from '../core/ports/sale-edits.js';
 import type { Sale } from '../core/sale.js';
-import { insertAudit } from './audit-log.js';
+import { actorColumn, insertAudit } from './audit-log.js';
 import { execute, knex, msAgo, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
 import { calendarOf, lockCalendar, lockSale } from './sale-repository.js';
@@ -52,7 +52,10 @@ export function createSaleEdits(pool: MysqlPool): SaleEdits {
           return 'done';
         }
         // the guard has sold what Redis had left: the units go back
-        await execute(tx, knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor }));
+        await execute(
+          tx,
+          knex('sale_edits').insert({ sale_id: saleId, units: -units, epoch: edit.epoch, actor: actorColumn(actor) }),
+        );
         return 'refused';
       }),
 
@@ -117,7 +120,7 @@ async function makeChange(
     await audit(tx, saleId, actor, before, after);
   }
   if (isDraft || !redisChanges) return { sale: next, edit: null };
-  const row = { sale_id: saleId, units, epoch: sale.epoch, actor };
+  const row = { sale_id: saleId, units, epoch: sale.epoch, actor: actorColumn(actor) };
   const { insertId: editId } = await execute(tx, knex('sale_edits').insert(row));
   return { sale: next, edit: { editId, saleId, units, epoch: sale.epoch } };
 }

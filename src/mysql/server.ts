@@ -21,7 +21,8 @@ export const passwordOf = ({ url, password }: MysqlServer): string =>
 
 /** Where it is, whatever name its certificate has to have. */
 export function addressOf({ url }: Pick<MysqlServer, 'url'>): { readonly host: string; readonly port: number } {
-  const { hostname: host, port } = new URL(url);
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, ''); // brackets mark an IPv6 address in a URL only
   return { host, port: port === '' ? 3306 : Number(port) };
 }
 
@@ -80,7 +81,11 @@ const UNREACHABLE = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNR
 export function connectFault(cause: unknown, server: MysqlServer): MysqlError {
   const plain = toMysqlError(cause);
   const { host, pathname, username } = new URL(server.url);
-  const reason = reasonOf(cause, plain, { server, user: decodeURIComponent(username), database: pathname.slice(1) });
+  const reason = reasonOf(cause, plain, {
+    server,
+    user: decodeURIComponent(username),
+    database: decodeURIComponent(pathname.slice(1)),
+  });
   const where = `MySQL at ${host}`;
   return new MysqlError(plain.kind, `${where} ${reason}`, null, cause, plain.serverMessage);
 }

@@ -1,5 +1,5 @@
 import { Cluster, type Redis } from 'ioredis';
-import { OperationalError } from '../core/errors.js';
+import { Bug, OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import { tlsReason } from '../core/tls.js';
 import { namedAddress, readRedisAddress } from './address.js';
@@ -199,12 +199,13 @@ export function reasonOf(cause: unknown): string {
   return DRIVER_WORDS.find(([pattern]) => pattern.test(message))?.[1] ?? message;
 }
 
-/** Runs one read or idempotent write; a driver error becomes an OperationalError. */
+/** Runs one read or idempotent write; a driver error becomes an OperationalError, and a bug stays one. */
 export async function asOperationalError<T>(what: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (cause) {
-    throw redisFault(what, cause);
+    if (cause instanceof Bug) throw cause;
+    throw cause instanceof OperationalError ? cause : redisFault(what, cause);
   }
 }
 
@@ -218,14 +219,18 @@ export async function pipelined(redis: RedisClient, commands: (string | number)[
   });
 }
 
-/** Asks for one thing of each of many buckets, in order. They are on several servers, so each fails alone. */
+/** Asks for one thing of each of many buckets, in order. They are on several servers, so each fails alone. @throws Bug */
 export async function eachOrFault<R, T>(
   what: string,
   refs: readonly R[],
   ask: (ref: R) => Promise<T>,
 ): Promise<(T | OperationalError)[]> {
-  const asked = await Promise.allSettled(refs.map(ask));
-  return asked.map((one) => (one.status === 'fulfilled' ? one.value : redisFault(what, one.reason)));
+  const asked = await Promise.allSettled(refs.map((ref) => asOperationalError(what, () => ask(ref))));
+  return asked.map((one) => {
+    if (one.status === 'fulfilled') return one.value;
+    if (one.reason instanceof OperationalError) return one.reason;
+    throw one.reason;
+  });
 }
 
 /** Resolves when a server answers: for what is not in one certain server. @throws OperationalError redis */

@@ -90,6 +90,13 @@ for (const [name, open] of WORLDS) {
       expect([await stockOf(it), await audited(it)]).to.deep.equal([10, []]);
     });
 
+    it('an operator whose name and account are longer than the column edits as anybody does', async () => {
+      const it = await sale('open', { stock: 10 });
+      const begun = await edits.begin(it.saleId, { stock: 15 }, `${'a'.repeat(128)} (deploy)`, fine);
+      expect(begun.outcome).to.equal('begun');
+      expect(await stockOf(it)).to.equal(15);
+    });
+
     it('one edit at a time: the next one is told which has not ended', async () => {
       const it = await sale('open');
       const first = await begin(it, { stock: 5 });

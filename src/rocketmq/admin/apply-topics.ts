@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { OperationalError } from '../../core/errors.js';
 import type { BrokerAccess } from '../credentials.js';
-import { createGroup, createTopic, masterBrokers, parseAddress, readGroups, readTopics } from './broker-state.js';
+import { brokersKnownTo, createGroup, createTopic, parseAddress, readGroups, readTopics } from './broker-state.js';
 import type { RemotingAddress } from './remoting.js';
 import { missingFrom, type TopicLists } from './topic-lists.js';
 
@@ -10,7 +10,7 @@ const READ_BACK_TIMEOUT_MS = 5_000;
 const READ_BACK_EVERY_MS = 100;
 
 export interface TopicsTarget extends Pick<BrokerAccess, 'credentials' | 'adminTls'> {
-  /** `host:port` of a name server; of several, divided by `;`, the first is asked. */
+  /** `host:port` of a name server; several, with `;` between them, are asked in turn. */
   readonly namesrvAddr: string;
   readonly cluster: string;
 }
@@ -79,15 +79,14 @@ async function refusalOf(request: Promise<void>): Promise<string[]> {
   }
 }
 
-async function brokersOf(target: TopicsTarget): Promise<RemotingAddress[]> {
-  const namesrv = firstAddress(target);
+async function brokersOf({ namesrvAddr, cluster, ...access }: TopicsTarget): Promise<RemotingAddress[]> {
+  for (const address of namesrvAddr.split(';')) assertAddress(address);
   try {
-    const brokers = await masterBrokers(namesrv, target.cluster);
-    if (brokers.length > 0) return brokers;
+    return await brokersKnownTo(namesrvAddr, access, cluster);
   } catch (error) {
-    throw unreadable(target, error);
+    const why = error instanceof OperationalError ? error.cause : error; // its sentence names the address as ours does
+    throw unreadable({ namesrvAddr, cluster, ...access }, why);
   }
-  throw unreadable(target, new Error(`no broker of cluster ${target.cluster} is registered`));
 }
 
 async function missingAt(broker: RemotingAddress, target: TopicsTarget, lists: TopicLists): Promise<TopicLists> {
@@ -112,11 +111,11 @@ function reasonOf(error: unknown): string {
   return message || code || 'it failed without a reason';
 }
 
-function firstAddress({ namesrvAddr, ...access }: TopicsTarget): RemotingAddress {
+function assertAddress(address: string): void {
   try {
-    return parseAddress(namesrvAddr.split(';')[0] ?? '', access);
+    parseAddress(address);
   } catch (error) {
-    const sentence = `NAMESRV_ADDR must be host:port, not "${namesrvAddr}"; correct it.`;
+    const sentence = `NAMESRV_ADDR must be host:port, not "${address}"; correct it.`;
     throw new OperationalError('rocketmq', sentence, { retryable: false, cause: error });
   }
 }

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 import type { BrokerAccess } from '../credentials.js';
-import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from './broker-state.js';
+import { brokersKnownTo, DEFAULT_CLUSTER } from './broker-state.js';
 import { readOffsetTable } from './offset-tables.js';
 import { exchange, refusal, type RemotingAddress, REQUEST } from './remoting.js';
 
@@ -35,19 +35,16 @@ export function createWorkerProgress(
   namesrvAddr: string,
   access: BrokerAccess | null,
   consumed: readonly Consumed[] = BATCHES,
-  cluster: string = DEFAULT_CLUSTER,
 ): WorkerProgress {
   const ask = async (): Promise<QueueStats[]> => {
     try {
-      const namesrv = parseAddress(namesrvAddr.split(';')[0] ?? '', access);
-      const brokers = await masterBrokers(namesrv, cluster);
-      if (brokers.length === 0) throw new Error(`it knows no broker of the cluster ${cluster}`);
       const found: QueueStats[] = [];
-      for (const broker of brokers) for (const one of consumed) found.push(...(await statsOf(broker, one)));
+      for (const broker of await brokersKnownTo(namesrvAddr, access, DEFAULT_CLUSTER))
+        for (const one of consumed) found.push(...(await statsOf(broker, one)));
       return found;
     } catch (cause) {
-      const message = `NAMESRV_ADDR ${namesrvAddr}: no progress of the workers: ${String(cause)}`;
-      throw new OperationalError('rocketmq', message, { retryable: true, cause });
+      const why = cause instanceof OperationalError ? cause.message : `NAMESRV_ADDR ${namesrvAddr}: ${String(cause)}`;
+      throw new OperationalError('rocketmq', `no progress of the workers: ${why}`, { retryable: true, cause });
     }
   };
   let last: { readonly atMs: number; readonly stats: Promise<QueueStats[]> } | null = null;

@@ -18,6 +18,7 @@ describe('mysql: how to connect', () => {
   it('is where the url says, whatever name its certificate has to have', () => {
     const url = 'mysql://u:p@10.0.0.7/x';
     expect(addressOf({ url })).to.deep.equal({ host: '10.0.0.7', port: 3306 });
+    expect(addressOf({ url: 'mysql://u:p@[::1]:3307/x' })).to.deep.equal({ host: '::1', port: 3307 });
     const named = connectionOptions({ url, tls: 'on', tlsServerName: 'db.example' });
     expect([named.host, addressOf({ url }).host]).to.deep.equal(['db.example', '10.0.0.7']);
   });

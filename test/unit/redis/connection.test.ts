@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { Redis } from 'ioredis';
-import { reasonOf } from '../../../src/redis/connection.js';
+import { Bug, OperationalError } from '../../../src/core/errors.js';
+import { asOperationalError, eachOrFault, reasonOf } from '../../../src/redis/connection.js';
 
 /** The words come from the driver itself, so that a new version of it with other words is noticed. */
 describe('redis: what was wrong, for a person', () => {
@@ -30,5 +31,34 @@ describe('redis: what was wrong, for a person', () => {
   it('leaves the words of the server as they are', () => {
     expect(reasonOf(new Error('OOM command not allowed'))).to.equal('OOM command not allowed');
     expect(reasonOf(new Error('Command timed out'))).to.equal('Redis did not answer in time');
+  });
+});
+
+describe('redis: what a call throws', () => {
+  const failing = (cause: unknown) => () => Promise.reject(cause as Error);
+  const thrownBy = (call: Promise<unknown>): Promise<unknown> =>
+    call.then(
+      () => 'done',
+      (error: unknown) => error,
+    );
+
+  it('what the driver threw becomes an error of the operation, once', async () => {
+    const error = await thrownBy(asOperationalError('read a sale', failing(new Error('LOADING'))));
+    expect(error).to.be.instanceOf(OperationalError).and.include({ message: 'read a sale: LOADING', retryable: true });
+    expect(await thrownBy(asOperationalError('add a bucket up', failing(error)))).to.equal(error);
+  });
+
+  it('a bug stays a bug: what cannot be read is not asked for again and again', async () => {
+    const bug = new Bug('a script answered 7 instead of a list');
+    expect(await thrownBy(asOperationalError('release units', failing(bug)))).to.equal(bug);
+    expect(await thrownBy(eachOrFault('read units', [1], failing(bug)))).to.equal(bug);
+  });
+
+  it('of many buckets each fails alone', async () => {
+    const found = await eachOrFault('read units', [1, 2], (n) =>
+      n === 1 ? Promise.resolve(n) : Promise.reject(new Error('down')),
+    );
+    expect(found[0]).to.equal(1);
+    expect(found[1]).to.be.instanceOf(OperationalError).and.include({ message: 'read units: down' });
   });
 });

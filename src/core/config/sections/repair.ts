@@ -24,7 +24,7 @@ export const repair = {
     doc: 'Name server of RocketMQ: with it a repair asks the broker whether the workers have received what came before. Without it, it only waits until they write nothing more.',
     optional: true,
     minLength: 3,
-    range: 'host:port; of several, separated by semicolons, the first is asked',
+    range: 'host:port; several, separated by semicolons, are asked in turn',
   }),
   waitMaxMs: integer({
     env: 'REPAIR_WAIT_MAX_MS',
