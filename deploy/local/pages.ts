@@ -26,7 +26,8 @@ export async function buildPagesIfOlder(signal?: AbortSignal): Promise<void> {
   if (code !== 0) throw new StackError('The pages cannot be built: see `npm run build:web`.');
 }
 
-function newestMs(folder: string): number {
+/** When a file below it was changed last, Unix ms. */
+export function newestMs(folder: string): number {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   return Math.max(...names.map((name) => statSync(join(folder, name)).mtimeMs));
 }

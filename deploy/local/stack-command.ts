@@ -3,9 +3,8 @@ import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
 import { type ClaimedPort, exposedPorts } from './stack/ports.js';
 import { readPidFile } from './stack/processes.js';
 import { Command, Option } from 'commander';
-import { progressStyle, seconds, showProgress } from './stack-progress.js';
+import { progressStyle, seconds, showProgress, UP_STEPS } from './stack-progress.js';
 import type { ServerStatus } from './stack/managed-server.js';
-import type { StackStep } from './stack/progress.js';
 import { refusesStrangers } from './stack/servers/rocketmq.js';
 import { DURABILITIES, type Durability, SERVER_NAMES } from './stack/servers/server-spec.js';
 import { brokerAccessIn, envLines } from './stack/settings.js';
@@ -23,8 +22,6 @@ interface StackFlags extends Partial<Versions> {
   readonly durability?: Durability;
   readonly secure?: boolean;
 }
-
-const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 
 const ENV_HELP = `In a shell:  eval "$(npm run -s stack -- env)"
 The -s is needed: without it npm prints two lines of its own first (> …), which a shell takes as redirections into files.`;

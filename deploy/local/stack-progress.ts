@@ -1,8 +1,12 @@
 import { Listr } from 'listr2';
 import type { OnProgress, StackProgress, StackStep } from './stack/progress.js';
+import { SERVER_NAMES } from './stack/servers/server-spec.js';
 
 /** A log file or a pipe gets at most one line of a long step in this time. */
 const PLAIN_EVERY_MS = 3_000;
+
+/** Those of a start of all servers. */
+export const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 
 const TITLES: Record<StackStep, string> = {
   artifacts: 'Programs',

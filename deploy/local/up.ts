@@ -8,8 +8,6 @@ import type { Sale } from '../../src/core/sale.js';
 import { migrate } from '../../src/mysql/migrate.js';
 import { createLog } from '../../src/programs/telemetry.js';
 import type { SaleAdmin } from '../../src/sales/sale-admin.js';
-import type { StackStep } from './stack/progress.js';
-import { SERVER_NAMES } from './stack/servers/server-spec.js';
 import { assertPortsFree, freePortsOr, listeningPorts } from './stack/ports.js';
 import { tryLock } from './stack/processes.js';
 import { DEFAULT_DIR, stackPaths } from './stack/paths.js';
@@ -20,7 +18,8 @@ import { CliError, UsageError } from '../../src/cli/cli-error.js';
 import { operatorName, parseWhole } from '../../src/cli/options.js';
 import { signerOf } from '../../src/cli/setup.js';
 import { Demo, demoEnv } from './demo/demo.js';
-import { progressStyle, showProgress } from './stack-progress.js';
+import { SERVER_NAMES } from './stack/servers/server-spec.js';
+import { progressStyle, showProgress, UP_STEPS } from './stack-progress.js';
 import { reportStackError } from './stack-command.js';
 import { onNpmEnd } from './npm-watch.js';
 import { buildPagesIfOlder } from './pages.js';
@@ -55,7 +54,6 @@ const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 /** A key that no earlier start has printed: pasted again after a restart it buys, and does not replay. */
 const newKey = (): string => `order-${randomBytes(4).toString('hex')}`;
 
-const UP_STEPS: readonly StackStep[] = ['artifacts', ...SERVER_NAMES, 'topics'];
 /** The sale that a newcomer buys from. */
 const DEMO = { sku: 'demo', title: 'Demo: a very limited edition', priceCents: 1999, stock: 1000, limitPerBuyer: 2 };
 const DEMO_OPEN_DAYS = 30;
@@ -123,7 +121,7 @@ interface SystemParts {
 
 interface StartedStack {
   readonly stack: Pick<Stack, 'env' | 'down'>;
-  /** Servers that ran before this command are not its own to stop. */
+  /** A server ran before this command: then none of them is its own to stop. */
   readonly ranBefore: boolean;
 }
 
@@ -198,7 +196,7 @@ function startServers(flags: UpFlags, signal: AbortSignal): Promise<StartedStack
     const ports = flags.freePorts ? 'free' : 'default';
     const stack = openStack({ dir: flags.dir, ports, versions: chosenIn(flags), onProgress });
     const { started } = await stack.up({ signal });
-    return { stack, ranBefore: started.length === 0 };
+    return { stack, ranBefore: started.length < SERVER_NAMES.length };
   });
 }
 

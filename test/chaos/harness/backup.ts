@@ -9,7 +9,8 @@ import { until } from './wait.js';
 
 type Servers = Pick<StackControls, 'servers'>;
 
-function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string {
+/** The folder of its data. */
+export function dataOf({ servers }: Servers, server: 'mysql' | 'redis'): string {
   const { data } = stackPaths(servers.dir);
   const isMariadb = server === 'mysql' && existsSync(data('mariadb')); // each has a folder of its name
   return data(isMariadb ? 'mariadb' : server);

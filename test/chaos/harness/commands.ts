@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { newestMs } from '../../../deploy/local/pages.js';
 import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import type { Environment } from '../../../src/core/config/load.js';
@@ -36,11 +37,6 @@ export async function build(signal?: AbortSignal): Promise<void> {
   });
   signal?.throwIfAborted();
   if (code !== 0) throw new StackError('The sources do not compile: see `npm run build`.');
-}
-
-function newestMs(folder: string): number {
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-  return Math.max(...names.map((name) => statSync(join(folder, name)).mtimeMs));
 }
 
 /** More than any command takes here; then it is killed. */

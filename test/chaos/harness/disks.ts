@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import {
   closeSync,
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -15,8 +14,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve, sep } from 'node:path';
-import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import type { ScenarioContext } from '../context.js';
+import { dataOf } from './backup.js';
 
 // A volume of its own for one folder, in memory, so that a scenario can fill a disk without harm to the machine.
 
@@ -95,9 +94,7 @@ export const VOLUME_BYTES = 1024 ** 3;
 export async function moveToSmallVolume(context: ScenarioContext, name: 'redis' | 'mysql'): Promise<string> {
   const { servers } = context.stack;
   const server = servers.server(name);
-  const paths = stackPaths(servers.dir);
-  const isMariadb = name === 'mysql' && existsSync(paths.data('mariadb'));
-  const dir = paths.data(isMariadb ? 'mariadb' : name);
+  const dir = dataOf(context.stack, name);
   const home = `${dir}-moved`;
   await server.stop();
   renameSync(dir, home);
