@@ -36,7 +36,7 @@ export function breakerWrappers(breakers: Pick<SharedBreakers, 'isOn' | 'watch'>
       findRequest: redis((ref, userId, requestId) => store.findRequest(ref, userId, requestId)),
       readSale: redis((ref) => store.readSale(ref)),
     }),
-    /** Commit and rollback never say how they went. */
+    /** Commit and rollback are not watched: a buyer's answer is judged by `sendHalf`. */
     channel: (channel: PurchaseChannel): PurchaseChannel => ({
       sendHalf: rocketmq(
         (batch) => channel.sendHalf(batch),

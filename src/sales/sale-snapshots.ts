@@ -31,10 +31,10 @@ const ABSENT_MAX = 10_000;
 const NEWEST_EVERY_MS = 20;
 
 /**
- * Sale snapshots through three layers: memory, the shared cache, MySQL (`ready`, `not_found`, `loading`; the fourth
- * word, SOLD_OUT, is the local flag). However many buyers ask at once, one process reads MySQL, and in each process
- * one call is under way per sale. Sales are numbered upwards, so an id above the newest one needs no look-up of its own:
- * all who ask for such ids share one query.
+ * Sale snapshots through three layers: memory, the shared cache, MySQL. Whether a sale is sold out is a flag of
+ * `SoldOutFlags`. However many buyers ask at once, one process reads MySQL, and in each process one call is under way per
+ * sale. Sales are numbered upwards, so an id above the newest one needs no look-up of its own: all who ask for such ids
+ * share one query.
  */
 export class SaleSnapshots {
   readonly #ports: SaleSnapshotsPorts;

@@ -9,7 +9,7 @@ export interface LiveFigures {
   readonly sold: number;
   readonly unitsLeft: number;
   readonly unitsOfBuyers: number;
-  /** Stock less units left less units of buyers. */
+  /** Stock less units left, in transit between two buckets and of buyers; 0 while all of them are somewhere. */
   readonly difference: number;
   /** 1: units moved while they were counted, so the difference was not judged. */
   readonly moving: number;

@@ -29,7 +29,7 @@ export interface TracePorts {
   readonly broker: TraceBroker | null;
 }
 
-/** A request id, batch id or order id, and what narrows the search. */
+/** The id of a request, batch, order or trace, or the number of a dead letter; and what narrows the search. */
 export interface TraceQuery extends TraceSearch {
   readonly id: string;
 }
