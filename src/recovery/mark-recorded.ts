@@ -1,10 +1,10 @@
 import { decodeBatch } from '../core/batch.js';
-import { isLive } from '../core/order.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketRef } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
+import { markIfAllOwn } from './mark-if-all-own.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
@@ -60,11 +60,7 @@ async function markBucket(
   for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written, skip)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
-    const { batch } = decoded;
-    const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
-    const own = rows.filter((row) => row.batchId === batch.batchId);
-    if (own.length < batch.purchases.length) continue; // a row is missing, or of another batch: the worker decides
-    await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    if ((await markIfAllOwn(decoded.batch, { repository, store })) === null) continue; // the worker decides
     metrics.markedLate(1);
     marked++;
   }

@@ -1,12 +1,12 @@
 import { decodeBatch } from '../../core/batch.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import type { Job } from '../../core/job.js';
-import { isLive } from '../../core/order.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-letter-repository.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
 import { GROUPS } from '../../core/topics.js';
+import { markIfAllOwn } from '../mark-if-all-own.js';
 
 export interface CloseRecordedPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'parkedBatches' | 'list' | 'close'>;
@@ -38,20 +38,16 @@ export function closeRecorded(ports: CloseRecordedPorts): Job {
   };
 }
 
-/** Rows that another batch wrote do not count: this one may hold units besides, and a replay finds out. */
+/** A batch that another one wrote rows for stays parked: a replay finds out what it holds. */
 async function closeIfRecorded(
   { batchId, body }: ParkedBatch,
   { deadLetters, store, repository }: CloseRecordedPorts,
 ): Promise<void> {
   const decoded = decodeBatch(body);
   if (decoded.outcome !== 'decoded') return;
-  const { batch } = decoded;
-  const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
-  const own = rows.filter((row) => row.batchId === batchId);
-  if (own.length < batch.purchases.length) return;
-  const live = own.filter((row) => isLive(row.state));
-  await store.markRecorded([{ batch, orders: live }]);
-  const note = `recorded by another message of its batch: ${live.length} live, ${own.length - live.length} ended`;
+  const marked = await markIfAllOwn(decoded.batch, { repository, store });
+  if (marked === null) return;
+  const note = `recorded by another message of its batch: ${marked.live} live, ${marked.ended} ended`;
   for (const { deadLetterId, group } of await deadLetters.list({ batchId, state: 'parked' }, { max: PER_BATCH_MAX })) {
     if (WRITERS.includes(group)) await deadLetters.close(deadLetterId, SYSTEM_ACTOR, 'replayed', note);
   }

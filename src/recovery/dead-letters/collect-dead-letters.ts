@@ -2,7 +2,6 @@ import { type Batch, decodeBatch, logFieldsOf } from '../../core/batch.js';
 import type { Job } from '../../core/job.js';
 import type { Undecodable } from '../../core/message-body.js';
 import { decodeOrderEvents } from '../../core/order-event.js';
-import { isLive } from '../../core/order.js';
 import { decodePaymentDeadline } from '../../core/payment-deadline.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
@@ -10,6 +9,7 @@ import type { Delivery, DeliverySource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
+import { markIfAllOwn } from '../mark-if-all-own.js';
 import type { RecoveryMetrics } from '../metrics.js';
 
 /** The ids that a body names. `batch`: only where the body is a batch. */
@@ -79,10 +79,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
 
   /** If the last worker died after COMMIT it is no dead letter: it only has to be marked as recorded in Redis. */
   const markIfRecorded = async (batch: Batch): Promise<boolean> => {
-    const rows = await repository.findByPurchases(batch.saleId, batch.purchases);
-    const own = rows.filter((row) => row.batchId === batch.batchId);
-    if (own.length < batch.purchases.length) return false;
-    await store.markRecorded([{ batch, orders: own.filter((row) => isLive(row.state)) }]);
+    if ((await markIfAllOwn(batch, { repository, store })) === null) return false;
     metrics.markedLate(1);
     return true;
   };
