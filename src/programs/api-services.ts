@@ -16,7 +16,6 @@ import { createLandedOrders } from '../mysql/landed-orders.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
 import { createOrderTransitions } from '../mysql/order-transitions.js';
 import { createPaymentAttempts } from '../mysql/payment-attempts.js';
-import { openMysqlPool } from '../mysql/pool.js';
 import { createSaleRepository } from '../mysql/sale-repository.js';
 import { cancelOrder, getOrder, payOrder } from '../orders/buyer-orders.js';
 import { resolveOrder } from '../orders/resolve-payments.js';
@@ -51,10 +50,9 @@ import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
-import { checkMysql, createReadiness, openRedis, serversOf, takesBuyers } from './servers.js';
+import { createReadiness, openStores, serversOf, takesBuyers } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createPoolWaits, createRegistry } from './telemetry.js';
-import { openTracing } from './tracing.js';
+import { createRegistry } from './telemetry.js';
 
 /** Who callers are, and which pages are served, is given. */
 type ServicesConfig = Config<Exclude<(typeof PROGRAM_SECTIONS)['api'][number], 'auth' | 'shop' | 'log'>>;
@@ -96,13 +94,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const payments = await parts.openPayments();
   const registry = createRegistry('api');
   const failPoints = apiFailPoints(config.failPoint, log);
-  const tracing = await openTracing(config.tracing, 'api', { registry, clock, log });
-  opened(() => tracing.close());
-  const redis = await openRedis(config.redis, log);
-  opened(() => redis.close());
-  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
-  opened(() => mysql.close());
-  await checkMysql(mysql);
+  const stores = await openStores(config, 'api', { registry, log, opened });
+  const { tracing, redis, mysql } = stores;
 
   const common = { redis, registry, log, fail };
   const isSoldOut = (saleId: string): boolean => path.isSoldOut(saleId);
@@ -243,9 +236,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
       await Promise.all(loops);
       await accessLog?.close();
       await Promise.all([operator, notifications, path, admission, identity].map((part) => part.close()));
-      await redis.close();
-      await mysql.close();
-      await tracing.close();
+      await stores.close();
     },
   };
 }

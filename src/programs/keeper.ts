@@ -6,7 +6,6 @@ import type { Payments } from '../core/ports/payment-provider.js';
 import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
-import { openMysqlPool } from '../mysql/pool.js';
 import { createOrderJobMetrics } from '../orders/metrics.js';
 import { openPayments } from '../payment/open-payments.js';
 import { createRecoveryMetrics } from '../recovery/metrics.js';
@@ -20,10 +19,9 @@ import { planJobs } from './keeper-jobs.js';
 import { Operator } from './operator.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { checkMysql, createReadiness, messageSignatures, openRedis, openSignedMessages, serversOf } from './servers.js';
+import { createReadiness, messageSignatures, openSignedMessages, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createJobMetrics, createPoolWaits, createRegistry } from './telemetry.js';
-import { openTracing } from './tracing.js';
+import { createJobMetrics, createRegistry } from './telemetry.js';
 
 export type KeeperConfig = Config<(typeof PROGRAM_SECTIONS)['keeper'][number]>;
 
@@ -66,13 +64,8 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
   const payments = await parts.payments();
   const registry = createRegistry('keeper');
   const failPoints = keeperFailPoints(config.failPoint, log);
-  const tracing = await openTracing(config.tracing, 'keeper', { registry, clock, log });
-  opened(() => tracing.close());
-  const redis = await openRedis(config.redis, log);
-  opened(() => redis.close());
-  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
-  opened(() => mysql.close());
-  await checkMysql(mysql);
+  const stores = await openStores(config, 'keeper', { registry, log, opened });
+  const { tracing, redis, mysql } = stores;
   const signatures = messageSignatures(config.messages);
   const messages = openSignedMessages(config.messages, {
     deadLetters: createDeadLetterRepository(mysql),
@@ -121,10 +114,6 @@ async function open(config: OpenConfig, { log, opened, ...parts }: OpenParts): P
       await operator.close();
       await broker.closeChannels();
     },
-    async close(): Promise<void> {
-      await redis.close();
-      await mysql.close();
-      await tracing.close();
-    },
+    close: () => stores.close(),
   };
 }

@@ -10,7 +10,7 @@ import { recent } from '../core/recent.js';
 import type { Log } from '../core/ports/log.js';
 import type { ReadyReport } from '../http/services.js';
 import type { IssuerKeys } from '../http/token-keys.js';
-import type { MysqlPool } from '../mysql/pool.js';
+import { type MysqlPool, openMysqlPool } from '../mysql/pool.js';
 import { readMysqlStartFacts } from '../mysql/read-facts.js';
 import type { OrderIdMinter } from '../orders/order-id-minter.js';
 import { namedAddress, readRedisAddress } from '../redis/address.js';
@@ -20,7 +20,10 @@ import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import { type ChannelHealth, probeBroker } from '../rocketmq/probe.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import type { ConnectionOptions } from '../rocketmq/client-options.js';
+import type { Opened } from './all-or-nothing.js';
 import { systemClock } from './system-clock.js';
+import { createPoolWaits } from './telemetry.js';
+import { type OpenTracing, openTracing } from './tracing.js';
 
 /** Which servers a program uses, without logins: its first line of log says so, since a wrong address may answer as well. */
 export function serversOf({
@@ -70,6 +73,43 @@ export async function checkMysql(mysql: MysqlPool): Promise<void> {
   const problems = startProblems(MYSQL_START_CHECKS, await readMysqlStartFacts(mysql));
   if (problems.length === 0) return;
   throw new OperationalError('mysql', `this MySQL cannot hold orders: ${problems.join(' ')}`, { retryable: false });
+}
+
+/** What every program has open: where spans go, and the two stores. */
+interface Stores {
+  readonly tracing: OpenTracing;
+  readonly redis: RedisConnection;
+  readonly mysql: MysqlPool;
+  /** Redis first, the spans last. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens what spans go to, Redis and MySQL, in this order, and refuses servers that must not hold stock or orders.
+ * @throws OperationalError redis or mysql; those that are open by then were given to `opened`
+ */
+export async function openStores(
+  config: Config<'tracing' | 'redis' | 'mysql'>,
+  program: 'api' | 'worker' | 'keeper',
+  { registry, log, opened }: { readonly registry: Registry; readonly log: Log; readonly opened: Opened },
+): Promise<Stores> {
+  const tracing = await openTracing(config.tracing, program, { registry, clock: systemClock, log });
+  opened(() => tracing.close());
+  const redis = await openRedis(config.redis, log);
+  opened(() => redis.close());
+  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
+  opened(() => mysql.close());
+  await checkMysql(mysql);
+  return {
+    tracing,
+    redis,
+    mysql,
+    async close(): Promise<void> {
+      await redis.close();
+      await mysql.close();
+      await tracing.close();
+    },
+  };
 }
 
 /** How every client of the broker connects and starts. */

@@ -6,7 +6,6 @@ import { MetricsPage } from '../http/metrics-page.js';
 import { startProbeServer } from '../http/probe-server.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
 import { createOrderRepository } from '../mysql/order-repository.js';
-import { openMysqlPool } from '../mysql/pool.js';
 import { createWorkerSlots } from '../mysql/worker-slots.js';
 import { createWorkerMetrics } from '../orders/metrics.js';
 import { MysqlOutage } from '../orders/mysql-outage.js';
@@ -20,10 +19,9 @@ import { allOrNothing, type Opened } from './all-or-nothing.js';
 import { workerFailPoints } from './fail-points.js';
 import { reportProgram } from './report-program.js';
 import type { OpenProgram, Running } from './run-program.js';
-import { brokerConnection, checkMysql, createReadiness, openRedis, openSignedMessages, serversOf } from './servers.js';
+import { brokerConnection, createReadiness, openSignedMessages, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
-import { createPoolWaits, createRegistry } from './telemetry.js';
-import { openTracing } from './tracing.js';
+import { createRegistry } from './telemetry.js';
 
 export type WorkerConfig = Config<(typeof PROGRAM_SECTIONS)['worker'][number]>;
 
@@ -72,13 +70,8 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
   const registry = createRegistry('worker');
   const failPoints = workerFailPoints(config.failPoint, log);
   const metrics = createWorkerMetrics(registry);
-  const tracing = await openTracing(config.tracing, 'worker', { registry, clock, log });
-  opened(() => tracing.close());
-  const redis = await openRedis(config.redis, log);
-  opened(() => redis.close());
-  const mysql = openMysqlPool({ ...config.mysql, onWait: createPoolWaits(registry) });
-  opened(() => mysql.close());
-  await checkMysql(mysql);
+  const stores = await openStores(config, 'worker', { registry, log, opened });
+  const { tracing, redis, mysql } = stores;
 
   const owner = ownerName();
   const leaseMs = config.order.slotLeaseMs;
@@ -143,11 +136,7 @@ async function open(config: OpenConfig, { log, fail, opened }: OpenParts): Promi
       outage.shutdown();
       await minter.close();
     },
-    async close(): Promise<void> {
-      await redis.close();
-      await mysql.close();
-      await tracing.close();
-    },
+    close: () => stores.close(),
   };
 }
 
