@@ -1,6 +1,9 @@
 export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
+/** States of a sale that sells or may still sell; Redis has it then. */
+export const LIVE_STATES = ['warm', 'open', 'paused'] as const satisfies readonly SaleState[];
+
 /** `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
 export type StoredSaleState = Exclude<SaleState, 'draft'> | 'repair';
 

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
 import type { AgedState, Overdue, OverdueRepository } from '../core/waiting-states.js';
 import { OUTBOX_KINDS } from '../core/ports/outbox.js';
+import { LIVE_STATES } from '../core/sale.js';
 import { knex, msAgo, select } from './knex.js';
 import type { MysqlPool } from './pool.js';
 
@@ -13,7 +14,7 @@ const WAITING: Record<Exclude<AgedState, 'outbox'>, { readonly rows: Knex.QueryB
   refund: { rows: knex('refunds').where({ state: 'due' }), since: 'created_at' },
   payment_open: { rows: knex('payment_attempts').where({ state: 'open' }), since: 'opened_at' },
   compensation: { rows: knex('compensation_jobs').where({ state: 'pending' }), since: 'available_at' },
-  sale_over: { rows: knex('sales').whereIn('state', ['warm', 'open', 'paused']), since: 'closes_at' },
+  sale_over: { rows: knex('sales').whereIn('state', LIVE_STATES), since: 'closes_at' },
   sale_kept: { rows: knex('sales').where({ state: 'closed', retirement: 'none' }), since: 'closes_at' },
   sale_unarchived: {
     rows: knex('sales').where({ state: 'closed' }).whereIn('retirement', ['done', 'archiving']),

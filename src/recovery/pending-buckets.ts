@@ -3,10 +3,11 @@ import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { BucketRef } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
+import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
 
-/** More live sales than this system is made for; of closed ones, those that closed last. */
-const SALES_MAX = 10_000;
+/** Of closed sales, those that closed last. */
+const CLOSED_MAX = 10_000;
 
 export interface PendingBucketsPorts {
   readonly sales: Pick<SaleRepository, 'list'>;
@@ -22,9 +23,7 @@ export async function pendingBuckets(
   { sales, store }: PendingBucketsPorts,
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
-  const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-  const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
-  const refs = [...live, ...closed].flatMap(({ saleId, buckets }) =>
+  const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(({ saleId, buckets }) =>
     Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
   );
   const found = await store.withPending(refs);

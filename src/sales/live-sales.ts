@@ -5,7 +5,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { LandedOrders } from '../core/ports/landed-orders.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../core/ports/stock-store.js';
-import type { Sale } from '../core/sale.js';
+import { LIVE_STATES, type Sale } from '../core/sale.js';
 
 /** How many are shown, the busiest first. */
 export const LIVE_SALES_MAX = 20;
@@ -131,7 +131,7 @@ export class LiveSales {
   /** The busiest first; of those that nobody asks for, what has opened last, then what opens soonest. */
   async #alive(busy: ReadonlyMap<string, number>): Promise<Sale[]> {
     const { sales } = this.#ports;
-    const listed = await sales.list({ states: ['warm', 'open', 'paused'], max: LISTED_MAX });
+    const listed = await sales.list({ states: LIVE_STATES, max: LISTED_MAX });
     const names = new Set(listed.map(({ saleId }) => saleId));
     for (const saleId of busy.keys()) {
       const sale = names.has(saleId) || listed.length < LISTED_MAX ? null : await sales.find(saleId);

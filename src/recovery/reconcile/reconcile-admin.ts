@@ -5,6 +5,7 @@ import type { Sale } from '../../core/sale.js';
 import type { CompensationJob, JobFilter, JobPage, Retried } from '../../core/ports/compensation-repository.js';
 import type { ReconcileRun, ReconcileRuns, RunFilter, RunOutcome, SaleLease } from '../../core/ports/reconcile-runs.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
+import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { compareSale, type CompareLimits } from './compare-sale.js';
 import { compensate, type CompensateOptions, type CompensatePorts } from './compensate.js';
 import { jobsOf } from './jobs-of.js';
@@ -46,8 +47,8 @@ export interface ReconcileResult {
 /** `not_retryable`: the purchase was given up, and its row says so for good. */
 export type JobRetried = Retried | 'not_retryable';
 
-/** More sales at once than this system is made for. */
-const SALES_MAX = 10_000;
+/** Of closed sales, those that closed last. */
+const CLOSED_MAX = 10_000;
 /** By then nothing of a closed sale is under way, and its markers are removed. */
 const CLOSED_RECENTLY_MS = 8 * 24 * 3_600_000;
 /** Renewed from page to page. */
@@ -176,10 +177,11 @@ export class ReconcileAdmin {
 
   async #recentSales(): Promise<string[]> {
     const { sales, clock } = this.#ports;
-    const live = await sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX });
-    const closed = await sales.list({ states: ['closed'], retired: false, max: SALES_MAX, order: 'closed_last' });
-    const recently = closed.filter(({ closesAtMs }) => closesAtMs >= clock.nowMs() - CLOSED_RECENTLY_MS);
-    return [...live, ...recently].map(({ saleId }) => saleId);
+    const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
+    const recentMs = clock.nowMs() - CLOSED_RECENTLY_MS;
+    return listed
+      .filter(({ state, closesAtMs }) => state !== 'closed' || closesAtMs >= recentMs)
+      .map(({ saleId }) => saleId);
   }
 
   async #trySale(saleId: string, request: ReconcileRequest): Promise<SaleResult> {

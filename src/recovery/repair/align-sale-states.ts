@@ -6,6 +6,7 @@ import type { Sale, SaleState } from '../../core/sale.js';
 import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
+import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
 import { bucketRefsOf } from './repair-sale.js';
 
 export interface AlignPorts {
@@ -15,7 +16,6 @@ export interface AlignPorts {
 
 /** The sales that closed last; older ones sell nothing anyway, since their window is over. */
 const CLOSED_MAX = 100;
-const LIVE_MAX = 10_000;
 /** After so many moves of one sale in a row the next run goes on. */
 const MOVES_MAX = 3;
 
@@ -29,9 +29,8 @@ export function alignSaleStates({ store, sales }: AlignPorts): Job {
     name: 'align-sale-states',
     async runOnce(): Promise<void> {
       const faults = new BucketFaults();
-      const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
-      const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
-      const differing = await salesThatDiffer([...live, ...closed], store, faults);
+      const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
+      const differing = await salesThatDiffer(listed, store, faults);
       const before = seen;
       seen = new Map(differing.map(({ saleId, state }) => [saleId, state]));
       const twice = differing.filter(({ saleId, state }) => before.get(saleId) === state);

@@ -4,7 +4,7 @@ import type { Job } from '../../core/job.js';
 import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
-import type { Sale } from '../../core/sale.js';
+import { LIVE_STATES, type Sale } from '../../core/sale.js';
 import type { RecoveryMetrics } from '../metrics.js';
 import {
   bucketRefsOf,
@@ -36,7 +36,7 @@ const SALES_MAX = 10_000;
  * @throws OperationalError
  */
 async function liveInNeed(ports: NeedPorts, faults: BucketFaults): Promise<SaleInNeed[]> {
-  return inNeed(await ports.sales.list({ states: ['warm', 'open', 'paused'], max: SALES_MAX }), ports, faults);
+  return inNeed(await ports.sales.list({ states: LIVE_STATES, max: SALES_MAX }), ports, faults);
 }
 
 /**

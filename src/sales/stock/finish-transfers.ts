@@ -3,6 +3,7 @@ import { openTransfers } from '../../core/bucket.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
+import { listSalesInRedis } from '../list-sales-in-redis.js';
 import { finishTransfer, readStock } from './read-stock.js';
 import type { Job } from '../../core/job.js';
 
@@ -19,8 +20,7 @@ export interface FinishTransfersOptions {
   readonly overdueMs: number;
 }
 
-/** More live sales than this system is made for; of closed ones, those that closed last. */
-const LIVE_MAX = 10_000;
+/** Of closed sales, those that closed last. */
 const CLOSED_MAX = 100;
 
 /**
@@ -31,11 +31,10 @@ export function finishTransfers({ sales, store, metrics }: FinishTransfersPorts,
   return {
     name: 'finish-transfers',
     async runOnce(): Promise<void> {
-      const live = await sales.list({ states: ['warm', 'open', 'paused'], max: LIVE_MAX });
-      const closed = await sales.list({ states: ['closed'], retired: false, max: CLOSED_MAX, order: 'closed_last' });
+      const listed = await listSalesInRedis(sales, { closedMax: CLOSED_MAX });
       const overdueMs: number[] = [];
       const faults = new BucketFaults();
-      const inBuckets = [...live, ...closed].filter(({ buckets }) => buckets > 1);
+      const inBuckets = listed.filter(({ buckets }) => buckets > 1);
       // a bucket that does not answer must not keep the units of other sales in transit, nor make them wait in line
       await faults.forEach(inBuckets, finishOf);
       metrics.overdue('units_lent', overdueMs.length, Math.max(0, ...overdueMs));
