@@ -20,6 +20,14 @@ export interface HomeBucket extends BucketRef {
  */
 export type AskedBucket = BucketRef & Partial<Pick<HomeBucket, 'buckets'>>;
 
+/** Every bucket of a sale, in order. */
+export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
+  Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+
+/** Every bucket of a sale, in order, with their number, so that one of a sale that was resharded is noticed. */
+export const askedBucketsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): AskedBucket[] =>
+  Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+
 /**
  * The bucket of a buyer in a sale with so many buckets: FNV-1a over the user id. Units move between buckets; buyers
  * only when the sale is resharded.
@@ -38,6 +46,9 @@ export const homeBucketOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets
 
 /** Tells buckets apart, in maps. Processes may know different numbers of buckets for a sale; those do not mix. */
 export const bucketName = ({ saleId, bucket, buckets }: HomeBucket): string => `${saleId}:${bucket}/${buckets}`;
+
+/** Tells buckets apart, in maps, whatever number of buckets their sale has. */
+export const bucketRefName = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;
 
 /**
  * The bucket of a buyer, and each that may have been theirs before: a sale is only ever resharded into a multiple of

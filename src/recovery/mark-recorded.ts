@@ -1,7 +1,7 @@
 import { decodeBatch } from '../core/batch.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
-import type { BucketRef } from '../core/bucket.js';
+import { type BucketRef, bucketRefName } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
 import { markIfAllOwn } from './mark-if-all-own.js';
@@ -35,7 +35,7 @@ export function markRecorded(ports: MarkRecordedPorts, options: MarkRecordedOpti
       const faults = new BucketFaults(); // also that of a sale which is being rebuilt
       const next = new Map<string, number>();
       await faults.forEach(await pendingBuckets(ports, faults), async (ref) => {
-        const name = `${ref.saleId}:${ref.bucket}`;
+        const name = bucketRefName(ref);
         const goOn = await markBucket(ref, ports, { ...options, skip: skipped.get(name) ?? 0 });
         if (goOn > 0) next.set(name, goOn);
       });

@@ -1,7 +1,7 @@
 import type { Job } from '../core/job.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
-import type { BucketRef } from '../core/bucket.js';
+import { type BucketRef, bucketRefsOf } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import { listSalesInRedis } from '../sales/list-sales-in-redis.js';
 import type { RecoveryMetrics } from './metrics.js';
@@ -23,9 +23,7 @@ export async function pendingBuckets(
   { sales, store }: PendingBucketsPorts,
   faults: BucketFaults,
 ): Promise<readonly BucketRef[]> {
-  const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(({ saleId, buckets }) =>
-    Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket })),
-  );
+  const refs = (await listSalesInRedis(sales, { closedMax: CLOSED_MAX })).flatMap(bucketRefsOf);
   const found = await store.withPending(refs);
   for (const fault of found.faults) faults.add(fault);
   return found.refs;

@@ -1,5 +1,5 @@
 import { decodeBatch, logFieldsOf } from '../core/batch.js';
-import type { BucketRef } from '../core/bucket.js';
+import { type BucketRef, bucketRefName } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
@@ -63,19 +63,20 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
       const dry = new Set<string>();
       const take = async (ref: BucketRef): Promise<void> => {
         const wanted = Math.min(PER_TAKE, Math.ceil(left / TAKES_AT_ONCE));
-        if (wanted === 0 || dry.has(nameOf(ref)) || refused.isAll) return; // what other takes do not find is free again
+        // what other takes do not find is free again
+        if (wanted === 0 || dry.has(bucketRefName(ref)) || refused.isAll) return;
         left -= wanted;
         served++;
         const fromMs = windows.startOf(ref, clock.monotonicMs());
         const asked = store.takeDue(ref, { olderThanMs: afterMs, leaseMs, max: wanted, fromMs });
         const due = await asked.catch((error: unknown) => {
-          dry.add(nameOf(ref));
+          dry.add(bucketRefName(ref));
           left += wanted; // nothing was taken, so far as we know: the other buckets have their share
           throw error;
         });
         windows.goOn(ref, due.nextFromMs);
         left += wanted - due.batches.length;
-        if (!due.more) dry.add(nameOf(ref));
+        if (!due.more) dry.add(bucketRefName(ref));
         await publish(ref, due.batches, ports, { pauseMaxMs: afterMs * PAUSE_FACTOR_MAX, refused });
       };
 
@@ -84,7 +85,7 @@ export function redrive(ports: RedrivePorts, { afterMs, max }: RedriveOptions): 
         // where few buckets have more, several takes of each are under way
         const takes = waiting.length < TAKES_AT_ONCE ? [...waiting, ...waiting, ...waiting] : waiting;
         await faults.forEach(takes.slice(0, Math.max(TAKES_AT_ONCE, waiting.length)), take, TAKES_AT_ONCE);
-        waiting = waiting.filter((ref) => !dry.has(nameOf(ref)));
+        waiting = waiting.filter((ref) => !dry.has(bucketRefName(ref)));
       }
       refused.throwIfAny();
       faults.throwIfAny();
@@ -187,12 +188,10 @@ class Windows {
       this.#windows = new Map();
       this.#sinceMs = nowMs;
     }
-    return this.#windows.get(nameOf(ref)) ?? 0;
+    return this.#windows.get(bucketRefName(ref)) ?? 0;
   }
 
   goOn(ref: BucketRef, fromMs: number): void {
-    this.#windows.set(nameOf(ref), fromMs);
+    this.#windows.set(bucketRefName(ref), fromMs);
   }
 }
-
-const nameOf = ({ saleId, bucket }: BucketRef): string => `${saleId}:${bucket}`;

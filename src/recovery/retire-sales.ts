@@ -1,3 +1,4 @@
+import { bucketRefsOf } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import { OperationalError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
@@ -16,7 +17,6 @@ import type { RecoveryMetrics } from './metrics.js';
 import { removeStaleMarkers } from './reconcile/count-units.js';
 import type { RowPorts } from './rows-of-sale.js';
 import type { ReconcileAdmin, ReconcileResult } from './reconcile/reconcile-admin.js';
-import { bucketRefsOf } from './repair/repair-sale.js';
 
 export interface RetirePorts {
   readonly sales: Pick<RetirementRepository, 'due' | 'retire'>;

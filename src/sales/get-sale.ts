@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { askedBucketsOf } from '../core/bucket.js';
 import type { Sale } from '../core/sale.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { StoredSale, StockStore } from '../core/ports/stock-store.js';
@@ -79,9 +80,7 @@ export class GetSale {
     if (snapshot.snapshot !== 'ready') return always({ outcome: snapshot.snapshot });
     const { sale } = snapshot;
     if (sale.retiredAtMs !== null) return this.#closed(sale);
-    const buckets = await Promise.all(
-      Array.from({ length: sale.buckets }, (_, bucket) => store.readSale({ saleId, bucket, buckets: sale.buckets })),
-    );
+    const buckets = await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref)));
     const loaded = buckets.filter((bucket): bucket is StoredSale => bucket !== null);
     const [first] = loaded;
     const isWhole = loaded.length === buckets.length && loaded.every(({ state }) => state !== 'repair');

@@ -1,3 +1,4 @@
+import { askedBucketsOf } from '../core/bucket.js';
 import { OperationalError } from '../core/errors.js';
 import type { AnswerCounts, AnswerHistory } from '../core/ports/answer-history.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
@@ -162,8 +163,7 @@ export class LiveSales {
 
   async #figuresOf(sale: Sale, known: <T>(reading: Promise<T>) => Promise<T | null>): Promise<Figures> {
     const { stock, batches, clock } = this.#ports;
-    const { saleId, buckets } = sale;
-    const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+    const refs = askedBucketsOf(sale);
     const [stored, summaries] = await Promise.all([
       known(Promise.all(refs.map((ref) => stock.readSale(ref)))),
       known(Promise.all(refs.map((ref) => batches.pendingSummary(ref)))),

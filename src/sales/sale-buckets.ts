@@ -1,3 +1,4 @@
+import { bucketRefsOf } from '../core/bucket.js';
 import { OperationalError } from '../core/errors.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
@@ -26,10 +27,10 @@ export interface SaleBucketsPorts {
 
 /** Every bucket of a sale; one whose server does not answer says so, and the others are read all the same. */
 export async function readSaleBuckets(
-  { saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>,
+  sale: Pick<Sale, 'saleId' | 'buckets'>,
   ports: SaleBucketsPorts,
 ): Promise<SaleBucket[]> {
-  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
+  const refs = bucketRefsOf(sale);
   const statuses = await ports.repair.statusOrFault(refs);
   return Promise.all(refs.map(async (ref, bucket) => readBucket(ref, statuses[bucket] as BucketStatus, ports)));
 }

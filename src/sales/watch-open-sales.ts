@@ -1,3 +1,4 @@
+import { askedBucketsOf } from '../core/bucket.js';
 import { OperationalError } from '../core/errors.js';
 import { publishedByOne, type Job, type LeaseOptions } from '../core/job.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
@@ -42,10 +43,9 @@ export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSales
 }
 
 /** Null also where a Redis server does not answer: the figures of other sales do not wait for it. */
-async function unitsLeft({ saleId, buckets }: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
-  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+async function unitsLeft(sale: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
   try {
-    const stored = await Promise.all(refs.map((ref) => store.readSale(ref)));
+    const stored = await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref)));
     return stored.reduce<number | null>(
       (sum, bucket) => (sum === null || bucket === null || bucket.state === 'repair' ? null : sum + bucket.unitsLeft),
       0,

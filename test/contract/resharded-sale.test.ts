@@ -1,9 +1,8 @@
 import { expect } from 'chai';
 import type { Batch } from '../../src/core/batch.js';
 import { type Sale } from '../../src/core/sale.js';
-import { homeBucket } from '../../src/core/bucket.js';
+import { bucketRefsOf, homeBucket } from '../../src/core/bucket.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
-import { bucketRefsOf } from '../../src/recovery/repair/repair-sale.js';
 import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';

@@ -3,6 +3,7 @@ import type { ReconcileStore } from '../../core/ports/reconcile-store.js';
 import type { RepairStore } from '../../core/ports/repair-stores.js';
 import {
   type BucketRef,
+  bucketRefsOf,
   type BucketTransfers,
   homesEver,
   transfersFingerprint,
@@ -54,9 +55,7 @@ export async function isWhole(
   sale: Sale,
   { store }: { readonly store: Pick<RepairStore, 'statusOf'> },
 ): Promise<boolean> {
-  const { saleId, buckets } = sale;
-  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
-  return repairNeedOf(sale, await store.statusOf(refs)) === null;
+  return repairNeedOf(sale, await store.statusOf(bucketRefsOf(sale))) === null;
 }
 
 export interface SaleUnits {

@@ -1,3 +1,4 @@
+import { bucketRefsOf } from '../../core/bucket.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
@@ -7,7 +8,6 @@ import type { BucketStatus, RepairStore } from '../../core/ports/repair-stores.j
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
 import { listSalesInRedis } from '../../sales/list-sales-in-redis.js';
-import { bucketRefsOf } from './repair-sale.js';
 
 export interface AlignPorts {
   readonly store: Pick<RepairStore, 'statusOrFault'> & Pick<SaleStore, 'setState'>;

@@ -1,3 +1,4 @@
+import { bucketRefsOf } from '../../core/bucket.js';
 import { BucketFaults } from '../../core/bucket-faults.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
@@ -6,14 +7,7 @@ import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import { type RepairNeed, repairNeedOf } from '../../core/sale-repair.js';
 import { LIVE_STATES, type Sale } from '../../core/sale.js';
 import type { RecoveryMetrics } from '../metrics.js';
-import {
-  bucketRefsOf,
-  type RepairOptions,
-  type RepairOrder,
-  type RepairPorts,
-  repairSale,
-  type SaleRepair,
-} from './repair-sale.js';
+import { type RepairOptions, type RepairOrder, type RepairPorts, repairSale, type SaleRepair } from './repair-sale.js';
 
 interface NeedPorts {
   readonly store: Pick<RepairStore, 'statusOrFault' | 'asked' | 'answered'>;

@@ -10,7 +10,7 @@ import type { StoredRequest } from '../../core/ports/reconcile-store.js';
 import type { RepairRepository, RepairStore } from '../../core/ports/repair-stores.js';
 import type { SaleRepository } from '../../core/ports/sale-repository.js';
 import type { SaleStore } from '../../core/ports/stock-store.js';
-import type { BucketRef } from '../../core/bucket.js';
+import { type BucketRef, bucketRefsOf } from '../../core/bucket.js';
 import { retried, rowsOfSale, type RowPorts } from '../rows-of-sale.js';
 import { awaitQuiet, type QuietOptions } from './await-quiet.js';
 import { RebuiltRequests } from './rebuilt-requests.js';
@@ -70,9 +70,6 @@ export type SaleRepair =
 
 /** The bucket is locked by another repair, so this one must stop. */
 class Superseded extends Error {}
-
-export const bucketRefsOf = ({ saleId, buckets }: Pick<Sale, 'saleId' | 'buckets'>): BucketRef[] =>
-  Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket }));
 
 /**
  * Rebuilds the Redis side of one sale from MySQL, and from what Redis still holds that is not in MySQL yet. The sale is

@@ -1,4 +1,4 @@
-import { BUCKETS_MAX } from '../../core/bucket.js';
+import { BUCKETS_MAX, bucketRefsOf } from '../../core/bucket.js';
 import type { Job } from '../../core/job.js';
 import type { HotSale, HotSaleStore } from '../../core/ports/hot-sales.js';
 import type { Log } from '../../core/ports/log.js';
@@ -9,7 +9,6 @@ import type { Sale } from '../../core/sale.js';
 import { repairNeedOf, type Resharded } from '../../core/sale-repair.js';
 import { hotSalesOf } from '../../sales/watch-hot-sales.js';
 import type { RecoveryMetrics } from '../metrics.js';
-import { bucketRefsOf } from './repair-sale.js';
 import type { ReshardOrder } from './reshard-sale.js';
 
 /** More buckets than masters, since some share one by chance. */

@@ -1,8 +1,9 @@
+import { bucketRefsOf } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
 import { repairNeedOf, type NotResharded, type Resharded } from '../../core/sale-repair.js';
 import type { Sale } from '../../core/sale.js';
 import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
-import { bucketRefsOf, repairSale, type RepairOptions, type RepairPorts, type RepairStep } from './repair-sale.js';
+import { repairSale, type RepairOptions, type RepairPorts, type RepairStep } from './repair-sale.js';
 
 export interface ReshardPorts extends RepairPorts {
   readonly cache: Pick<SaleSnapshotCache, 'forget'>;

@@ -1,5 +1,5 @@
 import { decodeBatch } from '../../core/batch.js';
-import { homeBucket } from '../../core/bucket.js';
+import { bucketRefsOf, homeBucket } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
@@ -155,8 +155,7 @@ export class TracePurchase {
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
     const batch = batchId === null ? null : { batchId, ...(await store.readBatch(ref, batchId)) };
     const buyerUnits = await store.unitsOf(ref, userId);
-    const all = Array.from({ length: buckets }, (_, bucket) => stock.readSale({ saleId, bucket }));
-    const sales = await Promise.all(all);
+    const sales = await Promise.all(bucketRefsOf({ saleId, buckets }).map((one) => stock.readSale(one)));
     const unitsLeft = sales.reduce((sum, sale) => sum + (sale?.unitsLeft ?? 0), 0);
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }

@@ -1,3 +1,4 @@
+import { askedBucketsOf } from '../../core/bucket.js';
 import type { Sale } from '../../core/sale.js';
 import type { SaleSnapshotCache } from '../../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../../core/ports/stock-store.js';
@@ -34,10 +35,9 @@ export interface ReadinessPorts {
  * @throws OperationalError redis
  */
 export async function readinessOf(sale: Sale, { store, cache, topics }: ReadinessPorts): Promise<Readiness> {
-  const { saleId, buckets } = sale;
-  const refs = Array.from({ length: buckets }, (_, bucket) => ({ saleId, bucket, buckets }));
+  const { saleId } = sale;
   const [stored, cached, broken] = await Promise.all([
-    Promise.all(refs.map((ref) => store.readSale(ref))),
+    Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref))),
     cache.read(saleId),
     topics(),
   ]);

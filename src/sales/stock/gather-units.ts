@@ -1,4 +1,4 @@
-import { type HomeBucket, openTransfers, unitsInTransit } from '../../core/bucket.js';
+import { bucketName, type HomeBucket, openTransfers, unitsInTransit } from '../../core/bucket.js';
 import type { TransferStore } from '../../core/ports/transfer-store.js';
 import {
   countUnitsLeft,
@@ -104,7 +104,7 @@ export class UnitFetcher {
    * @throws OperationalError redis
    */
   async fetch(home: HomeBucket, wanted: WantedUnits): Promise<Gathered> {
-    const name = `${home.saleId}:${home.bucket}/${home.buckets}`;
+    const name = bucketName(home);
     const earlier = this.#underWay.get(name);
     if (earlier !== undefined) {
       const gathered = await earlier.catch(() => null); // its own caller gets the error

@@ -1,4 +1,5 @@
 import {
+  bucketRefsOf,
   openTransfers,
   transfersFingerprint,
   unitsInTransit,
@@ -23,8 +24,9 @@ const READINGS_MAX = 5;
  * @returns null when one of the buckets cannot be trusted, or their epochs differ: the sale is being repaired
  * @throws OperationalError redis
  */
-export async function readStock({ saleId, buckets }: SaleBuckets, store: TransferStore): Promise<StockReading | null> {
-  const all = Array.from({ length: buckets }, (_, bucket) => store.read({ saleId, bucket }, buckets));
+export async function readStock(sale: SaleBuckets, store: TransferStore): Promise<StockReading | null> {
+  const { buckets } = sale;
+  const all = bucketRefsOf(sale).map((ref) => store.read(ref, buckets));
   const read = (await Promise.all(all)).filter((bucket): bucket is BucketState => bucket !== null);
   const epoch = read[0]?.epoch ?? 0;
   const isWhole = read.length === buckets && read.every((bucket) => bucket.epoch === epoch);
