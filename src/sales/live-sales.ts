@@ -7,6 +7,7 @@ import type { LandedOrders } from '../core/ports/landed-orders.js';
 import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore, StoredSale } from '../core/ports/stock-store.js';
 import { LIVE_STATES, type Sale } from '../core/sale.js';
+import { heldUnits, unitsLeftIn } from './sale-units.js';
 
 /** How many are shown, the busiest first. */
 export const LIVE_SALES_MAX = 20;
@@ -171,7 +172,7 @@ export class LiveSales {
     const pending = summaries?.reduce((sum, summary) => sum + summary.batches, 0) ?? null;
     return {
       readMs: clock.monotonicMs(),
-      left: unitsLeftIn(stored),
+      left: stored === null ? null : unitsLeftIn(stored),
       inRepair: stored?.some((bucket) => isInRepair(sale, bucket)) ?? false,
       pending,
       pendingOldestMs: pending ? Math.max(...(summaries ?? []).map(({ oldestMs }) => oldestMs)) : null,
@@ -185,12 +186,6 @@ const UNREAD: Figures = { readMs: 0, left: null, inRepair: false, pending: null,
 const isInRepair = ({ state }: Sale, bucket: StoredSale | null): boolean =>
   bucket === null ? state !== 'warm' : bucket.state === 'repair';
 
-/** Null: one of the buckets cannot be trusted. */
-function unitsLeftIn(stored: readonly (StoredSale | null)[] | null): number | null {
-  if (stored === null || stored.some((bucket) => bucket === null || bucket.state === 'repair')) return null;
-  return stored.reduce((sum, bucket) => sum + (bucket?.unitsLeft ?? 0), 0);
-}
-
 function saleOf(
   { saleId, title, sku, state, stock, sold, buckets, opensAtMs, closesAtMs }: Sale,
   { left, inRepair, pending, pendingOldestMs }: Figures,
@@ -202,7 +197,7 @@ function saleOf(
     state: inRepair ? 'repair' : (state as LiveSale['state']),
     stock,
     sold,
-    held: left === null ? null : Math.max(0, stock - left - sold), // the two were not read at one moment
+    held: left === null ? null : heldUnits({ stock, sold }, left),
     left,
     buckets,
     opensAtMs,

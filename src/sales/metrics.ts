@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { HotSale } from '../core/ports/hot-sales.js';
+import { heldUnits } from './sale-units.js';
 import type { SaleUnits } from './watch-open-sales.js';
 
 export type SaleMetrics = ReturnType<typeof createSaleMetrics>;
@@ -27,7 +28,7 @@ export function createSaleMetrics(registry: Registry) {
         units.set({ sale, units: 'sold' }, sold);
         if (left === null) continue;
         units.set({ sale, units: 'left' }, left);
-        units.set({ sale, units: 'held' }, Math.max(0, stock - left - sold)); // the two were not read at one moment
+        units.set({ sale, units: 'held' }, heldUnits({ stock, sold }, left));
       }
     },
     /** @param sales all that are hot */

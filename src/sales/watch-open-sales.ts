@@ -6,6 +6,7 @@ import type { SaleRepository } from '../core/ports/sale-repository.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { Sale } from '../core/sale.js';
 import type { SaleMetrics } from './metrics.js';
+import { unitsLeftIn } from './sale-units.js';
 
 /** How many are named; they are labels of a metric. */
 export const OPEN_SALES_MAX = 20;
@@ -45,11 +46,7 @@ export function watchOpenSales({ leases, sales, store, metrics }: WatchOpenSales
 /** Null also where a Redis server does not answer: the figures of other sales do not wait for it. */
 async function unitsLeft(sale: Sale, store: WatchOpenSalesPorts['store']): Promise<number | null> {
   try {
-    const stored = await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref)));
-    return stored.reduce<number | null>(
-      (sum, bucket) => (sum === null || bucket === null || bucket.state === 'repair' ? null : sum + bucket.unitsLeft),
-      0,
-    );
+    return unitsLeftIn(await Promise.all(askedBucketsOf(sale).map((ref) => store.readSale(ref))));
   } catch (error) {
     if (error instanceof OperationalError) return null;
     throw error;
