@@ -7,7 +7,7 @@ import {
   type DiscardedHalf,
   type FoundMessage,
   type GroupReport,
-  type HalfMessage,
+  type InspectedHalf,
   type MessageInspection,
   type ProducerClient,
   type TopicReport,
@@ -49,7 +49,7 @@ export class BrokerViews {
   readonly ownGroups: () => Promise<BrokerList<GroupReport>>;
   readonly allGroups: () => Promise<BrokerList<GroupReport>>;
   readonly topics: () => Promise<BrokerList<TopicReport>>;
-  readonly halves: () => Promise<BrokerList<HalfMessage>>;
+  readonly halves: () => Promise<BrokerList<InspectedHalf>>;
   readonly producers: () => Promise<BrokerList<ProducerClient>>;
   readonly #open: OpenInspection;
   readonly #places = new Places({ max: LOOKS_MAX });

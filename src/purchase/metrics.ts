@@ -11,7 +11,7 @@ export type BatchVerdict =
   | 'outcome_unknown';
 
 /** What a batch waits for at Redis and the broker. */
-export type PurchaseStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
+export type BatchStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
 
 /** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
 export type FoundBy = 'notification' | 'read';
@@ -88,7 +88,7 @@ export function createPurchaseMetrics(
       sizes.observe(size);
       seconds.observe(tookMs / 1000);
     },
-    stepTook(step: PurchaseStep, tookMs: number): void {
+    stepTook(step: BatchStep, tookMs: number): void {
       steps.labels(step).observe(tookMs / 1000);
     },
     /** How long the oldest purchase of a batch waited in the queue, ms. */

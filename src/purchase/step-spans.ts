@@ -3,7 +3,7 @@ import type { Purchase } from '../core/purchase.js';
 import type { HalfMessage } from '../core/ports/channels.js';
 import type { Span, SpanFields, Tracing } from '../core/ports/tracing.js';
 import { asStep, inSpan } from '../core/spans.js';
-import type { BatchVerdict, PurchaseStep } from './metrics.js';
+import type { BatchStep, BatchVerdict } from './metrics.js';
 import { placeBatch, type Deliver, type PlaceBatchPorts } from './place-batch.js';
 
 /**
@@ -35,7 +35,7 @@ export async function placeInSpan(
 /** Records what a batch waits for at other servers. */
 function withStepSpans(ports: PlaceBatchPorts, batchSpan: Span, tracing: Tracing): PlaceBatchPorts {
   const { store, channel } = ports;
-  const step = <T>(name: PurchaseStep, work: () => Promise<T>, says?: (result: T) => SpanFields): Promise<T> =>
+  const step = <T>(name: BatchStep, work: () => Promise<T>, says?: (result: T) => SpanFields): Promise<T> =>
     asStep([batchSpan], tracing, { name, kind: name === 'half' ? 'producer' : 'client' }, work, says);
   const halfWithSpans = (half: HalfMessage): HalfMessage => ({
     commit: () => step('commit', () => half.commit()),

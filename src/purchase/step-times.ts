@@ -1,6 +1,6 @@
 import type { Clock } from '../core/ports/clock.js';
 import type { HalfMessage } from '../core/ports/channels.js';
-import type { PurchaseStep } from './metrics.js';
+import type { BatchStep } from './metrics.js';
 import type { PlaceBatchPorts } from './place-batch.js';
 
 type Timed = Pick<PlaceBatchPorts, 'store' | 'channel'>;
@@ -9,9 +9,9 @@ type Timed = Pick<PlaceBatchPorts, 'store' | 'channel'>;
 export function withStepTimes(
   { store, channel }: Timed,
   clock: Pick<Clock, 'monotonicMs'>,
-  stepTook: (step: PurchaseStep, tookMs: number) => void,
+  stepTook: (step: BatchStep, tookMs: number) => void,
 ): Timed {
-  const timed = async <T>(step: PurchaseStep, work: () => Promise<T>): Promise<T> => {
+  const timed = async <T>(step: BatchStep, work: () => Promise<T>): Promise<T> => {
     const startedMs = clock.monotonicMs();
     const result = await work();
     stepTook(step, clock.monotonicMs() - startedMs);

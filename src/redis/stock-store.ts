@@ -9,7 +9,7 @@ import type {
   DeductVerdict,
   StoredSale,
   PrecheckVerdict,
-  StoredRequest,
+  FoundRequest,
   StockStore,
 } from '../core/ports/stock-store.js';
 import type { AskedBucket, BucketRef } from '../core/bucket.js';
@@ -78,7 +78,7 @@ export function createStockStore(connection: RedisConnection, log: Log): StockSt
       }
     },
 
-    async findRequest(ref, userId, requestId): Promise<StoredRequest> {
+    async findRequest(ref, userId, requestId): Promise<FoundRequest> {
       const { sale, requests } = keysOf(ref);
       const args = [purchaseKey({ userId, requestId }), ref.buckets ?? ''];
       const [certain, entry] = asList(

@@ -99,7 +99,7 @@ export interface Browsed {
 }
 
 /** A half message that has no answer that the broker has written down. */
-export interface HalfMessage {
+export interface InspectedHalf {
   readonly broker: string;
   /** The topic that it is meant for. */
   readonly topic: string;
@@ -115,7 +115,7 @@ export interface HalfMessage {
 }
 
 /** A half message that the broker has given up. */
-export interface DiscardedHalf extends HalfMessage {
+export interface DiscardedHalf extends InspectedHalf {
   /** Unix ms. */
   readonly discardedAtMs: number;
   /** When it was put back among the open ones, at the latest, Unix ms; null: it was not. */
@@ -126,7 +126,7 @@ export interface DiscardedHalf extends HalfMessage {
 
 /** Oldest first. */
 export interface OpenHalves {
-  readonly open: readonly HalfMessage[];
+  readonly open: readonly InspectedHalf[];
   /** Whether there are more than one inspection looks at. */
   readonly more: boolean;
 }

@@ -52,7 +52,7 @@ export type ResolveVerdict =
   | 'outcome_unknown';
 
 /** The entry of a request; null when the bucket never let it in; `unsure` while the bucket may have lost entries. */
-export type StoredRequest = RequestEntry | null | 'unsure';
+export type FoundRequest = RequestEntry | null | 'unsure';
 
 export interface StoredSale {
   readonly state: StoredSaleState;
@@ -97,7 +97,7 @@ export interface StockStore extends Pick<RepairAsks, 'askForRepair'> {
    * @throws OperationalError redis
    * Source: lua/read-request-2.lua; protocol rule 11
    */
-  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<StoredRequest>;
+  findRequest(ref: AskedBucket, userId: string, requestId: string): Promise<FoundRequest>;
 
   /**
    * Every buyer who ever took units in this bucket, in chunks, whatever became of their purchases. Lets a process answer

@@ -1,5 +1,5 @@
 import { decodeBatch } from '../../core/batch.js';
-import type { DiscardedHalf, HalfMessage, OpenHalves } from '../../core/ports/message-inspection.js';
+import type { DiscardedHalf, InspectedHalf, OpenHalves } from '../../core/ports/message-inspection.js';
 import { HALF_TOPICS } from '../../core/topics.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
@@ -23,7 +23,7 @@ const HALVES_MAX = 20_000;
  */
 export async function openHalves(brokers: readonly BrokerAddress[]): Promise<OpenHalves> {
   const nowMs = Date.now();
-  const open: HalfMessage[] = [];
+  const open: InspectedHalf[] = [];
   let more = false;
   for (const broker of brokers) {
     const answered = new Set<number>();
@@ -58,8 +58,8 @@ async function openInQueue(
   range: Range,
   answered: ReadonlySet<number>,
   nowMs: number,
-): Promise<HalfMessage[]> {
-  const open = new Map<string, HalfMessage>();
+): Promise<InspectedHalf[]> {
+  const open = new Map<string, InspectedHalf>();
   for (const part of unanswered(range, answered)) {
     for await (const message of walkQueue(broker, HALVES, queueId, part)) {
       if (answered.has(message.queueOffset)) continue;
@@ -144,7 +144,7 @@ export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedH
   if (answer.code !== 0) throw refusal(broker, answer);
 }
 
-function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): HalfMessage {
+function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): InspectedHalf {
   const decoded = decodeBatch(body.toString('utf8'));
   const batch = decoded.outcome === 'decoded' ? decoded.batch : null;
   return {
