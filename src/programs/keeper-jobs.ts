@@ -72,7 +72,7 @@ import { watchOpenSales } from '../sales/watch-open-sales.js';
 import type { KeeperFailPoints } from './fail-points.js';
 import { INVISIBLE_MS, type KeeperBroker } from './keeper-broker.js';
 import { openSaleAdmin, openSaleEditor, rebuildStores, workerProgressOf } from './operator.js';
-import { openReadiness } from './sale-schedule.js';
+import { openReadiness } from './sale-readiness.js';
 import { systemClock as clock } from './system-clock.js';
 
 /** A job and the pause between two runs of it, ms. */

@@ -56,7 +56,7 @@ import { SaleEditor } from '../sales/edit-sale.js';
 import { SaleAdmin } from '../sales/sale-admin.js';
 import { planSales, type PlannedSale } from '../sales/schedule/plan-sales.js';
 import type { RebuildFailPoints } from './fail-points.js';
-import { openReadiness } from './sale-schedule.js';
+import { openReadiness } from './sale-readiness.js';
 import { brokerConnection, messageSignatures, openRedis } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 

@@ -1,4 +1,5 @@
 import type { Config } from '../core/config/schema.js';
+import { recent } from '../core/recent.js';
 import { TOPICS } from '../core/topics.js';
 import type { Log } from '../core/ports/log.js';
 import type { Sale } from '../core/sale.js';
@@ -8,6 +9,7 @@ import { createStockStore } from '../redis/stock-store.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { probeTopics } from '../rocketmq/probe-topics.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
+import { systemClock } from './system-clock.js';
 
 /** Sales that start together are checked one after the other; they share one answer of the broker. */
 const TOPICS_KNOWN_MS = 5000;
@@ -21,13 +23,6 @@ export function openReadiness(
   const store = createStockStore(redis, log);
   const cache = createSaleSnapshotCache(redis, { ttlMs: gate.snapshotCacheMs });
   const broker = { endpoint: rocketmq.endpoint, ...brokerAccessOf(brokerAccess) };
-  let asked: { readonly atMs: number; readonly answer: Promise<string | null> } | null = null;
-  const topics = (): Promise<string | null> => {
-    const nowMs = performance.now();
-    if (asked === null || nowMs - asked.atMs >= TOPICS_KNOWN_MS) {
-      asked = { atMs: nowMs, answer: probeTopics(broker, Object.values(TOPICS)) };
-    }
-    return asked.answer;
-  };
+  const topics = recent(() => probeTopics(broker, Object.values(TOPICS)), TOPICS_KNOWN_MS, systemClock);
   return (sale) => readinessOf(sale, { store, cache, topics });
 }
