@@ -2,7 +2,7 @@ import { OperationalError } from '../core/errors.js';
 import type { OrderState } from '../core/order.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import { Places } from '../core/places.js';
-import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { RequestRef } from '../core/purchase.js';
 import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
@@ -57,7 +57,7 @@ export interface FollowPurchaseOptions {
 }
 
 /** The user id is from the token: nobody can follow another buyer's purchase. */
-export interface FollowQuery extends PurchaseRef {
+export interface FollowQuery extends RequestRef {
   /** The last step that the follower has seen; null: none. */
   readonly seen: StepWord | null;
   /** What the address of the follower counts as; null or left out: it is not counted. */

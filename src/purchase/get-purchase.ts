@@ -1,6 +1,6 @@
 import type { PurchaseStatus } from '../core/outcome.js';
 import { Places } from '../core/places.js';
-import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { RequestRef } from '../core/purchase.js';
 import type { StatusMetrics } from './metrics.js';
 import { PurchaseWatch, type WatchPorts } from './purchase-watch.js';
 import { readPurchase, type ReadPurchasePorts } from './read-purchase.js';
@@ -10,7 +10,7 @@ export interface GetPurchasePorts extends ReadPurchasePorts, WatchPorts {
 }
 
 /** The user id is from the token: nobody can ask for another buyer's purchase. */
-export interface PurchaseQuery extends PurchaseRef {
+export interface PurchaseQuery extends RequestRef {
   /** How long to wait while the status is still `pending`; 0 answers at once. */
   readonly waitMs: number;
   /** What the address of the caller counts as; null or left out: it is not counted. */

@@ -1,7 +1,8 @@
 import type { OrderNotification } from '../core/order-notifications.js';
 import type { PurchaseStatus } from '../core/outcome.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { PurchaseNotifications, PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { PurchaseNotifications } from '../core/ports/purchase-notifications.js';
+import type { RequestRef } from '../core/purchase.js';
 import { statusOf } from './read-purchase.js';
 
 export interface WatchPorts {
@@ -33,7 +34,7 @@ export class PurchaseWatch {
   #sleeping: AbortController | null = null;
 
   /** @param pollMaxMs the longest pause without a notification, ms; the first ones are short and grow to it */
-  constructor(purchase: PurchaseRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
+  constructor(purchase: RequestRef, { notifications, clock, random }: WatchPorts, pollMaxMs: number) {
     this.#clock = clock;
     this.#random = random;
     this.#pollMaxMs = pollMaxMs;

@@ -5,7 +5,7 @@ import type { SaleSnapshot } from '../core/sale.js';
 import { homeBucketOf } from '../core/bucket.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
-import type { PurchaseRef } from '../core/ports/purchase-notifications.js';
+import type { RequestRef } from '../core/purchase.js';
 import type { StockStore } from '../core/ports/stock-store.js';
 import type { SaleSnapshots } from '../sales/sale-snapshots.js';
 import type { ClosedRows } from './closed-rows.js';
@@ -30,7 +30,7 @@ export interface ReadPurchasePorts {
  * @throws OperationalError redis or mysql
  */
 export async function readPurchase(
-  { saleId, userId, requestId }: PurchaseRef,
+  { saleId, userId, requestId }: RequestRef,
   notified: PurchaseStatus | null,
   { snapshots, store, repository, closedRows, clock }: ReadPurchasePorts,
 ): Promise<PurchaseStatus> {

@@ -4,13 +4,12 @@ import {
   encodeOrderNotifications,
   type OrderNotification,
 } from '../core/order-notifications.js';
-import { purchaseKey } from '../core/purchase.js';
+import { purchaseKey, type RequestRef } from '../core/purchase.js';
 import type { Log } from '../core/ports/log.js';
 import type {
   OnNotification,
   PurchaseNotifications,
   PurchaseNotificationsSender,
-  PurchaseRef,
 } from '../core/ports/purchase-notifications.js';
 import { createSubscriberClient, type RedisClient } from './client.js';
 import { asOperationalError, type RedisConnection, type RedisOptions } from './connection.js';
@@ -172,7 +171,7 @@ class Subscriptions {
     return [...this.#sales.values()].map(({ saleId }) => saleId);
   }
 
-  listen({ saleId, ...purchase }: PurchaseRef, onNotification: OnNotification): () => void {
+  listen({ saleId, ...purchase }: RequestRef, onNotification: OnNotification): () => void {
     const { byPurchase, endIfUnused } = this.#subscribed(saleId);
     const key = purchaseKey(purchase);
     const listeners = byPurchase.get(key) ?? new Set();

@@ -1,6 +1,7 @@
 import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { ExpiredOrders, OrderRepository } from '../../core/ports/order-repository.js';
+import type { RequestRef } from '../../core/purchase.js';
 import { covers } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
@@ -17,12 +18,6 @@ const REST_MS = 1000;
 interface Group {
   readonly userIds: Set<string>;
   readonly expired: Promise<Map<string, ExpiredOrders>>;
-}
-
-export interface PausedPurchase {
-  readonly saleId: string;
-  readonly userId: string;
-  readonly requestId: string;
 }
 
 /**
@@ -62,14 +57,14 @@ export class UnpaidPause {
    * How long the buyer must wait, in ms; null: go on. A purchase that has an order goes on, since it is only answered again.
    * Never rejects for a fault of MySQL.
    */
-  check(purchase: PausedPurchase): null | Promise<number | null> {
+  check(purchase: RequestRef): null | Promise<number | null> {
     const { mode, sales, unpaidPauseMs } = this.#rules();
     if (mode === 'off' || unpaidPauseMs === null || !covers(sales, purchase.saleId)) return null;
     if (this.#waiting >= WAITING_MAX || this.#clock.monotonicMs() < this.#restUntilMs) return null;
     return this.#ask(purchase);
   }
 
-  async #ask(purchase: PausedPurchase): Promise<number | null> {
+  async #ask(purchase: RequestRef): Promise<number | null> {
     const answered = new AbortController();
     const tooLate = this.#clock.sleep(ANSWER_WITHIN_MS, answered.signal).then(() => 'too_late' as const);
     this.#waiting++;
@@ -94,7 +89,7 @@ export class UnpaidPause {
     return null;
   }
 
-  async #pauseOf({ saleId, userId, requestId }: PausedPurchase): Promise<number | null> {
+  async #pauseOf({ saleId, userId, requestId }: RequestRef): Promise<number | null> {
     const expired = (await this.#expiredOf(saleId, userId)).get(userId);
     if (expired === undefined) return null;
     const restMs = pauseAfter(expired.count, this.#rules()) - expired.lastAgoMs;

@@ -34,9 +34,6 @@ export class Pace {
   }
 }
 
-/** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
-export type RoomClock = Clock;
-
 /**
  * One buyer in a waiting room.
  * - `waiting`: in the line, while the buyer asks at least once in `idleMs`
@@ -64,7 +61,8 @@ export interface Waiter extends InLine {
  */
 export class Room {
   readonly #rules: () => QueueRules;
-  readonly #clock: RoomClock;
+  /** Wall time for what buyers, other processes and the sale know; monotonic for how long something lasts here. */
+  readonly #clock: Clock;
   /** A whole number from 0 to below `max`, each as likely. */
   readonly #pick: (max: number) => number;
   readonly #opensAtMs: number;
@@ -80,7 +78,7 @@ export class Room {
   #isDrawn = false;
   readonly #pace: Pace;
 
-  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number, clock: RoomClock) {
+  constructor(opensAtMs: number, rules: () => QueueRules, pick: (max: number) => number, clock: Clock) {
     this.#opensAtMs = opensAtMs;
     this.#rules = rules;
     this.#pick = pick;

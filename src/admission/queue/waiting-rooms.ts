@@ -2,7 +2,7 @@ import type { Clock } from '../../core/ports/clock.js';
 import type { Seals, SealOf } from '../sign/seals.js';
 import { covers } from '../layer.js';
 import { CLASSES, classOf, readClass, type PriorityClass, type QueueRules } from './queue-rules.js';
-import { Room, type RoomClock, type Waiter } from './room.js';
+import { Room, type Waiter } from './room.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 export interface QueueSale {
@@ -49,7 +49,7 @@ export class WaitingRooms {
   readonly #seals: Seals;
   readonly #isSoldOut: (saleId: string) => boolean;
   readonly #pick: (max: number) => number;
-  readonly #clock: RoomClock;
+  readonly #clock: Clock;
   readonly #rooms = new Map<string, Room>();
   #tick = -1;
 
@@ -68,7 +68,7 @@ export class WaitingRooms {
     readonly seals: Seals;
     readonly isSoldOut: (saleId: string) => boolean;
     readonly pick: (max: number) => number;
-    readonly clock: RoomClock;
+    readonly clock: Clock;
   }) {
     this.#rules = rules;
     this.#seals = seals;

@@ -1,11 +1,5 @@
 import type { OrderNotification } from '../order-notifications.js';
-
-/** Names one purchase. */
-export interface PurchaseRef {
-  readonly saleId: string;
-  readonly userId: string;
-  readonly requestId: string;
-}
+import type { RequestRef } from '../purchase.js';
 
 /** Called with the new state of the order; with null where a notification may have been missed, so read the state. */
 export type OnNotification = (notification: OrderNotification | null) => void;
@@ -17,7 +11,7 @@ export interface PurchaseNotifications {
    * it was lost and stands again; a read after that misses nothing. Never throws.
    * @returns ends it; safe to call twice
    */
-  listen(purchase: PurchaseRef, onNotification: OnNotification): () => void;
+  listen(purchase: RequestRef, onNotification: OnNotification): () => void;
 
   /**
    * Listens for all purchases of a sale, as `listen` does for one, but without the calls with null. Never throws.

@@ -1,11 +1,10 @@
 import type { OrderNotification } from '../../../src/core/order-notifications.js';
-import { purchaseKey } from '../../../src/core/purchase.js';
+import { purchaseKey, type RequestRef } from '../../../src/core/purchase.js';
 import { OperationalError } from '../../../src/core/errors.js';
 import type {
   OnNotification,
   PurchaseNotifications,
   PurchaseNotificationsSender,
-  PurchaseRef,
 } from '../../../src/core/ports/purchase-notifications.js';
 
 /** Notifications in memory, sender and listeners. Subscriptions are ready at once. */
@@ -18,7 +17,7 @@ export class MemoryPurchaseNotifications implements PurchaseNotifications, Purch
   /** By sale. */
   readonly #ofAll = new Map<string, Set<(notification: OrderNotification) => void>>();
 
-  listen(purchase: PurchaseRef, onNotification: OnNotification): () => void {
+  listen(purchase: RequestRef, onNotification: OnNotification): () => void {
     const key = `${purchase.saleId}/${purchaseKey(purchase)}`;
     const own: OnNotification = (notification) => onNotification(notification);
     const isFirst = !this.#hasListener(purchase.saleId);

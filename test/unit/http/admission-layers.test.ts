@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import request from 'supertest';
 import type { KeyObject } from 'node:crypto';
+import type { RequestRef } from '../../../src/core/purchase.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
-import type { PausedPurchase } from '../../../src/admission/orders/unpaid-pause.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
 import { RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../../src/core/hmac.js';
@@ -46,7 +46,7 @@ class AdmissionWorld {
   /** Of the buyer; null: none. */
   pauseMs: number | null = null;
   /** The last purchase whose buyer was looked at. */
-  paused: PausedPurchase | null = null;
+  paused: RequestRef | null = null;
   soldOut = false;
   /** What the page of the sale is made of. */
   page: GetSaleAnswer = { outcome: 'not_found' };
