@@ -70,7 +70,11 @@ const SELECT_ORDERS = {
 } as const satisfies Record<OrderTable, string>;
 
 /** The archive is asked for what `orders` lacks, which is little, except for a sale whose orders are there. */
-async function findByPurchases(pool: MysqlPool, saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+async function findByPurchases(
+  pool: MysqlPool,
+  saleId: string,
+  purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
+): Promise<Order[]> {
   const found = await findIn(pool, 'orders', saleId, purchases);
   if (found.length >= purchases.length) return found;
   const keys = new Set(found.map(purchaseKey));
@@ -83,7 +87,7 @@ async function findIn(
   pool: MysqlPool,
   table: OrderTable,
   saleId: string,
-  purchases: readonly Purchase[],
+  purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
 ): Promise<Order[]> {
   if (purchases.length === 0) return [];
   const wanted = new Set(purchases.map(purchaseKey));

@@ -18,7 +18,7 @@ const PURCHASES_PER_QUERY = 500;
 const WAITING_MAX = 5000;
 
 interface Waiting {
-  readonly purchase: Purchase;
+  readonly purchase: Pick<Purchase, 'userId' | 'requestId'>;
   readonly row: Promise<Order | null>;
   readonly resolve: (row: Order | null) => void;
   readonly reject: (error: unknown) => void;
@@ -54,7 +54,7 @@ export class ClosedRows {
    * The row of a purchase as it was some seconds ago at most; null: it has none.
    * @throws OperationalError mysql
    */
-  async find(saleId: string, purchase: Purchase): Promise<Order | null | 'overloaded'> {
+  async find(saleId: string, purchase: Pick<Purchase, 'userId' | 'requestId'>): Promise<Order | null | 'overloaded'> {
     const key = purchaseKey(purchase);
     const known = this.#known.get(`${saleId}/${key}`);
     if (known !== undefined) return known.row;
@@ -108,7 +108,7 @@ export class ClosedRows {
   }
 }
 
-function newWaiting(purchase: Purchase): Waiting {
+function newWaiting(purchase: Waiting['purchase']): Waiting {
   let resolve: Waiting['resolve'] = () => undefined;
   let reject: Waiting['reject'] = () => undefined;
   const row = new Promise<Order | null>((...ends) => ([resolve, reject] = ends));

@@ -36,7 +36,7 @@ export async function readPurchase(
 ): Promise<PurchaseStatus> {
   const snapshot = await snapshots.get(saleId);
   if (snapshot.snapshot === 'ready' && snapshot.sale.retiredAtMs !== null) {
-    const row = await closedRows.find(saleId, { userId, requestId, quantity: 1 });
+    const row = await closedRows.find(saleId, { userId, requestId });
     if (row === 'overloaded') throw new OperationalError('mysql', 'too many ask at once', { retryable: true });
     return row === null ? { status: 'not_found' } : statusOf(row);
   }
@@ -45,7 +45,7 @@ export async function readPurchase(
   const entry = found === 'unsure' ? null : found;
   if (entry?.state === 'held') return { status: 'pending' };
   if (notified !== null) return notified;
-  const [row] = await repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+  const [row] = await repository.findByPurchases(saleId, [{ userId, requestId }]);
   if (row) return statusOf(row);
   // Redis has an order that MySQL has lost: a person decides, so the answer is nothing final.
   if (entry !== null) return { status: 'pending' };

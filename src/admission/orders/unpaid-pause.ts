@@ -94,7 +94,7 @@ export class UnpaidPause {
     if (expired === undefined) return null;
     const restMs = pauseAfter(expired.count, this.#rules()) - expired.lastAgoMs;
     if (restMs <= 0) return null;
-    const own = await this.#repository.findByPurchases(saleId, [{ userId, requestId, quantity: 1 }]);
+    const own = await this.#repository.findByPurchases(saleId, [{ userId, requestId }]);
     return own.length > 0 ? null : restMs;
   }
 

@@ -85,7 +85,7 @@ export interface OrderRepository {
    * The rows of these purchases, found by (userId, saleId, requestId), whatever batch wrote them.
    * @throws OperationalError mysql
    */
-  findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]>;
+  findByPurchases(saleId: string, purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[]): Promise<Order[]>;
 
   /**
    * Those of these batches that have a row, maybe not of all their purchases.

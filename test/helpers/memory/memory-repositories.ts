@@ -176,7 +176,10 @@ export class MemoryRepositories implements OrderRepository, SaleRepository, Reti
     return refused.size === 0 ? { outcome: 'written', surplus } : { outcome: 'written', surplus, refused };
   }
 
-  async findByPurchases(saleId: string, purchases: readonly Purchase[]): Promise<Order[]> {
+  async findByPurchases(
+    saleId: string,
+    purchases: readonly Pick<Purchase, 'userId' | 'requestId'>[],
+  ): Promise<Order[]> {
     this.#failOn('read_fails');
     const wanted = new Set(purchases.map(purchaseKey));
     return this.allOrders.filter((order) => order.saleId === saleId && wanted.has(purchaseKey(order)));
