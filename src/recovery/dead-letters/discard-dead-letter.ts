@@ -1,8 +1,9 @@
 import { decodeBatch } from '../../core/batch.js';
-import type { DeadLetterRepository, DeadLetterState } from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository } from '../../core/ports/dead-letter-repository.js';
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import { purchaseKey } from '../../core/purchase.js';
 import { failPurchases, type FailedPurchases, type FailPorts } from '../../orders/fail-purchases.js';
+import { closeDeadLetter, type NotParked } from './close-dead-letter.js';
 
 export interface DiscardPorts extends FailPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>;
@@ -23,8 +24,7 @@ export interface DiscardOptions {
 export type DiscardAnswer =
   | { readonly outcome: 'discarded'; readonly note: string }
   | { readonly outcome: 'contended' }
-  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
-  | { readonly outcome: 'not_found' };
+  | NotParked;
 
 const NOTHING: FailedPurchases = { failed: 0, kept: 0, live: [] };
 
@@ -46,12 +46,11 @@ export async function discardDeadLetter(
   const deadLetter = await deadLetters.find(deadLetterId);
   if (deadLetter === null) return { outcome: 'not_found' };
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
-  const close = async (note: string): Promise<DiscardAnswer> => {
-    const moved = await deadLetters.close(deadLetterId, options.actor, 'discarded', note);
-    if (moved === 'done') return { outcome: 'discarded', note };
-    const now = await deadLetters.find(deadLetterId); // another operator was faster
-    return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
-  };
+  const close = async (note: string): Promise<DiscardAnswer> =>
+    (await closeDeadLetter(deadLetterId, 'discarded', note, deadLetters, options.actor)) ?? {
+      outcome: 'discarded',
+      note,
+    };
   // It may name purchases of true buyers, which are not its own to give up.
   if (deadLetter.reason === 'forged') return close('forged: nothing was taken for it, and nothing is given back');
   const decoded = decodeBatch(deadLetter.body);

@@ -6,14 +6,11 @@ import { decodePaymentDeadline, type PaymentDeadline } from '../../core/payment-
 import type { BatchStore } from '../../core/ports/batch-store.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { CouponRepository, OrderRepository } from '../../core/ports/order-repository.js';
-import type {
-  DeadLetterRepository,
-  DeadLetterState,
-  StoredDeadLetter,
-} from '../../core/ports/dead-letter-repository.js';
+import type { DeadLetterRepository, StoredDeadLetter } from '../../core/ports/dead-letter-repository.js';
 import type { DeadlineChannel, OrderEventChannel, RedriveChannel } from '../../core/ports/channels.js';
 import type { OrderStates } from '../../core/ports/order-transitions.js';
 import { GROUP_TOPICS, GROUPS, type Topic, TOPICS } from '../../core/topics.js';
+import { closeDeadLetter, type NotParked } from './close-dead-letter.js';
 
 /** A worker needs milliseconds; while it is busy the pause between two reads doubles. */
 const READ_FIRST_MS = 25;
@@ -57,14 +54,10 @@ export interface ReplayOptions {
  * - `already_closed`: the dead letter was replayed or discarded before
  */
 export type ReplayAnswer =
-  | {
-      readonly outcome: 'replayed' | 'already_recorded' | 'unfinished' | 'unreadable' | 'not_held' | 'forged';
-      readonly note: string;
-    }
-  | { readonly outcome: 'already_closed'; readonly state: DeadLetterState }
-  | { readonly outcome: 'not_found' };
+  | { readonly outcome: 'replayed' | 'already_recorded' | KeptOutcome; readonly note: string }
+  | NotParked;
+type KeptOutcome = 'unfinished' | 'unreadable' | 'not_held' | 'forged';
 
-/** Closes the dead letter in MySQL. */
 async function closeReplayed(
   deadLetterId: string,
   outcome: 'replayed' | 'already_recorded',
@@ -72,10 +65,19 @@ async function closeReplayed(
   deadLetters: Pick<DeadLetterRepository, 'find' | 'close'>,
   actor: string,
 ): Promise<ReplayAnswer> {
-  const moved = await deadLetters.close(deadLetterId, actor, 'replayed', note);
-  if (moved === 'done') return { outcome, note };
-  const now = await deadLetters.find(deadLetterId); // another operator was faster
-  return now === null ? { outcome: 'not_found' } : { outcome: 'already_closed', state: now.state };
+  return (await closeDeadLetter(deadLetterId, 'replayed', note, deadLetters, actor)) ?? { outcome, note };
+}
+
+/** It stays `parked`, and the note says why. */
+async function keepParked(
+  deadLetterId: string,
+  outcome: KeptOutcome,
+  note: string,
+  deadLetters: Pick<DeadLetterRepository, 'keepParked'>,
+  actor: string,
+): Promise<ReplayAnswer> {
+  await deadLetters.keepParked(deadLetterId, actor, note);
+  return { outcome, note };
 }
 
 interface ReplayMessagePorts {
@@ -88,21 +90,10 @@ interface ReplayMessagePorts {
 }
 
 /**
- * Publishes a deadline or order events again, and waits until their effect shows. Every group of the topic gets the
- * message, and none does anything a second time. Safe to repeat after a death at any point.
+ * Publishes order events again, and waits until their effect shows. Every group of the topic gets the message, and none
+ * does anything a second time. Safe to repeat after a death at any point.
  * @throws OperationalError; the dead letter is still `parked` and may be replayed again
  */
-function replayMessage(
-  topic: typeof TOPICS.paymentDeadline | typeof TOPICS.orderEvent,
-  deadLetter: StoredDeadLetter,
-  ports: ReplayMessagePorts,
-  options: ReplayOptions,
-): Promise<ReplayAnswer> {
-  return topic === TOPICS.paymentDeadline
-    ? replayDeadline(deadLetter, ports, options)
-    : replayEvents(deadLetter, ports, options);
-}
-
 async function replayEvents(
   { deadLetterId, group, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
@@ -111,7 +102,15 @@ async function replayEvents(
   const { deadLetters, events, coupons, clock } = ports;
   const { actor } = options;
   const decoded = decodeOrderEvents(body);
-  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
+  if (decoded.outcome !== 'decoded') {
+    return keepParked(
+      deadLetterId,
+      'unreadable',
+      `cannot be read, so not replayed: ${decoded.detail}`,
+      deadLetters,
+      actor,
+    );
+  }
   await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
@@ -127,13 +126,15 @@ async function replayEvents(
     const note = `published again: each of ${paid.length} paid orders has its coupon`;
     return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
-  return unfinished(deadLetterId, `${left} of ${paid.length} paid orders have no coupon`, deadLetters, actor);
+  const note = `published again, ${left} of ${paid.length} paid orders have no coupon`;
+  return keepParked(deadLetterId, 'unfinished', note, deadLetters, actor);
 }
 
 const paidIn = (events: readonly OrderEvent[]): string[] => [
   ...new Set(events.flatMap(({ type, orders }) => (type === 'order.paid' ? orders : []))),
 ];
 
+/** The same with a payment deadline instead of order events. */
 async function replayDeadline(
   { deadLetterId, body }: StoredDeadLetter,
   ports: ReplayMessagePorts,
@@ -142,7 +143,15 @@ async function replayDeadline(
   const { deadLetters, deadlines, states, clock } = ports;
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
-  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
+  if (decoded.outcome !== 'decoded') {
+    return keepParked(
+      deadLetterId,
+      'unreadable',
+      `cannot be read, so not replayed: ${decoded.detail}`,
+      deadLetters,
+      actor,
+    );
+  }
   // Due at once, but never before its deadline: earlier it would only be retried until it is a dead letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };
@@ -153,45 +162,17 @@ async function replayDeadline(
   const left = await followUntil(open, (count) => count === 0, clock, options);
   const total = deadline.orders.length;
   if (left === 0) {
-    return closeReplayed(
-      deadLetterId,
-      'replayed',
-      `published again: none of ${total} orders is overdue`,
-      deadLetters,
-      actor,
-    );
+    const note = `published again: none of ${total} orders is overdue`;
+    return closeReplayed(deadLetterId, 'replayed', note, deadLetters, actor);
   }
-  return unfinished(deadLetterId, `${left} of ${total} orders are unpaid and past their deadline`, deadLetters, actor);
-}
-
-async function unfinished(
-  deadLetterId: string,
-  what: string,
-  deadLetters: ReplayMessagePorts['deadLetters'],
-  actor: string,
-): Promise<ReplayAnswer> {
-  const note = `published again, ${what}`;
-  await deadLetters.keepParked(deadLetterId, actor, note);
-  return { outcome: 'unfinished', note };
-}
-
-async function unreadable(
-  deadLetterId: string,
-  detail: string,
-  deadLetters: ReplayMessagePorts['deadLetters'],
-  actor: string,
-): Promise<ReplayAnswer> {
-  const note = `cannot be read, so not replayed: ${detail}`;
-  await deadLetters.keepParked(deadLetterId, actor, note);
-  return { outcome: 'unreadable', note };
+  const note = `published again, ${left} of ${total} orders are unpaid and past their deadline`;
+  return keepParked(deadLetterId, 'unfinished', note, deadLetters, actor);
 }
 
 export interface ReplayPorts extends ReplayMessagePorts {
-  readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly store: Pick<BatchStore, 'unpark' | 'markRecorded'>;
   readonly repository: Pick<OrderRepository, 'findByPurchases'>;
   readonly channel: RedriveChannel;
-  readonly clock: Clock;
 }
 
 /** The topic of each known group. */
@@ -211,13 +192,11 @@ export async function replayDeadLetter(
   if (deadLetter.state !== 'parked') return { outcome: 'already_closed', state: deadLetter.state };
   if (deadLetter.reason === 'forged') {
     const note = 'forged, so never sent again: nobody of ours has signed it';
-    await ports.deadLetters.keepParked(deadLetterId, options.actor, note);
-    return { outcome: 'forged', note };
+    return keepParked(deadLetterId, 'forged', note, ports.deadLetters, options.actor);
   }
   const topic = TOPIC_OF.get(deadLetter.group);
-  if (topic === TOPICS.paymentDeadline || topic === TOPICS.orderEvent) {
-    return replayMessage(topic, deadLetter, ports, options);
-  }
+  if (topic === TOPICS.paymentDeadline) return replayDeadline(deadLetter, ports, options);
+  if (topic === TOPICS.orderEvent) return replayEvents(deadLetter, ports, options);
   return replayBatch(deadLetter, ports, options);
 }
 
@@ -232,12 +211,10 @@ async function replayBatch(
   ports: ReplayPorts,
   options: ReplayOptions,
 ): Promise<ReplayAnswer> {
-  const kept = async (outcome: 'unreadable' | 'not_held' | 'unfinished', note: string): Promise<ReplayAnswer> => {
-    await ports.deadLetters.keepParked(deadLetterId, options.actor, note);
-    return { outcome, note };
-  };
+  const keep = (outcome: KeptOutcome, note: string): Promise<ReplayAnswer> =>
+    keepParked(deadLetterId, outcome, note, ports.deadLetters, options.actor);
   const decoded = decodeBatch(body);
-  if (decoded.outcome !== 'decoded') return kept('unreadable', `no batch, cannot be replayed: ${decoded.detail}`);
+  if (decoded.outcome !== 'decoded') return keep('unreadable', `no batch, cannot be replayed: ${decoded.detail}`);
   const { batch } = decoded;
 
   const before = await rowsOf(batch, ports);
@@ -255,7 +232,7 @@ async function replayBatch(
     case 'aborted':
     case 'unknown':
       if (before !== null) return closed(deadLetterId, batch, before, 'already_recorded', ports, options);
-      return kept('not_held', `its units are not held (${word}), cannot be replayed`);
+      return keep('not_held', `its units are not held (${word}), cannot be replayed`);
     default:
       return assertNever(word);
   }
@@ -266,7 +243,7 @@ async function replayBatch(
     options,
   );
   if (rows !== null) return closed(deadLetterId, batch, rows, 'replayed', ports, options);
-  return kept('unfinished', `published again, not every purchase has its row yet`);
+  return keep('unfinished', `published again, not every purchase has its row yet`);
 }
 
 /** The rows of the batch; null while a purchase has none. */
