@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
 import type { Job } from '../core/job.js';
+import type { JobLeases } from '../core/ports/job-leases.js';
 import type { Log } from '../core/ports/log.js';
 import { OWN_GROUPS } from '../core/ports/message-inspection.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
@@ -277,7 +278,7 @@ export function planJobs(
     [MEMORY_EVERY_MS, watchRedisMemory({ readMemory: () => readRedisMemory(redis), clock, metrics })],
 
     // What RocketMQ holds, and what open sales have left, is counted by one keeper.
-    ...watchedMessages(config, { mysql, metrics }),
+    ...watchedMessages(config, { leases, metrics, owner }),
     [
       OPEN_SALES_EVERY_MS,
       watchOpenSales(
@@ -366,10 +367,10 @@ export function planJobs(
 /** None where no name server is known: then the broker cannot be asked. */
 function watchedMessages(
   { repair, brokerAccess }: Config<'repair' | 'brokerAccess'>,
-  { mysql, metrics }: { readonly mysql: MysqlPool; readonly metrics: RecoveryMetrics },
+  { leases, metrics, owner }: { readonly leases: JobLeases; readonly metrics: RecoveryMetrics; readonly owner: string },
 ): PlannedJob[] {
   if (repair.namesrv === '') return [];
   const inspection = new RocketmqInspection(repair.namesrv, brokerAccessOf(brokerAccess));
-  const ports = { leases: createJobLeases(mysql), inspect: () => inspection.figures(OWN_GROUPS), metrics };
-  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner: randomUUID(), everyMs: MESSAGES_EVERY_MS })]];
+  const ports = { leases, inspect: () => inspection.figures(OWN_GROUPS), metrics };
+  return [[MESSAGES_EVERY_MS, watchMessages(ports, { owner, everyMs: MESSAGES_EVERY_MS })]];
 }
