@@ -174,16 +174,13 @@ export class SaleEditor {
    * @throws OperationalError
    */
   async cancel(saleId: string, actor: string): Promise<SaleCancelled> {
-    const { edits, store, stock, admin } = this.#ports;
-    const sale = await edits.remove(saleId, actor);
-    if (sale === null) return { outcome: 'not_found' };
-    if (sale.state === 'draft') {
-      await store.forget(sale); // a warm that died may have loaded it
-      return { outcome: 'deleted', sale };
-    }
+    const { stock, admin } = this.#ports;
+    const removed = await this.remove(saleId, actor);
+    if (removed.outcome !== 'wrong_state') return removed;
+    const { sale } = removed;
     const stored = await stock.readSale({ saleId, bucket: 0 });
     const hasBegun = stored === null || (sale.state !== 'warm' && stored.nowMs >= sale.opensAtMs);
-    if (sale.state === 'closed' || hasBegun || sale.sold > 0) return { outcome: 'wrong_state', sale };
+    if (sale.state === 'closed' || hasBegun || sale.sold > 0) return removed;
     const closed = await admin.close(saleId, actor, sale);
     return closed.outcome === 'done' ? { ...closed, outcome: 'closed' } : closed;
   }
@@ -193,7 +190,7 @@ export class SaleEditor {
     const sale = await this.#ports.edits.remove(saleId, actor);
     if (sale === null) return { outcome: 'not_found' };
     if (sale.state !== 'draft') return { outcome: 'wrong_state', sale };
-    await this.#ports.store.forget(sale);
+    await this.#ports.store.forget(sale); // a warm that died may have loaded it
     return { outcome: 'deleted', sale };
   }
 
