@@ -53,13 +53,8 @@ export function checkChange(
     else if (closesAtMs <= nowMs)
       errors.push(fieldError('closesAt', 'must be in the future; to end the sale, close it'));
     if (sale.warmBeforeMs !== null) {
-      const [overlap] = overlapsOf([{ ...sale, closesAtMs }], calendar);
-      if (overlap !== undefined)
-        errors.push({
-          ...overlap.error,
-          field: 'closesAt',
-          message: overlap.error.message.replace('opensAt', 'closesAt'),
-        });
+      const [overlap] = overlapsOf([{ ...sale, closesAtMs }], calendar, { field: 'closesAt' });
+      if (overlap !== undefined) errors.push(overlap.error);
     }
   }
   if (stock !== undefined) {

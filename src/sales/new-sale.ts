@@ -116,11 +116,15 @@ interface Window extends Omit<CalendarEntry, 'saleId'> {
  * The new sales that overlap another one of their sku, among themselves or in the calendar; each is named once. One may
  * begin when another ends.
  * @param nameOf what a new sale is called where it is the other one
+ * @param field the field that the errors name
  */
 export function overlapsOf(
   sales: readonly NewSale[],
   calendar: readonly CalendarEntry[],
-  nameOf: (index: number) => string = (index) => `sale ${index + 1} of the list`,
+  {
+    nameOf = (index) => `sale ${index + 1} of the list`,
+    field = 'opensAt',
+  }: { readonly nameOf?: (index: number) => string; readonly field?: 'opensAt' | 'closesAt' } = {},
 ): Overlap[] {
   const windows: Window[] = [
     ...calendar.map(({ saleId, ...window }) => ({ ...window, name: `sale ${saleId}`, index: null })),
@@ -139,14 +143,14 @@ export function overlapsOf(
     const last = endsLast.get(window.sku);
     if (last !== undefined && last.closesAtMs > window.opensAtMs) {
       const [index, other] = window.index === null ? [last.index, window] : [window.index, last];
-      if (index !== null && !overlaps.has(index)) overlaps.set(index, { index, error: overlapError(other) });
+      if (index !== null && !overlaps.has(index)) overlaps.set(index, { index, error: overlapError(field, other) });
     }
     if (last === undefined || window.closesAtMs > last.closesAtMs) endsLast.set(window.sku, window);
   }
   return [...overlaps.values()].sort((a, b) => a.index - b.index);
 }
 
-function overlapError({ name, sku, opensAtMs, closesAtMs }: Window): FieldError {
+function overlapError(field: string, { name, sku, opensAtMs, closesAtMs }: Window): FieldError {
   const [from, to] = [opensAtMs, closesAtMs].map((atMs) => new Date(atMs).toISOString());
-  return fieldError('opensAt', `overlaps: ${name} offers ${sku} from ${from} to ${to}`);
+  return fieldError(field, `overlaps: ${name} offers ${sku} from ${from} to ${to}`);
 }

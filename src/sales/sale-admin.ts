@@ -64,7 +64,7 @@ export class SaleAdmin {
    */
   async import(sales: readonly NewSale[], actor: string, nameOf: (index: number) => string): Promise<SalesImported> {
     const made = await this.#ports.repository.createAll(sales, actor, (calendar) =>
-      overlapsOf(sales, calendar, nameOf),
+      overlapsOf(sales, calendar, { nameOf }),
     );
     return 'wrong' in made
       ? { outcome: 'overlaps', overlaps: made.wrong }
@@ -74,7 +74,7 @@ export class SaleAdmin {
   /** What an import of these sales would refuse now; creates nothing. @throws OperationalError mysql */
   async overlaps(sales: readonly NewSale[], nameOf: (index: number) => string): Promise<Overlap[]> {
     const skus = [...new Set(sales.map(({ sku }) => sku))];
-    return overlapsOf(sales, await this.#ports.repository.calendar(skus), nameOf);
+    return overlapsOf(sales, await this.#ports.repository.calendar(skus), { nameOf });
   }
 
   /** @throws OperationalError mysql */
