@@ -1,4 +1,4 @@
-import { bucketRefsOf } from '../core/bucket.js';
+import { type BucketRef, bucketRefsOf } from '../core/bucket.js';
 import { OperationalError } from '../core/errors.js';
 import type { BatchStore } from '../core/ports/batch-store.js';
 import type { BucketStatus, RepairStore } from '../core/ports/repair-stores.js';
@@ -30,19 +30,19 @@ export async function readSaleBuckets(
   sale: Pick<Sale, 'saleId' | 'buckets'>,
   ports: SaleBucketsPorts,
 ): Promise<SaleBucket[]> {
-  const refs = bucketRefsOf(sale);
-  const statuses = await ports.repair.statusOrFault(refs);
-  return Promise.all(refs.map(async (ref, bucket) => readBucket(ref, statuses[bucket] as BucketStatus, ports)));
+  const statuses = await ports.repair.statusOrFault(bucketRefsOf(sale));
+  const { saleId } = sale;
+  return Promise.all(statuses.map((status, bucket) => readBucket({ saleId, bucket }, status, ports)));
 }
 
 async function readBucket(
-  ref: { readonly saleId: string; readonly bucket: number },
+  ref: BucketRef,
   status: BucketStatus | OperationalError,
   { stock, batches }: SaleBucketsPorts,
 ): Promise<SaleBucket> {
   const { bucket } = ref;
+  if (status instanceof OperationalError) return unread(bucket, status);
   try {
-    if (status instanceof OperationalError) throw status;
     const [sale, { batches: pending, oldestMs }] = await Promise.all([
       stock.readSale(ref),
       batches.pendingSummary(ref),
@@ -60,8 +60,9 @@ async function readBucket(
     };
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    return { bucket, ...UNREAD, error: error.message };
+    return unread(bucket, error);
   }
 }
 
 const UNREAD = { state: null, epoch: null, sameServer: null, unitsLeft: null, pending: null, pendingOldestMs: null };
+const unread = (bucket: number, { message }: OperationalError): SaleBucket => ({ bucket, ...UNREAD, error: message });
