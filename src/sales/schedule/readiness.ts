@@ -41,7 +41,9 @@ export async function readinessOf(sale: Sale, { store, cache, topics }: Readines
     cache.read(saleId),
     topics(),
   ]);
-  const missing: Missing[] = stockProblems(sale, stored).map((detail) => ({ need: 'stock', detail }));
+  const missing: Missing[] = [];
+  const problem = stockProblem(sale, stored);
+  if (problem !== null) missing.push({ need: 'stock', detail: problem });
   if (cached.cached === 'missing') await cache.write(saleId, sale);
   else if (cached.cached === 'absent' || !isSameOffer(cached.sale, sale)) {
     missing.push({
@@ -53,22 +55,22 @@ export async function readinessOf(sale: Sale, { store, cache, topics }: Readines
   return { missing, redisNowMs: stored.find((bucket) => bucket !== null)?.nowMs ?? null };
 }
 
-/** The first reason is enough: those behind it follow from it. */
-function stockProblems(sale: Sale, stored: readonly (StoredSale | null)[]): string[] {
+/** The first one is enough: those behind it follow from it. @returns null: there is none */
+function stockProblem(sale: Sale, stored: readonly (StoredSale | null)[]): string | null {
   const of = (bucket: number): string => (sale.buckets === 1 ? '' : ` (bucket ${bucket} of ${sale.buckets})`);
   let units = 0;
   for (const [index, bucket] of stored.entries()) {
-    if (bucket === null) return [`the stock is not in Redis${of(index)}`];
-    if (bucket.state === 'repair') return [`the stock in Redis is being repaired, or waits for it${of(index)}`];
-    if (bucket.epoch !== sale.epoch) return [`the stock in Redis is of an older epoch${of(index)}`];
-    if (bucket.state !== sale.state) return [`Redis has it as ${bucket.state}, MySQL as ${sale.state}${of(index)}`];
+    if (bucket === null) return `the stock is not in Redis${of(index)}`;
+    if (bucket.state === 'repair') return `the stock in Redis is being repaired, or waits for it${of(index)}`;
+    if (bucket.epoch !== sale.epoch) return `the stock in Redis is of an older epoch${of(index)}`;
+    if (bucket.state !== sale.state) return `Redis has it as ${bucket.state}, MySQL as ${sale.state}${of(index)}`;
     if (bucket.opensAtMs !== sale.opensAtMs || bucket.closesAtMs !== sale.closesAtMs) {
-      return [`Redis has another window than MySQL${of(index)}`];
+      return `Redis has another window than MySQL${of(index)}`;
     }
     units += bucket.unitsLeft;
   }
   const wanted = sale.stock - sale.sold;
-  return units === wanted ? [] : [`Redis has ${units} units, MySQL ${wanted}`];
+  return units === wanted ? null : `Redis has ${units} units, MySQL ${wanted}`;
 }
 
 const isSameOffer = (one: Sale, other: Sale): boolean =>
