@@ -47,6 +47,7 @@ export function stepsOf(evidence: PurchaseEvidence): TraceStep[] {
     ),
     ...brokerSteps(evidence),
   ];
+  // `|| 0`: of two steps without a time the difference is Infinity - Infinity, which is NaN
   return steps.sort((a, b) => (a.atMs ?? Infinity) - (b.atMs ?? Infinity) || 0);
 }
 
