@@ -124,6 +124,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run check',
     'npm run coverage',
   ],
+  'changes the sources that the tests run from; `npm run check` says whether it has to': ['npm run format'],
   'writes a file where its reader keeps logs; test/unit/http/access-log.test.ts tries the lines': [
     'ACCESS_LOG=refusals …',
     'jq -c …',
