@@ -35,8 +35,6 @@ export interface DeliverySourceOptions extends ConnectionOptions {
   readonly invisibleMs: number;
   /** How long an empty receive waits, in ms; default 5000, up to 20000. */
   readonly awaitMs?: number;
-  /** Without a receive that returned for so long, the client is replaced; default 60000. */
-  readonly replaceAfterMs?: number;
 }
 
 export interface OpenDeliverySource extends DeliverySource {
@@ -130,8 +128,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
   }
 
   #hasLostProxy(): boolean {
-    const replaceAfterMs = this.#options.replaceAfterMs ?? REPLACE_AFTER_MS;
-    return this.#failingSinceMs !== null && performance.now() - this.#failingSinceMs >= replaceAfterMs;
+    return this.#failingSinceMs !== null && performance.now() - this.#failingSinceMs >= REPLACE_AFTER_MS;
   }
 
   /** A new client takes over, also for the acks of what the old one received: a receipt belongs to the group. */
@@ -146,7 +143,7 @@ class RocketmqDeliverySource implements OpenDeliverySource {
       this.#failingSinceMs = null;
       void stopClient(old, this.#log); // bounded, never rejects
     } catch (error) {
-      this.#failingSinceMs = performance.now(); // the next try after another replaceAfterMs; the old one goes on until then
+      this.#failingSinceMs = performance.now(); // the next try after another REPLACE_AFTER_MS; the old one goes on until then
       throw error;
     } finally {
       this.#replacing = null;

@@ -52,11 +52,6 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
   };
 }
 
-export interface RedriveChannelOptions extends ProducerOptions {
-  /** Default `seckill-purchase-redrive`. Must be of type NORMAL: a TRANSACTION topic refuses plain messages. */
-  readonly topic?: string;
-}
-
 export interface OpenRedriveChannel extends RedriveChannel {
   readonly health: ChannelHealth;
   /** Ends the client within some seconds. Never rejects. */
@@ -64,11 +59,12 @@ export interface OpenRedriveChannel extends RedriveChannel {
 }
 
 /**
- * Starts the producer of the re-drive topic.
+ * Starts the producer of the topic of batches to re-drive, which must be of type NORMAL: a TRANSACTION topic refuses plain
+ * messages.
  * @throws OperationalError when it does not start
  */
-export async function createRedriveChannel(options: RedriveChannelOptions): Promise<OpenRedriveChannel> {
-  const topic = options.topic ?? TOPICS.redrive;
+export async function createRedriveChannel(options: ProducerOptions): Promise<OpenRedriveChannel> {
+  const topic = TOPICS.redrive;
   const { health, send, close } = await startPlainProducer(topic, options);
   return {
     health,
