@@ -7,8 +7,6 @@ import {
   type BaseClientOptions,
   type Endpoints,
   type MessageView,
-  type ProducerOptions,
-  type SimpleConsumerOptions,
 } from 'rocketmq-client-nodejs';
 import type { Tls } from '../core/tls.js';
 import { Transport } from './transport.js';
@@ -18,61 +16,48 @@ type Way = { readonly pinEndpoint: boolean; readonly tls: Tls | null };
 type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
 
 /**
- * A producer with workarounds for these defects of rocketmq-client-nodejs:
+ * A client with workarounds for these defects of rocketmq-client-nodejs:
  * - it trusts no private authority, see `channelCredentials`;
  * - its manager of connections opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
  * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
  * - `shutdown()` leaves the connections open when the proxy does not answer its last call.
  */
-export class PatchedProducer extends Producer {
-  #stopped = false;
+function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
+  Client: new (options: O) => C,
+): new (options: O & Way) => C {
+  // The language lets no class extend a type parameter: inside, it is any client.
+  const Base = Client as unknown as new (options: BaseClientOptions) => BaseClient;
+  abstract class Patched extends Base {
+    #stopped = false;
 
-  constructor(options: ProducerOptions & Way) {
-    super(options);
-    this.rpcClientManager.close(); // ends its timer; it has no channel yet
-    const transport = transportFor(this, options);
-    Object.defineProperty(this, 'rpcClientManager', { value: transport });
-  }
+    constructor(options: BaseClientOptions & Way) {
+      super(options);
+      this.rpcClientManager.close(); // ends its timer; it has no channel yet
+      const transport = transportFor(this, options);
+      Object.defineProperty(this, 'rpcClientManager', { value: transport });
+    }
 
-  override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-    return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
-  }
+    override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
+      return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
+    }
 
-  override async shutdown(): Promise<void> {
-    this.#stopped = true;
-    try {
-      await super.shutdown();
-    } finally {
-      this.rpcClientManager.close();
+    override async shutdown(): Promise<void> {
+      this.#stopped = true;
+      try {
+        await super.shutdown();
+      } finally {
+        this.rpcClientManager.close();
+      }
     }
   }
+  return Patched as unknown as new (options: O & Way) => C;
 }
 
-/** The same for a consumer. In addition, the client's own `ack` ignores the status that the broker gives per message. */
-export class PatchedConsumer extends SimpleConsumer {
-  #stopped = false;
+export class PatchedProducer extends withWorkarounds(Producer) {}
 
-  constructor(options: SimpleConsumerOptions & Way) {
-    super(options);
-    this.rpcClientManager.close();
-    const transport = transportFor(this, options);
-    Object.defineProperty(this, 'rpcClientManager', { value: transport });
-  }
-
-  override createTelemetryStream(endpoints: Endpoints): TelemetryStream {
-    return this.#stopped ? closedStream() : withLastingErrorListener(super.createTelemetryStream(endpoints));
-  }
-
-  override async shutdown(): Promise<void> {
-    this.#stopped = true;
-    try {
-      await super.shutdown();
-    } finally {
-      this.rpcClientManager.close();
-    }
-  }
-
+/** In addition, the client's own `ack` ignores the status that the broker gives per message. */
+export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
   /** Rejects unless the broker accepted the ack. */
   async ackOne(view: MessageView): Promise<void> {
     for (const { status } of await this.ackMessage(view)) StatusChecker.check(status);
