@@ -13,16 +13,19 @@ import { PatchedProducer } from './clients-with-workarounds.js';
 import { type ProducerOptions, signedMessage } from './signed-message.js';
 import { startClient, stopClient } from './start-client.js';
 
-/** A producer of one topic whose messages need no transaction. */
-export interface PlainProducer {
+interface Opened {
   readonly health: ChannelHealth;
+  /** Ends the client within some seconds. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** A producer of one topic whose messages need no transaction. */
+export interface PlainProducer extends Opened {
   /**
    * @param what names the message in the error
    * @throws OperationalError rocketmq; the message may have been stored
    */
   send(message: Omit<MessageOptions, 'topic'>, what: string): Promise<void>;
-  /** Ends the client within some seconds. Never rejects. */
-  close(): Promise<void>;
 }
 
 /**
@@ -52,11 +55,7 @@ export async function startPlainProducer(topic: string, options: ConnectionOptio
   };
 }
 
-export interface OpenRedriveChannel extends RedriveChannel {
-  readonly health: ChannelHealth;
-  /** Ends the client within some seconds. Never rejects. */
-  close(): Promise<void>;
-}
+export interface OpenRedriveChannel extends RedriveChannel, Opened {}
 
 /**
  * Starts the producer of the topic of batches to re-drive, which must be of type NORMAL: a TRANSACTION topic refuses plain
@@ -73,11 +72,6 @@ export async function createRedriveChannel(options: ProducerOptions): Promise<Op
   };
 }
 
-interface Opened {
-  readonly health: ChannelHealth;
-  /** Ends the client within some seconds. Never rejects. */
-  close(): Promise<void>;
-}
 export interface OpenDeadlineChannel extends DeadlineChannel, Opened {}
 export interface OpenOrderEventChannel extends OrderEventChannel, Opened {}
 
