@@ -1,15 +1,6 @@
 import { OperationalError } from '../../core/errors.js';
 import type { BrokerAccess } from '../credentials.js';
-import {
-  askRemoting,
-  exchange,
-  parseAnswer,
-  refusal,
-  RemotingError,
-  REQUEST,
-  type RemotingAddress,
-  type RequestFields,
-} from './remoting.js';
+import { askRemoting, parseAnswer, RemotingError, REQUEST, type RemotingAddress } from './remoting.js';
 import type { GroupConfig, GroupEntry, TopicConfig, TopicEntry } from './topic-lists.js';
 
 /** Name of a cluster in a broker's own default configuration, and in ours. */
@@ -140,7 +131,7 @@ export async function readGroups(broker: RemotingAddress): Promise<Record<string
 /** Creates a topic or changes it to this. @throws RemotingError when the broker does not answer or refuses */
 export async function createTopic(broker: RemotingAddress, topic: TopicEntry): Promise<void> {
   const attributes = Object.entries(topic.attributes).map(([key, value]) => `${key}=${value}`);
-  await order(broker, REQUEST.updateTopic, '', {
+  await askRemoting(broker, REQUEST.updateTopic, '', {
     topic: topic.topicName,
     defaultTopic: 'TBW102', // the field is required, its value is not used
     readQueueNums: String(topic.readQueueNums),
@@ -155,10 +146,5 @@ export async function createTopic(broker: RemotingAddress, topic: TopicEntry): P
 
 /** Creates a consumer group or changes it to this. @throws RemotingError when the broker does not answer or refuses */
 export async function createGroup(broker: RemotingAddress, group: GroupEntry): Promise<void> {
-  await order(broker, REQUEST.updateGroup, JSON.stringify(group));
-}
-
-async function order(broker: RemotingAddress, code: number, body: string, fields: RequestFields = {}): Promise<void> {
-  const frame = await exchange(broker, code, body, fields);
-  if (frame.code !== 0) throw refusal(broker, frame);
+  await askRemoting(broker, REQUEST.updateGroup, JSON.stringify(group));
 }

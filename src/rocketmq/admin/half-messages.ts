@@ -4,7 +4,7 @@ import { HALF_TOPICS } from '../../core/topics.js';
 import type { BrokerAddress } from './broker-state.js';
 import type { StoredMessage } from './decode-messages.js';
 import { readGroupQueues, readMessagesOfId, readMessagesOfKey, readQueues, walkQueue } from './inspect-broker.js';
-import { exchange, refusal, REQUEST } from './remoting.js';
+import { askRemoting, REQUEST } from './remoting.js';
 
 /** Where the broker keeps half messages, and the answers to them, until it is done with both. */
 const HALVES = HALF_TOPICS.open;
@@ -140,8 +140,7 @@ async function resumedAtMs(
  * @throws RemotingError when the broker does not answer or refuses
  */
 export async function resumeHalf(broker: BrokerAddress, { offsetId }: DiscardedHalf): Promise<void> {
-  const answer = await exchange(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
-  if (answer.code !== 0) throw refusal(broker, answer);
+  await askRemoting(broker, REQUEST.resumeCheckHalf, '', { topic: DISCARDED, msgId: offsetId });
 }
 
 function halfOf({ name }: BrokerAddress, { properties, bornAtMs, body }: StoredMessage, nowMs: number): InspectedHalf {

@@ -3,6 +3,7 @@ import { withoutUndefined } from '../../core/without-undefined.js';
 import { decodeMessages, type StoredMessage } from './decode-messages.js';
 import { readOffsetTable } from './offset-tables.js';
 import {
+  askForSome,
   askRemoting,
   exchange,
   NOBODY_ONLINE,
@@ -38,9 +39,8 @@ export interface GroupQueue {
 
 /** Empty: the broker does not have the topic. */
 export async function readQueues(broker: RemotingAddress, topic: string): Promise<QueueEnds[]> {
-  const answer = await exchange(broker, REQUEST.topicStats, '', { topic });
-  if (answer.code === TOPIC_NOT_FOUND) return [];
-  if (answer.code !== 0) throw refusal(broker, answer);
+  const answer = await askForSome(broker, REQUEST.topicStats, { topic }, [TOPIC_NOT_FOUND]);
+  if (answer === null) return [];
   return readOffsetTable(answer.body, ['minOffset', 'maxOffset', 'lastUpdateTimestamp'])
     .map(({ queueId, figures }) => ({
       queueId,
@@ -51,12 +51,19 @@ export async function readQueues(broker: RemotingAddress, topic: string): Promis
     .sort((one, other) => one.queueId - other.queueId);
 }
 
-/** @param topic only of this one; absent: of every topic that the group has read */
-export async function readGroupQueues(broker: RemotingAddress, group: string, topic?: string): Promise<GroupQueue[]> {
+/**
+ * @param topic only of this one; absent: of every topic that the group has read
+ * @param none codes that mean that there are none; without a code, a topic that the broker does not have is an error
+ */
+export async function readGroupQueues(
+  broker: RemotingAddress,
+  group: string,
+  topic?: string,
+  none: readonly number[] = [TOPIC_NOT_FOUND],
+): Promise<GroupQueue[]> {
   const fields = { consumerGroup: group, ...withoutUndefined({ topic }) };
-  const answer = await exchange(broker, REQUEST.consumeStats, '', fields);
-  if (answer.code === TOPIC_NOT_FOUND) return [];
-  if (answer.code !== 0) throw refusal(broker, answer);
+  const answer = await askForSome(broker, REQUEST.consumeStats, fields, none);
+  if (answer === null) return [];
   return readOffsetTable(answer.body, ['brokerOffset', 'consumerOffset']).map(
     ({ topic: ofTopic, queueId, figures }) => ({
       topic: ofTopic,
@@ -70,7 +77,7 @@ export async function readGroupQueues(broker: RemotingAddress, group: string, to
 /** A group that every broker has, and that nobody consumes by. */
 const READER = 'TOOLS_CONSUMER';
 const WITH_SUBSCRIPTION = '4';
-const [FOUND, NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [0, 19, 20, 21] as const;
+const [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED] = [19, 20, 21] as const;
 
 /**
  * Up to `max` messages from an offset on; moves no offset of any group.
@@ -81,7 +88,7 @@ export async function readMessages(
   topic: string,
   { queueId, offset, max }: { readonly queueId: number; readonly offset: number; readonly max: number },
 ): Promise<StoredMessage[]> {
-  const answer = await exchange(broker, REQUEST.pullMessage, '', {
+  const fields = {
     consumerGroup: READER,
     topic,
     queueId: String(queueId),
@@ -93,11 +100,10 @@ export async function readMessages(
     subscription: '*',
     subVersion: '0',
     expressionType: 'TAG',
-  });
-  if (answer.code === FOUND) return decodeMessages(answer.bytes);
-  const isNone = [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED, TOPIC_NOT_FOUND].includes(answer.code);
-  if (isNone) return [];
-  throw refusal(broker, answer);
+  };
+  const none = [NOTHING_THERE, NOTHING_FITS, OFFSET_MOVED, TOPIC_NOT_FOUND];
+  const answer = await askForSome(broker, REQUEST.pullMessage, fields, none);
+  return answer === null ? [] : decodeMessages(answer.bytes);
 }
 
 /** The most that one pull gives. */
@@ -136,9 +142,8 @@ async function queryMessages(
   isMeant: (properties: StoredMessage['properties']) => boolean,
 ): Promise<StoredMessage[]> {
   const fields = { topic, key, maxNum: String(MESSAGES_OF_KEY_MAX), beginTimestamp: '0', endTimestamp: FAR_MS };
-  const answer = await exchange(broker, REQUEST.queryMessage, '', fields);
-  if (answer.code === NOT_FOUND || answer.code === TOPIC_NOT_FOUND) return [];
-  if (answer.code !== 0) throw refusal(broker, answer);
+  const answer = await askForSome(broker, REQUEST.queryMessage, fields, [NOT_FOUND, TOPIC_NOT_FOUND]);
+  if (answer === null) return [];
   return decodeMessages(answer.bytes)
     .filter(({ properties }) => isMeant(properties))
     .sort((one, other) => one.storedAtMs - other.storedAtMs);
@@ -186,9 +191,8 @@ export async function readProducers(broker: RemotingAddress): Promise<ProducerCl
 
 /** Who consumes by a group now. */
 export async function readConsumers(broker: RemotingAddress, group: string): Promise<BrokerClient[]> {
-  const answer = await exchange(broker, REQUEST.consumerConnections, '', { consumerGroup: group });
-  if (answer.code === NOBODY_ONLINE) return [];
-  if (answer.code !== 0) throw refusal(broker, answer);
+  const answer = await askForSome(broker, REQUEST.consumerConnections, { consumerGroup: group }, [NOBODY_ONLINE]);
+  if (answer === null) return [];
   const { connectionSet } = parseAnswer<{
     connectionSet?: readonly { clientId: string; clientAddr?: string; language?: string }[];
   }>(answer.body);

@@ -143,9 +143,31 @@ export function parseAnswer<T>(text: string): T {
  * @returns the body of the answer
  * @throws RemotingError when no answer comes within 2 s, or the answer is a refusal
  */
-export async function askRemoting(address: RemotingAddress, code: number, request = ''): Promise<string> {
-  const frame = await exchange(address, code, request);
-  if (frame.code === 0) return frame.body;
+export const askRemoting = async (
+  address: RemotingAddress,
+  code: number,
+  request = '',
+  fields: RequestFields = {},
+): Promise<string> => granted(address, await exchange(address, code, request, fields)).body;
+
+/**
+ * Asks for things that there may be none of.
+ * @param none codes that mean so
+ * @returns the answer; null: there are none
+ * @throws RemotingError when no answer comes within 2 s, or the answer is another refusal
+ */
+export async function askForSome(
+  address: RemotingAddress,
+  code: number,
+  fields: RequestFields,
+  none: readonly number[],
+): Promise<Frame | null> {
+  const frame = await exchange(address, code, '', fields);
+  return none.includes(frame.code) ? null : granted(address, frame);
+}
+
+function granted(address: RemotingAddress, frame: Frame): Frame {
+  if (frame.code === 0) return frame;
   throw refusal(address, frame);
 }
 

@@ -2,9 +2,9 @@ import { OperationalError } from '../../core/errors.js';
 import type { QueueEnds, WorkerProgress } from '../../core/ports/channels.js';
 import { GROUP_TOPICS, GROUPS } from '../../core/topics.js';
 import type { BrokerAccess } from '../credentials.js';
-import { brokersKnownTo, DEFAULT_CLUSTER } from './broker-state.js';
-import { readOffsetTable } from './offset-tables.js';
-import { exchange, refusal, type RemotingAddress, REQUEST } from './remoting.js';
+import { addressOf, brokersKnownTo, DEFAULT_CLUSTER } from './broker-state.js';
+import { readGroupQueues } from './inspect-broker.js';
+import type { RemotingAddress } from './remoting.js';
 
 /** One queue of one broker, as a group reads it. */
 interface QueueStats {
@@ -65,18 +65,8 @@ export function createWorkerProgress(
 }
 
 async function statsOf(broker: RemotingAddress, { topic, group }: Consumed): Promise<QueueStats[]> {
-  const fields = { consumerGroup: group, topic };
-  const answer = await exchange(broker, REQUEST.consumeStats, '', fields);
-  if (answer.code !== 0) throw refusal(broker, answer);
-  const prefix = `${broker.host}:${broker.port}/${topic}/`;
-  return parseConsumeStats(answer.body).map((stats) => ({ ...stats, queue: prefix + stats.queue }));
-}
-
-/** Of one group on one topic. */
-export function parseConsumeStats(body: string): QueueStats[] {
-  return readOffsetTable(body, ['brokerOffset', 'consumerOffset']).map(({ queueId, figures }) => ({
-    queue: String(queueId),
-    end: figures.brokerOffset as number,
-    received: figures.consumerOffset as number,
-  }));
+  // A topic that the broker does not have is an error here: without queues, everything would seem to be received.
+  const queues = await readGroupQueues(broker, group, topic, []);
+  const prefix = `${addressOf(broker)}/${topic}/`;
+  return queues.map(({ queueId, end, given }) => ({ queue: prefix + queueId, end, received: given }));
 }
