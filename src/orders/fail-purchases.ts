@@ -1,10 +1,11 @@
 import type { Batch } from '../core/batch.js';
-import type { FailureReason, Order } from '../core/order.js';
+import type { FailureReason } from '../core/order.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { NewOrder, OrderRepository, WritePlan } from '../core/ports/order-repository.js';
 import type { LiveOrder } from '../core/ports/batch-store.js';
-import { draftRows, requestName } from './draft-rows.js';
+import { draftRows, lookUpRows } from './draft-rows.js';
 import type { OrderIdMinter } from './order-id-minter.js';
+import { ATTEMPTS_MAX, contendedPauseMs, noIdsPauseMs, ordersOf } from './write-attempts.js';
 
 export interface FailPorts {
   readonly repository: Pick<OrderRepository, 'termsOf' | 'findByPurchases' | 'write'>;
@@ -20,10 +21,6 @@ export interface FailedPurchases {
   /** The live orders among those. */
   readonly live: readonly LiveOrder[];
 }
-
-const ATTEMPTS_MAX = 8;
-const AGAIN_MS = 5;
-const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
  * Gives purchases up: each one without a row gets one that is `failed`, with the outbox row of its release in the same
@@ -41,26 +38,23 @@ export async function failPurchases(
   const terms = await repository.termsOf([batch.saleId]);
   if (!terms.has(batch.saleId)) return 'unknown_sale';
   for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-    const known = await repository.findByPurchases(batch.saleId, batch.purchases);
-    const rows = new Map(known.map((row): [string, Order] => [requestName(batch.saleId, row), row]));
+    const rows = await lookUpRows([batch], repository);
     const draft = draftRows([batch], terms, { rows, liveBuyers: new Set() });
     if (draft.rows.length > 0 || draft.releases.length > 0) {
       await minter.renew(); // rare, so no lease is kept for it
       const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
       if (minted.outcome === 'refused') {
-        await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
+        await clock.sleep(noIdsPauseMs(minted.waitMs));
         continue;
       }
-      const orders = draft.rows.map(({ purchase }, index): NewOrder => {
-        return { orderId: minted.orderIds[index] as string, batch, purchase, failure: reason };
-      });
+      const orders = ordersOf(draft, minted.orderIds).map((order) => ({ ...order, failure: reason }));
       const { outcome } = await repository.write(planOf(orders, draft.releases, terms));
       if (outcome !== 'written') {
-        if (outcome === 'again') await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
+        if (outcome === 'again') await clock.sleep(contendedPauseMs(attempt));
         continue;
       }
     }
-    return { failed: draft.rows.length, kept: known.length, live: draft.found.get(batch) ?? [] };
+    return { failed: draft.rows.length, kept: rows.size, live: draft.found.get(batch) ?? [] };
   }
   return 'contended';
 }

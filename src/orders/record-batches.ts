@@ -1,9 +1,10 @@
 import type { Batch } from '../core/batch.js';
 import { assert, assertNever, OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
-import type { NewOrder, OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
+import type { OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
 import type { BatchStore, LiveOrder } from '../core/ports/batch-store.js';
 import { reacquireUnits } from './reacquire-units.js';
+import { ATTEMPTS_MAX, contendedPauseMs, noIdsPauseMs, ordersOf } from './write-attempts.js';
 import { draftRows, isOfOlderEpoch, lookUp, requestName, type Draft, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 import type { OrderIdMinter } from './order-id-minter.js';
@@ -36,11 +37,6 @@ export type BatchResult =
     }
   | { readonly outcome: 'retry'; readonly reason: RetryReason; readonly error: OperationalError | null }
   | { readonly outcome: 'unknown_sale' };
-
-/** Plans of one transaction: each look-up, lost guard or deadlock takes one. Two or three are the rule under stress. */
-const ATTEMPTS_MAX = 8;
-const AGAIN_MS = 5;
-const NO_IDS_WAIT_MAX_MS = 250;
 
 /**
  * Records batches, all in one transaction if possible, and says what became of each, in order. Safe to repeat with any
@@ -130,7 +126,7 @@ async function recordTogether(
     const minted = minter.mint(draft.rows.map(({ purchase }) => purchase.userId));
     if (minted.outcome === 'refused') {
       reason = 'no_order_ids';
-      await clock.sleep(Math.min(minted.waitMs, NO_IDS_WAIT_MAX_MS));
+      await clock.sleep(noIdsPauseMs(minted.waitMs));
       continue;
     }
     const orders = ordersOf(draft, minted.orderIds);
@@ -157,7 +153,7 @@ async function recordTogether(
         ready = null; // batches of an older epoch now have to take their units again
         break;
       case 'again':
-        await clock.sleep(Math.ceil(AGAIN_MS * attempt * (0.5 + Math.random())));
+        await clock.sleep(contendedPauseMs(attempt));
         break;
       default:
         return assertNever(written);
@@ -165,14 +161,6 @@ async function recordTogether(
   }
   return batches.map(() => ({ outcome: 'retry', reason, error: null }));
 }
-
-const ordersOf = ({ rows }: Draft, orderIds: readonly string[]): NewOrder[] =>
-  rows.map(({ batch, purchase, failure }, index) => ({
-    orderId: orderIds[index] as string,
-    batch,
-    purchase,
-    failure,
-  }));
 
 /** Order ids that were planned as orders and written as `failed`. */
 const failedIn = ({ surplus, refused }: WriteOutcome & { outcome: 'written' }): ReadonlySet<string> =>
