@@ -12,3 +12,7 @@ export function redeliveryDelayMs(attempt: number, firstMs: number = RETRY_FIRST
 
 /** ±20 %. */
 export const jittered = (ms: number): number => Math.round(ms * (1 + JITTER * (2 * Math.random() - 1)));
+
+/** The first pause, then twice as long each time, up to the longest, ms. @param attempt counted from 1; less counts as 1 */
+export const doublingDelayMs = (attempt: number, firstMs: number, maxMs: number): number =>
+  Math.min(firstMs * 2 ** (Math.max(attempt, 1) - 1), maxMs);

@@ -1,9 +1,11 @@
+import { doublingDelayMs } from '../core/back-off.js';
 import { assertNever } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { LeasedRefund, RefundRepository } from '../core/ports/refund-repository.js';
 import type { Job } from '../core/job.js';
 import type { OrderJobMetrics } from './metrics.js';
+import { workOff } from './work-off.js';
 
 export interface PayRefundsPorts {
   readonly refunds: Pick<RefundRepository, 'lease' | 'markRefunded' | 'postpone'>;
@@ -19,8 +21,6 @@ export interface PayRefundsOptions {
   readonly leaseMs: number;
 }
 
-/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
-const TAKES_MAX = 20;
 /** One without an answer is tried again after 2, 4, 8 … s; and every ten minutes at the latest. */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
@@ -33,15 +33,12 @@ const RETRY_MAX_MS = 600_000;
 export function payRefunds(ports: PayRefundsPorts, { max, leaseMs }: PayRefundsOptions): Job {
   return {
     name: 'pay-refunds',
-    async runOnce(): Promise<void> {
-      for (let takes = 1; takes <= TAKES_MAX; takes++) {
-        const due = await ports.refunds.lease(max, leaseMs);
-        const results = await Promise.allSettled(due.map((refund) => pay(refund, ports)));
-        const failed = results.find((result) => result.status === 'rejected');
-        if (failed !== undefined) throw failed.reason;
-        if (due.length < max) return;
-      }
-    },
+    runOnce: () =>
+      workOff(
+        () => ports.refunds.lease(max, leaseMs),
+        (refund) => pay(refund, ports),
+        max,
+      ),
   };
 }
 
@@ -62,10 +59,12 @@ async function pay(refund: LeasedRefund, { refunds, provider, log, metrics }: Pa
       log.error({ paymentId, orderId, attempts, detail: answer.detail }, 'a refund was refused: ask the provider');
       return refunds.postpone(refund, RETRY_MAX_MS, `refused: ${answer.detail}`);
     case 'unknown':
-      return refunds.postpone(refund, refundRetryDelayMs(attempts), 'no answer from the provider');
+      return refunds.postpone(
+        refund,
+        doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS),
+        'no answer from the provider',
+      );
     default:
       return assertNever(answer);
   }
 }
-
-const refundRetryDelayMs = (attempts: number): number => Math.min(RETRY_FIRST_MS * 2 ** (attempts - 1), RETRY_MAX_MS);

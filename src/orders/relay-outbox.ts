@@ -1,4 +1,4 @@
-import { jittered } from '../core/back-off.js';
+import { doublingDelayMs, jittered } from '../core/back-off.js';
 import { OperationalError, SaleInRepair } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Clock } from '../core/ports/clock.js';
@@ -229,7 +229,7 @@ function groupsOf<K extends OutboxKind>(
 
 /** With jitter: two keepers that failed together should not come back together. */
 function rowRetryDelayMs(attempts: number): number {
-  return jittered(Math.min(RETRY_FIRST_MS * 2 ** (Math.max(attempts, 1) - 1), RETRY_MAX_MS));
+  return jittered(doublingDelayMs(attempts, RETRY_FIRST_MS, RETRY_MAX_MS));
 }
 
 /** Publishes how many rows of the outbox are not done. Old ones mean an outage, or a row that cannot be read. */

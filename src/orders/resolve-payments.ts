@@ -1,3 +1,4 @@
+import { doublingDelayMs } from '../core/back-off.js';
 import { assertNever } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
@@ -6,6 +7,7 @@ import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { OpenAttempt, PaymentAttempts, ResolvedAttempt } from '../core/ports/payment-attempts.js';
 import type { PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OrderJobMetrics } from './metrics.js';
+import { workOff } from './work-off.js';
 
 export interface ResolvePorts {
   readonly repository: Pick<OrderRepository, 'findOrder'>;
@@ -79,8 +81,7 @@ export async function resolveAttempt(
   }
 }
 
-const providerAskDelayMs = (asked: number): number =>
-  Math.min(RETRY_FIRST_MS * 2 ** Math.min(Math.max(asked - 1, 0), 20), RETRY_MAX_MS);
+const providerAskDelayMs = (asked: number): number => doublingDelayMs(asked, RETRY_FIRST_MS, RETRY_MAX_MS);
 
 /**
  * The provider reports that something became of a charge of this order: what, it is asked.
@@ -98,9 +99,6 @@ export interface ResolvePaymentsPorts extends ResolvePorts {
   readonly metrics: Pick<OrderJobMetrics, 'attemptResolved'>;
 }
 
-/** Full takes of one run: a backlog is worked off in one go, but not for ever. */
-const TAKES_MAX = 20;
-
 /**
  * Finds out what became of charges that an api began and did not finish: it died, or MySQL was out after the charge. None
  * is given up but those that the provider never heard of.
@@ -112,15 +110,11 @@ export function resolvePayments(
 ): Job {
   return {
     name: 'resolve-payments',
-    async runOnce(): Promise<void> {
-      for (let takes = 1; takes <= TAKES_MAX; takes++) {
-        const due = await ports.attempts.lease(max, leaseMs);
-        const results = await Promise.allSettled(due.map((attempt) => resolveAttempt(attempt, ports)));
-        for (const result of results) if (result.status === 'fulfilled') ports.metrics.attemptResolved(result.value);
-        const failed = results.find((result) => result.status === 'rejected');
-        if (failed !== undefined) throw failed.reason;
-        if (due.length < max) return;
-      }
-    },
+    runOnce: () =>
+      workOff(
+        () => ports.attempts.lease(max, leaseMs),
+        async (attempt) => ports.metrics.attemptResolved(await resolveAttempt(attempt, ports)),
+        max,
+      ),
   };
 }

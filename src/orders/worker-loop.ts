@@ -1,6 +1,6 @@
 import { OperationalError } from '../core/errors.js';
 import type { DeliverySource } from '../core/ports/channels.js';
-import { jittered, redeliveryDelayMs } from '../core/back-off.js';
+import { doublingDelayMs, jittered, redeliveryDelayMs } from '../core/back-off.js';
 import {
   type BatchDelivery,
   handleDeliveries,
@@ -253,7 +253,7 @@ export class WorkerLoop {
       if (isTooLong()) return false;
       await Promise.all(deliveries.map(({ delivery }) => delivery.hold(holdMs)));
     } while (!(await outage.untilOver(holdMs / 2, signal)));
-    await clock.sleep(jittered(Math.min(AGAIN_MIN_MS * 2 ** (tries - 1), AGAIN_MAX_MS, holdMs / 4)), signal);
+    await clock.sleep(jittered(doublingDelayMs(tries, AGAIN_MIN_MS, Math.min(AGAIN_MAX_MS, holdMs / 4))), signal);
     return !isTooLong();
   }
 
