@@ -25,3 +25,6 @@ export const isTokenId = (value: unknown): value is string => typeof value === '
 export const isPaymentId = (value: unknown): value is string => typeof value === 'string' && PAYMENT_ID.test(value);
 export const isSaleId = (value: unknown): value is string => typeof value === 'string' && SALE_ID.test(value);
 export const isOrderId = (value: unknown): value is string => typeof value === 'string' && ORDER_ID.test(value);
+
+/** Decimal ids without leading zeros by value: the shorter one is smaller. In this order rows of sales are locked. */
+export const compareIds = (a: string, b: string): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);

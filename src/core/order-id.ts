@@ -37,3 +37,12 @@ export function lowestOrderIdAt(atMs: number): string {
   const time = BigInt(Math.max(0, Math.floor(atMs) - ORDER_ID_EPOCH_MS));
   return (time << BigInt(ORDER_ID_TIME_SHIFT)).toString();
 }
+
+/** Above every order id: they have 63 bits. */
+export const ORDER_ID_MAX = '9223372036854775807';
+
+/** The id below, and 0 below 0: whoever reads behind it begins with this one. */
+export function idBelow(orderId: string): string {
+  const id = BigInt(orderId);
+  return String(id > 0n ? id - 1n : 0n);
+}

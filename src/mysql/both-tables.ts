@@ -1,4 +1,5 @@
 import type { Knex } from 'knex';
+import { compareIds } from '../core/ids.js';
 import { knex, select } from './knex.js';
 import type { Statements } from './pool.js';
 import type { OrderRow } from './tables.js';
@@ -14,10 +15,7 @@ export const fromOrders = (table: OrderTable) => knex(table as 'orders');
 
 type Row = Pick<OrderRow, 'id'>;
 
-export const byOrderId = (a: Row, b: Row): number => {
-  const [first, second] = [BigInt(a.id), BigInt(b.id)];
-  return first < second ? -1 : first > second ? 1 : 0;
-};
+export const byOrderId = (a: Row, b: Row): number => compareIds(a.id, b.id);
 
 /**
  * The rows of both tables, each order once.

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../core/order-id.js';
+import { idBelow, lowestOrderIdAt, ORDER_ID_EPOCH_MS, ORDER_ID_TIME_SHIFT } from '../core/order-id.js';
 import type { LandedOrders, OrdersBySecond } from '../core/ports/landed-orders.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import { bigint, knex, select } from './knex.js';
@@ -109,7 +109,7 @@ async function readLeft(
   let left = max;
   let cursor: OrderCursor | null = {
     afterFirst: lowestOrderIdAt(fromMs - SECOND_MS),
-    readTo: String(BigInt(lowestOrderIdAt(fromMs)) - 1n),
+    readTo: idBelow(lowestOrderIdAt(fromMs)),
   };
   while (cursor !== null && BigInt(cursor.afterFirst) < end) {
     const taken = await rangesAfter(pool, saleId, cursor.afterFirst, left);

@@ -1,4 +1,5 @@
 import { assert, OperationalError } from '../core/errors.js';
+import { compareIds } from '../core/ids.js';
 import { statesBefore } from '../core/order.js';
 import { homeBucket } from '../core/bucket.js';
 import type { MetadataTexts, OrdersMoved } from '../core/ports/outbox.js';
@@ -73,7 +74,7 @@ export async function moveOrders(
 /** Sales in id order. */
 function groupBySale(orders: readonly LockedOrder[]): Map<string, LockedOrder[]> {
   const sales = new Map<string, LockedOrder[]>();
-  const inOrder = [...orders].sort((a, b) => Number(BigInt(a.sale_id) - BigInt(b.sale_id)));
+  const inOrder = [...orders].sort((a, b) => compareIds(a.sale_id, b.sale_id));
   for (const order of inOrder) {
     const ofSale = sales.get(order.sale_id);
     if (ofSale) ofSale.push(order);

@@ -1,4 +1,6 @@
 import type { Knex } from 'knex';
+import { compareIds } from '../core/ids.js';
+import { idBelow, ORDER_ID_MAX } from '../core/order-id.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { NewOrder, WritePlan } from '../core/ports/order-repository.js';
 import { numeric } from './insert-orders.js';
@@ -38,18 +40,12 @@ function rangesBySale(orders: readonly NewOrder[]): ReadonlyMap<string, Range> {
   for (const { orderId, batch } of orders) {
     if (batch.saleId !== of) range = ranges.get((of = batch.saleId)); // rows of a batch stand together
     if (range === undefined) ranges.set(of, (range = { first: orderId, last: orderId, orders: 0 }));
-    else if (isLess(orderId, range.first)) range.first = orderId;
-    else if (isLess(range.last, orderId)) range.last = orderId;
+    else if (compareIds(orderId, range.first) < 0) range.first = orderId;
+    else if (compareIds(range.last, orderId) < 0) range.last = orderId;
     range.orders++;
   }
   return ranges;
 }
-
-/** Above every order id: they have 63 bits. */
-const ID_MAX = '9223372036854775807';
-
-/** Decimal strings by value. */
-const isLess = (a: string, b: string): boolean => (a.length === b.length ? a < b : a.length < b.length);
 
 /** Ids from the first to the last one, both inclusive. */
 interface IdWindow {
@@ -109,7 +105,7 @@ export function windowsOf({ ranges }: TakenRanges, readTo: string): IdWindow[] {
 /** Where a reader goes on that has read these ranges. */
 export function behind({ ranges, isEnd }: TakenRanges, { afterFirst, readTo }: OrderCursor): OrderCursor | null {
   if (isEnd) return null;
-  const read = ranges.reduce((max, { last_id: last }) => (isLess(max, last) ? last : max), readTo);
+  const read = ranges.reduce((max, { last_id: last }) => (compareIds(max, last) < 0 ? last : max), readTo);
   return { afterFirst: ranges.at(-1)?.first_id ?? afterFirst, readTo: read };
 }
 
@@ -164,7 +160,7 @@ export async function nextOrders<Row extends Pick<OrderRow, 'id'>>(
 ): Promise<PageOf<Row>> {
   const start = from ?? START;
   const live = await nextLive<Row>(pool, saleId, start, reading);
-  const end = live.next?.readTo ?? ID_MAX;
+  const end = live.next?.readTo ?? ORDER_ID_MAX;
   const archived = await nextArchived<Row>(pool, saleId, start.readTo, end, reading);
   if (archived.rows.length === 0 && archived.readTo === null) return live;
   // The archive has more up to that id than one page may hold: this page ends where it was read to.
@@ -265,7 +261,7 @@ export async function* unlistedOrders<Row extends Pick<OrderRow, 'id'>>(
       return at === listed.length || BigInt(id) < (listed[at] as IdWindow).first;
     });
     if (unlisted.length > 0) yield unlisted;
-    start = end === null ? null : String(BigInt(end) - 1n);
+    start = end === null ? null : idBelow(end);
   }
 }
 

@@ -1,5 +1,5 @@
-import { isId, isOrderId, isSaleId } from '../core/ids.js';
-import { lowestOrderIdAt } from '../core/order-id.js';
+import { compareIds, isId, isOrderId, isSaleId } from '../core/ids.js';
+import { idBelow, lowestOrderIdAt, ORDER_ID_MAX } from '../core/order-id.js';
 import type { OrderFilter, OrderPage, OrderSearch } from '../core/ports/order-search.js';
 import { NO_CURRENCY } from '../core/order.js';
 import { byOrderId, findInBoth, fromOrders, selectFromBoth, type OrderTable } from './both-tables.js';
@@ -12,8 +12,6 @@ import { withoutUndefined } from '../core/without-undefined.js';
 
 /** Rows of the table that one page looks at: some tens of ms. */
 const READ_MAX = 10_000;
-/** Above every order id: they have 63 bits. */
-const ID_MAX = '9223372036854775807';
 
 /** Finds orders by user, sale, state and time. @param readMax rows that one page looks at; for tests */
 export function createOrderSearch(pool: MysqlPool, readMax: number = READ_MAX): OrderSearch {
@@ -43,7 +41,7 @@ const matching = (table: OrderTable, { userId, saleId, state }: OrderFilter) =>
 
 /** Newest sale first, as the statement has it. */
 const byPlace = (a: OrderRow, b: OrderRow): number =>
-  a.sale_id === b.sale_id ? (a.request_id < b.request_id ? 1 : -1) : BigInt(a.sale_id) < BigInt(b.sale_id) ? 1 : -1;
+  compareIds(b.sale_id, a.sale_id) || (a.request_id < b.request_id ? 1 : -1);
 
 /**
  * Along the unique key (user, sale, request): a user has few orders, in either table. The place is `<sale>.<request>`.
@@ -89,8 +87,8 @@ async function pageOfSale(
   const [, afterFirst, readTo] = /^([0-9]{1,20})-([0-9]{1,20})$/.exec(place ?? '') ?? [];
   if (place !== null && (afterFirst === undefined || readTo === undefined)) return null;
   const from = {
-    afterFirst: afterFirst ?? before(lowestOrderIdAt(fromMs - RANGE_MS)),
-    readTo: readTo ?? before(lowestOrderIdAt(fromMs)),
+    afterFirst: afterFirst ?? idBelow(lowestOrderIdAt(fromMs - RANGE_MS)),
+    readTo: readTo ?? idBelow(lowestOrderIdAt(fromMs)),
   };
   const reading = { columns: ORDER_COLUMNS, maxOrders: readMax, where: withoutUndefined({ state }), limit: max };
   const { rows, next } = await nextOrders<OrderRow>(pool, saleId, from, reading);
@@ -98,12 +96,6 @@ async function pageOfSale(
   const found = end === null ? rows : rows.filter(({ id }) => BigInt(id) < end);
   const isEnd = next === null || found.length < rows.length || (end !== null && BigInt(next.readTo) >= end);
   return { orders: await shownOrders(pool, found), next: isEnd ? null : `${next.afterFirst}-${next.readTo}` };
-}
-
-/** The id below. */
-function before(id: string): string {
-  const first = BigInt(id);
-  return String(first > 0n ? first - 1n : 0n);
 }
 
 /** Along the primary key, so many rows at a time, whether they match or not. The place is the last id that was read. */
@@ -116,8 +108,8 @@ async function pageById(
 ): Promise<OrderPage | null> {
   if (place !== null && !isOrderId(place)) return null;
   const { fromMs = 0, toMs } = filter;
-  const end = toMs === undefined ? ID_MAX : lowestOrderIdAt(toMs);
-  const after = place ?? before(lowestOrderIdAt(fromMs));
+  const end = toMs === undefined ? ORDER_ID_MAX : lowestOrderIdAt(toMs);
+  const after = place ?? idBelow(lowestOrderIdAt(fromMs));
   // the last row that this page looks at in either table; none when fewer are left in both
   const lasts: bigint[] = [];
   for (const table of ['orders', 'orders_archive'] as const) {

@@ -1,4 +1,4 @@
-import { lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
+import { idBelow, lowestOrderIdAt, MINT_BEHIND_MAX_MS } from '../core/order-id.js';
 import { type Purchase, purchaseKey, splitPurchaseKey } from '../core/purchase.js';
 import type { Sale } from '../core/sale.js';
 import type {
@@ -62,8 +62,7 @@ async function orderPage(
 }
 
 async function* unlistedOf(pool: MysqlPool, sale: Sale, windowRows: number): AsyncGenerator<readonly AgedOrder[]> {
-  const first = BigInt(lowestOrderIdAt(sale.opensAtMs - MINT_BEHIND_MAX_MS));
-  const after = String(first > 0n ? first - 1n : first);
+  const after = idBelow(lowestOrderIdAt(sale.opensAtMs - MINT_BEHIND_MAX_MS));
   const columns = [...COLUMNS, ageOf('updated_at')];
   for await (const rows of unlistedOrders<AgedRow>(pool, sale.saleId, after, columns, windowRows)) {
     yield rows.map(agedOf);

@@ -1,4 +1,5 @@
 import { escape } from 'mysql2';
+import { compareIds } from '../core/ids.js';
 import type { FailureReason } from '../core/order.js';
 import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports/order-repository.js';
 import type { BatchRecorded } from '../core/ports/outbox.js';
@@ -69,7 +70,7 @@ async function finishOneByOne(tx: Transaction, plan: WritePlan): Promise<WriteOu
   await insertMetadata(tx, plan);
   await insertTraces(tx, plan);
   const surplus = new Set<string>();
-  for (const saleId of [...plan.oneByOne].sort(bySaleId)) {
+  for (const saleId of [...plan.oneByOne].sort(compareIds)) {
     const terms = termsFor(plan, saleId);
     const [row] = await tx.query<{ readonly units_left: string; readonly epoch: number }>(
       'SELECT CAST(stock AS SIGNED) - CAST(sold AS SIGNED) AS units_left, epoch FROM sales WHERE id = ? FOR UPDATE',
@@ -140,7 +141,7 @@ function unitsBySale(plan: WritePlan, surplus: Surplus): [SaleTerms, number][] {
     const isFailed = failure !== null || (surplus.size > 0 && surplus.has(orderId));
     units.set(batch.saleId, (units.get(batch.saleId) ?? 0) + (isFailed ? 0 : purchase.quantity));
   }
-  const saleIds = [...units.keys()].sort(bySaleId);
+  const saleIds = [...units.keys()].sort(compareIds);
   return saleIds.map((saleId) => [termsFor(plan, saleId), units.get(saleId) as number]);
 }
 
@@ -214,11 +215,9 @@ function releasesOfFailed({ orders }: WritePlan, surplus: Surplus): Release[] {
 function byUniqueKey(a: NewOrder, b: NewOrder): number {
   return (
     compare(a.purchase.userId, b.purchase.userId) ||
-    bySaleId(a.batch.saleId, b.batch.saleId) ||
+    compareIds(a.batch.saleId, b.batch.saleId) ||
     compare(a.purchase.requestId, b.purchase.requestId)
   );
 }
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-/** Decimal strings by value: the shorter one is smaller. */
-const bySaleId = (a: string, b: string): number => a.length - b.length || compare(a, b);
