@@ -21,7 +21,13 @@ export interface Purchase {
 export const purchaseKey = (purchase: { readonly userId: string; readonly requestId: string }): string =>
   `${purchase.userId}/${purchase.requestId}`;
 
-/** The user of such a key, and the request: a user id may hold slashes, a request id cannot. */
+/** The name of a purchase among those of all sales; compensation jobs are stored under it. */
+export const requestName = (
+  saleId: string,
+  purchase: { readonly userId: string; readonly requestId: string },
+): string => `${saleId}/${purchaseKey(purchase)}`;
+
+/** The user of a key, as `purchaseKey` makes it, and the request: a user id may hold slashes, a request id cannot. */
 export function splitPurchaseKey(key: string): { readonly userId: string; readonly requestId: string } {
   const slash = key.lastIndexOf('/');
   return { userId: key.slice(0, Math.max(0, slash)), requestId: key.slice(slash + 1) };

@@ -1,3 +1,5 @@
+import { purchaseKey, requestName } from './purchase.js';
+
 /**
  * What a comparison of Redis and MySQL may find in a sale.
  * - `leak`: Redis holds units for a request that has no row, and none will be written: its batch is neither served by
@@ -80,7 +82,7 @@ export type SaleFinding =
 
 /** What a finding is about; of two jobs of one kind for one subject there is never more than one. */
 export function subjectOf(finding: SaleFinding): string {
-  if ('requestId' in finding) return `${finding.saleId}/${finding.userId}/${finding.requestId}`;
+  if ('requestId' in finding) return requestName(finding.saleId, finding);
   if (finding.kind === 'stuck_outbox') return `${finding.saleId}/outbox/${finding.outboxId}`;
   return finding.saleId;
 }
@@ -89,17 +91,17 @@ export function subjectOf(finding: SaleFinding): string {
 export function describeFinding(finding: SaleFinding): string {
   switch (finding.kind) {
     case 'leak':
-      return `${finding.quantity} held for ${nameOf(finding)} by batch ${finding.batchId}, and no row`;
+      return `${finding.quantity} held for ${purchaseKey(finding)} by batch ${finding.batchId}, and no row`;
     case 'unsettled':
-      return `${nameOf(finding)} is an order, Redis still says held`;
+      return `${purchaseKey(finding)} is an order, Redis still says held`;
     case 'unreleased':
-      return `the row of ${nameOf(finding)} has ended, Redis still keeps ${finding.quantity}`;
+      return `the row of ${purchaseKey(finding)} has ended, Redis still keeps ${finding.quantity}`;
     case 'order_lost':
       return finding.batchId === null
-        ? `Redis says that ${nameOf(finding)} became an order, and there is no row`
-        : `batch ${finding.batchId} found no units for ${nameOf(finding)}, and there is no row`;
+        ? `Redis says that ${purchaseKey(finding)} became an order, and there is no row`
+        : `batch ${finding.batchId} found no units for ${purchaseKey(finding)}, and there is no row`;
     case 'unheld':
-      return `${nameOf(finding)} is an order, Redis holds nothing for it`;
+      return `${purchaseKey(finding)} is an order, Redis holds nothing for it`;
     case 'oversell':
     case 'miscount':
       return finding.why;
@@ -117,5 +119,3 @@ export function describeFinding(finding: SaleFinding): string {
       return `outbox row ${finding.outboxId} after ${finding.attempts} tries and ${Math.round(finding.ageMs / 1000)} s`;
   }
 }
-
-const nameOf = ({ userId, requestId }: RequestFinding): string => `${userId}/${requestId}`;

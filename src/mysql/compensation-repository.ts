@@ -9,6 +9,7 @@ import {
   type NewCompensationJob,
   type Retried,
 } from '../core/ports/compensation-repository.js';
+import { requestName } from '../core/purchase.js';
 import { insertAudit } from './audit-log.js';
 import { execute, inMs, knex, msAgo, now, select } from './knex.js';
 import type { MysqlPool, Transaction } from './pool.js';
@@ -22,7 +23,7 @@ const cut = (text: string): string => text.slice(0, TEXT_MAX);
 const COUNTED_MAX = 10_000;
 
 const jobs = () => knex('compensation_jobs').select('*');
-const subjectOf = (jobId: string): string => `compensation_job:${jobId}`;
+const auditSubject = (jobId: string): string => `compensation_job:${jobId}`;
 
 /** The repairs that reconcile or an operator asked for, in MySQL. Its clock says what is due. */
 export function createCompensationRepository(pool: MysqlPool): CompensationRepository {
@@ -42,7 +43,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
       return row === undefined ? null : jobOf(row);
     },
     async byRequest(saleId, userId, requestId): Promise<CompensationJob[]> {
-      const subject = `${saleId}/${userId}/${requestId}`;
+      const subject = requestName(saleId, { userId, requestId });
       return (await select(pool, jobs().where({ subject }).orderBy('id'))).map(jobOf);
     },
     async byBatch(batchId): Promise<CompensationJob[]> {
@@ -62,7 +63,7 @@ export function createCompensationRepository(pool: MysqlPool): CompensationRepos
     },
     retry: (jobId, actor) => pool.transaction((tx) => retry(tx, jobId, actor)),
     announce: (jobId, actor, action, before, after) =>
-      pool.transaction((tx) => insertAudit(tx, { actor, action, subject: subjectOf(jobId), before, after })),
+      pool.transaction((tx) => insertAudit(tx, { actor, action, subject: auditSubject(jobId), before, after })),
     async removeOld(keepMs, max): Promise<number> {
       const compensated = knex('compensation_jobs').where({ state: 'compensated' });
       const old = compensated.where('available_at', '<', msAgo(keepMs)).orderBy('available_at').limit(max);
@@ -103,7 +104,7 @@ async function addOne(tx: Transaction, job: NewCompensationJob, actor: string): 
     knex('compensation_jobs').insert(row).onConflict().merge(['subject']),
   );
   const audit = (jobId: string, before: unknown, action: string): Promise<void> =>
-    insertAudit(tx, { actor, action, subject: subjectOf(jobId), before, after: { state: 'pending', detail } });
+    insertAudit(tx, { actor, action, subject: auditSubject(jobId), before, after: { state: 'pending', detail } });
   if (affectedRows === 1) {
     await audit(insertId, null, 'compensation.added');
     return 'added';
@@ -181,7 +182,7 @@ async function end(
     await insertAudit(tx, {
       actor,
       action: `compensation.${state}`,
-      subject: subjectOf(jobId),
+      subject: auditSubject(jobId),
       before: { state: before.state, attempts },
       after: { state, attempts, note },
     });
@@ -199,7 +200,7 @@ async function retry(tx: Transaction, jobId: string, actor: string): Promise<Ret
   await insertAudit(tx, {
     actor,
     action: 'compensation.retried',
-    subject: subjectOf(jobId),
+    subject: auditSubject(jobId),
     before: { state, attempts },
     after: { state: 'pending', attempts: 0 },
   });

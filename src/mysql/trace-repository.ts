@@ -1,5 +1,5 @@
 import { isOrderId } from '../core/ids.js';
-import type { RequestRef } from '../core/purchase.js';
+import { requestName, type RequestRef } from '../core/purchase.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
 import { fromOrders, type OrderTable } from './both-tables.js';
@@ -88,9 +88,12 @@ async function findByTrace(
   return distinct(found).slice(0, max);
 }
 
-const distinct = (rows: readonly RequestRow[]): RequestRef[] => [
-  ...new Map(rows.map((row) => [`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row)])).values(),
-];
+const namedRequest = (row: RequestRow): [string, RequestRef] => {
+  const request = requestOf(row);
+  return [requestName(request.saleId, request), request];
+};
+
+const distinct = (rows: readonly RequestRow[]): RequestRef[] => [...new Map(rows.map(namedRequest)).values()];
 
 /** Newest first; all orders of the sale are read, and none of others. */
 async function walkSale(
@@ -145,7 +148,7 @@ async function walkForRequest(
           .orderBy('id', 'desc')
           .limit(max - found.size),
       );
-      for (const row of rows) found.set(`${row.sale_id}/${row.user_id}/${row.request_id}`, requestOf(row));
+      for (const [name, request] of rows.map(namedRequest)) found.set(name, request);
       before = start;
     }
   }

@@ -1,6 +1,6 @@
 import type { Batch } from '../core/batch.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
-import { type Purchase, purchaseKey } from '../core/purchase.js';
+import { type Purchase, requestName } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Release, LiveOrder } from '../core/ports/batch-store.js';
 
@@ -33,10 +33,6 @@ export interface Draft {
   readonly waiting: ReadonlySet<Batch>;
 }
 
-export const requestName = (
-  saleId: string,
-  purchase: { readonly userId: string; readonly requestId: string },
-): string => `${saleId}/${purchaseKey(purchase)}`;
 const buyerName = (saleId: string, userId: string): string => `${saleId}/${userId}`;
 
 /** Formed before the sale was rebuilt: its deduct may be lost. */

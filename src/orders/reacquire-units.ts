@@ -1,9 +1,9 @@
 import type { Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
-import { purchaseKey } from '../core/purchase.js';
+import { purchaseKey, requestName } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
 import type { Reacquired, BatchStore } from '../core/ports/batch-store.js';
-import { isOfOlderEpoch, lookUpRows, requestName, type Known } from './draft-rows.js';
+import { isOfOlderEpoch, lookUpRows, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 
 /**

@@ -1,11 +1,12 @@
 import type { Batch } from '../core/batch.js';
 import { assert, assertNever, OperationalError } from '../core/errors.js';
+import { requestName } from '../core/purchase.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { OrderRepository, SaleTerms, WriteOutcome } from '../core/ports/order-repository.js';
 import type { BatchStore, LiveOrder } from '../core/ports/batch-store.js';
 import { reacquireUnits } from './reacquire-units.js';
 import { ATTEMPTS_MAX, contendedPauseMs, noIdsPauseMs, ordersOf } from './write-attempts.js';
-import { draftRows, isOfOlderEpoch, lookUp, requestName, type Draft, type Known } from './draft-rows.js';
+import { draftRows, isOfOlderEpoch, lookUp, type Draft, type Known } from './draft-rows.js';
 import type { RetryReason } from './metrics.js';
 import type { OrderIdMinter } from './order-id-minter.js';
 

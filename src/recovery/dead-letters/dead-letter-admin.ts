@@ -1,6 +1,7 @@
 import type { Batch } from '../../core/batch.js';
 import { OperationalError } from '../../core/errors.js';
 import type { Order } from '../../core/order.js';
+import { requestName } from '../../core/purchase.js';
 import type {
   DeadLetterRepository,
   DeadLetterFilter,
@@ -8,7 +9,7 @@ import type {
   DeadLetterSummary,
   StoredDeadLetter,
 } from '../../core/ports/dead-letter-repository.js';
-import { lookUpRows, requestName } from '../../orders/draft-rows.js';
+import { lookUpRows } from '../../orders/draft-rows.js';
 import { discardDeadLetter, type DiscardAnswer, type DiscardPorts } from './discard-dead-letter.js';
 import { type ReplayAnswer, replayDeadLetter, type ReplayOptions, type ReplayPorts } from './replay-dead-letter.js';
 import { withoutUndefined } from '../../core/without-undefined.js';

@@ -1,7 +1,7 @@
 import { decodeBatch } from '../../core/batch.js';
 import { OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
-import { type Purchase, purchaseKey, type RequestRef } from '../../core/purchase.js';
+import { type Purchase, requestName, type RequestRef } from '../../core/purchase.js';
 import { type Sale } from '../../core/sale.js';
 import { type BucketRef, homeBucket } from '../../core/bucket.js';
 import { batchIdOfTrace, typedTraceId } from '../../core/trace-context.js';
@@ -60,7 +60,7 @@ export async function findPurchases(
   const add = (more: readonly FoundPurchase[]): void => {
     for (const one of more) {
       const { saleId, userId: buyer } = one.request;
-      const key = `${saleId}/${purchaseKey(one.request)}`;
+      const key = requestName(saleId, one.request);
       const fits = (query.saleId ?? saleId) === saleId && (userId ?? buyer) === buyer;
       if (fits && !found.has(key) && found.size < max) found.set(key, one);
     }

@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import type { Batch } from '../../../src/core/batch.js';
 import type { Order } from '../../../src/core/order.js';
 import type { Sale } from '../../../src/core/sale.js';
-import { draftRows, requestName, type Draft, type Known } from '../../../src/orders/draft-rows.js';
+import { draftRows, type Draft, type Known } from '../../../src/orders/draft-rows.js';
+import { requestName } from '../../../src/core/purchase.js';
 import { batchOf, purchasesOf, saleOf } from '../../helpers/sales.js';
 
 const termsOf = ({ saleId, epoch, priceCents, limitPerBuyer }: Sale) =>
