@@ -7,7 +7,7 @@ import { bigint, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import { traceIdLiteral, traceOfOrder } from './order-traces.js';
 import type { MysqlPool } from './pool.js';
-import { metadataOf } from './shown-orders.js';
+import { metadataOf } from './order-metadata.js';
 import { ORDER_COLUMNS, orderOf, type OrderRow } from './tables.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 

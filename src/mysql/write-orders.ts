@@ -8,7 +8,7 @@ import { MysqlError } from './errors.js';
 import { insertAround, insertOrders, quoted, refusedByDatabase, termsFor } from './insert-orders.js';
 import { insertRanges } from './order-ranges.js';
 import { insertTraces } from './order-traces.js';
-import { insertMetadata } from './shown-orders.js';
+import { insertMetadata } from './order-metadata.js';
 import type { MysqlPool, Transaction } from './pool.js';
 
 /** Releases of one outbox row, all of one sale; the relay sends them together. */

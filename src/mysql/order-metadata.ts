@@ -1,0 +1,27 @@
+import { escape } from 'mysql2';
+import type { Metadata } from '../core/metadata.js';
+import type { WritePlan } from '../core/ports/order-repository.js';
+import { numeric } from './insert-orders.js';
+import { knex, select } from './knex.js';
+import type { Statements, Transaction } from './pool.js';
+
+/** By order id. @throws MysqlError */
+export async function metadataOf(on: Statements, orderIds: readonly string[]): Promise<Map<string, Metadata>> {
+  const inTable = (table: 'order_metadata' | 'order_metadata_archive') =>
+    knex(table as 'order_metadata')
+      .select('order_id', 'metadata')
+      .whereIn('order_id', orderIds);
+  // one statement sees both tables as of one moment: what moves meanwhile is in one of them
+  const rows = await select(on, inTable('order_metadata').unionAll([inTable('order_metadata_archive')]));
+  return new Map(rows.map(({ order_id: orderId, metadata }) => [orderId, JSON.parse(metadata) as Metadata]));
+}
+
+/** Notes the metadata of the orders of a plan, in the transaction that inserts them: a statement only where there is any. */
+export async function insertMetadata(tx: Transaction, { orders }: WritePlan): Promise<void> {
+  let values = '';
+  for (const { orderId, purchase } of orders) {
+    if (purchase.metadata === undefined) continue;
+    values += `${values === '' ? '' : ','}(${numeric(orderId)},${escape(JSON.stringify(purchase.metadata))})`;
+  }
+  if (values !== '') await tx.execute(`INSERT INTO order_metadata (order_id, metadata) VALUES ${values}`);
+}
