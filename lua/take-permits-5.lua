@@ -22,7 +22,7 @@
 --   rate_limited  one of the limits is reached
 --   allowed       let through and counted
 local SLICES, TOKEN = 10, 1000000
-local visits, time, rate, full = cjson.decode(ARGV[1]), redis.call('TIME'), tonumber(ARGV[7]), ARGV[8] * 1000000
+local visits, time, rate, full = cjson.decode(ARGV[1]), redis.call('TIME'), tonumber(ARGV[7]), ARGV[8] * TOKEN
 local now_us = time[1] * 1000000 + time[2]
 
 local function slices_of(record, slice)

@@ -146,7 +146,8 @@ function decodePurchases(raw: unknown, valuesMax: 3 | 4): Purchase[] | string {
   const keys = new Set<string>();
   const purchases: Purchase[] = [];
   for (const [index, item] of raw.entries()) {
-    if (!Array.isArray(item) || item.length < 3 || item.length > valuesMax) return `purchase ${index} is not a triple`;
+    if (!Array.isArray(item) || item.length < 3 || item.length > valuesMax)
+      return `purchase ${index} is not a list of ${valuesMax === 3 ? '3' : '3 or 4'} values`;
     const [userId, requestId, quantity, metadata] = item as unknown[];
     if (!isUserId(userId) || !isId(requestId)) return `purchase ${index} has a bad id`;
     if (!isQuantity(quantity)) return `purchase ${index} has a bad quantity`;

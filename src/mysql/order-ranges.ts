@@ -55,7 +55,7 @@ interface IdWindow {
 
 export const START: OrderCursor = { afterFirst: '0', readTo: '0' };
 
-/** Ranges that a reader takes together, and where it goes on: null when these were the last ones. */
+/** Ranges that a reader takes together, and whether these were the last ones. */
 interface TakenRanges {
   readonly ranges: readonly Pick<OrderRangeRow, 'first_id' | 'last_id' | 'orders'>[];
   readonly isEnd: boolean;

@@ -16,7 +16,7 @@ const RELEASES_PER_ROW = 500;
 
 const SAME_EPOCH = 'SELECT id FROM sales WHERE id = ? AND epoch = ? FOR UPDATE';
 
-/** The rows of a plan, with those that the guard refused while they were tried one by one. */
+/** Order ids that the guard refused while they were tried one by one. */
 type Surplus = ReadonlySet<string>;
 const NONE: Surplus = new Set();
 

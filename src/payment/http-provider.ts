@@ -9,7 +9,7 @@ import type { FoundCharge, Payments, RefundOutcome } from '../core/ports/payment
 // A payment service of yours, over plain HTTP (docs/payments.md): three calls, and a webhook in the format of ours. Also the example of
 // a provider in one file.
 
-/** As long as the longest call of another provider. */
+/** Below PROVIDER_CALL_MAX_MS: a call that is late ends itself, and its reason is logged. */
 const CALL_MAX_MS = 15_000;
 const ANSWER_BYTES_MAX = 16_384;
 

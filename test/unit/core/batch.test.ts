@@ -179,9 +179,9 @@ describe('batch', () => {
     ['trace', null, /trace/],
     ['purchases', [], /filled list/],
     ['purchases', {}, /filled list/],
-    ['purchases', [['u1', 'k1']], /triple/],
-    ['purchases', [['u1', 'k1', 1, 1]], /triple/],
-    ['purchases', ['u1'], /triple/],
+    ['purchases', [['u1', 'k1']], /not a list of 3 values/],
+    ['purchases', [['u1', 'k1', 1, 1]], /not a list of 3 values/],
+    ['purchases', ['u1'], /not a list of 3 values/],
     ['purchases', [['u 1', 'k1', 1]], /purchase 0 has a bad id/],
     [
       'purchases',
