@@ -1,10 +1,9 @@
 import { Argument, Command } from 'commander';
 import { loadConfig, type Environment } from '../core/config/load.js';
+import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
+import { addressToAsk } from './address-to-ask.js';
 import { CliError } from './cli-error.js';
 import { print } from './print.js';
-
-const PROGRAMS = ['api', 'worker', 'keeper'] as const;
-type ProgramName = (typeof PROGRAMS)[number];
 
 /** Shorter than the time-out of a health check, so that the reason is still printed. */
 const ANSWER_MS = 2000;
@@ -24,24 +23,20 @@ interface Flags {
 export function healthCommand(): Command {
   return new Command('health')
     .description('ask a program on this machine whether it is alive, as the health check of a container does')
-    .addArgument(new Argument('[program]', 'which one (default: whichever answers)').choices(PROGRAMS))
+    .addArgument(new Argument('[program]', 'which one (default: whichever answers)').choices(PROGRAM_KINDS))
     .option('--ready', 'whether it should get work: whether its servers answer')
     .addHelpText('after', EXAMPLES)
-    .action((program: ProgramName | undefined, { ready = false }: Flags) => {
+    .action((program: ProgramKind | undefined, { ready = false }: Flags) => {
       const addresses = addressesOf(process.env);
       const asked = program === undefined ? [...new Set(Object.values(addresses))] : [addresses[program]];
       return askHealth(asked, ready ? 'ready' : 'alive');
     });
 }
 
-/** Where each program listens. It may listen everywhere, which is no address to ask at. */
-function addressesOf(env: Environment): Readonly<Record<ProgramName, string>> {
+/** Where each program listens. */
+function addressesOf(env: Environment): Readonly<Record<ProgramKind, string>> {
   const { operators, workerMetrics, keeperMetrics } = loadConfig(['operators', 'workerMetrics', 'keeperMetrics'], env);
-  const addressOf = ({ host, port }: { readonly host: string; readonly port: number }): string => {
-    const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-    return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
-  };
-  return { api: addressOf(operators), worker: addressOf(workerMetrics), keeper: addressOf(keeperMetrics) };
+  return { api: addressToAsk(operators), worker: addressToAsk(workerMetrics), keeper: addressToAsk(keeperMetrics) };
 }
 
 type Asked = 'alive' | 'ready';

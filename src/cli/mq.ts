@@ -16,6 +16,7 @@ import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
 import { UsageError } from './cli-error.js';
+import { namesrvOf } from './namesrv.js';
 import { operatorName, parseTime, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 
@@ -154,10 +155,8 @@ const command = (mq: Command, name: string, about: string): Command =>
   );
 
 function inspect(flags: MqFlags): RocketmqInspection {
-  const config = loadConfig(['repair', 'brokerAccess'], process.env);
-  const namesrv = flags.namesrv ?? config.repair.namesrv;
-  if (namesrv === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
-  return new RocketmqInspection(namesrv, brokerAccessOf(config.brokerAccess), {
+  const { brokerAccess } = loadConfig(['brokerAccess'], process.env);
+  return new RocketmqInspection(namesrvOf(flags.namesrv), brokerAccessOf(brokerAccess), {
     cluster: flags.cluster,
     onDown: ({ name, down }) => {
       printError(inLine(`Broker ${name} is down, and what it holds is not shown: ${down}`));

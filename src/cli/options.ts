@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { InvalidArgumentError } from 'commander';
+import { readDuration } from '../core/duration.js';
 import { isId, isSaleId, isUserId } from '../core/ids.js';
 
 // Parsers of options and arguments; each says what it takes when it refuses.
@@ -21,13 +22,12 @@ export function parseTime(text: string): number {
   return atMs;
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** Null for what is no time. */
 export function readTime(text: string): number | null {
   if (text === 'now') return Date.now();
-  const [, amount, unit = ''] = /^([+-]\d{1,6})([smhd])$/.exec(text) ?? [];
-  const atMs = amount === undefined ? Date.parse(text) : Date.now() + Number(amount) * (UNITS_MS[unit] ?? NaN);
+  const fromNowMs = /^[+-]/.test(text) ? readDuration(text.slice(1)) : null;
+  if (fromNowMs !== null) return Date.now() + (text.startsWith('-') ? -fromNowMs : fromNowMs);
+  const atMs = Date.parse(text);
   return Number.isNaN(atMs) ? null : atMs;
 }
 

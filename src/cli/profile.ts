@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { Argument, Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
+import { addressToAsk } from './address-to-ask.js';
 import { CliError, UsageError } from './cli-error.js';
 import { parseWhole } from './options.js';
 import { print } from './print.js';
@@ -48,7 +49,7 @@ export function profileCommand(): Command {
 
 async function profile({ seconds, heap = false, url, token, out }: Flags): Promise<void> {
   const [path, kind] = heap ? ['heap', 'heapprofile'] : ['profile', 'cpuprofile'];
-  const base = url ?? operatorsUrl();
+  const base = url ?? addressToAsk(loadConfig(['operators'], process.env).operators);
   if (!URL.canParse(base)) throw new UsageError(`--url ${base} is no address such as http://127.0.0.1:9103.`);
   const address = new URL(`/debug/${path}?seconds=${seconds}`, base);
   const { status, body } = await ask(address, token ?? adminToken(), seconds);
@@ -70,11 +71,6 @@ async function ask(url: URL, token: string, seconds: number): Promise<{ status: 
       cause: error,
     });
   }
-}
-
-function operatorsUrl(): string {
-  const { host, port } = loadConfig(['operators'], process.env).operators;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 const adminToken = (): string =>

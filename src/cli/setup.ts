@@ -14,6 +14,7 @@ import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
+import { namesrvOf } from './namesrv.js';
 import { parseUserId, parseWhole } from './options.js';
 import { print } from './print.js';
 
@@ -125,8 +126,7 @@ export function topicsCommand(): Command {
 }
 
 async function createTopics({ namesrv, cluster, group, json }: TopicsFlags): Promise<void> {
-  const namesrvAddr = namesrv ?? loadConfig(['repair'], process.env).repair.namesrv;
-  if (namesrvAddr === '') throw new UsageError('give --namesrv host:port or set NAMESRV_ADDR, such as 127.0.0.1:9876.');
+  const namesrvAddr = namesrvOf(namesrv);
   const { brokerAccess } = loadConfig(['brokerAccess'], process.env);
   const target = { namesrvAddr, cluster };
   const lists = readTopicLists();

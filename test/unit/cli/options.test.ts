@@ -7,7 +7,8 @@ describe('options of the command line', () => {
     expect(parseTime('now')).to.be.closeTo(Date.now(), 5000);
     expect(parseTime('-1d')).to.be.closeTo(Date.now() - 86_400_000, 5000);
     expect(parseTime('+10m')).to.be.closeTo(Date.now() + 600_000, 5000);
-    expect(() => parseTime('2h')).to.throw();
+    expect(parseTime('+0s')).to.be.closeTo(Date.now(), 5000);
+    for (const none of ['2h', '+2w', '-', '+1234567s']) expect(() => parseTime(none), none).to.throw();
   });
 
   it('the operator has a name for the audit log', () => {
