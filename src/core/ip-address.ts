@@ -72,3 +72,6 @@ const readLength = (text: string): number => (/^(0|[1-9]\d{0,2})$/.test(text) ? 
 
 const hasBitsBehind = ({ family, value }: Address, length: number): boolean =>
   family === 4 ? value % 2 ** (32 - length) !== 0 : BigInt.asUintN(128 - length, value) !== 0n;
+
+/** Whether the host of a URL is this machine: what is sent there in plain text does not leave it. */
+export const isLoopback = (hostname: string): boolean => ['localhost', '127.0.0.1', '[::1]'].includes(hostname);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { fieldErrors, fieldSentences, must, plainError } from '../field-errors.js';
+import { isLoopback } from '../ip-address.js';
 import { parseJson } from '../parse-json.js';
 import { PUBLIC_ALGORITHMS, readPublicKey, type Jwk } from '../public-key.js';
 import { ROLES } from '../roles.js';
@@ -9,13 +10,12 @@ const ISSUERS_MAX = 16;
 const NAMES_MAX = 100;
 
 const name = z.string().min(1).max(200);
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
 /** Whoever can change the answer of this address can sign tokens. */
 const isKeyAddress = (text: string): boolean => {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.includes(hostname));
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 };
 
 const jwk = z

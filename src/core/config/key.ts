@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readNetwork } from '../ip-address.js';
+import { isLoopback, readNetwork } from '../ip-address.js';
 import { readKeyList } from '../hmac.js';
 import { liveText, type Live } from '../live.js';
 import { readIssuers } from './issuers.js';
@@ -271,7 +271,7 @@ function isOrigin(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { origin, protocol, hostname } = new URL(text);
   if (origin !== text || hostname.includes('*')) return false;
-  return protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname));
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
 /** Secrets by the id of their key, `id:secret,id:secret`; an error never shows one of them. */

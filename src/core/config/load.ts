@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import { flawOfSecret } from '../hmac.js';
+import { isLoopback } from '../ip-address.js';
 import { NOT_SET, type Live } from '../live.js';
 import { readPublicKey } from '../public-key.js';
 import { SCHEMA, type Config, type Section, type SectionName } from './schema.js';
@@ -143,7 +144,7 @@ function flawOfProvider({ provider, apiKey, apiUrl, webhookMode }: Section<'paym
   if (apiUrl === '' && provider === 'http') return 'PAYMENT_API_URL must be set where PAYMENT_PROVIDER is http';
   if (apiUrl !== '') {
     const { protocol, hostname } = new URL(apiUrl);
-    if (protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)) {
+    if (protocol === 'http:' && !isLoopback(hostname)) {
       return 'PAYMENT_API_URL must begin with https: it would show PAYMENT_API_KEY to the network';
     }
   }
