@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { SECONDS } from '../core/histogram-buckets.js';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { RefundOutcome } from '../core/ports/payment-provider.js';
 import type { ResolvedAttempt } from '../core/ports/payment-attempts.js';
@@ -31,9 +32,6 @@ export type RetryReason =
 
 /** How one message of a consumer group of the keeper ended. */
 export type ConsumeVerdict = 'done' | 'later' | 'failed' | 'undecodable' | 'unknown_version';
-
-/** Seconds: a batch should take milliseconds and must not take seconds. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** What a buyer who was told `accepted` may expect. */
 const IN_TIME_MS = 5_000;

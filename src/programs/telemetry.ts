@@ -1,5 +1,6 @@
 import { pino } from 'pino';
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
+import { SECONDS } from '../core/histogram-buckets.js';
 import type { Log } from '../core/ports/log.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -45,7 +46,7 @@ export function createJobMetrics(registry: Registry) {
     name: 'seckill_keeper_job_seconds',
     help: 'Runs of a job by result.',
     labelNames: ['job', 'result'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    buckets: SECONDS,
     registers: [registry],
   });
   return {

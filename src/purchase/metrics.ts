@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { SECONDS } from '../core/histogram-buckets.js';
 
 /** How one batch ended; `bucket_empty`: no purchase was accepted yet, units are fetched from other buckets. */
 export type BatchVerdict =
@@ -16,8 +17,6 @@ export type BatchStep = 'precheck' | 'half' | 'deduct' | 'commit' | 'rollback';
 /** How a change that a buyer waited for was found: by a notification, or by reading the stores. */
 export type FoundBy = 'notification' | 'read';
 
-/** Seconds: a purchase should take milliseconds and must not take seconds. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const BATCH_SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 export type PurchaseMetrics = ReturnType<typeof createPurchaseMetrics>;

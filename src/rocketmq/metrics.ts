@@ -1,10 +1,8 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
+import { SECONDS } from '../core/histogram-buckets.js';
 import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js';
 import type { CheckBackAnswer } from '../core/ports/channels.js';
 import { TOPICS } from '../core/topics.js';
-
-/** Upper bounds in seconds: a purchase should take milliseconds and must not take seconds. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** Metrics of the purchase channel. */
 export type ChannelMetrics = ReturnType<typeof createChannelMetrics>;
