@@ -237,8 +237,11 @@ class StripeProvider implements PaymentProvider {
 const isUntouched = ({ status, last_payment_error: error }: Intent): boolean =>
   status === 'requires_payment_method' && error === null;
 
+/** What an intent, or an event of one, says of its money. */
+type PaidIntent = Pick<Intent, 'id' | 'amount_received' | 'currency'>;
+
 /** What arrived, in our cents; null: no amount of ours. */
-function paymentOf({ id, amount_received: received, currency }: Intent): Payment | null {
+function paymentOf({ id, amount_received: received, currency }: PaidIntent): Payment | null {
   const amountCents = fromStripeAmount(received, currency.toUpperCase());
   return amountCents === null || !isPaymentId(id)
     ? null
@@ -306,7 +309,7 @@ export const STRIPE_WEBHOOK: PaymentWebhook = {
 
 function succeeded(orderId: string, object: Readonly<Record<string, unknown>>, live: boolean): PaymentReport {
   const read = intentOfEvent.safeParse(object);
-  const payment = read.success ? paymentOf(read.data as Intent) : null;
+  const payment = read.success ? paymentOf(read.data) : null;
   if (payment !== null) return { type: 'succeeded', orderId, payment, live };
   const { id: paymentId, amount_received: amountCents, currency } = object;
   const claims = { orderId, paymentId, amountCents, currency, live };
