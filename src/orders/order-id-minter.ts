@@ -45,7 +45,7 @@ const WAIT_FOR_CLOCK_MAX_MS = 10_000;
 const LEASE_WAIT_MS = 250;
 
 /** A slot that is ours. */
-interface Lease extends WorkerSlotLease {
+interface Lease extends Omit<WorkerSlotLease, 'nowMs'> {
   /** Monotonic. */
   readonly untilMs: number;
   /** No id bears this time or a later one: by then the slot may be given to another process. */
@@ -103,7 +103,6 @@ export function createOrderIdMinter(
     }
     lease = {
       slot: next.slot,
-      nowMs: next.nowMs,
       restedSinceMs: next.slot === lease?.slot ? lease.restedSinceMs : next.restedSinceMs,
       untilMs: askedMs + leaseMs,
       idsBeforeMs: askedAtMs + leaseMs,
