@@ -2,11 +2,7 @@ import { z } from 'zod';
 import type { RuleReport, RuleReports } from '../core/ports/rules.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { RULE_REPORTERS_KEY } from './keys.js';
-
-/** Apis whose reports are read; more than this system is made for. */
-const APIS_MAX = 1000;
-/** Nobody reports any more: the list goes too. */
-const LIST_LIFE_MS = 3_600_000;
+import { createLiveReports } from './live-reports.js';
 
 const version = z.int().min(0);
 const ruleReport = z.object({
@@ -17,39 +13,22 @@ const ruleReport = z.object({
   refused: z.object({ version, reasons: z.array(z.string()) }).nullable(),
 });
 
-/** Reports are keys that expire by themselves, and a set of the processes that have one. All share a slot. */
+/** Reports of the rules that each api has in force. */
 export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTERS_KEY): RuleReports {
-  const reportKey = (processId: string): string => `${key}:${processId}`;
+  const reports = createLiveReports(redis, key);
   return {
     async report(report, lifeMs): Promise<void> {
-      await asOperationalError('report the rules', () =>
-        Promise.all([
-          redis.set(reportKey(report.processId), JSON.stringify(report), 'PX', lifeMs),
-          redis.sadd(key, report.processId),
-          redis.pexpire(key, LIST_LIFE_MS),
-        ]),
-      );
+      await asOperationalError('report the rules', () => reports.put(report.processId, JSON.stringify(report), lifeMs));
     },
 
     async withdraw(processId): Promise<void> {
-      await asOperationalError('withdraw a report of the rules', () =>
-        Promise.all([redis.unlink(reportKey(processId)), redis.srem(key, processId)]),
-      );
+      await asOperationalError('withdraw a report of the rules', () => reports.remove(processId));
     },
 
     live: () =>
-      asOperationalError('read which rules are in force', async () => {
-        const processIds = await redis.srandmember(key, APIS_MAX);
-        if (processIds.length === 0) return [];
-        const texts = await redis.mget(processIds.map(reportKey));
-        const gone = processIds.filter((_, index) => texts[index] === null);
-        // one that reports at this moment is back with its next report
-        if (gone.length > 0) await redis.srem(key, ...gone);
-        return processIds.flatMap((processId, index) => {
-          const text = texts[index] ?? null;
-          return text === null ? [] : [readReport(processId, text)];
-        });
-      }),
+      asOperationalError('read which rules are in force', async () =>
+        (await reports.live()).map(([processId, text]) => readReport(processId, text)),
+      ),
   };
 }
 

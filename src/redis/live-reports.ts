@@ -1,0 +1,48 @@
+import type { RedisClient } from './connection.js';
+
+/** Processes whose reports are read; more than this system is made for. */
+const PROCESSES_MAX = 1000;
+/** Nobody reports any more: the list goes too. */
+const LIST_LIFE_MS = 3_600_000;
+
+/** What processes say of themselves, by process id. Whoever calls it makes an OperationalError of what it throws. */
+export interface LiveReports {
+  /** @param lifeMs after so long without another report it is gone */
+  put(processId: string, text: string, lifeMs: number): Promise<unknown>;
+  remove(processId: string): Promise<unknown>;
+  /** Those that live, 1000 at most, with the ids of their processes. */
+  live(): Promise<[processId: string, text: string][]>;
+}
+
+/**
+ * Reports are keys that expire by themselves, and a set of the processes that have one. All share a slot.
+ * @param list key of the set
+ * @param keyOf key of the report of a process
+ */
+export const createLiveReports = (
+  redis: RedisClient,
+  list: string,
+  keyOf = (processId: string): string => `${list}:${processId}`,
+): LiveReports => ({
+  put: (processId, text, lifeMs) =>
+    Promise.all([
+      redis.set(keyOf(processId), text, 'PX', lifeMs),
+      redis.sadd(list, processId),
+      redis.pexpire(list, LIST_LIFE_MS),
+    ]),
+
+  remove: (processId) => Promise.all([redis.unlink(keyOf(processId)), redis.srem(list, processId)]),
+
+  async live(): Promise<[processId: string, text: string][]> {
+    const processIds = await redis.srandmember(list, PROCESSES_MAX);
+    if (processIds.length === 0) return [];
+    const texts = await redis.mget(processIds.map(keyOf));
+    const gone = processIds.filter((_, index) => texts[index] === null);
+    // one that reports at this moment is back with its next report
+    if (gone.length > 0) await redis.srem(list, ...gone);
+    return processIds.flatMap((processId, index): [string, string][] => {
+      const text = texts[index] ?? null;
+      return text === null ? [] : [[processId, text]];
+    });
+  },
+});
