@@ -10,6 +10,20 @@ export function parseJson(text: string, what: string): ParsedJson {
   }
 }
 
+/** What a text of JSON says; null for a text that is none. */
+export const jsonOrNull = (text: string): unknown => jsonOr(null, text);
+
+/** What a text of JSON says; a text that is none, written by hand, as it is. */
+export const jsonOrText = (text: string): unknown => jsonOr(text, text);
+
+function jsonOr(other: string | null, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return other;
+  }
+}
+
 /** JSON tokens and the space before them. An unfinished string is no token, so it ends the search. */
 const TOKEN =
   /[ \t\n\r]*(?:([{}[\],:])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-]))/y;

@@ -1,4 +1,5 @@
 import createKnex, { type Knex } from 'knex';
+import { jsonOrText } from '../core/parse-json.js';
 import type { Statements, SqlValue } from './pool.js';
 import './tables.js';
 
@@ -38,11 +39,4 @@ export const ageOf = (column: string): Knex.Raw =>
 export const bigint = (id: string): Knex.Raw => knex.raw('CAST(? AS UNSIGNED)', [id]);
 
 /** JSON that we wrote; a row that was written by hand is returned as its text. */
-export function readJson(text: string | null): unknown {
-  if (text === null) return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
+export const readJson = (text: string | null): unknown => (text === null ? null : jsonOrText(text));

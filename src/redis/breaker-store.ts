@@ -6,6 +6,7 @@ import {
   type BreakerStore,
   type LiveReport,
 } from '../core/ports/admission-stores.js';
+import { jsonOrNull } from '../core/parse-json.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from './keys.js';
 
@@ -33,18 +34,10 @@ function liveReports(reply: readonly string[]): LiveReport[] {
   );
 }
 
-/** What cannot be read counts as closed. */
+/** What cannot be read, as another release may write it, counts as closed. */
 function readReport(text: string): BreakerReport {
-  const stored = parsed(text);
+  const stored = jsonOrNull(text) as Partial<Record<Dependency, unknown>> | null;
   const stateOf = (dependency: Dependency): BreakerState =>
     BREAKER_STATES.find((state) => state === stored?.[dependency]) ?? 'closed';
   return { redis: stateOf('redis'), rocketmq: stateOf('rocketmq'), mysql: stateOf('mysql') };
-}
-
-function parsed(text: string): Partial<Record<Dependency, unknown>> | null {
-  try {
-    return JSON.parse(text) as Partial<Record<Dependency, unknown>> | null;
-  } catch {
-    return null; // written by another release: `readReport` takes it as closed
-  }
 }

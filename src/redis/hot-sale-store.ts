@@ -1,5 +1,6 @@
 import type { HotSale, HotSaleStore } from '../core/ports/hot-sales.js';
 import { isSaleId } from '../core/ids.js';
+import { jsonOrNull } from '../core/parse-json.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { HOT_PROCESSES_KEY, hotReportKey } from './keys.js';
 import { createLiveReports } from './live-reports.js';
@@ -26,18 +27,11 @@ export function createHotSaleStore({ redis }: RedisConnection): HotSaleStore {
 
 /** What another release wrote, and cannot be read, counts nothing. */
 function readReport(text: string): HotSale[] {
-  return parsedList(text).flatMap((one) => {
+  const read = jsonOrNull(text);
+  if (!Array.isArray(read)) return [];
+  return (read as readonly unknown[]).flatMap((one) => {
     const [saleId, perSecond] = Array.isArray(one) ? (one as readonly unknown[]) : [];
     if (!isSaleId(saleId) || typeof perSecond !== 'number' || !(perSecond >= 0)) return [];
     return [{ saleId, perSecond }];
   });
-}
-
-function parsedList(text: string): readonly unknown[] {
-  try {
-    const read: unknown = JSON.parse(text);
-    return Array.isArray(read) ? read : [];
-  } catch {
-    return [];
-  }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { SEVERITIES } from '../core/conditions.js';
+import { jsonOrNull } from '../core/parse-json.js';
 import { PROGRAM_KINDS, type LiveProgram, type ProgramReports } from '../core/ports/program-reports.js';
 import { asOperationalError, pipelined, type RedisConnection } from './connection.js';
 import { PROGRAMS_KEY } from './keys.js';
@@ -57,16 +58,8 @@ export function createProgramReports({ redis }: RedisConnection, key = PROGRAMS_
 const nameOf = ({ kind, id }: LiveProgram): string => `${kind} ${id}`;
 
 function readReport(text: string, leftMs: number): LiveProgram[] {
-  const read = storedReport.safeParse(parsed(text));
+  const read = storedReport.safeParse(jsonOrNull(text));
   if (!read.success) return [];
   const { lifeMs, ...report } = read.data;
   return [{ ...report, seenMsAgo: Math.max(0, lifeMs - leftMs) }];
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,3 +1,4 @@
+import { jsonOrText } from '../core/parse-json.js';
 import type { RuleUpdate, RuleBroadcast } from '../core/ports/rules.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { RULES_KEY } from './keys.js';
@@ -29,14 +30,6 @@ export function createRuleBroadcast({ redis }: RedisConnection, key = RULES_KEY)
 
 function updateOf([text, score]: readonly string[]): RuleUpdate {
   if (text === undefined) return { is: 'level' };
-  return { is: 'newer', stored: { version: Number(score), rules: readJson(text) } };
-}
-
-/** A text that is no JSON, written by hand, is passed on as it is; the reader refuses it as rules. */
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
+  // A text that is no JSON, written by hand, is passed on: the reader refuses it as rules.
+  return { is: 'newer', stored: { version: Number(score), rules: jsonOrText(text) } };
 }

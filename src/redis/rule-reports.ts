@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOrNull } from '../core/parse-json.js';
 import type { RuleReport, RuleReports } from '../core/ports/rules.js';
 import { asOperationalError, type RedisConnection } from './connection.js';
 import { RULE_REPORTERS_KEY } from './keys.js';
@@ -34,14 +35,6 @@ export function createRuleReports({ redis }: RedisConnection, key = RULE_REPORTE
 
 /** What another release wrote, and cannot be read, is an api of which nothing is known. */
 function readReport(processId: string, text: string): RuleReport {
-  const read = ruleReport.safeParse(parsed(text));
+  const read = ruleReport.safeParse(jsonOrNull(text));
   return read.success ? read.data : { processId, host: 'unknown', pid: 0, version: null, refused: null };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

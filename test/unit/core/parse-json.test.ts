@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { parseJson } from '../../../src/core/parse-json.js';
+import { jsonOrNull, jsonOrText, parseJson } from '../../../src/core/parse-json.js';
 
 const errorOf = (text: string): string | null => {
   const parsed = parseJson(text, 'The body');
@@ -16,6 +16,15 @@ function positionOfParse(text: string): number | null {
   }
   return null;
 }
+
+describe('json or something else', () => {
+  it('is what the text says, or null, or the text', () => {
+    for (const read of [jsonOrNull, jsonOrText]) expect(read('{"a":[1]}')).to.deep.equal({ a: [1] });
+    expect(jsonOrText('null')).to.equal(null);
+    expect(jsonOrNull('{')).to.equal(null);
+    expect(jsonOrText('{')).to.equal('{');
+  });
+});
 
 describe('parseJson', () => {
   it('gives the value of a text that is JSON', () => {
