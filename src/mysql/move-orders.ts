@@ -1,4 +1,5 @@
 import { assert, OperationalError } from '../core/errors.js';
+import { groupBy } from '../core/group-by.js';
 import { compareIds } from '../core/ids.js';
 import { statesBefore } from '../core/order.js';
 import { homeBucket } from '../core/bucket.js';
@@ -73,14 +74,8 @@ export async function moveOrders(
 
 /** Sales in id order. */
 function groupBySale(orders: readonly LockedOrder[]): Map<string, LockedOrder[]> {
-  const sales = new Map<string, LockedOrder[]>();
   const inOrder = [...orders].sort((a, b) => compareIds(a.sale_id, b.sale_id));
-  for (const order of inOrder) {
-    const ofSale = sales.get(order.sale_id);
-    if (ofSale) ofSale.push(order);
-    else sales.set(order.sale_id, [order]);
-  }
-  return sales;
+  return groupBy(inOrder, ({ sale_id: saleId }) => saleId);
 }
 
 /** Number of buckets by sale, read without a lock. */

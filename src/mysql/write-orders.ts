@@ -1,4 +1,5 @@
 import { escape } from 'mysql2';
+import { groupBy } from '../core/group-by.js';
 import { compareIds } from '../core/ids.js';
 import type { FailureReason } from '../core/order.js';
 import type { NewOrder, SaleTerms, WriteOutcome, WritePlan } from '../core/ports/order-repository.js';
@@ -151,7 +152,8 @@ async function insertOutbox(tx: Transaction, plan: WritePlan, surplus: Surplus):
     rows.push(`('${kind}',${quoted(key)},${escape(JSON.stringify(payload))})`);
   };
   for (const recorded of recordedBatches(plan, surplus)) row('batch_recorded', recorded.batchId, recorded);
-  for (const releases of bySale([...plan.releases, ...releasesOfFailed(plan, surplus)])) {
+  const released = [...plan.releases, ...releasesOfFailed(plan, surplus)];
+  for (const releases of groupBy(released, ({ saleId }) => saleId).values()) {
     for (let from = 0; from < releases.length; from += RELEASES_PER_ROW) {
       const some = releases.slice(from, from + RELEASES_PER_ROW);
       row('release', some[0]?.batchId ?? '', some);
@@ -181,16 +183,6 @@ function recordedBatches({ orders, paymentWindowMs }: WritePlan, surplus: Surplu
     if (purchase.metadata !== undefined) (recorded.metadata ??= {})[orderId] = JSON.stringify(purchase.metadata);
   }
   return batches.values();
-}
-
-function bySale(releases: readonly Release[]): Iterable<Release[]> {
-  const sales = new Map<string, Release[]>();
-  for (const release of releases) {
-    const ofSale = sales.get(release.saleId);
-    if (ofSale === undefined) sales.set(release.saleId, [release]);
-    else ofSale.push(release);
-  }
-  return sales.values();
 }
 
 function releasesOfFailed({ orders }: WritePlan, surplus: Surplus): Release[] {

@@ -1,4 +1,5 @@
 import type { Batch } from '../core/batch.js';
+import { groupBy } from '../core/group-by.js';
 import { isLive, type FailureReason, type Order } from '../core/order.js';
 import { type Purchase, requestName } from '../core/purchase.js';
 import type { OrderRepository, SaleTerms } from '../core/ports/order-repository.js';
@@ -142,8 +143,8 @@ export async function lookUpRows(
   return rows;
 }
 
-function purchasesBySale(batches: readonly Batch[]): Map<string, Purchase[]> {
-  const bySale = new Map<string, Purchase[]>();
-  for (const { saleId, purchases } of batches) bySale.set(saleId, [...(bySale.get(saleId) ?? []), ...purchases]);
-  return bySale;
-}
+const purchasesBySale = (batches: readonly Batch[]): [saleId: string, Purchase[]][] =>
+  [...groupBy(batches, ({ saleId }) => saleId)].map(([saleId, ofSale]) => [
+    saleId,
+    ofSale.flatMap(({ purchases }) => purchases),
+  ]);

@@ -1,5 +1,6 @@
 import { decodeBatch, logFieldsOf, type Batch } from '../core/batch.js';
 import { assertNever, OperationalError } from '../core/errors.js';
+import { groupBy } from '../core/group-by.js';
 import { WRITER_RETRIES_MAX } from '../core/topics.js';
 import type { DeadLetterRepository, DeadLetterReason } from '../core/ports/dead-letter-repository.js';
 import type { Delivery } from '../core/ports/channels.js';
@@ -242,13 +243,7 @@ async function markAndAck(recorded: readonly Recorded[], ports: HandlePorts): Pr
 function bySale(recorded: readonly Recorded[]): readonly (readonly Recorded[])[] {
   const first = recorded[0]?.batch.saleId;
   if (recorded.every(({ batch }) => batch.saleId === first)) return [recorded];
-  const sales = new Map<string, Recorded[]>();
-  for (const one of recorded) {
-    const ofSale = sales.get(one.batch.saleId);
-    if (ofSale === undefined) sales.set(one.batch.saleId, [one]);
-    else ofSale.push(one);
-  }
-  return [...sales.values()];
+  return [...groupBy(recorded, ({ batch }) => batch.saleId).values()];
 }
 
 /** The marks of one sale, then the acks of their deliveries. */
