@@ -1036,11 +1036,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /**
-             * @description `not_found`: There is no such sale.
-             *
-             *     `ticket_not_found`: You have no such ticket for this queue, or it has ended. Join again.
-             */
+            /** @description `not_found`: There is no such sale. */
             404: {
                 headers: {
                     [name: string]: unknown;

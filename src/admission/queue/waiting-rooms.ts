@@ -20,7 +20,6 @@ export interface QueueBuyer {
  * - `no_queue`: no buyer waits for this sale; buy
  * - `waiting`: ask again after `pollMs` and show the ticket, which is a new one each time
  * - `admitted`: buy with this pass, until it ends
- * - `ticket_not_found`: not a ticket of this buyer and sale, or it has ended; join again
  * - `overloaded`: too many wait in this process
  */
 export type QueueAnswer =
@@ -35,7 +34,10 @@ export type QueueAnswer =
       readonly pollMs: number;
     }
   | { readonly outcome: 'admitted'; readonly pass: string; /** Unix ms. */ readonly untilMs: number }
-  | { readonly outcome: 'no_queue' | 'sold_out' | 'overloaded' | 'ticket_not_found' };
+  | { readonly outcome: 'no_queue' | 'sold_out' | 'overloaded' };
+
+/** `ticket_not_found`: not a ticket of this buyer and sale, or it has ended; join again. */
+export type TicketAnswer = QueueAnswer | { readonly outcome: 'ticket_not_found' };
 
 /** Exact enough for people; rooms admit ten times a second. */
 export const TICK_MS = 100;
@@ -104,7 +106,7 @@ export class WaitingRooms {
   }
 
   /** The state of the place that a ticket is for. */
-  read({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): QueueAnswer {
+  read({ saleId, opensAtMs }: QueueSale, { userId }: Pick<QueueBuyer, 'userId'>, ticket: string): TicketAnswer {
     const closed = this.#closed(saleId);
     if (closed !== null) return closed;
     const place = this.#openTicket(ticket, { kind: 'queue-ticket', saleId, userId });

@@ -40,7 +40,7 @@ export const joinQueue = defineRoute({
     200: { description: 'let in, or there is no queue', schema: place },
     202: { description: 'a place; see Location', schema: place, headers: { Location: 'where to ask for the place' } },
   },
-  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded', 'ticket_not_found'],
+  problems: ['not_found', 'loading', 'closed', 'sold_out', 'overloaded'],
   async handle({ userId, roles, params, mount }, services) {
     const sale = await queuedSale(params.saleId, services);
     if ('status' in sale) return sale;
@@ -63,7 +63,8 @@ export const readTicket = defineRoute({
   async handle({ userId, params: { saleId, ticket }, mount }, services) {
     const sale = await queuedSale(saleId, services);
     if ('status' in sale) return sale;
-    return placeAnswer(200, mount, sale, services.rooms.read(sale, { userId }, ticket));
+    const answer = services.rooms.read(sale, { userId }, ticket);
+    return answer.outcome === 'ticket_not_found' ? problem(answer.outcome) : placeAnswer(200, mount, sale, answer);
   },
 });
 
@@ -136,7 +137,7 @@ function placeAnswer<S extends 200 | 202>(
   mount: string,
   { saleId }: Sale,
   answer: QueueAnswer,
-): Answer<S | 200 | 'sold_out' | 'overloaded' | 'ticket_not_found'> {
+): Answer<S | 200 | 'sold_out' | 'overloaded'> {
   switch (answer.outcome) {
     case 'waiting': {
       const { outcome: status, ticket, priority, position, estimateMs, pollMs: pollAfterMs } = answer;
@@ -152,7 +153,6 @@ function placeAnswer<S extends 200 | 202>(
       return json(200, answer.outcome, { status: answer.outcome });
     case 'sold_out':
     case 'overloaded':
-    case 'ticket_not_found':
       return problem(answer.outcome);
     default:
       return assertNever(answer);

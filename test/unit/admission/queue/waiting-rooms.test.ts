@@ -1,6 +1,11 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
-import { QueuePasses, WaitingRooms, type QueueAnswer } from '../../../../src/admission/queue/waiting-rooms.js';
+import {
+  QueuePasses,
+  WaitingRooms,
+  type QueueAnswer,
+  type TicketAnswer,
+} from '../../../../src/admission/queue/waiting-rooms.js';
 import { queueRules, type QueueRules } from '../../../../src/admission/queue/queue-rules.js';
 import { readKeyring } from '../../../../src/core/hmac.js';
 import { Seals } from '../../../../src/admission/sign/seals.js';
@@ -32,8 +37,8 @@ describe('waiting rooms', () => {
   });
 
   const join = (userId: string, roles: string[] = []): QueueAnswer => rooms.join(sale, { userId, roles });
-  const ticketOf = (answer: QueueAnswer): string => (answer as Waiting).ticket;
-  const read = (userId: string, ticket: string): QueueAnswer => rooms.read(sale, { userId }, ticket);
+  const ticketOf = (answer: TicketAnswer): string => (answer as Waiting).ticket;
+  const read = (userId: string, ticket: string): TicketAnswer => rooms.read(sale, { userId }, ticket);
   /** Time passes tick by tick, as the loop sees it. */
   const elapse = (ms: number): void => {
     for (let passed = 0; passed < ms; passed += 100) {
