@@ -1,3 +1,4 @@
+import { OperationalError } from '../core/errors.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
@@ -52,7 +53,7 @@ export class Revocations {
     await this.#readNew();
   }
 
-  /** Follows new ones until the signal aborts. */
+  /** Follows new ones until the signal aborts. Rejects with a bug only. */
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
@@ -60,7 +61,7 @@ export class Revocations {
     }
   }
 
-  /** Never rejects. */
+  /** Rejects with a bug only. */
   async runOnce(): Promise<void> {
     const { clock, log } = this.#parts;
     try {
@@ -68,6 +69,7 @@ export class Revocations {
       if (this.#isOut) log.info({}, 'revocations of tokens can be read again');
       this.#isOut = false;
     } catch (err) {
+      if (!(err instanceof OperationalError)) throw err;
       if (!this.#isOut) log.warn({ err }, 'revocations of tokens cannot be read; those that are known stay');
       this.#isOut = true;
     }

@@ -1,3 +1,4 @@
+import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type {
@@ -59,6 +60,8 @@ export class CurrentRules {
   #seen = -1;
   #repositoryReadMs = -Infinity;
   #reading: Promise<void> | null = null;
+  /** Of what is read or reported beside a run; null: none. */
+  #bug: { readonly error: unknown } | null = null;
 
   constructor(parts: CurrentRulesParts) {
     this.#parts = parts;
@@ -94,7 +97,7 @@ export class CurrentRules {
     this.#take(await this.#parts.repository.current());
   }
 
-  /** Follows new rules until the signal aborts. */
+  /** Follows new rules until the signal aborts. Rejects with a bug only. */
   async poll(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.runOnce();
@@ -105,18 +108,32 @@ export class CurrentRules {
     await reports.withdraw(reporter.processId).catch((err: unknown) => {
       log.debug({ err }, 'the report of the rules of this process could not be withdrawn; it ends by itself');
     });
+    this.#throwBug();
   }
 
-  /** Reads Redis; MySQL, which may be slow, is read beside it when it is due. Never rejects. */
+  /**
+   * Reads Redis; MySQL, which may be slow, is read beside it when it is due. Rejects with a bug only, also with one of what was begun
+   * beside the run before.
+   */
   async runOnce(): Promise<void> {
+    this.#throwBug();
     const update = await this.#readBroadcast();
     if (update?.is === 'newer') this.#take(update.stored);
-    if (update !== null) this.#reporting ??= this.#report().finally(() => (this.#reporting = null));
+    if (update !== null) this.#reporting ??= this.#beside(this.#report()).finally(() => (this.#reporting = null));
     const everyMs = update === null || update.is === 'behind' ? REPOSITORY_POLL_INSTEAD_MS : REPOSITORY_POLL_MS;
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#reading !== null || nowMs - this.#repositoryReadMs < everyMs) return;
     this.#repositoryReadMs = nowMs;
-    this.#reading = this.#readRepository(update).finally(() => (this.#reading = null));
+    this.#reading = this.#beside(this.#readRepository(update)).finally(() => (this.#reading = null));
+  }
+
+  /** Nobody waits for it: its bug is kept for who calls next. Never rejects. */
+  #beside(work: Promise<void>): Promise<void> {
+    return work.catch((error: unknown) => void (this.#bug = { error }));
+  }
+
+  #throwBug(): void {
+    if (this.#bug !== null) throw this.#bug.error;
   }
 
   async #readBroadcast(): Promise<RuleUpdate | null> {
@@ -125,6 +142,7 @@ export class CurrentRules {
       this.#redisOutage.end();
       return update;
     } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
       this.#redisOutage.failed(error);
       return null;
     }
@@ -139,6 +157,7 @@ export class CurrentRules {
       this.#take(stored);
       if (isMissed && update !== null) await this.#announce(stored);
     } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
       this.#mysqlOutage.failed(error);
     }
   }
@@ -152,6 +171,7 @@ export class CurrentRules {
       await reports.report({ ...reporter, ...standing }, REPORT_LIFE_MS);
       [this.#reported, this.#reportedMs] = [standing, nowMs];
     } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
       this.#redisOutage.failed(error);
     }
   }
@@ -160,6 +180,7 @@ export class CurrentRules {
     try {
       await this.#parts.broadcast.announce(stored);
     } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
       this.#redisOutage.failed(error);
     }
   }

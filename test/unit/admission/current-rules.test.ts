@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { CurrentRules, RulesLayer, rulesReadiness } from '../../../src/admission/rules/current-rules.js';
 import { RuleAdmin } from '../../../src/admission/rules/rule-admin.js';
+import { Bug } from '../../../src/core/errors.js';
 import type { Log } from '../../../src/core/ports/log.js';
 import {
   MemoryRuleBroadcast,
@@ -252,6 +253,34 @@ describe('current rules', () => {
     }
     expect(world.denied).to.deep.equal(['eve']);
     expect(world.warnings()).to.have.length(2);
+  });
+
+  it('a bug is not taken for an outage: of what is read beside a run, the next one rejects with it', async () => {
+    const fails = () => Promise.reject(new Bug('it is broken'));
+    const ended = (current: CurrentRules) => current.runOnce().then(() => 'done', String);
+    const after = async (breakIt: () => void): Promise<string[]> => {
+      world = new RulesWorld();
+      await world.current.start();
+      breakIt();
+      const first = await ended(world.current);
+      await new Promise((resolve) => setImmediate(resolve));
+      return [first, await ended(world.current)];
+    };
+    const bug = 'Bug: it is broken';
+    expect(await after(() => (world.broadcast.newerThan = fails))).to.deep.equal([bug, bug]);
+    expect(await after(() => (world.broadcast.announce = fails))).to.deep.equal(['done', bug]);
+    expect(await after(() => (world.repository.current = fails))).to.deep.equal(['done', bug]);
+    expect(await after(() => (world.reports.report = fails))).to.deep.equal(['done', bug]);
+    expect(world.warnings()).to.deep.equal([]);
+  });
+
+  it('a bug of the last read ends the loop, which is over anyway', async () => {
+    world.clock.advance(1000);
+    world.reports.report = () => Promise.reject(new Bug('it is broken'));
+    const stop = new AbortController();
+    const looking = world.current.poll(stop.signal);
+    stop.abort();
+    expect(await looking.catch(String)).to.equal('Bug: it is broken');
   });
 
   it('a MySQL that hangs does not delay rules from Redis, and is not called twice at once', async () => {

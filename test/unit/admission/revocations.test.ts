@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { Revocations } from '../../../src/admission/revocations.js';
+import { Bug } from '../../../src/core/errors.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { MemoryRevocationRepository } from '../../helpers/memory/memory-revocation-repository.js';
 import { silentLog } from '../../helpers/silent-log.js';
@@ -61,6 +62,12 @@ describe('revocations', () => {
     await repository.add({ tokenId: 't2' }, 'root');
     await revocations.runOnce();
     expect(isRevoked('ann', null, 't2')).to.equal(true);
+  });
+
+  it('a bug is not taken for an outage', async () => {
+    await revocations.start();
+    repository.after = () => Promise.reject(new Bug('a row without a user'));
+    expect(await revocations.runOnce().catch(String)).to.equal('Bug: a row without a user');
   });
 
   it('forgets one when no token can be left that it is for', async () => {
