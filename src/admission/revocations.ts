@@ -1,4 +1,5 @@
 import { OperationalError } from '../core/errors.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Revocation, RevocationRepository } from '../core/ports/revocations.js';
@@ -27,14 +28,18 @@ interface RevocationsParts {
  */
 export class Revocations {
   readonly #parts: RevocationsParts;
+  readonly #outage: OutageLog;
   readonly #byUser = new Map<string, { readonly issuedBeforeMs: number; readonly endsAtMs: number }>();
   readonly #byToken = new Map<string, { readonly endsAtMs: number }>();
   #read = 0;
   #forgottenMs = -Infinity;
-  #isOut = false;
 
   constructor(parts: RevocationsParts) {
     this.#parts = parts;
+    this.#outage = new OutageLog(parts.log, {
+      begins: 'revocations of tokens cannot be read; those that are known stay',
+      ends: 'revocations of tokens can be read again',
+    });
   }
 
   /** Synchronous, for every request. */
@@ -63,15 +68,13 @@ export class Revocations {
 
   /** Rejects with a bug only. */
   async runOnce(): Promise<void> {
-    const { clock, log } = this.#parts;
+    const { clock } = this.#parts;
     try {
       await this.#readNew();
-      if (this.#isOut) log.info({}, 'revocations of tokens can be read again');
-      this.#isOut = false;
-    } catch (err) {
-      if (!(err instanceof OperationalError)) throw err;
-      if (!this.#isOut) log.warn({ err }, 'revocations of tokens cannot be read; those that are known stay');
-      this.#isOut = true;
+      this.#outage.end();
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      this.#outage.failed(error);
     }
     if (clock.monotonicMs() - this.#forgottenMs < FORGET_MS) return;
     this.#forgottenMs = clock.monotonicMs();

@@ -1,4 +1,5 @@
 import type { Issuer } from '../core/config/issuers.js';
+import { OutageLog } from '../core/outage-log.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import { readPublicKey, type Jwk } from '../core/public-key.js';
@@ -33,13 +34,13 @@ export class Jwks implements IssuerKeys {
   readonly issuer: string;
   readonly #of: Issuer;
   readonly #parts: JwksParts;
+  readonly #outage: OutageLog;
   readonly #listeners: (() => void)[] = [];
   /** By kid and algorithm. */
   #keys: ReadonlyMap<string, TokenKey> = new Map();
   /** As they were read last; the same again changes nothing. */
   #text = '';
   #isKnown = false;
-  #isOut = false;
   #nextMs = -Infinity;
   #underWay: Promise<void> | null = null;
   #waiting = 0;
@@ -48,6 +49,14 @@ export class Jwks implements IssuerKeys {
     this.issuer = of.issuer;
     this.#of = of;
     this.#parts = parts;
+    this.#outage = new OutageLog(
+      parts.log,
+      {
+        begins: 'the keys of the issuer cannot be read; those that are known go on',
+        ends: 'the keys of the issuer can be read again',
+      },
+      { issuer: of.issuer, url: of.jwksUrl },
+    );
     if (of.jwks !== undefined) this.#take(JSON.stringify(of.jwks));
   }
 
@@ -80,24 +89,20 @@ export class Jwks implements IssuerKeys {
   async poll(signal: AbortSignal): Promise<void> {
     while (this.#of.jwksUrl !== undefined && !signal.aborted) {
       await this.refresh();
-      await this.#parts.clock.sleep(this.#isOut ? PAUSE_MS : this.#parts.refreshMs, signal);
+      await this.#parts.clock.sleep(this.#outage.isOut ? PAUSE_MS : this.#parts.refreshMs, signal);
     }
   }
 
   /** Never rejects. */
   async #read(url: string): Promise<void> {
-    const { log, metrics } = this.#parts;
-    const { issuer } = this;
+    const { metrics } = this.#parts;
     try {
       this.#take(await fetchText(url));
-      if (this.#isOut) log.info({ issuer }, 'the keys of the issuer can be read again');
-      this.#isOut = false;
-      metrics.keysRead(issuer, this.#keys.size);
-    } catch (err) {
-      metrics.keysNotRead(issuer);
-      if (!this.#isOut)
-        log.warn({ err, issuer, url }, 'the keys of the issuer cannot be read; those that are known go on');
-      this.#isOut = true;
+      this.#outage.end();
+      metrics.keysRead(this.issuer, this.#keys.size);
+    } catch (error) {
+      metrics.keysNotRead(this.issuer);
+      this.#outage.failed(error);
     }
   }
 

@@ -1,4 +1,5 @@
 import { OperationalError, type Dependency } from '../../core/errors.js';
+import { OutageLog } from '../../core/outage-log.js';
 import type { BreakerReport, BreakerState, BreakerStore, LiveReport } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
@@ -72,15 +73,19 @@ export class SharedBreakers {
   readonly #parts: SharedBreakersParts;
   readonly #options: SharedBreakersOptions;
   readonly #breakers: Readonly<Record<Dependency, AdaptiveBreaker>>;
+  readonly #storeOutage: OutageLog;
   #reports: readonly LiveReport[] = [];
   #standings: ReadonlyMap<string, BreakerStanding> = new Map();
-  #isStoreAway = false;
   #wasOn: boolean;
 
   constructor(parts: SharedBreakersParts, options: SharedBreakersOptions) {
     this.#parts = parts;
     this.#options = options;
     this.#wasOn = this.isOn;
+    this.#storeOutage = new OutageLog(parts.log, {
+      begins: 'breaker reports cannot be exchanged: this process follows its own calls',
+      ends: 'breaker reports are exchanged again',
+    });
     const breakerOf = (dependency: Dependency): AdaptiveBreaker =>
       new AdaptiveBreaker({
         rules: parts.rules,
@@ -153,7 +158,7 @@ export class SharedBreakers {
    * others. Rejects with a bug only: without the store each process follows its own calls.
    */
   async runOnce(): Promise<void> {
-    const { store, clock, log } = this.#parts;
+    const { store, clock } = this.#parts;
     const { processId, reportLifeMs } = this.#options;
     if (this.isOn !== this.#wasOn) this.#startAnew();
     if (!this.isOn) return;
@@ -161,13 +166,10 @@ export class SharedBreakers {
     try {
       const reports = await store.exchange(processId, this.#report(), reportLifeMs);
       this.#follow(reports, askedMs + reportLifeMs);
-      if (this.#isStoreAway) log.info({}, 'breaker reports are exchanged again');
-      this.#isStoreAway = false;
-    } catch (err) {
-      if (!(err instanceof OperationalError)) throw err;
-      if (!this.#isStoreAway)
-        log.warn({ err }, 'breaker reports cannot be exchanged: this process follows its own calls');
-      this.#isStoreAway = true;
+      this.#storeOutage.end();
+    } catch (error) {
+      if (!(error instanceof OperationalError)) throw error;
+      this.#storeOutage.failed(error);
     }
   }
 

@@ -1,4 +1,5 @@
 import { OperationalError } from '../../core/errors.js';
+import { OutageLog } from '../../core/outage-log.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { Log } from '../../core/ports/log.js';
 import type {
@@ -241,25 +242,4 @@ export function rulesReadiness({ version, refused }: RulesStanding): { readonly 
     ok: version !== null,
     detail: `${kept}; version ${refused.version} cannot be used here: ${refused.reasons.join('; ')}`,
   };
-}
-
-/** Logs the first of many failures in a row, and their end. */
-class OutageLog {
-  readonly #log: Log;
-  readonly #messages: { readonly begins: string; readonly ends: string };
-  #failures = 0;
-
-  constructor(log: Log, messages: { readonly begins: string; readonly ends: string }) {
-    this.#log = log;
-    this.#messages = messages;
-  }
-
-  failed(err: unknown): void {
-    if (this.#failures++ === 0) this.#log.warn({ err }, this.#messages.begins);
-  }
-
-  end(): void {
-    if (this.#failures > 0) this.#log.info({ failures: this.#failures }, this.#messages.ends);
-    this.#failures = 0;
-  }
 }
