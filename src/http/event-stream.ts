@@ -24,6 +24,12 @@ const HEADERS = [
   'X-Accel-Buffering', 'no',
   'X-Content-Type-Options', 'nosniff',
 ];
+
+/** The answer to HEAD: what GET would begin with. */
+export function answerStreamHead(res: ServerResponse): void {
+  res.writeHead(200, HEADERS).end();
+}
+
 /** A comment: a line that begins with a colon. */
 const HEARTBEAT = ':\n\n';
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { nameTrace, problem, startPoll } from '../answer.js';
-import { EventStream } from '../event-stream.js';
+import { answerStreamHead, EventStream } from '../event-stream.js';
 import { defineRoute } from '../route.js';
 
 const TOO_MANY = 'Too many consoles are open at this api: CONSOLE_STREAMS_MAX. Close some, or use another api.';
@@ -28,8 +28,7 @@ export const followLive = defineRoute({
     nameTrace(call);
     if (req.method === 'HEAD') {
       counter.count('stream');
-      res.setHeader('Content-Type', 'text/event-stream');
-      res.end();
+      answerStreamHead(res);
       return null;
     }
     if (live.isFull) return problem('overloaded', { detail: TOO_MANY });

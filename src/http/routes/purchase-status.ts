@@ -5,7 +5,7 @@ import type { Body } from '../../admission/degrade/degraded-reads.js';
 import type { Following } from '../../purchase/follow-purchase.js';
 import { isStepWord, STEP_RANKS, type PurchaseStep, type StepWord } from '../../purchase/follow-purchase.js';
 import { nameTrace, noContent, problem, startPoll } from '../answer.js';
-import { EventStream } from '../event-stream.js';
+import { answerStreamHead, EventStream } from '../event-stream.js';
 import { defineRoute, type Call, type RouteServices } from '../route.js';
 import { id, purchaseSchema, saleId } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
@@ -142,8 +142,7 @@ async function stream(
   nameTrace(call);
   if (req.method === 'HEAD') {
     following.close();
-    res.setHeader('Content-Type', 'text/event-stream');
-    return void res.end();
+    return answerStreamHead(res);
   }
   const events = new EventStream(req, res, streamTimes, () => poll.abort());
   try {

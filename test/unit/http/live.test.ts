@@ -285,7 +285,13 @@ describe('GET /admin/v1/live', () => {
       .head('/admin/v1/live')
       .set('authorization', bearer('ann', ['viewer']))
       .expect(200);
-    expect(headers['content-type']).to.equal('text/event-stream');
+    expect(headers).to.include({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+    });
+    expect(headers).to.have.property('trace-id');
     expect(live.listening).to.equal(0);
   });
 

@@ -86,6 +86,18 @@ describe('events of a purchase over HTTP', () => {
     expect([closed, fake.counted]).to.deep.equal([1, ['purchase_events stream']]);
   });
 
+  it('HEAD has the head of the stream, and follows nothing', async () => {
+    await serve();
+    const { headers } = await request(server.url).head(PATH).set('authorization', bearer()).expect(200);
+    expect(headers).to.include({
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+    });
+    expect(headers).to.have.property('trace-id');
+    expect(closed).to.equal(1);
+  });
+
   it("follows the purchase of the token's buyer from the last event they saw; a malformed Last-Event-ID is ignored", async () => {
     await serve();
     for (const lastEventId of [undefined, 'ordered', 'toString']) await listen(lastEventId);
