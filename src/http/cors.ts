@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { problem, type Answer } from './answer.js';
+import { NOSNIFF } from './problem.js';
 
 /** What pages may send beside what every page may: no header of a signature, since a page cannot keep its key. */
 const REQUEST_HEADERS = [
@@ -66,6 +67,7 @@ const preflightOf = (origin: string): Answer<204> => ({
     'Access-Control-Allow-Headers', REQUEST_HEADERS.join(', '),
     'Access-Control-Max-Age', KEPT_SECONDS,
     ...VARY,
+    ...NOSNIFF,
   ],
   body: '',
   encoding: 'latin1',

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { NOSNIFF } from './problem.js';
 
 export interface StreamTimes {
   /** After this long without an event a comment is sent, ms, so that no proxy closes the stream as idle. */
@@ -22,7 +23,7 @@ const HEADERS = [
   'Content-Type', 'text/event-stream',
   'Cache-Control', 'no-store',
   'X-Accel-Buffering', 'no',
-  'X-Content-Type-Options', 'nosniff',
+  ...NOSNIFF,
 ];
 
 /** The answer to HEAD: what GET would begin with. */

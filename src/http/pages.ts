@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { isSaleId } from '../core/ids.js';
+import { NOSNIFF } from './problem.js';
 import type { Listener } from './route.js';
 
 const compress = promisify(gzip);
@@ -47,7 +48,7 @@ const NO_SHOP: Shop = { name: '', pictureUrl: '', signInUrl: '', origins: [] };
 /** Names and values, as `writeHead` takes them. Nothing from elsewhere is run or asked, and no more shown than a picture. */
 // oxfmt-ignore
 const securityOf = ({ origins, pictureUrl }: Shop): string[] => [
-  'X-Content-Type-Options', 'nosniff',
+  ...NOSNIFF,
   'Referrer-Policy', 'no-referrer',
   'Cross-Origin-Opener-Policy', 'same-origin',
   'Content-Security-Policy',

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { METRICS_TYPE, type MetricsPage } from './metrics-page.js';
+import { NOSNIFF } from './problem.js';
 import type { ReadyReport } from './services.js';
 
 export interface ProbeServices {
@@ -28,12 +29,8 @@ export async function startProbeServer(services: ProbeServices, { host, port }: 
   const times = { headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS };
   const server = createServer(times, (request, response) => {
     void answer(request.url ?? '/', request.headers.authorization, services).then(({ status, type, body }) => {
-      response.writeHead(status, {
-        'Content-Type': type,
-        'X-Content-Type-Options': 'nosniff',
-        'Content-Length': Buffer.byteLength(body),
-        ...(status === 401 ? { 'WWW-Authenticate': 'Bearer' } : {}),
-      });
+      const headers = ['Content-Type', type, ...NOSNIFF, 'Content-Length', String(Buffer.byteLength(body))];
+      response.writeHead(status, status === 401 ? [...headers, 'WWW-Authenticate', 'Bearer'] : headers);
       response.end(body);
     });
   });

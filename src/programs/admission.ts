@@ -113,7 +113,7 @@ export async function openAdmission(
   // Breakers last: a request that they let through as a trial should reach the dependency.
   const layers = [new RulesLayer(current), lists, limits, new DegradeLayer(degrade)];
 
-  // What a purchase must show. Clients and other processes read its times, so they are wall time.
+  // What a purchase must show.
   const seals = new Seals(keys.seal);
   const signRules = () => current.rules.sign;
   const tokenRules = () => current.rules.sign.tokens;
