@@ -52,6 +52,10 @@ const ROWS_DEFAULT = 50;
 /** How many rows of a list are wanted. */
 export const limit = queryWhole(1, ROWS_MAX).default(ROWS_DEFAULT);
 
+/** Where the next page of a list begins, by this field of its last row; null: this page is the last one. */
+export const nextOf = <T, K extends keyof T>(found: readonly T[], max: number, field: K): T[K] | null =>
+  found.length < max ? null : (found.at(-1)?.[field] ?? null);
+
 /** Digits in a query; a number for the handler and in the document. */
 export function queryWhole(min: number, max: number) {
   const error = must(`a whole number from ${min} to ${max}`);

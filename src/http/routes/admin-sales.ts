@@ -15,6 +15,7 @@ import {
   count,
   isoTime,
   limit,
+  nextOf,
   queryText,
   queryTime,
   queryWord,
@@ -87,8 +88,7 @@ export const listSales = defineRoute({
     const { state, sku, opensFrom: opensFromMs, opensTo: opensToMs, before: beforeId, limit: max } = query;
     const states = state === undefined ? undefined : [state];
     const found = await sales.list({ max, ...withoutUndefined({ states, sku, opensFromMs, opensToMs, beforeId }) });
-    const next = found.length < max ? null : (found.at(-1)?.saleId ?? null);
-    return json(200, 'found', { sales: found.map(saleBody), next });
+    return json(200, 'found', { sales: found.map(saleBody), next: nextOf(found, max, 'saleId') });
   },
 });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { isoTime, limit, queryText, queryTime, rowId, text, time } from '../schemas.js';
+import { isoTime, limit, nextOf, queryText, queryTime, rowId, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 const name = queryText(128).optional();
@@ -48,8 +48,7 @@ export const listAudit = defineRoute({
   problems: [],
   async handle({ query: { since: sinceMs, before: beforeId, limit: max, ...names } }, { audit }) {
     const found = await audit.list(withoutUndefined({ ...names, sinceMs }), { max, ...withoutUndefined({ beforeId }) });
-    const next = found.length < max ? null : (found.at(-1)?.auditId ?? null);
-    return json(200, 'found', { entries: found.map(auditBody), next });
+    return json(200, 'found', { entries: found.map(auditBody), next: nextOf(found, max, 'auditId') });
   },
 });
 

@@ -18,6 +18,7 @@ import {
   isoTime,
   isoTimeOrNull,
   limit,
+  nextOf,
   orderId,
   queryText,
   queryTime,
@@ -122,8 +123,7 @@ export const listDeadLetters = defineRoute({
     const { state, after: afterId, limit: max, ...names } = query;
     const filter = { ...filterOf(names), ...withoutUndefined({ state }) };
     const found = await deadLetters.list(filter, { max, ...withoutUndefined({ afterId }) });
-    const next = found.length < max ? null : (found.at(-1)?.deadLetterId ?? null);
-    return json(200, 'found', { deadLetters: found.map(summaryBody), next });
+    return json(200, 'found', { deadLetters: found.map(summaryBody), next: nextOf(found, max, 'deadLetterId') });
   },
 });
 

@@ -6,7 +6,19 @@ import { RUN_OUTCOMES, type ReconcileRun } from '../../core/ports/reconcile-runs
 import type { SaleResult } from '../../recovery/reconcile/sale-report.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, isoTime, isoTimeOrNull, limit, queryWord, rowId, saleId, saleParams, text, time } from '../schemas.js';
+import {
+  count,
+  isoTime,
+  isoTimeOrNull,
+  limit,
+  nextOf,
+  queryWord,
+  rowId,
+  saleId,
+  saleParams,
+  text,
+  time,
+} from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** Reconcile, sale by sale, and the compensation jobs that come of it. */
@@ -122,8 +134,7 @@ export const listReconcileRuns = defineRoute({
   problems: [],
   async handle({ query: { saleId, before: beforeId, limit: max } }, { reconcile }) {
     const runs = await reconcile.runs(withoutUndefined({ saleId, beforeId }), max);
-    const next = runs.length < max ? null : (runs.at(-1)?.runId ?? null);
-    return json(200, 'found', { runs: runs.map(runBody), next });
+    return json(200, 'found', { runs: runs.map(runBody), next: nextOf(runs, max, 'runId') });
   },
 });
 
@@ -148,8 +159,7 @@ export const listCompensationJobs = defineRoute({
   problems: [],
   async handle({ query: { after: afterId, limit: max, ...filter } }, { reconcile }) {
     const jobs = await reconcile.jobs(withoutUndefined(filter), { max, ...withoutUndefined({ afterId }) });
-    const next = jobs.length < max ? null : (jobs.at(-1)?.jobId ?? null);
-    return json(200, 'found', { jobs: jobs.map(jobBody), next });
+    return json(200, 'found', { jobs: jobs.map(jobBody), next: nextOf(jobs, max, 'jobId') });
   },
 });
 

@@ -3,7 +3,7 @@ import { assertNever } from '../../core/errors.js';
 import { REFUND_STATES, type StoredRefund } from '../../core/ports/refund-repository.js';
 import { json, problem } from '../answer.js';
 import { defineRoute } from '../route.js';
-import { count, currency, isoTime, limit, paymentId, queryWord, text, time } from '../schemas.js';
+import { count, currency, isoTime, limit, nextOf, paymentId, queryWord, text, time } from '../schemas.js';
 import { withoutUndefined } from '../../core/without-undefined.js';
 
 /** What is owed back to buyers, and taking one on to pay it by hand. */
@@ -42,9 +42,11 @@ export const listRefunds = defineRoute({
   problems: [],
   async handle({ query: { state, after: afterPaymentId, limit: max } }, { refunds, orderSearch }) {
     const found = await refunds.list(withoutUndefined({ state }), { max, ...withoutUndefined({ afterPaymentId }) });
-    const next = found.length < max ? null : (found.at(-1)?.paymentId ?? null);
     const currencies = await orderSearch.currenciesOf(found.map(({ orderId }) => orderId));
-    return json(200, 'found', { refunds: found.map((one) => withCurrency(one, currencies)), next });
+    return json(200, 'found', {
+      refunds: found.map((one) => withCurrency(one, currencies)),
+      next: nextOf(found, max, 'paymentId'),
+    });
   },
 });
 

@@ -3,7 +3,7 @@ import { fieldError } from '../../core/field-errors.js';
 import type { Revocation } from '../../core/ports/revocations.js';
 import { json } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
-import { count, isoTime, limit, queryTime, queryWhole, text, time, tokenId, userId } from '../schemas.js';
+import { count, isoTime, limit, nextOf, queryTime, queryWhole, text, time, tokenId, userId } from '../schemas.js';
 
 /** Tokens that are refused before they expire. */
 
@@ -38,8 +38,7 @@ export const listRevocations = defineRoute({
   problems: [],
   async handle({ query: { before, limit: max } }, { revocations }) {
     const found = await revocations.newest(max, before);
-    const next = found.length < max ? null : (found.at(-1)?.number ?? null);
-    return json(200, 'found', { revocations: found.map(revocationBody), next });
+    return json(200, 'found', { revocations: found.map(revocationBody), next: nextOf(found, max, 'number') });
   },
 });
 
