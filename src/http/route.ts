@@ -320,17 +320,44 @@ function namedIn(params: unknown): string | null {
   return isId(requestId) ? requestId : null;
 }
 
-/** A body that is JSON of this schema. */
-export const jsonBody = <B>(schema: z.ZodType<B>, bytesMax = BODY_BYTES_MAX): BodySpec<B> => ({
+/**
+ * A body that is JSON.
+ * @param schema for the document
+ * @param check gives the body, or what is wrong with it
+ */
+export const checkedBody = <B>(
+  schema: z.ZodType,
+  check: (json: unknown, services: RouteServices) => { readonly value: B } | { readonly errors: readonly FieldError[] },
+  bytesMax = BODY_BYTES_MAX,
+): BodySpec<B> => ({
   schema,
   required: true,
   bytesMax,
-  read(text) {
+  read(text, services) {
     const json = parseJson(text, 'The body');
     if ('error' in json) return { wrong: { detail: json.error } };
-    const read = schema.safeParse(json.value, { error: plainError });
-    if (read.success) return { value: read.data };
-    const errors = fieldErrors(read.error);
-    return { wrong: { detail: fieldSentences(errors), errors } };
+    const read = check(json.value, services);
+    return 'value' in read ? read : { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
   },
 });
+
+/** A body that is JSON of this schema. */
+export const jsonBody = <B>(schema: z.ZodType<B>, bytesMax?: number): BodySpec<B> =>
+  checkedBody<B>(
+    schema,
+    (json) => {
+      const read = schema.safeParse(json, { error: plainError });
+      return read.success ? { value: read.data } : { errors: fieldErrors(read.error) };
+    },
+    bytesMax,
+  );
+
+/** The same where it may be left out. @param empty what no body stands for */
+export const optionalJsonBody = <B>(schema: z.ZodType<B>, empty: B): BodySpec<B> => {
+  const sent = jsonBody(schema);
+  return {
+    ...sent,
+    required: false,
+    read: (text, services) => (text === '' ? { value: empty } : sent.read(text, services)),
+  };
+};

@@ -1,16 +1,14 @@
 import { z } from 'zod';
 import { fieldSentences, must } from '../../core/field-errors.js';
 import { assertNever } from '../../core/errors.js';
-import { parseJson } from '../../core/parse-json.js';
 import { RESHARD_SENTENCES } from '../../core/sale-repair.js';
-import { SALE_STATES, type NewSale, type Sale } from '../../core/sale.js';
+import { SALE_STATES, type Sale } from '../../core/sale.js';
 import { BUCKETS_MAX } from '../../core/bucket.js';
 import { durationText } from '../../core/duration.js';
 import { newSale, readNewSale } from '../../sales/new-sale.js';
 import type { SaleAdminAnswer } from '../../sales/sale-admin.js';
 import { json, problem, type Answer } from '../answer.js';
-import { BODY_BYTES_MAX } from '../body.js';
-import { defineRoute, jsonBody, type BodyRead, type RouteServices } from '../route.js';
+import { checkedBody, defineRoute, jsonBody, type RouteServices } from '../route.js';
 import {
   count,
   isoTime,
@@ -36,18 +34,10 @@ export const createSale = defineRoute({
   summary: 'Create a sale, as a draft.',
   access: 'admin',
   endpoint: null,
-  body: {
-    schema: newSale.meta({ id: 'NewSale' }),
-    required: true,
-    bytesMax: BODY_BYTES_MAX,
-    read(text, { clock, currency }): BodyRead<NewSale> {
-      const parsed = parseJson(text, 'The body');
-      if ('error' in parsed) return { wrong: { detail: parsed.error } };
-      const read = readNewSale(parsed.value, clock.nowMs(), currency);
-      if ('sale' in read) return { value: read.sale };
-      return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
-    },
-  },
+  body: checkedBody(newSale.meta({ id: 'NewSale' }), (json, { clock, currency }) => {
+    const read = readNewSale(json, clock.nowMs(), currency);
+    return 'sale' in read ? { value: read.sale } : read;
+  }),
   answers: {
     201: {
       description: 'the new sale, a draft',

@@ -1,12 +1,8 @@
 import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import { fieldSentences } from '../../core/field-errors.js';
-import { parseJson } from '../../core/parse-json.js';
-import type { SaleChange } from '../../core/ports/sale-edits.js';
 import { readSaleChange, saleChange, type SaleCancelled } from '../../sales/edit-sale.js';
 import { json, problem, type Answer } from '../answer.js';
-import { BODY_BYTES_MAX } from '../body.js';
-import { badFields, defineRoute, type BodyRead } from '../route.js';
+import { badFields, checkedBody, defineRoute } from '../route.js';
 import { saleParams, saleSchema } from '../schemas.js';
 import { notMoved, saleBody } from './admin-sales.js';
 
@@ -25,18 +21,10 @@ export const editSale = defineRoute({
   access: 'admin',
   endpoint: null,
   params: saleParams,
-  body: {
-    schema: saleChange.meta({ id: 'SaleChange', minProperties: 1 }),
-    required: true,
-    bytesMax: BODY_BYTES_MAX,
-    read(text): BodyRead<SaleChange> {
-      const parsed = parseJson(text, 'The body');
-      if ('error' in parsed) return { wrong: { detail: parsed.error } };
-      const read = readSaleChange(parsed.value);
-      if ('change' in read) return { value: read.change };
-      return { wrong: { detail: fieldSentences(read.errors), errors: read.errors } };
-    },
-  },
+  body: checkedBody(saleChange.meta({ id: 'SaleChange', minProperties: 1 }), (json) => {
+    const read = readSaleChange(json);
+    return 'change' in read ? { value: read.change } : read;
+  }),
   answers: { 200: { description: 'the sale as it now is', schema: saleSchema } },
   problems: ['not_found', 'wrong_state', 'units_not_free', 'repairing'],
   async handle({ params: { saleId }, body, userId }, { editor }) {

@@ -5,7 +5,7 @@ import type { Order, ShownOrder } from '../../core/order.js';
 import { refusesChange } from '../../admission/degrade/degrade.js';
 import type { Body } from '../../admission/degrade/degraded-reads.js';
 import { json, problem } from '../answer.js';
-import { defineRoute, jsonBody, type BodySpec, type Call, type RouteServices } from '../route.js';
+import { defineRoute, optionalJsonBody, type Call, type RouteServices } from '../route.js';
 import { id, isoTime, isoTimeOrNull, orderId, orderPageSchema, orderSchema, text } from '../schemas.js';
 import { answerRead, readable } from './degraded-read.js';
 
@@ -55,19 +55,13 @@ async function orderPage(orderId: string, userId: string, services: RouteService
 
 const KEY_SHAPE = 'The header Idempotency-Key must be 1 to 64 of the characters A-Z a-z 0-9 _ -';
 
+/** Most providers need none. */
 const payment = z.object({
   paymentMethod: id.optional().meta({
     description:
       'what the library of the payment provider calls the card of the buyer (Stripe: `pm_…`); never the card itself',
   }),
 });
-const required = jsonBody(payment);
-/** Most providers need none. */
-const paymentBody: BodySpec<z.infer<typeof payment>> = {
-  ...required,
-  required: false,
-  read: (sent, services) => (sent === '' ? { value: {} } : required.read(sent, services)),
-};
 
 export const payOrder = defineRoute({
   method: 'post',
@@ -80,7 +74,7 @@ export const payOrder = defineRoute({
   endpoint: 'order',
   params,
   headers: [{ name: 'Idempotency-Key', required: false, description: 'the name of this charge', schema: id }],
-  body: paymentBody,
+  body: optionalJsonBody(payment, {}),
   answers: {
     200: { description: 'the order, paid now or before', schema: orderSchema },
     202: {

@@ -4,8 +4,7 @@ import type { AnswerCounts } from '../../core/ports/answer-history.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
-import { BODY_BYTES_MAX } from '../body.js';
-import { defineRoute, jsonBody } from '../route.js';
+import { defineRoute, optionalJsonBody } from '../route.js';
 import { count, queryTime, saleId, saleParams, text } from '../schemas.js';
 
 /** A sale as operators watch it: its rush second by second, its buckets, and its repair. */
@@ -119,8 +118,6 @@ export const readBuckets = defineRoute({
   },
 });
 
-const repairBody = jsonBody(z.strictObject({ force: z.boolean().optional() }), BODY_BYTES_MAX);
-
 export const repairSale = defineRoute({
   method: 'post',
   path: '/admin/v1/sales/{saleId}/repair',
@@ -132,11 +129,7 @@ export const repairSale = defineRoute({
   access: 'operator',
   endpoint: null,
   params: saleParams,
-  body: {
-    ...repairBody,
-    required: false,
-    read: (text, services) => (text === '' ? { value: {} } : repairBody.read(text, services)),
-  },
+  body: optionalJsonBody(z.strictObject({ force: z.boolean().optional() }), {}),
   answers: {
     200: {
       description: '`not_needed`: every bucket can be trusted, and nothing was changed',

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { assertNever } from '../../core/errors.js';
-import { fieldError, fieldSentences } from '../../core/field-errors.js';
-import { parseJson } from '../../core/parse-json.js';
+import { fieldError } from '../../core/field-errors.js';
 import { LEVELS } from '../../admission/degrade/degrade.js';
 import {
   readSwitchChange,
@@ -11,8 +10,7 @@ import {
 } from '../../admission/degrade/switches.js';
 import { ENDPOINTS } from '../../admission/layer.js';
 import { json, problem, type Answer } from '../answer.js';
-import { BODY_BYTES_MAX } from '../body.js';
-import { badFields, defineRoute, type BodyRead } from '../route.js';
+import { badFields, checkedBody, defineRoute } from '../route.js';
 import { count, text } from '../schemas.js';
 import { reasonErrors } from './rules.js';
 
@@ -62,18 +60,11 @@ export const setSwitch = defineRoute({
   access: 'operator',
   endpoint: null,
   params: z.object({ endpoint: text.meta({ override: { enum: ENDPOINTS } }) }),
-  body: {
-    schema: z.object({ level: z.enum(LEVELS), percent: percent.default(100) }),
-    required: true,
-    bytesMax: BODY_BYTES_MAX,
-    read(text): BodyRead<object> {
-      const parsed = parseJson(text, 'The body');
-      if ('error' in parsed) return { wrong: { detail: parsed.error } };
-      if (typeof parsed.value === 'object' && parsed.value !== null) return { value: parsed.value };
-      const errors = [fieldError('body', 'must be {"level": "L0" to "L4", "percent": 0 to 100}')];
-      return { wrong: { detail: fieldSentences(errors), errors } };
-    },
-  },
+  body: checkedBody<object>(z.object({ level: z.enum(LEVELS), percent: percent.default(100) }), (json) =>
+    typeof json === 'object' && json !== null
+      ? { value: json }
+      : { errors: [fieldError('body', 'must be {"level": "L0" to "L4", "percent": 0 to 100}')] },
+  ),
   answers: {
     200: {
       description:
