@@ -112,15 +112,19 @@ export interface Lifecycle {
   readonly polls: Set<AbortController>;
 }
 
-/**
- * An answer that takes long ends early when its client has gone, and when the server drains. Who starts one removes it from
- * `polls` in the end.
- */
-export function startPoll(res: ServerResponse, lifecycle: Lifecycle): AbortController {
+/** An answer that takes long ends early when its client has gone, and when the server drains. It is a poll until it is sent. */
+export function startPoll(res: ServerResponse, { polls, draining }: Lifecycle): AbortController {
   const poll = new AbortController();
-  res.once('close', () => poll.abort());
-  lifecycle.polls.add(poll);
-  if (lifecycle.draining || res.destroyed) poll.abort();
+  if (res.destroyed) {
+    poll.abort(); // its `close` may be over
+    return poll;
+  }
+  polls.add(poll);
+  res.once('close', () => {
+    polls.delete(poll);
+    poll.abort();
+  });
+  if (draining) poll.abort();
   return poll;
 }
 

@@ -47,7 +47,6 @@ export async function sendExport(
     if (error instanceof OperationalError) log.warn({ err: error }, 'an export was broken off');
     else onBug(error);
   } finally {
-    lifecycle.polls.delete(poll);
     leave();
   }
   return null;

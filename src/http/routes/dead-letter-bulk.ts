@@ -128,7 +128,6 @@ async function workThrough(
     log.error({ err: error }, 'unexpected error while working on dead letters');
     onBug(error);
   } finally {
-    lifecycle.polls.delete(poll);
     stream.end();
   }
 }

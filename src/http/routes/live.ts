@@ -38,7 +38,6 @@ export const followLive = defineRoute({
     const leave = live.follow((event) => stream.sendEncoded(event));
     if (!poll.signal.aborted) await once(poll.signal, 'abort');
     leave();
-    lifecycle.polls.delete(poll);
     stream.end();
     return null;
   },

@@ -23,16 +23,12 @@ const profileOf = (kind: 'cpu' | 'heap', path: string, summary: string) =>
       if (req.method === 'HEAD') return text(200, 'profiled', '', 'application/json'); // Express serves it too
       const after = { kind, seconds };
       await audit.append({ actor: userId, action: 'api.profiled', subject: 'program:api', before: null, after });
-      const poll = startPoll(res, lifecycle);
-      try {
-        const profile = await profiler.profile(kind, seconds * 1000, poll.signal);
-        if (profile === null) return problem('profile_running');
-        const name = `attachment; filename="api-${process.pid}.${kind}profile"`;
-        const headers = ['Cache-Control', 'no-store', 'Content-Disposition', name];
-        return text(200, 'profiled', profile, 'application/json', headers);
-      } finally {
-        lifecycle.polls.delete(poll);
-      }
+      const { signal } = startPoll(res, lifecycle);
+      const profile = await profiler.profile(kind, seconds * 1000, signal);
+      if (profile === null) return problem('profile_running');
+      const name = `attachment; filename="api-${process.pid}.${kind}profile"`;
+      const headers = ['Cache-Control', 'no-store', 'Content-Disposition', name];
+      return text(200, 'profiled', profile, 'application/json', headers);
     },
   });
 

@@ -41,30 +41,26 @@ export const purchaseStatus = defineRoute({
   problems: ['purchase_not_found'],
   async handle(call, services) {
     const { userId, params: ids, query } = call;
-    const poll = startPoll(call.res, services.lifecycle);
-    try {
-      const waitMs = (query.wait ?? 0) * 1000;
-      return await answerRead(
-        {
-          endpoint: 'status',
-          key: `${userId}/${ids.saleId}/${ids.requestId}`,
-          ids,
-          requestId: ids.requestId,
-          caller: () => userId,
-          word: ({ status }: Body) => String(status),
-          missing: () => 'purchase_not_found' as const,
-          keeps: ({ status }: Body) => status !== 'pending',
-          async source() {
-            const address = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : null;
-            const status = await services.getPurchase.get({ ...ids, userId, waitMs, address, signal: poll.signal });
-            return status.status === 'not_found' ? null : { ...ids, ...status };
-          },
+    const { signal } = startPoll(call.res, services.lifecycle);
+    const waitMs = (query.wait ?? 0) * 1000;
+    return answerRead(
+      {
+        endpoint: 'status',
+        key: `${userId}/${ids.saleId}/${ids.requestId}`,
+        ids,
+        requestId: ids.requestId,
+        caller: () => userId,
+        word: ({ status }: Body) => String(status),
+        missing: () => 'purchase_not_found' as const,
+        keeps: ({ status }: Body) => status !== 'pending',
+        async source() {
+          const address = waitMs > 0 ? services.limitedAddress(services.addressOf(call.req)) : null;
+          const status = await services.getPurchase.get({ ...ids, userId, waitMs, address, signal });
+          return status.status === 'not_found' ? null : { ...ids, ...status };
         },
-        services,
-      );
-    } finally {
-      services.lifecycle.polls.delete(poll);
-    }
+      },
+      services,
+    );
   },
 });
 
@@ -106,24 +102,20 @@ export const purchaseEvents = defineRoute({
     const lastEventId = req.headers['last-event-id'];
     const seen = isStepWord(lastEventId) ? lastEventId : null;
     const poll = startPoll(call.res, lifecycle);
-    try {
-      const address = services.limitedAddress(services.addressOf(req));
-      const answer = await services.followPurchase.open({ ...ids, userId, seen, address, signal: poll.signal });
-      switch (answer.outcome) {
-        case 'following':
-          await stream(answer, call, poll, services);
-          return null;
-        case 'ended': // an EventSource that gets a 204 does not come again
-          return noContent('ended');
-        case 'not_found':
-          return problem('purchase_not_found', { requestId });
-        case 'overloaded':
-          return problem('overloaded', { requestId, detail: TOO_MANY });
-        default:
-          return assertNever(answer);
-      }
-    } finally {
-      lifecycle.polls.delete(poll);
+    const address = services.limitedAddress(services.addressOf(req));
+    const answer = await services.followPurchase.open({ ...ids, userId, seen, address, signal: poll.signal });
+    switch (answer.outcome) {
+      case 'following':
+        await stream(answer, call, poll, services);
+        return null;
+      case 'ended': // an EventSource that gets a 204 does not come again
+        return noContent('ended');
+      case 'not_found':
+        return problem('purchase_not_found', { requestId });
+      case 'overloaded':
+        return problem('overloaded', { requestId, detail: TOO_MANY });
+      default:
+        return assertNever(answer);
     }
   },
 });

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
-import { createServer } from 'node:http';
+import { Agent, createServer, get, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { newLifecycle, problem, send } from '../../../src/http/answer.js';
+import { newLifecycle, problem, send, startPoll } from '../../../src/http/answer.js';
+import { until } from './http-harness.js';
 
 describe('respond', () => {
   it('when a second answer is tried, as after an error in the first, then the first one is sent', async () => {
@@ -21,5 +22,48 @@ describe('respond', () => {
     expect(thrown).to.deep.equal([]);
     server.close();
     server.closeAllConnections();
+  });
+});
+
+describe('startPoll', () => {
+  it('an answer that is sent is no poll any more, although its connection stays open', async () => {
+    const lifecycle = newLifecycle();
+    const signals: AbortSignal[] = [];
+    let connections = 0;
+    const server = createServer((req, res) => {
+      signals.push(startPoll(res, lifecycle).signal);
+      expect(lifecycle.polls.size).to.equal(1);
+      send(req, res, problem('sold_out'), 'trace-1', lifecycle);
+    }).on('connection', () => connections++);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const agent = new Agent({ keepAlive: true });
+    for (let nth = 1; nth <= 2; nth++) {
+      const answer = await new Promise<IncomingMessage>((resolve) => get({ port, agent }, resolve));
+      await new Promise((resolve) => answer.resume().once('close', resolve));
+      await until(() => lifecycle.polls.size === 0);
+    }
+    expect(connections).to.equal(1);
+    expect(signals.map(({ aborted }) => aborted)).to.deep.equal([true, true]);
+    agent.destroy();
+    server.close();
+  });
+
+  it('who has gone before, or comes while the server drains, is not waited for', async () => {
+    const lifecycle = newLifecycle();
+    const polled: boolean[] = [];
+    const server = createServer((_req, res) => {
+      lifecycle.draining = true;
+      polled.push(startPoll(res, lifecycle).signal.aborted);
+      res.destroy();
+      lifecycle.draining = false;
+      lifecycle.polls.clear();
+      polled.push(startPoll(res, lifecycle).signal.aborted, lifecycle.polls.size > 0);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    await fetch(`http://127.0.0.1:${port}`).catch(() => null);
+    expect(polled).to.deep.equal([true, true, false]);
+    server.close();
   });
 });
