@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { Places } from '../core/places.js';
 import { AnswerCounter, type Lifecycle } from './answer.js';
 import { createBuyersListener, createOperatorsListener } from './app.js';
 import { answerClientError, isAnswering } from './client-error.js';
@@ -112,21 +113,12 @@ function limitConnections(
   { limitedAddress, metrics }: Pick<HttpServices, 'limitedAddress' | 'metrics'>,
 ): void {
   if (max === 0) return;
-  const open = new Map<string, number>();
+  const places = new Places({ max: Infinity, perAddressMax: max });
   server.on('connection', (socket: Socket) => {
-    const address = limitedAddress(socket.remoteAddress ?? '');
-    if (address === null) return;
-    const count = (open.get(address) ?? 0) + 1;
-    if (count > max) {
-      metrics.connectionDropped();
-      return void socket.destroy();
-    }
-    open.set(address, count);
-    socket.once('close', () => {
-      const left = (open.get(address) ?? 1) - 1;
-      if (left > 0) open.set(address, left);
-      else open.delete(address);
-    });
+    const leave = places.take(null, limitedAddress(socket.remoteAddress ?? ''));
+    if (leave !== null) return void socket.once('close', leave);
+    metrics.connectionDropped();
+    socket.destroy();
   });
 }
 
