@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import type { Clock } from '../core/ports/clock.js';
+import { SecondBudget } from '../core/second-budget.js';
 import type { Answer } from './answer.js';
 import type { HttpRoute } from './metrics.js';
 
@@ -30,7 +31,6 @@ interface Entry extends LoggedRequest {
 }
 
 const FLUSH_EVERY_MS = 200;
-const SECOND_MS = 1000;
 /** In seconds of lines: what waits for a disk or a pipe that is slow. Beyond it answers are counted instead. */
 const WAITING_SECONDS = 5;
 const REFUSED_FROM = 400;
@@ -55,12 +55,11 @@ export class AccessLog {
   readonly #sink: LineSink;
   readonly #clock: Clock;
   readonly #onSkipped: (lines: number) => void;
+  readonly #budget: SecondBudget;
   readonly #timer: NodeJS.Timeout;
   #entries: Entry[] = [];
   #writing: Promise<void> | null = null;
   #seen = 0;
-  #secondEndsMs = 0;
-  #inSecond = 0;
   #skipped = 0;
 
   /** @param onSkipped hears of answers that have no line */
@@ -69,6 +68,7 @@ export class AccessLog {
     this.#sink = sink;
     this.#clock = clock;
     this.#onSkipped = onSkipped;
+    this.#budget = new SecondBudget(options.perSecondMax, clock);
     this.#timer = setInterval(() => void this.#flush(), FLUSH_EVERY_MS).unref();
   }
 
@@ -76,13 +76,8 @@ export class AccessLog {
     const { kind, sampleEvery, perSecondMax } = this.#options;
     if (kind === 'refusals' && answer.status < REFUSED_FROM) return;
     if (kind === 'sampled' && this.#seen++ % sampleEvery !== 0) return;
-    const monotonicMs = this.#clock.monotonicMs();
-    if (monotonicMs >= this.#secondEndsMs) {
-      this.#secondEndsMs = monotonicMs + SECOND_MS;
-      this.#inSecond = 0;
-    }
     const isFull = this.#entries.length >= WAITING_SECONDS * perSecondMax;
-    if (this.#inSecond++ >= perSecondMax || isFull) this.#skip(1);
+    if (!this.#budget.take() || isFull) this.#skip(1);
     else {
       this.#entries.push({ counter, requestId, userId, params, traceId, answer, tookMs, atMs: this.#clock.nowMs() });
     }

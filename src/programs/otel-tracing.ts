@@ -26,6 +26,7 @@ import type { Section } from '../core/config/schema.js';
 import type { Clock } from '../core/ports/clock.js';
 import type { Log } from '../core/ports/log.js';
 import type { Span, SpanFields, SpanStart } from '../core/ports/tracing.js';
+import { SecondBudget } from '../core/second-budget.js';
 import { readTraceparent, traceparentOf, type TraceParent } from '../core/trace-context.js';
 import type { OpenTracing, TracingMetrics } from './tracing.js';
 
@@ -39,7 +40,6 @@ const KINDS: Readonly<Record<SpanStart['kind'], SpanKind>> = {
   internal: SpanKind.INTERNAL,
 };
 
-const SECOND_MS = 1000;
 /** A collector that takes longer costs spans. */
 const SEND_TIMEOUT_MS = 5_000;
 const SPANS_PER_SEND = 256;
@@ -110,28 +110,6 @@ export class OtelTracing implements OpenTracing {
   #start(context: Context, { name, kind, fields, links = [] }: SpanStart): Span {
     const options = { kind: KINDS[kind], links: links.flatMap(linkTo), ...(fields && { attributes: fields }) };
     return new RecordedSpan(this.#tracer.startSpan(name, options, context));
-  }
-}
-
-/** So many in each second. */
-class SecondBudget {
-  readonly #max: number;
-  readonly #clock: Clock;
-  #secondEndsMs = 0;
-  #taken = 0;
-
-  constructor(max: number, clock: Clock) {
-    this.#max = max;
-    this.#clock = clock;
-  }
-
-  take(): boolean {
-    const nowMs = this.#clock.monotonicMs();
-    if (nowMs >= this.#secondEndsMs) {
-      this.#secondEndsMs = nowMs + SECOND_MS;
-      this.#taken = 0;
-    }
-    return this.#taken++ < this.#max;
   }
 }
 

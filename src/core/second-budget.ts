@@ -1,0 +1,26 @@
+import type { Clock } from './ports/clock.js';
+
+const SECOND_MS = 1000;
+
+/** So many in each second. */
+export class SecondBudget {
+  readonly #max: number;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  #secondEndsMs = 0;
+  #taken = 0;
+
+  constructor(max: number, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#max = max;
+    this.#clock = clock;
+  }
+
+  /** @returns whether there was one left */
+  take(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs >= this.#secondEndsMs) {
+      this.#secondEndsMs = nowMs + SECOND_MS;
+      this.#taken = 0;
+    }
+    return this.#taken++ < this.#max;
+  }
+}

@@ -1,0 +1,16 @@
+import { expect } from 'chai';
+import { SecondBudget } from '../../../src/core/second-budget.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+
+describe('budget of a second', () => {
+  it('gives so many, and as many again a second after the first', () => {
+    const clock = new ManualClock();
+    const budget = new SecondBudget(2, clock);
+    const take = (): boolean[] => [budget.take(), budget.take(), budget.take()];
+    expect(take()).to.deep.equal([true, true, false]);
+    clock.advance(999);
+    expect(budget.take()).to.equal(false);
+    clock.advance(1);
+    expect(take()).to.deep.equal([true, true, false]);
+  });
+});
