@@ -59,4 +59,6 @@ export const saleScope = z.union([
 ]);
 export type SaleScope = z.infer<typeof saleScope>;
 
-export const covers = (scope: SaleScope, saleId: string): boolean => scope === 'all' || scope.includes(saleId);
+/** The mode of a layer, or of a part of one, for this sale: off where it is for others. */
+export const modeFor = ({ mode, sales }: { readonly mode: Mode; readonly sales: SaleScope }, saleId: string): Mode =>
+  mode !== 'off' && (sales === 'all' || sales.includes(saleId)) ? mode : 'off';

@@ -1,4 +1,4 @@
-import { covers } from '../layer.js';
+import { modeFor } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
@@ -14,8 +14,8 @@ export class CancelLimit {
 
   /** Null: any number. */
   maxOf(saleId: string): number | null {
-    const { mode, sales, cancelsMax } = this.#rules();
-    return mode === 'off' || !covers(sales, saleId) ? null : cancelsMax;
+    const rules = this.#rules();
+    return modeFor(rules, saleId) === 'off' ? null : rules.cancelsMax;
   }
 
   /** Counts a buyer who has reached it. @returns whether they are refused */

@@ -2,7 +2,7 @@ import { OperationalError } from '../../core/errors.js';
 import type { Clock } from '../../core/ports/clock.js';
 import type { ExpiredOrders, OrderRepository } from '../../core/ports/order-repository.js';
 import type { RequestRef } from '../../core/purchase.js';
-import { covers } from '../layer.js';
+import { modeFor } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { OrderRules } from './order-rules.js';
 
@@ -58,8 +58,8 @@ export class UnpaidPause {
    * Never rejects for a fault of MySQL.
    */
   check(purchase: RequestRef): null | Promise<number | null> {
-    const { mode, sales, unpaidPauseMs } = this.#rules();
-    if (mode === 'off' || unpaidPauseMs === null || !covers(sales, purchase.saleId)) return null;
+    const rules = this.#rules();
+    if (rules.unpaidPauseMs === null || modeFor(rules, purchase.saleId) === 'off') return null;
     if (this.#waiting >= WAITING_MAX || this.#clock.monotonicMs() < this.#restUntilMs) return null;
     return this.#ask(purchase);
   }

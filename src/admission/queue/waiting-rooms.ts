@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports/clock.js';
 import type { Seals, SealOf } from '../sign/seals.js';
-import { covers } from '../layer.js';
+import { modeFor } from '../layer.js';
 import { CLASSES, classOf, readClass, type PriorityClass, type QueueRules } from './queue-rules.js';
 import { Room, type Waiter } from './room.js';
 import type { AdmissionMetrics } from '../metrics.js';
@@ -91,8 +91,7 @@ export class WaitingRooms {
 
   /** Whether buyers of this sale should join first: in a dry run too, so that it can be tried. */
   isFor(saleId: string): boolean {
-    const { mode, sales } = this.#rules();
-    return mode !== 'off' && covers(sales, saleId);
+    return modeFor(this.#rules(), saleId) !== 'off';
   }
 
   /** A place for a buyer: the one they have, or a new one at the end. */
@@ -132,8 +131,7 @@ export class WaitingRooms {
 
   /** Why there is nothing to wait for; null where there is. */
   #closed(saleId: string): QueueAnswer | null {
-    const { mode, sales } = this.#rules();
-    if (mode === 'off' || !covers(sales, saleId)) return { outcome: 'no_queue' };
+    if (modeFor(this.#rules(), saleId) === 'off') return { outcome: 'no_queue' };
     if (this.#isSoldOut(saleId)) {
       this.end(saleId);
       return { outcome: 'sold_out' };
@@ -203,8 +201,8 @@ export class QueuePasses {
 
   /** @param pass the header `Seckill-Queue-Pass` @returns null: go on */
   check(saleId: string, userId: string, pass: string | string[] | undefined): 'forbidden' | null {
-    const { mode, sales } = this.#parts.rules();
-    if (mode === 'off' || !covers(sales, saleId)) return null;
+    const mode = modeFor(this.#parts.rules(), saleId);
+    if (mode === 'off') return null;
     const flaw = this.#flawOf(saleId, userId, pass);
     if (flaw === null) return null;
     this.#parts.metrics.refused('queue', flaw, mode);

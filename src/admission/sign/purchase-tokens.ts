@@ -1,7 +1,7 @@
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { PurchaseTokenStore, Redeemed } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
-import { covers } from '../layer.js';
+import { modeFor } from '../layer.js';
 import { addressKey } from '../limits/limits.js';
 import type { AdmissionMetrics } from '../metrics.js';
 import type { TokenRules } from './request-signatures.js';
@@ -83,8 +83,7 @@ export class PurchaseTokens {
 
   /** Whether buyers of this sale should fetch one: in a dry run too, so that it can be tried. */
   areIssued(saleId: string): boolean {
-    const { mode, sales } = this.#rules();
-    return mode !== 'off' && covers(sales, saleId);
+    return modeFor(this.#rules(), saleId) !== 'off';
   }
 
   /**
@@ -95,8 +94,9 @@ export class PurchaseTokens {
     { saleId, stock, opensAtMs, closesAtMs }: TokenSale,
     { userId, address }: { readonly userId: string; readonly address: string },
   ): Promise<TokenAnswer> {
-    const { mode, sales, leadMs, lifeMs, perUnit, perBuyer, perAddress } = this.#rules();
-    if (mode === 'off' || !covers(sales, saleId)) return { outcome: 'not_needed' };
+    const rules = this.#rules();
+    if (modeFor(rules, saleId) === 'off') return { outcome: 'not_needed' };
+    const { leadMs, lifeMs, perUnit, perBuyer, perAddress } = rules;
     const times = { fromMs: opensAtMs - leadMs, untilMs: closesAtMs, opensAtMs, lifeMs };
     const tokensMax = Math.ceil(stock * perUnit);
     const buyer = { userId, address: keyOf(address) };
@@ -131,8 +131,8 @@ export class PurchaseTokens {
    */
   begin(saleId: string, token: string | string[] | undefined): 'forbidden' | null {
     if (token !== undefined) return null;
-    const { mode, sales } = this.#rules();
-    if (mode === 'off' || !covers(sales, saleId)) return null;
+    const mode = modeFor(this.#rules(), saleId);
+    if (mode === 'off') return null;
     this.#metrics.refused('token', 'no_token', mode);
     return mode === 'on' ? 'forbidden' : null;
   }
@@ -140,8 +140,8 @@ export class PurchaseTokens {
   /** Whether the token is one of ours, for this buyer. @returns its end in Unix ms, to pass to `redeem`; null: none is needed */
   open(saleId: string, userId: string, token: string | string[] | undefined): number | 'forbidden' | null {
     if (token === undefined) return null;
-    const { mode, sales } = this.#rules();
-    if (mode === 'off' || !covers(sales, saleId)) return null;
+    const mode = modeFor(this.#rules(), saleId);
+    if (mode === 'off') return null;
     const fields = this.#seals.open(sealOf(saleId, userId), String(token));
     if (fields !== null) return Number(fields[0]);
     return this.#refuse('bad_token', mode) === null ? null : 'forbidden';

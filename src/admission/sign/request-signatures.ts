@@ -5,7 +5,7 @@ import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
 import { isId } from '../../core/ids.js';
 import type { NonceStore } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
-import { covers, mode, saleScope } from '../layer.js';
+import { mode, modeFor, saleScope } from '../layer.js';
 import type { AdmissionMetrics } from '../metrics.js';
 
 /** What to do with a buyer while Redis, which remembers nonces and tokens, does not answer. */
@@ -169,17 +169,17 @@ export class RequestSignatures {
 
   /** Whether requests about this sale are refused without a signature. */
   areNeeded(saleId: string): boolean {
-    const { mode, sales } = this.#rules();
-    return mode === 'on' && covers(sales, saleId);
+    return modeFor(this.#rules(), saleId) === 'on';
   }
 
   /** @returns what to pass to `finish`; a refusal; or null: this request needs no signature */
   begin(saleId: string, headers: SignatureHeaders): SignatureHead | 'bad_signature' | null {
     const rules = this.#rules();
-    if (rules.mode === 'off' || !covers(rules.sales, saleId)) return null;
+    const mode = modeFor(rules, saleId);
+    if (mode === 'off') return null;
     const head = this.#read(headers, rules);
     if (typeof head !== 'string') return head;
-    return this.#refuses(head, rules.mode) ? 'bad_signature' : null;
+    return this.#refuses(head, mode) ? 'bad_signature' : null;
   }
 
   /** Null: go on. Never rejects for a fault of Redis. */
