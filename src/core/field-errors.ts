@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** One thing that is wrong with one field of what was sent. */
 export interface FieldError {
@@ -30,6 +30,12 @@ export const fieldSentences = (errors: readonly FieldError[]): string => errors.
 /** What a schema expects of a value, as a predicate; a value that is not there is called missing. */
 export const must = (expected: string) => (issue: { readonly input?: unknown }) =>
   issue.input === undefined ? `is missing: it must be ${expected}` : `must be ${expected}`;
+
+/** A text of this pattern. @param expected as for `must` */
+export const matching = (expected: string, pattern: RegExp) => {
+  const error = must(expected);
+  return z.string({ error }).regex(pattern, { error });
+};
 
 /**
  * The messages of a schema that gives none of its own, as predicates in plain words.

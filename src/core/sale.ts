@@ -1,11 +1,11 @@
-export const SALE_STATES = ['draft', 'warm', 'open', 'paused', 'closed'] as const;
+/** States of a sale that sells or may still sell; Redis has it then. */
+export const LIVE_STATES = ['warm', 'open', 'paused'] as const;
+export const SALE_STATES = ['draft', ...LIVE_STATES, 'closed'] as const;
 export type SaleState = (typeof SALE_STATES)[number];
 
-/** States of a sale that sells or may still sell; Redis has it then. */
-export const LIVE_STATES = ['warm', 'open', 'paused'] as const satisfies readonly SaleState[];
-
-/** `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
-export type StoredSaleState = Exclude<SaleState, 'draft'> | 'repair';
+/** Of a bucket. `repair` exists in Redis only: the bucket is being rebuilt, and purchases are refused. */
+export const STORED_SALE_STATES = [...LIVE_STATES, 'closed', 'repair'] as const;
+export type StoredSaleState = (typeof STORED_SALE_STATES)[number];
 
 /** Every move a sale may make. Nothing else changes `sales.state`. */
 export const SALE_TRANSITIONS: Record<SaleState, readonly SaleState[]> = {

@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { ID, ORDER_ID, PAYMENT_ID, SALE_ID, TOKEN_ID, USER_ID } from '../core/ids.js';
 import { METADATA_NAME } from '../core/metadata.js';
-import { must } from '../core/field-errors.js';
+import { matching, must } from '../core/field-errors.js';
+import { REFUND_STATES } from '../core/ports/refund-repository.js';
 import { SALE_STATES } from '../core/sale.js';
 import { FAILURE_REASONS, ORDER_STATES } from '../core/order.js';
+import { SHOWN_STATES, SHOWN_STOCKS } from '../sales/get-sale.js';
 import { PROBLEMS, type ProblemCode } from './problem.js';
 
 /** Shapes that several routes share. A schema with an id is one of `components` in the OpenAPI document. */
-
-const matching = (expected: string, pattern: RegExp) => {
-  const error = must(expected);
-  return z.string({ error }).regex(pattern, { error });
-};
 
 export const id = matching('1 to 64 of the characters A-Z a-z 0-9 _ -', ID);
 export const userId = matching('1 to 128 visible ASCII characters', USER_ID);
@@ -104,8 +101,8 @@ export type Proof = (typeof PROOFS)[number];
 export const salePage = z
   .object({
     ...saleFields,
-    state: z.enum(['not_open', 'open', 'paused', 'closed', 'loading']),
-    stock: z.enum(['plenty', 'few', 'none', 'unknown']),
+    state: z.enum(SHOWN_STATES),
+    stock: z.enum(SHOWN_STOCKS),
     asksFor: z
       .array(z.enum(PROOFS))
       .meta({ description: 'what a purchase must show: a signature, a purchase token, a pass of the waiting room' }),
@@ -148,7 +145,7 @@ export const orderPageSchema = z
   .object({
     ...orderFields,
     refunds: z
-      .array(z.object({ amountCents: count, state: z.enum(['due', 'refunded']), reason: text }))
+      .array(z.object({ amountCents: count, state: z.enum(REFUND_STATES), reason: text }))
       .min(1)
       .optional(),
   })

@@ -9,6 +9,9 @@ import type { SaleSnapshots } from './sale-snapshots.js';
 /** Below this share of its stock a sale shows `few`. */
 const FEW_SHARE = 0.1;
 
+export const SHOWN_STATES = ['not_open', 'open', 'paused', 'closed', 'loading'] as const;
+export const SHOWN_STOCKS = ['plenty', 'few', 'none', 'unknown'] as const;
+
 /** The public view of a sale. Stock is coarse on purpose, so that robots cannot use it, and may be a second old. */
 export interface SaleView {
   readonly saleId: string;
@@ -18,8 +21,8 @@ export interface SaleView {
   readonly currency: string;
   readonly limitPerBuyer: number;
   /** `not_open` and `closed` follow the window on Redis time, not only the switch of the operator. */
-  readonly state: 'not_open' | 'open' | 'paused' | 'closed' | 'loading';
-  readonly stock: 'plenty' | 'few' | 'none' | 'unknown';
+  readonly state: (typeof SHOWN_STATES)[number];
+  readonly stock: (typeof SHOWN_STOCKS)[number];
   readonly opensAtMs: number;
   readonly closesAtMs: number;
   /** Redis time, the clock that opens and closes the sale, at the moment of the answer; of one that Redis does not have any more, ours. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { fieldError, fieldErrors, must, plainError, type FieldError } from '../core/field-errors.js';
+import { fieldError, fieldErrors, matching, must, plainError, type FieldError } from '../core/field-errors.js';
 import type { NewSale } from '../core/sale.js';
 import type { CalendarEntry } from '../core/ports/sale-repository.js';
 import { BUCKETS_MAX } from '../core/bucket.js';
@@ -18,11 +18,6 @@ const whole = (min: number, max: number) => {
   return z.int({ error }).min(min, { error }).max(max, { error });
 };
 
-const text = (expected: string, pattern: RegExp) => {
-  const error = must(expected);
-  return z.string({ error }).regex(pattern, { error });
-};
-
 /** Escape sequences and changes of direction would let a title draw over what stands beside it. */
 const NO_CONTROLS = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]*$/u;
 /** The same for tools that know no properties of Unicode; a title is not blank either. */
@@ -38,7 +33,7 @@ const warmBeforeError = must('a duration from 1s to 7d, such as 10m');
 
 /** The body that creates a sale: times are ISO 8601. */
 export const newSale = z.strictObject({
-  sku: text('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
+  sku: matching('1 to 64 of the characters A-Z a-z 0-9 . _ -', /^[A-Za-z0-9._-]{1,64}$/),
   title: z
     .string({ error: titleError })
     .trim()
@@ -47,7 +42,7 @@ export const newSale = z.strictObject({
     .regex(NO_CONTROLS, 'must not hold control characters')
     .meta({ override: { type: 'string', minLength: 1, maxLength: TITLE_LENGTH_MAX, pattern: TITLE_PATTERN } }),
   priceCents: whole(0, PRICE_CENTS_MAX),
-  currency: text('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
+  currency: matching('three capital letters such as EUR', /^[A-Z]{3}$/).optional(),
   stock: whole(1, STOCK_MAX),
   limitPerBuyer: whole(1, LIMIT_PER_BUYER_MAX),
   buckets: whole(1, BUCKETS_MAX).default(1),

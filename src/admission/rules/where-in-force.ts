@@ -3,6 +3,8 @@ import type { RuleReport, RuleReports } from '../../core/ports/rules.js';
 
 const POLL_MS = 100;
 
+export const IN_FORCE = ['everywhere', 'not_everywhere', 'nowhere'] as const;
+
 /**
  * Where one version of the rules is in force.
  * - `everywhere`: every api that reports follows it, or a newer one
@@ -10,7 +12,7 @@ const POLL_MS = 100;
  * - `nowhere`: no api reports
  */
 export interface WhereInForce {
-  readonly inForce: 'everywhere' | 'not_everywhere' | 'nowhere';
+  readonly inForce: (typeof IN_FORCE)[number];
   readonly version: number;
   /** Those that do not follow it first. */
   readonly apis: readonly (RuleReport & { readonly follows: boolean })[];

@@ -127,11 +127,11 @@ type Flaw =
 
 export type SignatureHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-const TIMESTAMP = /^[0-9]{1,12}$/;
+export const TIMESTAMP = /^[0-9]{1,12}$/;
 /** Shorter ones could be the same by chance. */
-const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
+export const NONCE = /^[A-Za-z0-9_-]{16,64}$/;
 /** HMAC-SHA-256 in base64url. */
-const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
+export const SIGNATURE = /^[A-Za-z0-9_-]{43}$/;
 /** The clocks of our own processes may differ so much: what is stale for one must not be fresh for another. */
 const CLOCK_SKEW_MS = 5000;
 

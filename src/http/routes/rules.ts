@@ -4,7 +4,7 @@ import { fieldError, fieldErrors, must, plainError, type FieldError } from '../.
 import { parseJson } from '../../core/parse-json.js';
 import type { RuleChange } from '../../core/ports/rules.js';
 import type { RuleReason } from '../../admission/rules/rule-set.js';
-import { judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
+import { IN_FORCE, judgeInForce, type WhereInForce } from '../../admission/rules/where-in-force.js';
 import { json, problem } from '../answer.js';
 import { badFields, defineRoute, jsonBody } from '../route.js';
 import { count, fieldErrorList, isoTime, limit, text, time } from '../schemas.js';
@@ -112,7 +112,7 @@ export const readRulesStatus = defineRoute({
       description: '`nowhere`: no api has said that it runs, this one neither',
       schema: z.object({
         version: count,
-        inForce: z.enum(['everywhere', 'not_everywhere', 'nowhere']),
+        inForce: z.enum(IN_FORCE),
         apis: z.array(
           z
             .object({

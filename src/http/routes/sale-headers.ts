@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { NONCE, SIGNATURE as SIGNATURE_SHAPE, TIMESTAMP } from '../../admission/sign/request-signatures.js';
+import { ID } from '../../core/ids.js';
 import type { HeaderSpec } from '../route.js';
 
 /** Headers that only some sales ask for. */
@@ -11,11 +13,11 @@ const header = (name: string, pattern: RegExp, description: string): HeaderSpec 
 
 const SIGNED = '; where the sale asks for signed requests';
 export const SIGNATURE: readonly HeaderSpec[] = [
-  header('Seckill-Key-Id', /^[A-Za-z0-9_-]{1,64}$/, `which key signed${SIGNED}`),
-  header('Seckill-Timestamp', /^[0-9]{1,12}$/, `Unix time in seconds${SIGNED}`),
-  header('Seckill-Nonce', /^[A-Za-z0-9_-]{16,64}$/, `new for every try${SIGNED}`),
+  header('Seckill-Key-Id', ID, `which key signed${SIGNED}`),
+  header('Seckill-Timestamp', TIMESTAMP, `Unix time in seconds${SIGNED}`),
+  header('Seckill-Nonce', NONCE, `new for every try${SIGNED}`),
   header('Seckill-Signature-Version', /^[12]$/, `1 where left out${SIGNED}`),
-  header('Seckill-Signature', /^[A-Za-z0-9_-]{43}$/, `HMAC-SHA-256 of the request${SIGNED}`),
+  header('Seckill-Signature', SIGNATURE_SHAPE, `HMAC-SHA-256 of the request${SIGNED}`),
 ];
 export const PURCHASE_TOKEN = header('Seckill-Purchase-Token', /^[!-~]+$/, 'where the sale asks for purchase tokens');
 export const QUEUE_PASS = header('Seckill-Queue-Pass', /^[!-~]+$/, 'where the sale has a waiting room');

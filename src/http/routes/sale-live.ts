@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { assertNever, OperationalError } from '../../core/errors.js';
 import type { AnswerCounts } from '../../core/ports/answer-history.js';
+import { STORED_SALE_STATES } from '../../core/sale.js';
 import type { OrderedRepair } from '../../recovery/repair/repair-jobs.js';
 import { acceptedOf, answersAt, refusalsOf } from '../../sales/live-sales.js';
 import { json, problem, type Answer } from '../answer.js';
@@ -95,7 +96,7 @@ export const readBuckets = defineRoute({
           z
             .object({
               bucket: count,
-              state: z.enum(['warm', 'open', 'paused', 'closed', 'repair']).nullable(),
+              state: z.enum(STORED_SALE_STATES).nullable(),
               epoch: count.nullable(),
               sameServer: z
                 .boolean()

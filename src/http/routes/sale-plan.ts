@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import type { PlannedSale } from '../../sales/schedule/plan-sales.js';
+import { PLAN_STATUSES, type PlannedSale } from '../../sales/schedule/plan-sales.js';
 import { json } from '../answer.js';
 import { defineRoute } from '../route.js';
 import { isoTimeOrNull, saleSchema, text, time } from '../schemas.js';
 import { saleBody } from './admin-sales.js';
 
 const WEEK_MS = 7 * 86_400_000;
-const STATUSES = ['waits', 'ready', 'not_ready', 'by_hand', 'selling', 'paused', 'over', 'missed'] as const;
 
 /** The coming week, with what each sale still lacks. */
 export const readSalePlan = defineRoute({
@@ -23,7 +22,12 @@ export const readSalePlan = defineRoute({
       schema: z.object({
         sales: z.array(
           z
-            .object({ sale: saleSchema, status: z.enum(STATUSES), missing: z.array(text), warmsAt: time.nullable() })
+            .object({
+              sale: saleSchema,
+              status: z.enum(PLAN_STATUSES),
+              missing: z.array(text),
+              warmsAt: time.nullable(),
+            })
             .meta({ id: 'PlannedSale' }),
         ),
       }),

@@ -8,7 +8,7 @@ import {
   type SwitchAnswer,
   type Unfit,
 } from '../../admission/degrade/switches.js';
-import { ENDPOINTS } from '../../admission/layer.js';
+import { ENDPOINTS, mode } from '../../admission/layer.js';
 import { json, problem, type Answer } from '../answer.js';
 import { badFields, checkedBody, defineRoute } from '../route.js';
 import { count, text } from '../schemas.js';
@@ -37,7 +37,7 @@ export const readSwitches = defineRoute({
       description: 'the switches; `inForce` is false while the layer is off or in a dry run',
       schema: z.object({
         version: count,
-        mode: z.enum(['off', 'dry_run', 'on']),
+        mode,
         switches: z.array(z.object(row)),
       }),
     },

@@ -2,6 +2,7 @@ import type { Sale } from '../../core/sale.js';
 import type { SaleSchedule } from '../../core/ports/sale-repository.js';
 import type { Readiness } from './readiness.js';
 
+export const PLAN_STATUSES = ['waits', 'ready', 'not_ready', 'by_hand', 'selling', 'paused', 'over', 'missed'] as const;
 /**
  * - `waits`: the keeper warms it later
  * - `ready`, `not_ready`: it starts soon, or should have started; `missing` says what it lacks
@@ -9,7 +10,7 @@ import type { Readiness } from './readiness.js';
  * - `selling`, `paused`, `over`: as the words say; one that is over and not closed waits for the keeper or a person
  * - `missed`: its window is over and it was never warmed
  */
-type PlanStatus = 'waits' | 'ready' | 'not_ready' | 'by_hand' | 'selling' | 'paused' | 'over' | 'missed';
+type PlanStatus = (typeof PLAN_STATUSES)[number];
 
 export interface PlannedSale {
   readonly sale: Sale;
