@@ -1,5 +1,5 @@
 import { Admission } from '../../src/admission/admission.js';
-import type { Caller, Layer } from '../../src/admission/layer.js';
+import type { AdmissionRequest, Layer } from '../../src/admission/layer.js';
 import { Limits, limitsRules, type LimitsRules } from '../../src/admission/limits/limits.js';
 import { Lists, listsRules, type ListsRules } from '../../src/admission/lists/lists.js';
 import type { AdmissionMetrics } from '../../src/admission/metrics.js';
@@ -19,7 +19,7 @@ const addressOf = (buyer: number): string => {
   const address = Math.floor(buyer / BUYERS_PER_ADDRESS);
   return `10.0.${address >> 8}.${address & 255}`;
 };
-const CALLERS: readonly Caller[] = Array.from({ length: BUYERS }, (_, buyer) => ({
+const REQUESTS: readonly AdmissionRequest[] = Array.from({ length: BUYERS }, (_, buyer) => ({
   endpoint: 'purchase',
   address: addressOf(buyer),
   agent: AGENT,
@@ -37,11 +37,11 @@ function requestsTo(layer: Layer): (place: number) => unknown {
   return (place) => {
     if (!admission.isOn) return null;
     const buyer = place & (BUYERS - 1);
-    const caller = CALLERS[buyer] as Caller;
-    const anonymous = admission.anonymous(caller);
+    const request = REQUESTS[buyer] as AdmissionRequest;
+    const anonymous = admission.anonymous(request);
     if (anonymous instanceof Promise)
-      return anonymous.then((said) => said ?? admission.buyer(caller, USERS[buyer] as string));
-    return anonymous ?? admission.buyer(caller, USERS[buyer] as string);
+      return anonymous.then((said) => said ?? admission.buyer(request, USERS[buyer] as string));
+    return anonymous ?? admission.buyer(request, USERS[buyer] as string);
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Caller, Layer, Mode, Refused, Verdict } from './layer.js';
+import type { AdmissionRequest, Layer, Mode, Refused, Verdict } from './layer.js';
 import type { AdmissionMetrics } from './metrics.js';
 import type { CurrentRules } from './rules/current-rules.js';
 
@@ -20,13 +20,13 @@ export class Admission {
   }
 
   /** Before the token is checked. The verdict is there at once unless a layer must wait for Redis. */
-  anonymous(caller: Caller): Verdict {
-    return this.#ask(0, (layer) => layer.anonymous(caller));
+  anonymous(request: AdmissionRequest): Verdict {
+    return this.#ask(0, (layer) => layer.anonymous(request));
   }
 
   /** After the token was checked: it names this user. */
-  buyer(caller: Caller, userId: string): Verdict {
-    return this.#ask(0, (layer) => layer.buyer(caller, userId));
+  buyer(request: AdmissionRequest, userId: string): Verdict {
+    return this.#ask(0, (layer) => layer.buyer(request, userId));
   }
 
   /** Of an operator, after the token was checked. No limit may lock them out of a system in trouble; the deny list does. */

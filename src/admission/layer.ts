@@ -10,7 +10,7 @@ export const ENDPOINTS = ['purchase', 'status', 'sale', 'order'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /** One request of a buyer, as far as the layers look at it. */
-export interface Caller {
+export interface AdmissionRequest {
   readonly endpoint: Endpoint;
   /** IP address of the client as text; an IPv4-mapped IPv6 address is normalised to IPv4. Empty when the connection is gone. */
   readonly address: string;
@@ -42,9 +42,9 @@ export interface Layer {
   /** As the current rules say. */
   readonly mode: Mode;
   /** Before the token is checked. */
-  anonymous(caller: Caller): Verdict;
+  anonymous(request: AdmissionRequest): Verdict;
   /** The token is valid and names this user. */
-  buyer(caller: Caller, userId: string): Verdict;
+  buyer(request: AdmissionRequest, userId: string): Verdict;
   /** The same for an operator. Left out: the layer is for buyers only. */
   operator?(userId: string): Refused | null;
 }

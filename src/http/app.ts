@@ -8,7 +8,7 @@ import { openapiOf } from './openapi.js';
 import type { Pages } from './pages.js';
 import { Pipeline, unrouted } from './pipeline.js';
 import { RequestsPerSecond } from './requests-per-second.js';
-import { Call, type Listener, type Route } from './route.js';
+import { API_PREFIX, Call, type Listener, type Route } from './route.js';
 import { routesOf } from './routes/index.js';
 import { purchase, saleIdOf } from './routes/purchase.js';
 import type { HttpServices } from './services.js';
@@ -29,9 +29,6 @@ function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecy
 /** What Express calls: of the request only what Node's own has is used. `next` is for whoever else serves the address. */
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
 
-/** Every address of buyers begins with it, so that requests for others cost a comparison. */
-export const OURS = '/v1/';
-
 /**
  * The routes of buyers, without probes, for an app of somebody else. Addresses that are not ours go on to it. The app may have them
  * below a path of its own. While it drains, what comes is answered 503.
@@ -46,7 +43,7 @@ export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecy
   addErrorHandler(router, pipeline, other);
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   return (req, res, next) => {
-    if (!req.url?.startsWith(OURS)) return next();
+    if (!req.url?.startsWith(API_PREFIX)) return next();
     if (lifecycle.draining) return pipeline.answer(unrouted(req, res, other), problem('unavailable', STOPPING));
     if (!servePurchase(req, res)) router(req as Request, res as Response, next);
   };

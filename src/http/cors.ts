@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { problem, type Answer } from './answer.js';
 import { NOSNIFF } from './problem.js';
+import { API_PREFIX } from './route.js';
 
 /** What pages may send beside what every page may: no header of a signature, since a page cannot keep its key. */
 const REQUEST_HEADERS = [
@@ -53,7 +54,7 @@ export class Cors {
   }
 }
 
-const isOfApi = (url: string | undefined): boolean => url?.startsWith('/v1/') === true;
+const isOfApi = (url: string | undefined): boolean => url?.startsWith(API_PREFIX) === true;
 
 const DENIED = problem('denied', { detail: 'Pages of this origin may not call this API.' }, VARY);
 

@@ -6,7 +6,7 @@ import { parseJson } from '../core/parse-json.js';
 import type { Span } from '../core/ports/tracing.js';
 import type { Role } from '../core/roles.js';
 import type { TraceParent } from '../core/trace-context.js';
-import type { Caller, Endpoint } from '../admission/layer.js';
+import type { AdmissionRequest, Endpoint } from '../admission/layer.js';
 import type { SignatureHead } from '../admission/sign/request-signatures.js';
 import { parentOf, problem, type Answer, type AnswerCounter, type Lifecycle } from './answer.js';
 import { BODY_BYTES_MAX, promisesJson } from './body.js';
@@ -28,6 +28,9 @@ export interface RouteServices extends HttpServices {
 export type Listener = 'buyers' | 'operators';
 const BUYERS = ['buyers'] as const;
 const OPERATORS = ['operators'] as const;
+
+/** Every address of buyers begins with it, so that requests for others cost a comparison. */
+export const API_PREFIX = '/v1/';
 
 /**
  * What a route requires of its callers, where it is served, and the problems it may answer because of that. The pipeline
@@ -249,8 +252,8 @@ export class Call<P = unknown, Q = unknown, B = unknown> {
   roles: readonly string[] = [];
   /** The end of the token, Unix ms; only of a route that asks for a role. */
   expiresAtMs = 0;
-  /** Whom admission judges; null: it is off, or has nothing to do with this route. */
-  admitted: Caller | null = null;
+  /** What admission judges; null: it is off, or has nothing to do with this route. */
+  admitted: AdmissionRequest | null = null;
   /** Null: no signature is asked for. */
   signature: SignatureHead | null = null;
   /** The end of the purchase token, Unix ms; null: none is asked for. */

@@ -12,7 +12,7 @@ export interface TokenClaims {
 }
 
 /** What all tokens of one signer have. */
-export interface TokenIssue {
+export interface SignerTerms {
   /** Of the key, where the api has several. */
   readonly keyId?: string;
   readonly issuer?: string;
@@ -28,7 +28,7 @@ export function assertStrongSecret(secret: string): void {
 /** Prepares a key once and returns the function that signs with it, for a bench that needs thousands of tokens. */
 export function createTokenSigner(
   secret: string,
-  { keyId, issuer, audience }: TokenIssue = {},
+  { keyId, issuer, audience }: SignerTerms = {},
 ): (claims: TokenClaims) => string {
   assertStrongSecret(secret);
   const sign = createSigner({ key: secret, algorithm: 'HS256', ...withoutUndefined({ kid: keyId }) });

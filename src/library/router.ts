@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newLifecycle, type Lifecycle } from '../http/answer.js';
-import { createBuyersMiddleware, OURS, type Middleware } from '../http/app.js';
+import { createBuyersMiddleware, type Middleware } from '../http/app.js';
+import { API_PREFIX } from '../http/route.js';
 import type { HttpServices } from '../http/services.js';
 
 export interface Router {
@@ -21,7 +22,7 @@ export function createRouter(services: HttpServices): Router {
   };
   return {
     middleware(req: IncomingMessage, res: ServerResponse, next) {
-      if (!req.url?.startsWith(OURS)) return next();
+      if (!req.url?.startsWith(API_PREFIX)) return next();
       underWay++;
       res.once('close', left);
       serve(req, res, next);

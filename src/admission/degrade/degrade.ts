@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mode, type Endpoint, type Mode, type Layer, type Refused, type Caller } from '../layer.js';
+import { mode, type Endpoint, type Mode, type Layer, type Refused, type AdmissionRequest } from '../layer.js';
 import type { Dependency } from '../../core/errors.js';
 import { DEPENDENCIES } from '../breaker/breaker-rules.js';
 import { hash32 } from '../../core/bucket.js';
@@ -218,7 +218,7 @@ export class DegradeLayer implements Layer {
     return null;
   }
 
-  buyer({ endpoint }: Caller, userId: string): Refused | null {
+  buyer({ endpoint }: AdmissionRequest, userId: string): Refused | null {
     return endpoint === 'purchase' && this.#degrade.levelOf(endpoint, userId) === 'L4' ? DEGRADED : null;
   }
 }

@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { mode, type Endpoint, type Layer, type Refused, type Verdict, type Mode, type Caller } from '../layer.js';
+import {
+  mode,
+  type Endpoint,
+  type Layer,
+  type Refused,
+  type Verdict,
+  type Mode,
+  type AdmissionRequest,
+} from '../layer.js';
 import { readAddress } from '../../core/ip-address.js';
 import type { LimitSet, BucketLimit, LimitVerdict, WindowLimit } from '../../core/limits.js';
 import type { Clock } from '../../core/ports/clock.js';
@@ -101,7 +109,7 @@ export class Limits implements Layer {
   }
 
   /** Counts the address. Rejects with a bug only: while Redis is away the process counts by itself. */
-  anonymous({ endpoint, address }: Caller): Verdict {
+  anonymous({ endpoint, address }: AdmissionRequest): Verdict {
     const limits = this.#limitsOf(endpoint).anonymous;
     if (!hasAny(limits)) return null;
     const counted = limits.ip === null || address === '' ? null : addressKey(address);
@@ -109,7 +117,7 @@ export class Limits implements Layer {
   }
 
   /** Counts the user, and the request among all. */
-  buyer({ endpoint }: Caller, userId: string): Verdict {
+  buyer({ endpoint }: AdmissionRequest, userId: string): Verdict {
     const limits = this.#limitsOf(endpoint).buyer;
     if (!hasAny(limits)) return null;
     return this.#take(this.#buyers, endpoint, limits, { address: null, userId });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readNetwork, readAddress, type Address } from '../../core/ip-address.js';
 import { isUserId } from '../../core/ids.js';
-import { mode, type Layer, type Refused, type Mode, type Caller } from '../layer.js';
+import { mode, type Layer, type Refused, type Mode, type AdmissionRequest } from '../layer.js';
 import { NetworkSet } from './network-set.js';
 
 /** Bounds the size of the rules; look-ups are by hash and cost the same for any number. */
@@ -54,12 +54,12 @@ export class Lists implements Layer {
     return this.#rules().mode;
   }
 
-  anonymous({ address, agent }: Caller): Refused | null {
+  anonymous({ address, agent }: AdmissionRequest): Refused | null {
     const index = this.#current();
     return index.refusesAddress(address) || index.refusesAgent(agent) ? DENIED : null;
   }
 
-  buyer(_caller: Caller, userId: string): Refused | null {
+  buyer(_request: AdmissionRequest, userId: string): Refused | null {
     return this.#current().refusesUser(userId) ? DENIED : null;
   }
 

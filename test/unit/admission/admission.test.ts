@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import { Admission } from '../../../src/admission/admission.js';
-import type { Layer, Refused, Verdict, Mode, Caller } from '../../../src/admission/layer.js';
+import type { Layer, Refused, Verdict, Mode, AdmissionRequest } from '../../../src/admission/layer.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 
-const CALLER: Caller = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
+const REQUEST: AdmissionRequest = { endpoint: 'purchase', address: '192.0.2.1', agent: 'x' };
 const NO: Refused = { word: 'denied', retryAfterMs: null };
 
 describe('admission', () => {
@@ -16,7 +16,7 @@ describe('admission', () => {
       asked.push(`${label} ${stage}`);
       return verdict;
     };
-    return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_caller, userId) => answer(userId) };
+    return { name: 'lists', mode, anonymous: () => answer('anonymous'), buyer: (_request, userId) => answer(userId) };
   };
   const entryOf = (...layers: Layer[]): Admission =>
     new Admission({ isAnyOn: true }, layers, {
@@ -26,7 +26,7 @@ describe('admission', () => {
 
   it('while all layers are off none is called', () => {
     const entry = entryOf(layer('off', NO), layer('off', NO));
-    expect([entry.anonymous(CALLER), entry.buyer(CALLER, 'ann')]).to.deep.equal([null, null]);
+    expect([entry.anonymous(REQUEST), entry.buyer(REQUEST, 'ann')]).to.deep.equal([null, null]);
     expect([asked, counted]).to.deep.equal([[], []]);
   });
 
@@ -44,34 +44,34 @@ describe('admission', () => {
       layer('on', NO, 'second' as Mode),
       layer('on', NO, 'third' as Mode),
     );
-    expect(entry.anonymous(CALLER)).to.equal(NO);
+    expect(entry.anonymous(REQUEST)).to.equal(NO);
     expect(asked).to.deep.equal(['first anonymous', 'second anonymous']);
     expect(counted).to.deep.equal(['lists denied on']);
   });
 
   it('a dry run counts its refusal and the request goes on to the next layer', () => {
     const entry = entryOf(layer('dry_run', NO), layer('on', NO));
-    expect(entry.buyer(CALLER, 'ann')).to.equal(NO);
+    expect(entry.buyer(REQUEST, 'ann')).to.equal(NO);
     expect(asked).to.deep.equal(['dry_run ann', 'on ann']);
     expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
-    expect(entryOf(layer('dry_run', NO)).anonymous(CALLER)).to.equal(null);
+    expect(entryOf(layer('dry_run', NO)).anonymous(REQUEST)).to.equal(null);
   });
 
   it('later layers wait for a layer that answers with a promise', async () => {
     const slow = Promise.resolve(null);
-    expect(entryOf(layer('on', null)).anonymous(CALLER), 'nothing waits').to.equal(null);
+    expect(entryOf(layer('on', null)).anonymous(REQUEST), 'nothing waits').to.equal(null);
     const verdict = entryOf(layer('on', slow), layer('dry_run', Promise.resolve(NO)), layer('on', NO)).anonymous(
-      CALLER,
+      REQUEST,
     );
     expect(verdict).to.be.instanceOf(Promise);
     expect(asked).to.deep.equal(['on anonymous', 'on anonymous']);
     expect(await verdict).to.equal(NO);
     expect(counted).to.deep.equal(['lists denied dry_run', 'lists denied on']);
-    expect(await entryOf(layer('on', slow)).buyer(CALLER, 'ann')).to.equal(null);
+    expect(await entryOf(layer('on', slow)).buyer(REQUEST, 'ann')).to.equal(null);
   });
 
   it('a late refusal ends it too', async () => {
-    expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(CALLER)).to.equal(NO);
+    expect(await entryOf(layer('on', Promise.resolve(NO)), layer('on', null)).anonymous(REQUEST)).to.equal(NO);
     expect(asked).to.have.length(1);
   });
 

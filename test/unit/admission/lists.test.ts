@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { readAddress, type Address } from '../../../src/core/ip-address.js';
 import { Lists, listsRules, type ListsRules } from '../../../src/admission/lists/lists.js';
 import { NetworkSet } from '../../../src/admission/lists/network-set.js';
-import type { Caller } from '../../../src/admission/layer.js';
+import type { AdmissionRequest } from '../../../src/admission/layer.js';
 
 const DENIED = { word: 'denied', retryAfterMs: null };
 
-const caller = (parts: Partial<Caller> = {}): Caller => ({
+const request = (parts: Partial<AdmissionRequest> = {}): AdmissionRequest => ({
   endpoint: 'purchase',
   address: '192.0.2.1',
   agent: 'Mozilla/5.0',
@@ -76,7 +76,7 @@ describe('lists', () => {
         fc.array(network, { maxLength: 6 }),
         address,
         (allow, deny, text) => {
-          const refused = listsOf({ addresses: { allow, deny } }).anonymous(caller({ address: text })) !== null;
+          const refused = listsOf({ addresses: { allow, deny } }).anonymous(request({ address: text })) !== null;
           expect(refused).to.equal(modelOf(deny)(text) && !modelOf(allow)(text));
         },
       ),
@@ -86,7 +86,7 @@ describe('lists', () => {
 
   it('a user agent is refused by any part of it, in upper or lower case, and allow beats deny', () => {
     const lists = listsOf({ agents: { deny: ['CURL', 'bot'], allow: ['goodbot/'] } });
-    const refused = (agent: string): unknown => lists.anonymous(caller({ agent }));
+    const refused = (agent: string): unknown => lists.anonymous(request({ agent }));
     expect(refused('curl/8.5.0')).to.deep.equal(DENIED);
     expect(refused('EvilBot 1')).to.deep.equal(DENIED);
     expect(refused('GoodBot/2 (bot)')).to.equal(null);
@@ -96,30 +96,30 @@ describe('lists', () => {
 
   it('an allowed agent does not help a denied address', () => {
     const lists = listsOf({ addresses: { deny: ['192.0.2.0/24'] }, agents: { allow: ['mozilla'] } });
-    expect(lists.anonymous(caller())).to.deep.equal(DENIED);
-    expect(lists.anonymous(caller({ address: '198.51.100.7' }))).to.equal(null);
+    expect(lists.anonymous(request())).to.deep.equal(DENIED);
+    expect(lists.anonymous(request({ address: '198.51.100.7' }))).to.equal(null);
   });
 
   it('a user is checked after the token', () => {
     const lists = listsOf({ users: { deny: ['eve', 'mallory'], allow: ['mallory'] } });
-    expect(lists.anonymous(caller())).to.equal(null);
-    expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);
-    expect(lists.buyer(caller(), 'mallory')).to.equal(null);
-    expect(lists.buyer(caller(), 'ann')).to.equal(null);
+    expect(lists.anonymous(request())).to.equal(null);
+    expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);
+    expect(lists.buyer(request(), 'mallory')).to.equal(null);
+    expect(lists.buyer(request(), 'ann')).to.equal(null);
   });
 
   it('what is no address is on no list', () => {
     const lists = listsOf({ addresses: { deny: ['0.0.0.0/0', '::/0'] } });
-    expect(lists.anonymous(caller({ address: '' }))).to.equal(null);
-    expect(lists.anonymous(caller({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
+    expect(lists.anonymous(request({ address: '' }))).to.equal(null);
+    expect(lists.anonymous(request({ address: '::ffff:192.0.2.9' }))).to.deep.equal(DENIED);
   });
 
   it('new rules count from the next request on', () => {
     let rules: ListsRules = listsRules.parse({ users: { deny: ['eve'] } });
     const lists = new Lists(() => rules);
-    expect(lists.buyer(caller(), 'eve')).to.deep.equal(DENIED);
+    expect(lists.buyer(request(), 'eve')).to.deep.equal(DENIED);
     rules = listsRules.parse({ mode: 'dry_run', users: { deny: ['bob'] } });
-    expect([lists.buyer(caller(), 'eve'), lists.buyer(caller(), 'bob')]).to.deep.equal([null, DENIED]);
+    expect([lists.buyer(request(), 'eve'), lists.buyer(request(), 'bob')]).to.deep.equal([null, DENIED]);
     expect(lists.mode).to.equal('dry_run');
   });
 });

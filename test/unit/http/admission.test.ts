@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { Caller, Refused, Verdict } from '../../../src/admission/layer.js';
+import type { AdmissionRequest, Refused, Verdict } from '../../../src/admission/layer.js';
 import type { HttpServices } from '../../../src/http/services.js';
 import { bearer, FakeServices, startServer, until, type Started } from './http-harness.js';
 
@@ -11,18 +11,18 @@ class FakeAdmission {
   isOn = true;
   anonymousVerdict: Verdict = null;
   buyerVerdict: Verdict = null;
-  readonly callers: Caller[] = [];
+  readonly requests: AdmissionRequest[] = [];
   operatorVerdict: Refused | null = null;
   readonly asked: string[] = [];
 
-  anonymous(caller: Caller): Verdict {
-    this.callers.push(caller);
-    this.asked.push(`anonymous ${caller.endpoint}`);
+  anonymous(one: AdmissionRequest): Verdict {
+    this.requests.push(one);
+    this.asked.push(`anonymous ${one.endpoint}`);
     return this.anonymousVerdict;
   }
 
-  buyer(caller: Caller, userId: string): Verdict {
-    this.asked.push(`${userId} ${caller.endpoint}`);
+  buyer(one: AdmissionRequest, userId: string): Verdict {
+    this.asked.push(`${userId} ${one.endpoint}`);
     return this.buyerVerdict;
   }
 
@@ -85,7 +85,7 @@ describe('admission in front of the routes', () => {
       expect(body.detail).to.equal('Access is denied.');
       expect(headers['content-type']).to.equal('application/problem+json');
       expect(admission.asked).to.deep.equal([`anonymous ${endpoint}`]);
-      expect(admission.callers).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
+      expect(admission.requests).to.deep.equal([{ endpoint, address: '192.0.2.1', agent: 'Test/1' }]);
       expect(fake.counted).to.deep.equal([`${counted} denied`]);
     });
   }
@@ -123,7 +123,7 @@ describe('admission in front of the routes', () => {
     await ask(PURCHASE).expect(202);
     await ask(BUYERS[1] as Route).expect(200);
     await ask(SALE).expect(404);
-    expect([admission.asked, admission.callers]).to.deep.equal([[], []]);
+    expect([admission.asked, admission.requests]).to.deep.equal([[], []]);
   });
 
   it('probes and webhooks are never refused by it, and operators by their user id only', async () => {
