@@ -22,6 +22,15 @@ interface RevocationsParts {
   readonly lifeMaxMs: number;
 }
 
+/** What a revocation is found by. */
+export interface RevocableToken {
+  readonly userId: string;
+  /** Claim `jti`; null: it has none. */
+  readonly tokenId: string | null;
+  /** Claim `iat`, Unix ms; null: it has none. */
+  readonly issuedAtMs: number | null;
+}
+
 /**
  * The revocations in force, in memory. MySQL has them and announces nothing: to ask it costs less than to keep a copy in
  * Redis right. While it is away nobody can revoke anything, and what is known stays.
@@ -43,11 +52,7 @@ export class Revocations {
   }
 
   /** Synchronous, for every request. */
-  isRevoked(token: {
-    readonly userId: string;
-    readonly tokenId: string | null;
-    readonly issuedAtMs: number | null;
-  }): boolean {
+  isRevoked(token: RevocableToken): boolean {
     if (token.tokenId !== null && this.#byToken.has(token.tokenId)) return true;
     const ofUser = this.#byUser.get(token.userId);
     return ofUser !== undefined && (token.issuedAtMs ?? -Infinity) < ofUser.issuedBeforeMs;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import type { RevocableToken } from '../admission/revocations.js';
 import { isUserId } from '../core/ids.js';
 import {
   KeyFinder,
@@ -82,15 +83,6 @@ export function authenticatorOf(
       return caller instanceof Promise ? caller.then(principalOf) : principalOf(caller);
     },
   };
-}
-
-/** What a revocation is found by. */
-interface RevocableToken {
-  readonly userId: string;
-  /** Claim `jti`; null: it has none. */
-  readonly tokenId: string | null;
-  /** Claim `iat`, Unix ms; null: it has none. */
-  readonly issuedAtMs: number | null;
 }
 
 export interface AuthOptions {
