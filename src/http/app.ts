@@ -17,14 +17,12 @@ import type { HttpServices } from './services.js';
 interface Parts {
   readonly pipeline: Pipeline;
   readonly counterOf: (label: HttpRoute) => AnswerCounter;
-  readonly app: Express;
 }
 
-function openParts(listener: Listener, services: HttpServices, lifecycle: Lifecycle): Parts {
-  const pipeline = new Pipeline({ ...services, lifecycle, openapi: documentOf });
-  const counterOf = (label: HttpRoute): AnswerCounter => new AnswerCounter(services.metrics, label);
-  return { pipeline, counterOf, app: createApp(routesOf(listener), pipeline, counterOf) };
-}
+const openParts = (services: HttpServices, lifecycle: Lifecycle): Parts => ({
+  pipeline: new Pipeline({ ...services, lifecycle, openapi: documentOf }),
+  counterOf: (label) => new AnswerCounter(services.metrics, label),
+});
 
 /** What Express calls: of the request only what Node's own has is used. `next` is for whoever else serves the address. */
 export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
@@ -34,11 +32,11 @@ export type Middleware = (req: IncomingMessage, res: ServerResponse, next: (erro
  * below a path of its own. While it drains, what comes is answered 503.
  */
 export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecycle): Middleware {
-  const pipeline = new Pipeline({ ...services, lifecycle, openapi: documentOf });
-  const counterOf = (label: HttpRoute): AnswerCounter => new AnswerCounter(services.metrics, label);
+  const parts = openParts(services, lifecycle);
+  const { pipeline, counterOf } = parts;
   const routes = routesOf('buyers').filter(({ label }) => label !== 'probe');
   const router = express.Router({ strict: true, caseSensitive: true });
-  addRoutes(router, routes, pipeline, counterOf);
+  addRoutes(router, routes, parts);
   const other = counterOf('other');
   addErrorHandler(router, pipeline, other);
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
@@ -55,7 +53,9 @@ export function createBuyersMiddleware(services: HttpServices, lifecycle: Lifecy
  * Express.
  */
 export function createBuyersListener(services: HttpServices, lifecycle: Lifecycle): RequestListener {
-  const { pipeline, counterOf, app } = openParts('buyers', services, lifecycle);
+  const parts = openParts(services, lifecycle);
+  const { pipeline, counterOf } = parts;
+  const app = createApp('buyers', parts);
   const servePurchase = purchaseOf(pipeline, counterOf(purchase.label));
   const preflights = counterOf('preflight');
   const { cors } = services;
@@ -93,7 +93,9 @@ export function createOperatorsListener(
   lifecycle: Lifecycle,
   perSecondMax: number,
 ): RequestListener {
-  const { pipeline, counterOf, app } = openParts('operators', services, lifecycle);
+  const parts = openParts(services, lifecycle);
+  const { pipeline, counterOf } = parts;
+  const app = createApp('operators', parts);
   const requests = new RequestsPerSecond(perSecondMax, services.clock);
   const counter = counterOf('other');
   const servePage = pagesOf(services.pages.operators, counterOf('page'), lifecycle);
@@ -123,15 +125,12 @@ function documentOf(listener: Listener): string {
   return made;
 }
 
-function createApp(
-  routes: readonly Route[],
-  pipeline: Pipeline,
-  counterOf: (label: HttpRoute) => AnswerCounter,
-): Express {
+function createApp(listener: Listener, parts: Parts): Express {
+  const { pipeline, counterOf } = parts;
   const app = express();
   app.disable('x-powered-by').disable('etag');
   app.enable('strict routing').enable('case sensitive routing');
-  addRoutes(app, routes, pipeline, counterOf);
+  addRoutes(app, routesOf(listener), parts);
   const counter = counterOf('other');
   app.use((req, res) => pipeline.answer(unrouted(req, res, counter), problem('route_not_found')));
   addErrorHandler(app, pipeline, counter);
@@ -139,12 +138,7 @@ function createApp(
 }
 
 /** All but the purchase. */
-function addRoutes(
-  to: IRouter,
-  routes: readonly Route[],
-  pipeline: Pipeline,
-  counterOf: (label: HttpRoute) => AnswerCounter,
-): void {
+function addRoutes(to: IRouter, routes: readonly Route[], { pipeline, counterOf }: Parts): void {
   const counters = new Map<HttpRoute, AnswerCounter>();
   for (const [path, served] of byPath(routes)) {
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
