@@ -4,7 +4,6 @@ import { QueuePasses } from '../../src/admission/queue/waiting-rooms.js';
 import { PurchaseTokens } from '../../src/admission/sign/purchase-tokens.js';
 import {
   RequestSignatures,
-  signRequest,
   signRules,
   type SignatureHeaders,
   type SignRules,
@@ -14,6 +13,7 @@ import { Seals, type SealOf } from '../../src/admission/sign/seals.js';
 import type { NonceStore, PurchaseTokenStore } from '../../src/core/ports/admission-stores.js';
 import { systemClock } from '../../src/programs/system-clock.js';
 import { noAdmissionMetrics as metrics } from '../../test/helpers/no-metrics.js';
+import { signRequest } from '../../test/helpers/sign-request.js';
 import { costOfCall, costWhileConcurrent, type LayerCost, type RedisCpu } from './cost.js';
 
 const KEYS = 'bench:a-secret-of-the-bench-with-40-bytes-or-so';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, writeSync } from 'node:fs';
-import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../src/core/hmac.js';
 import { Seals } from '../../src/admission/sign/seals.js';
+import { signRequest } from '../../test/helpers/sign-request.js';
 import { BenchError } from '../bench-error.js';
 import { idempotencyKeyAt, readRecords, userIdOf, type BuyerSlice } from './buyers.js';
 import { PURCHASE_BODY } from './load.js';

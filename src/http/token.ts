@@ -2,7 +2,7 @@ import { createSigner } from 'fast-jwt';
 import { flawOfSecret } from '../core/hmac.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
-export interface TokenClaims {
+interface TokenClaims {
   readonly userId: string;
   readonly roles: readonly string[];
   /** Life of the token in ms, at least one second: `exp` counts whole seconds. */
@@ -25,7 +25,10 @@ export function assertStrongSecret(secret: string): void {
   if (flaw !== null) throw new RangeError(`the HS256 secret ${flaw}`);
 }
 
-/** Prepares a key once and returns the function that signs with it, for a bench that needs thousands of tokens. */
+/**
+ * Prepares a key once, and gives what signs with it: HS256 tokens as `auth.ts` accepts them.
+ * @throws RangeError for a secret that others could find
+ */
 export function createTokenSigner(
   secret: string,
   { keyId, issuer, audience }: SignerTerms = {},
@@ -46,6 +49,3 @@ export function createTokenSigner(
     });
   };
 }
-
-/** An HS256 token as `auth.ts` accepts it. @throws RangeError when the secret is too short */
-export const signToken = (claims: TokenClaims, secret: string): string => createTokenSigner(secret)(claims);

@@ -23,25 +23,13 @@ interface Counter {
 export class SpaceSaving {
   readonly #capacity: number;
   readonly #counters = new Map<string, Counter>();
-  #total = 0;
 
   /** @param capacity keys that are kept, at least 1 */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
 
-  /** How often any key came. */
-  get total(): number {
-    return this.#total;
-  }
-
-  /** Keys that are kept. */
-  get size(): number {
-    return this.#counters.size;
-  }
-
   add(key: string): void {
-    this.#total++;
     const counter = this.#counters.get(key);
     if (counter !== undefined) counter.count++;
     else if (this.#counters.size < this.#capacity) this.#counters.set(key, { count: 1, error: 0 });
@@ -54,7 +42,6 @@ export class SpaceSaving {
 
   clear(): void {
     this.#counters.clear();
-    this.#total = 0;
   }
 
   #takePlace(key: string): void {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
 import { createBatchStore } from '../../src/redis/batch-store.js';
-import { signToken } from '../../src/http/token.js';
+import { createTokenSigner } from '../../src/http/token.js';
 import type { Role } from '../../src/core/roles.js';
 import { deductBatch } from '../chaos/harness/batches.js';
 import { Buyers } from '../chaos/harness/buyers.js';
@@ -36,10 +36,11 @@ describe('the console on a system that runs', () => {
   afterEach(() => started?.close());
 
   const tokenOf = (role: Role | 'buyer'): string =>
-    signToken(
-      { userId: `test-${role}`, roles: role === 'buyer' ? [] : [role], ttlMs: 3_600_000 },
-      system.stack.env.JWT_SECRET,
-    );
+    createTokenSigner(system.stack.env.JWT_SECRET)({
+      userId: `test-${role}`,
+      roles: role === 'buyer' ? [] : [role],
+      ttlMs: 3_600_000,
+    });
   const operatorsUrl = (): string => api.operatorsUrl;
 
   /** Opens a screen as somebody who has pasted their token. */

@@ -4,10 +4,10 @@ import { ask, type Answer } from '../chaos/harness/http.js';
 import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { until } from '../chaos/harness/wait.js';
-import { signRequest } from '../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../src/core/hmac.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
+import { signRequest } from '../helpers/sign-request.js';
 import { useSystem } from '../helpers/system.js';
 
 type Headers = Readonly<Record<string, string>>;

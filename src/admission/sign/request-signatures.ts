@@ -1,4 +1,4 @@
-import { hash, type KeyObject } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { OperationalError } from '../../core/errors.js';
 import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
@@ -87,18 +87,6 @@ export function canonicalText(request: CanonicalRequest): string {
   const lines = `${method}\n${path}\n${hash('sha256', body, 'hex')}\n${timestamp}\n${nonce}`;
   if (version === 1) return `SECKILL-HMAC-SHA256\n${lines}`;
   return `SECKILL-HMAC-SHA256-V2\n${lines}\n${userId}\n${idempotencyKey}`;
-}
-
-/** The headers of a signed request, as a client makes them. @throws RangeError for an address that is too long */
-export function signRequest(keyId: string, key: KeyObject, request: CanonicalRequest): Record<string, string> {
-  if (request.path.length > PATH_LENGTH_MAX) throw new RangeError('only a short address can be signed');
-  return {
-    ...(request.version === 1 ? {} : { 'seckill-signature-version': String(request.version) }),
-    'seckill-key-id': keyId,
-    'seckill-timestamp': request.timestamp,
-    'seckill-nonce': request.nonce,
-    'seckill-signature': hmacSha256(key, canonicalText(request)),
-  };
 }
 
 /** The headers, well-formed and in time. Whether the signature is true can be said once the body is there. */

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { parseRules } from '../../../src/admission/rules/rule-set.js';
-import { signToken } from '../../../src/http/token.js';
+import { createTokenSigner } from '../../../src/http/token.js';
 import { attackFigures, loadOfBoth, wonPerSecond } from '../../../bench/attack/attack-figures.js';
 import {
   AttackRequests,
@@ -108,7 +108,7 @@ describe('rules of scenarios', () => {
 
 describe('requests of attackers', () => {
   const secret = 'a secret of the test with enough bytes';
-  const token = signToken({ userId: 'u1', roles: [], ttlMs: 3_600_000 }, secret); // a whole run of the tests takes minutes
+  const token = createTokenSigner(secret)({ userId: 'u1', roles: [], ttlMs: 3_600_000 }); // a whole run of the tests takes minutes
   const record = buyerRecord(token, 'key-1');
   const auth = hmacAuth(secret, { cacheMax: 0 });
   const tokenIn = (text: string): string => /Authorization: (.*)\r\n/.exec(text)?.[1] ?? '';

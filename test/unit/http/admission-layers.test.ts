@@ -5,7 +5,7 @@ import type { RequestRef } from '../../../src/core/purchase.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
-import { RequestSignatures, signRequest } from '../../../src/admission/sign/request-signatures.js';
+import { RequestSignatures } from '../../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
@@ -14,6 +14,7 @@ import { systemClock as clock } from '../../../src/programs/system-clock.js';
 import { MemoryNonceStore } from '../../helpers/memory/memory-admission-stores.js';
 import { MemoryPurchaseTokenStore } from '../../helpers/memory/memory-admission-stores.js';
 import { saleOf } from '../../helpers/sales.js';
+import { signRequest } from '../../helpers/sign-request.js';
 import { bearer, FakeServices, startServer, type Started } from './http-harness.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 

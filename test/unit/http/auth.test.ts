@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { createHmac, createSign, generateKeyPairSync } from 'node:crypto';
 import type { Authenticator, Denial } from '../../../src/http/auth.js';
-import { signToken } from '../../../src/http/token.js';
+import { createTokenSigner } from '../../../src/http/token.js';
 import { hmacAuth, publicKeyAuth } from '../../helpers/authenticator.js';
 import { SECRET } from './http-harness.js';
 
@@ -61,9 +61,9 @@ describe('auth', () => {
     expect(ask(hs(good))).to.deep.equal({ ...who, roles: [] });
   });
 
-  it('when signToken makes it, then it is good until its life ends', () => {
+  it('a token that we sign is good until its life ends', () => {
     nowMs = Date.now();
-    const token = signToken({ userId: 'u1', roles: ['admin'], ttlMs: 5000 }, SECRET);
+    const token = createTokenSigner(SECRET)({ userId: 'u1', roles: ['admin'], ttlMs: 5000 });
     expect(ask(token)).to.deep.include({ userId: 'u1', roles: ['admin'] });
     nowMs += 6000;
     expect(ask(token)).to.equal('expired');
@@ -273,7 +273,7 @@ describe('auth', () => {
       ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHx7 me@here', 'RSA, EC or Ed25519'],
     ] as const) {
       expect(() => hmacAuth(secret), why).to.throw(why);
-      expect(() => signToken({ userId: 'u1', roles: [], ttlMs: 1000 }, secret), why).to.throw(why);
+      expect(() => createTokenSigner(secret), why).to.throw(why);
     }
     expect(() => publicKeyAuth('RS256', 'no key')).to.throw();
     expect(() => publicKeyAuth('RS256', SECRET)).to.throw();

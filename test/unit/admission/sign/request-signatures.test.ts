@@ -5,7 +5,6 @@ import {
   canonicalText,
   RequestSignatures,
   type SignatureHead,
-  signRequest,
   signRules,
   type SignRules,
 } from '../../../../src/admission/sign/request-signatures.js';
@@ -14,6 +13,7 @@ import type { KeyObject } from 'node:crypto';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
+import { signRequest } from '../../../helpers/sign-request.js';
 
 const SECRETS = {
   'app-1': 'first-secret-of-the-app-with-40-bytes-ok',
