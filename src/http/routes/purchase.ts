@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { OperationalError } from '../../core/errors.js';
+import { assertNever, OperationalError } from '../../core/errors.js';
 import { isSaleId } from '../../core/ids.js';
 import { METADATA_BYTES_MAX, metadataFault, type Metadata } from '../../core/metadata.js';
 import { parseJson } from '../../core/parse-json.js';
@@ -224,8 +224,11 @@ async function replayAnswer(
       return json(200, 'replayed', { requestId, ...status }, []);
     case 'pending': // Redis knows an order that MySQL has lost: a person decides, so nothing final is said
       return pendingAnswer(saleId, requestId, 'replayed', mount);
-    default:
+    case 'not_found':
+    case undefined:
       return PREPARED.outcome_unknown.answer(requestId) as Answer<'outcome_unknown'>;
+    default:
+      return assertNever(status);
   }
 }
 
