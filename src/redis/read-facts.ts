@@ -51,13 +51,15 @@ async function factsOf(server: Redis): Promise<RedisServerSays> {
     settingOf(server, 'dir'),
     fieldIn(info, 'cluster_enabled') === '1' ? clusterOf(server) : null,
   ]);
+  const valkeyVersion = fieldIn(info, 'valkey_version'); // its `redis_version` is that of the Redis which it can replace
   return {
     ...startFactsIn(info, skewMs),
     server: `${address}:${port}`,
     address,
     port,
     dataDir,
-    version: fieldIn(info, 'redis_version'),
+    product: valkeyVersion === '' ? 'redis' : 'valkey',
+    version: valkeyVersion || fieldIn(info, 'redis_version'),
     user,
     strangers,
     encrypted: Boolean(server.options.tls),

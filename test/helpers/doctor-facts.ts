@@ -30,6 +30,7 @@ export const settings = (change: Partial<SettingsFacts> = {}): SettingsFacts => 
 
 export const redisServer = (change: Partial<RedisServerFacts> = {}): RedisServerFacts => ({
   server: '10.0.0.1:6379',
+  product: 'redis',
   version: '6.2.14',
   user: 'seckill',
   strangers: 'refused',

@@ -29,6 +29,7 @@ export interface RedisStartFacts {
 export interface RedisServerFacts extends RedisStartFacts {
   /** `host:port`. */
   readonly server: string;
+  readonly product: 'redis' | 'valkey';
   readonly version: string;
   /** As whom it knows us. */
   readonly user: string | null;
@@ -101,10 +102,10 @@ const ofServers =
 const SERVER_CHECKS: readonly Check<RedisServerFacts>[] = [
   {
     id: 'redis.version',
-    looksAt: 'the version of Redis',
+    looksAt: 'the version of Redis or Valkey',
     wrongIf: 'it is too old',
     riskyIf: 'it was not tried, or has a known fault',
-    judge: ({ version }) => judgeVersion('redis', version),
+    judge: ({ product, version }) => judgeVersion(product, version),
   },
   {
     id: 'redis.tls',

@@ -13,8 +13,9 @@ interface Supported {
 
 /** Every version that this project says something about. Whoever has tried another one adds it here. */
 export const SUPPORTED_VERSIONS = {
-  node: { name: 'Node', least: '20.19', tried: ['20'] },
-  redis: { name: 'Redis', least: '6.2', tried: ['6.2'] },
+  node: { name: 'Node', least: '20.19', tried: ['20', '22', '24'] },
+  redis: { name: 'Redis', least: '6.2', tried: ['6.2', '7.0'] },
+  valkey: { name: 'Valkey', least: '7.2', tried: ['8.1'] },
   mysql: { name: 'MySQL', least: '8.0', tried: ['8.0', '9.7'] },
   mariadb: { name: 'MariaDB', least: '10.6', tried: ['11.4'] },
   rocketmq: {

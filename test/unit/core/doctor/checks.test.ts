@@ -63,6 +63,7 @@ const ROWS: readonly Row[] = [
   ['redis.version', 'wrong', { redis: redis({ version: '6.0.16' }) }, /Redis 6\.0\.16 is not supported/],
   ['redis.version', 'wrong', { redis: redis({ version: '' }) }, /unknown version/],
   ['redis.version', 'risky', { redis: redis({ version: '66.2.1' }) }, /not tried/],
+  ['redis.version', 'risky', { redis: redis({ product: 'valkey', version: '9.0.1' }) }, /Valkey 9\.0\.1 was not tried/],
   ['redis.tls', 'wrong', { redis: redis({ encrypted: false, reach: PUBLIC }) }, /crosses the internet/],
   ['redis.tls', 'risky', { redis: redis({ encrypted: false }) }, /plain text/],
   ['redis.access', 'wrong', { redis: redis({ strangers: 'served' }) }, /without a login/],
