@@ -1,7 +1,7 @@
 import { Argument, Command } from 'commander';
 import { loadConfig, type Environment } from '../core/config/load.js';
 import { PROGRAM_KINDS, type ProgramKind } from '../core/ports/program-reports.js';
-import { addressToAsk } from './address-to-ask.js';
+import { addressToAsk } from './addresses.js';
 import { CliError } from './cli-error.js';
 import { print } from './print.js';
 

@@ -16,7 +16,7 @@ import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { resumableOf, resumeHalf } from '../recovery/resume-halves.js';
 import { UsageError } from './cli-error.js';
-import { namesrvOf } from './namesrv.js';
+import { namesrvOf } from './addresses.js';
 import { operatorName, parseTime, parseWhole } from './options.js';
 import { inLine, isoTime, print, printError, tableLine } from './print.js';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { Argument, Command } from 'commander';
 import { loadConfig } from '../core/config/load.js';
-import { addressToAsk } from './address-to-ask.js';
+import { addressToAsk } from './addresses.js';
 import { CliError, UsageError } from './cli-error.js';
 import { parseWhole } from './options.js';
 import { print } from './print.js';

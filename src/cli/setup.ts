@@ -14,7 +14,7 @@ import { applyTopics } from '../rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../rocketmq/admin/broker-state.js';
 import { readTopicLists, withGroup } from '../rocketmq/admin/topic-lists.js';
 import { UsageError } from './cli-error.js';
-import { namesrvOf } from './namesrv.js';
+import { namesrvOf } from './addresses.js';
 import { parseUserId, parseWhole } from './options.js';
 import { print } from './print.js';
 

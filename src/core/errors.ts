@@ -2,7 +2,8 @@
 export type Dependency = 'redis' | 'rocketmq' | 'mysql';
 
 /**
- * A dependency failed. Thrown by adapters, and by what sums up their faults; `retryable` says whether the same call may succeed later.
+ * A dependency failed. Thrown by adapters, and by what sums up their faults; `retryable` says whether the same call may
+ * succeed later.
  * A refusal (sold out, limit reached …) is never thrown: it is an outcome.
  */
 export class OperationalError extends Error {

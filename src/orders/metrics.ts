@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { SECONDS } from '../core/histogram-buckets.js';
+import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import type { OutboxBacklog, OutboxKind } from '../core/ports/outbox.js';
 import type { RefundOutcome } from '../core/ports/payment-provider.js';
 import type { ResolvedAttempt } from '../core/ports/payment-attempts.js';
@@ -43,7 +43,8 @@ export function createWorkerMetrics(registry: Registry) {
   const registers = [registry];
   const count = (name: string, help: string, labelNames: string[] = []): Counter =>
     new Counter({ name, help, labelNames, registers });
-  const seconds = (name: string, help: string): Histogram => new Histogram({ name, help, buckets: SECONDS, registers });
+  const seconds = (name: string, help: string): Histogram =>
+    new Histogram({ name, help, buckets: DURATION_BUCKETS, registers });
   const received = count('seckill_deliveries_received_total', 'Messages received.');
   const checkedBack = count('seckill_deliveries_checked_back_total', 'Messages that came by check-back.');
   const verdicts = count('seckill_deliveries_total', 'Messages by how they ended.', ['verdict']);

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client';
-import { SECONDS } from '../core/histogram-buckets.js';
+import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import type { Log } from '../core/ports/log.js';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -46,7 +46,7 @@ export function createJobMetrics(registry: Registry) {
     name: 'seckill_keeper_job_seconds',
     help: 'Runs of a job by result.',
     labelNames: ['job', 'result'],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers: [registry],
   });
   return {

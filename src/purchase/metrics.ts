@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { SECONDS } from '../core/histogram-buckets.js';
+import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 
 /** How one batch ended; `bucket_empty`: no purchase was accepted yet, units are fetched from other buckets. */
 export type BatchVerdict =
@@ -45,20 +45,20 @@ export function createPurchaseMetrics(
   const seconds = new Histogram({
     name: 'seckill_batch_seconds',
     help: 'Time from precheck to the commit or rollback of a batch.',
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const waited = new Histogram({
     name: 'seckill_queue_wait_seconds',
     help: 'Time that the oldest purchase of a batch waited for it.',
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const steps = new Histogram({
     name: 'seckill_batch_step_seconds',
     help: 'Time of each step of a batch that Redis (precheck, deduct) or the broker (half, commit, rollback) takes.',
     labelNames: ['step'],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   new Gauge({

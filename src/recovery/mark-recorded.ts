@@ -4,7 +4,7 @@ import type { BatchStore } from '../core/ports/batch-store.js';
 import { type BucketRef, bucketRefName } from '../core/bucket.js';
 import { BucketFaults } from '../core/bucket-faults.js';
 import type { Job } from '../core/job.js';
-import { markIfAllOwn } from './mark-if-all-own.js';
+import { markIfRecorded } from './mark-if-recorded.js';
 import type { RecoveryMetrics } from './metrics.js';
 import { pendingBuckets, type PendingBucketsPorts } from './pending-buckets.js';
 
@@ -60,7 +60,7 @@ async function markBucket(
   for (const { body } of await store.stalePending(ref, afterMs, maxPerBucket, written, skip)) {
     const decoded = body === null ? null : decodeBatch(body);
     if (decoded?.outcome !== 'decoded') continue; // redrive reports it
-    if ((await markIfAllOwn(decoded.batch, { repository, store })) === null) continue; // the worker decides
+    if ((await markIfRecorded(decoded.batch, { repository, store })) === null) continue; // the worker decides
     metrics.markedLate(1);
     marked++;
   }

@@ -1,5 +1,5 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
-import { SECONDS } from '../core/histogram-buckets.js';
+import { DURATION_BUCKETS } from '../core/histogram-buckets.js';
 import { FORGERIES, type SignatureMetrics } from '../core/message-signatures.js';
 import type { CheckBackAnswer } from '../core/ports/channels.js';
 import { TOPICS } from '../core/topics.js';
@@ -13,7 +13,7 @@ export function createChannelMetrics(registry: Registry) {
     name: 'seckill_half_send_seconds',
     help: 'How long a half message took, by what became of it.',
     labelNames: ['outcome'],
-    buckets: SECONDS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   const checks = new Counter({

@@ -75,6 +75,7 @@ describe('seckill doctor on real servers', function () {
       'redis.eviction': /noeviction/,
       'redis.fsync': /everysec/,
       'redis.role': /master/,
+      'redis.version': versionsIn(process.env).redis === 'valkey' ? /Valkey \d/ : /Redis \d/,
       'redis.open': /this machine only/,
       'mysql.rights': /seckill@127\.0\.0\.1; rights on its database only/,
       'mysql.isolation': /READ-COMMITTED/,

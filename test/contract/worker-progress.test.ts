@@ -3,6 +3,8 @@ import { OperationalError } from '../../src/core/errors.js';
 import type { Delivery, DeliverySource } from '../../src/core/ports/channels.js';
 import { createWorkerProgress } from '../../src/rocketmq/admin/worker-progress.js';
 import { until } from '../chaos/harness/wait.js';
+import { accessIn } from '../helpers/broker.js';
+import { stackEnv } from '../helpers/stack-env.js';
 import { freshBatch, memoryWorld, REDRIVES_COUNTED, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
 for (const [name, createWorld] of [
@@ -43,6 +45,12 @@ for (const [name, createWorld] of [
 }
 
 describe('WorkerProgress on rocketmq', () => {
+  it('asks the next name server where one does not answer', async () => {
+    const env = stackEnv();
+    const progress = createWorkerProgress(`127.0.0.1:1;${env.NAMESRV_ADDR}`, accessIn(env));
+    expect((await progress.ends()).size).to.be.above(0);
+  });
+
   it('fails where no server answers', async () => {
     const error = await createWorkerProgress('127.0.0.1:1', null)
       .ends()

@@ -6,7 +6,7 @@ import type { DeadLetterRepository, ParkedBatch } from '../../core/ports/dead-le
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { SYSTEM_ACTOR } from '../../core/ports/sale-repository.js';
 import { GROUPS } from '../../core/topics.js';
-import { markIfAllOwn } from '../mark-if-all-own.js';
+import { markIfRecorded } from '../mark-if-recorded.js';
 
 export interface CloseRecordedPorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'parkedBatches' | 'list' | 'close'>;
@@ -45,7 +45,7 @@ async function closeIfRecorded(
 ): Promise<void> {
   const decoded = decodeBatch(body);
   if (decoded.outcome !== 'decoded') return;
-  const marked = await markIfAllOwn(decoded.batch, { repository, store });
+  const marked = await markIfRecorded(decoded.batch, { repository, store });
   if (marked === null) return;
   const note = `recorded by another message of its batch: ${marked.live} live, ${marked.ended} ended`;
   for (const { deadLetterId, group } of await deadLetters.list({ batchId, state: 'parked' }, { max: PER_BATCH_MAX })) {

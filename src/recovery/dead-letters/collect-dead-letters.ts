@@ -9,7 +9,7 @@ import type { Delivery, DeliverySource } from '../../core/ports/channels.js';
 import type { Log } from '../../core/ports/log.js';
 import type { OrderRepository } from '../../core/ports/order-repository.js';
 import { type Group, GROUPS } from '../../core/topics.js';
-import { markIfAllOwn } from '../mark-if-all-own.js';
+import { markIfRecorded } from '../mark-if-recorded.js';
 import type { RecoveryMetrics } from '../metrics.js';
 
 /** The ids that a body names. `batch`: only where the body is a batch. */
@@ -78,8 +78,8 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
   const { source, deadLetters, store, repository, log, metrics } = ports;
 
   /** If the last worker died after COMMIT it is no dead letter: it only has to be marked as recorded in Redis. */
-  const markIfRecorded = async (batch: Batch): Promise<boolean> => {
-    if ((await markIfAllOwn(batch, { repository, store })) === null) return false;
+  const markLate = async (batch: Batch): Promise<boolean> => {
+    if ((await markIfRecorded(batch, { repository, store })) === null) return false;
     metrics.markedLate(1);
     return true;
   };
@@ -87,7 +87,7 @@ export function collectDeadLetters(ports: CollectDeadLettersPorts, options: Coll
   const collect = async (delivery: Delivery): Promise<void> => {
     const body = BODY_READERS[options.group](delivery.body);
     const read = body.outcome === 'decoded' ? body : null;
-    if (read?.batch && (await markIfRecorded(read.batch))) return void (await delivery.ack());
+    if (read?.batch && (await markLate(read.batch))) return void (await delivery.ack());
     const parked = await deadLetters.park({
       messageId: delivery.messageId,
       group: options.group,

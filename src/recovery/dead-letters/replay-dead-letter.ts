@@ -80,6 +80,14 @@ async function keepParked(
   return { outcome, note };
 }
 
+const unreadable = (
+  deadLetterId: string,
+  detail: string,
+  deadLetters: Pick<DeadLetterRepository, 'keepParked'>,
+  actor: string,
+): Promise<ReplayAnswer> =>
+  keepParked(deadLetterId, 'unreadable', `cannot be read, so not replayed: ${detail}`, deadLetters, actor);
+
 interface ReplayMessagePorts {
   readonly deadLetters: Pick<DeadLetterRepository, 'find' | 'beginReplay' | 'close' | 'keepParked'>;
   readonly deadlines: DeadlineChannel;
@@ -102,15 +110,7 @@ async function replayEvents(
   const { deadLetters, events, coupons, clock } = ports;
   const { actor } = options;
   const decoded = decodeOrderEvents(body);
-  if (decoded.outcome !== 'decoded') {
-    return keepParked(
-      deadLetterId,
-      'unreadable',
-      `cannot be read, so not replayed: ${decoded.detail}`,
-      deadLetters,
-      actor,
-    );
-  }
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
   await deadLetters.beginReplay(deadLetterId, actor);
   await events.publish(decoded.events);
   if (group !== GROUPS.coupon) {
@@ -143,15 +143,7 @@ async function replayDeadline(
   const { deadLetters, deadlines, states, clock } = ports;
   const { actor } = options;
   const decoded = decodePaymentDeadline(body);
-  if (decoded.outcome !== 'decoded') {
-    return keepParked(
-      deadLetterId,
-      'unreadable',
-      `cannot be read, so not replayed: ${decoded.detail}`,
-      deadLetters,
-      actor,
-    );
-  }
+  if (decoded.outcome !== 'decoded') return unreadable(deadLetterId, decoded.detail, deadLetters, actor);
   // Due at once, but never before its deadline: earlier it would only be retried until it is a dead letter again.
   const deadlineAtMs = Math.max(clock.nowMs(), decoded.deadline.deadlineAtMs);
   const deadline: PaymentDeadline = { ...decoded.deadline, deadlineAtMs };

@@ -10,7 +10,7 @@ import type { OrderRepository } from '../core/ports/order-repository.js';
  * was marked
  * @throws OperationalError redis or mysql
  */
-export async function markIfAllOwn(
+export async function markIfRecorded(
   batch: Batch,
   {
     repository,
