@@ -1,8 +1,9 @@
+import type { Knex } from 'knex';
 import { isOrderId } from '../core/ids.js';
 import { requestName, type RequestRef } from '../core/purchase.js';
 import type { OrderCursor } from '../core/ports/reconcile-repository.js';
 import type { OrderTrace, TracedOutboxRow, TraceRepository, TraceSearch } from '../core/ports/trace-sources.js';
-import { fromOrders, type OrderTable } from './both-tables.js';
+import { byOrderId, fromOrders, type OrderTable } from './both-tables.js';
 import { bigint, knex, select } from './knex.js';
 import { nextOrders, type OrderReading, type PageOf } from './order-ranges.js';
 import { traceIdLiteral, traceOfOrder } from './order-traces.js';
@@ -44,26 +45,30 @@ const requestOf = (row: RequestRow): RequestRef => ({
   requestId: row.request_id,
 });
 
+/** One statement sees both tables as of one moment: what moves meanwhile is in one of them. */
+const ofBothTables = <R>(pool: MysqlPool, inTable: (table: OrderTable) => Knex.QueryBuilder): Promise<R[]> =>
+  select(pool, inTable('orders').unionAll([inTable('orders_archive')])) as Promise<R[]>;
+
 async function findRequests(
   pool: MysqlPool,
   id: string,
   { saleId, userId }: TraceSearch,
   max: number,
 ): Promise<RequestRef[]> {
-  const found: RequestRow[] = [];
-  for (const table of ['orders', 'orders_archive'] as const) {
-    const narrowed = () =>
+  const narrowed = withoutUndefined({ sale_id: saleId, user_id: userId });
+  // without a limit: an order, a batch and a buyer with this key are few rows
+  const where = (one: Readonly<Record<string, string | Knex.Raw>>): Promise<ListedRow[]> =>
+    ofBothTables(pool, (table) =>
       fromOrders(table)
-        .select(...REQUEST_COLUMNS)
-        .where(withoutUndefined({ sale_id: saleId, user_id: userId }))
-        .orderBy('id')
-        .limit(max);
-    if (isOrderId(id)) found.push(...(await select(pool, narrowed().where('id', bigint(id))))); // MySQL would read 12x as 12
-    found.push(...(await select(pool, narrowed().where({ batch_id: id }))));
-    // The unique key begins with the buyer.
-    if (userId !== undefined) found.push(...(await select(pool, narrowed().where({ request_id: id }))));
-  }
-  return distinct(found).slice(0, max);
+        .select(...REQUEST_COLUMNS, 'id')
+        .where({ ...narrowed, ...one }),
+    );
+  const found = await Promise.all([
+    isOrderId(id) ? where({ id: bigint(id) }) : [], // MySQL would read 12x as 12
+    where({ batch_id: id }),
+    userId === undefined ? [] : where({ request_id: id }), // the unique key begins with the buyer
+  ]);
+  return distinct(found.flatMap((rows) => [...rows].sort(byOrderId))).slice(0, max);
 }
 
 /** An order and its row of `order_traces` move to the archive in one transaction. */
@@ -156,25 +161,26 @@ async function walkForRequest(
 }
 
 async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef): Promise<OrderTrace> {
-  const [clock] = await select(pool, knex.raw<{ now: Date }[]>('SELECT UTC_TIMESTAMP(3) AS now'));
-  const nowMs = clock?.now.getTime() ?? Date.now();
+  const clock = knex.raw<{ now: Date }[]>('SELECT UTC_TIMESTAMP(3) AS now');
   const ofRequest = (table: OrderTable) =>
-    select(
-      pool,
-      fromOrders(table)
-        .select(...ORDER_COLUMNS, 'updated_at')
-        .where({ user_id: userId, sale_id: saleId, request_id: requestId }),
-    );
-  const row = (await ofRequest('orders'))[0] ?? (await ofRequest('orders_archive'))[0];
+    fromOrders(table)
+      .select(...ORDER_COLUMNS, 'updated_at')
+      .where({ user_id: userId, sale_id: saleId, request_id: requestId });
+  const [[time], [row]] = await Promise.all([
+    select(pool, clock),
+    ofBothTables<OrderRow & { readonly updated_at: Date }>(pool, ofRequest),
+  ]);
+  const nowMs = time?.now.getTime() ?? Date.now();
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
-  const metadata = (await metadataOf(pool, [row.id])).get(row.id) ?? null;
-  const traceId = await traceOfOrder(pool, row.id);
-  return {
-    order: { ...orderOf(row), metadata, traceId, updatedAtMs: row.updated_at.getTime() },
-    ...(await moneyOf(pool, row.id)),
-    outboxRows: await outboxRowsOf(pool, row),
-    nowMs,
-  };
+  const [metadata, traceId, money, outboxRows] = await Promise.all([
+    metadataOf(pool, [row.id]),
+    traceOfOrder(pool, row.id),
+    moneyOf(pool, row.id),
+    outboxRowsOf(pool, row),
+  ]);
+  const updatedAtMs = row.updated_at.getTime();
+  const order = { ...orderOf(row), metadata: metadata.get(row.id) ?? null, traceId, updatedAtMs };
+  return { order, ...money, outboxRows, nowMs };
 }
 
 async function moneyOf(
@@ -182,32 +188,32 @@ async function moneyOf(
   orderId: string,
 ): Promise<Pick<OrderTrace, 'payments' | 'refunds' | 'couponAtMs'>> {
   const ofOrder = { order_id: orderId };
-  const paymentsIn = (table: 'payments' | 'payments_archive') => {
-    const rows = knex(table as 'payments')
-      .select('*')
+  const paymentsIn = (table: 'payments' | 'payments_archive') =>
+    knex(table as 'payments')
+      .select('payment_id', 'amount_cents', 'created_at')
       .where(ofOrder);
-    return select(pool, rows.orderBy('created_at').limit(PER_ORDER_MAX));
-  };
   const couponsIn = (table: 'coupons' | 'coupons_archive') =>
+    knex(table as 'coupons')
+      .select('created_at')
+      .where(ofOrder);
+  const refundsOfOrder = knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX);
+  const [payments, coupons, refunds] = await Promise.all([
     select(
       pool,
-      knex(table as 'coupons')
-        .select('created_at')
-        .where(ofOrder),
-    );
-  const refunds = await select(
-    pool,
-    knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX),
-  );
-  const payments = [...(await paymentsIn('payments')), ...(await paymentsIn('payments_archive'))];
-  const coupon = (await couponsIn('coupons'))[0] ?? (await couponsIn('coupons_archive'))[0];
+      paymentsIn('payments')
+        .unionAll([paymentsIn('payments_archive')])
+        .limit(PER_ORDER_MAX),
+    ),
+    select(pool, couponsIn('coupons').unionAll([couponsIn('coupons_archive')])),
+    select(pool, refundsOfOrder),
+  ]);
+  const shownPayments = payments.map((row) => ({
+    paymentId: row.payment_id,
+    amountCents: Number(row.amount_cents),
+    atMs: row.created_at.getTime(),
+  }));
   return {
-    // by its id, since one that moves into the archive meanwhile is met twice
-    payments: [...new Map(payments.map((row) => [row.payment_id, row])).values()].map((row) => ({
-      paymentId: row.payment_id,
-      amountCents: Number(row.amount_cents),
-      atMs: row.created_at.getTime(),
-    })),
+    payments: shownPayments.sort((a, b) => a.atMs - b.atMs),
     refunds: refunds.map((row) => ({
       paymentId: row.payment_id,
       amountCents: Number(row.amount_cents),
@@ -216,7 +222,7 @@ async function moneyOf(
       state: row.state,
       updatedAtMs: row.updated_at.getTime(),
     })),
-    couponAtMs: coupon?.created_at.getTime() ?? null,
+    couponAtMs: coupons[0]?.created_at.getTime() ?? null,
   };
 }
 

@@ -35,6 +35,8 @@ interface Search {
 
 /** Sales searched when none is named, newest first; of retired ones Redis has nothing. */
 const SALES_MAX = 50;
+/** A look at the buckets one by one takes as many times the way to Redis; buyers wait behind what many at once read. */
+const BUCKETS_AT_ONCE = 4;
 const DEAD_LETTERS_MAX = 5;
 
 export const NO_NAME_SERVER = 'without NAMESRV_ADDR the broker is not asked';
@@ -111,13 +113,18 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts
 export const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
   userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
-/** The buckets in which the purchases that are looked for may be. */
-function* bucketsIn({ query: { userId }, sales, signal }: Search): Generator<BucketRef> {
-  for (const sale of sales) {
-    for (const bucket of bucketsOf(sale, userId)) {
-      signal?.throwIfAborted();
-      yield { saleId: sale.saleId, bucket };
-    }
+/**
+ * Asks each bucket in which the purchases that are looked for may be, a few at once.
+ * @returns their answers in the order of the buckets; who has enough stops taking, and the rest is not asked
+ */
+async function* askBuckets<T>(
+  { query: { userId }, sales, signal }: Search,
+  ask: (ref: BucketRef) => Promise<T>,
+): AsyncGenerator<T> {
+  const refs = sales.flatMap((sale) => bucketsOf(sale, userId).map((bucket) => ({ saleId: sale.saleId, bucket })));
+  for (let from = 0; from < refs.length; from += BUCKETS_AT_ONCE) {
+    signal?.throwIfAborted();
+    yield* await Promise.all(refs.slice(from, from + BUCKETS_AT_ONCE).map(ask));
   }
 }
 
@@ -144,8 +151,8 @@ async function unrecordedOfTrace(traceId: string, isRecorded: boolean, search: S
   const batchId = batchIdOfTrace(traceId) ?? '';
   const isMeant = isOfTrace(traceId);
   const found: FoundPurchase[] = [];
-  for (const ref of bucketsIn(search)) {
-    found.push(...(await store.pendingWith(ref, traceId)).flatMap((body) => purchasesIn(body, isMeant)));
+  for await (const bodies of askBuckets(search, (ref) => store.pendingWith(ref, traceId))) {
+    found.push(...bodies.flatMap((body) => purchasesIn(body, isMeant)));
   }
   for (const filter of [{ traceId }, { batchId }]) {
     search.signal?.throwIfAborted();
@@ -171,10 +178,11 @@ async function halvesOfTrace(traceId: string, broker: TraceBroker | null): Promi
 
 /** One question to Redis for each sale. */
 async function requestsOfBuyer(userId: string, search: Search): Promise<FoundPurchase[]> {
-  const { id: requestId } = search.query;
+  const { query, ports } = search;
+  const { id: requestId } = query;
   const found: FoundPurchase[] = [];
-  for (const ref of bucketsIn(search)) {
-    const entry = await search.ports.store.entryOf(ref, userId, requestId);
+  const ask = async (ref: BucketRef) => ({ ref, entry: await ports.store.entryOf(ref, userId, requestId) });
+  for await (const { ref, entry } of askBuckets(search, ask)) {
     if (entry !== null) found.push({ request: { userId, saleId: ref.saleId, requestId }, batchId: null });
   }
   return found;
@@ -185,8 +193,8 @@ async function requestsInStore(search: Search): Promise<FoundPurchase[]> {
   const { query, ports, max } = search;
   const { id: requestId } = query;
   const found: FoundPurchase[] = [];
-  for (const ref of bucketsIn(search)) {
-    const users = await ports.store.buyersOf(ref, requestId, max);
+  const ask = async (ref: BucketRef) => ({ ref, users: await ports.store.buyersOf(ref, requestId, max) });
+  for await (const { ref, users } of askBuckets(search, ask)) {
     found.push(...users.map((userId) => ({ request: { userId, saleId: ref.saleId, requestId }, batchId: null })));
     if (found.length >= max) break;
   }
@@ -195,8 +203,7 @@ async function requestsInStore(search: Search): Promise<FoundPurchase[]> {
 
 /** A batch that is not recorded: its marker has the body. */
 async function batchInStore(batchId: string, search: Search): Promise<FoundPurchase[]> {
-  for (const ref of bucketsIn(search)) {
-    const { body } = await search.ports.store.readBatch(ref, batchId);
+  for await (const { body } of askBuckets(search, (ref) => search.ports.store.readBatch(ref, batchId))) {
     if (body !== null) return purchasesIn(body, () => true);
   }
   return [];

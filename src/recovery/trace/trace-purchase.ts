@@ -1,5 +1,5 @@
 import { decodeBatch } from '../../core/batch.js';
-import { bucketRefsOf, homeBucket } from '../../core/bucket.js';
+import { type BucketRef, bucketRefsOf, homeBucket } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
@@ -121,11 +121,13 @@ export class TracePurchase {
     const early = await this.#readStore(request, sale, knownBatchId);
     const trace = await repository.read(request);
     const batchId = trace.order?.batchId ?? early.batch?.batchId ?? null;
-    const isSame = early.batch?.batchId === batchId;
-    const store = isSame ? early : await this.#readStore(request, sale, batchId);
-    const found = batchId === null ? [] : await deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX });
-    const ofBatch = batchId === null ? [] : await jobs.byBatch(batchId);
-    const ofRequest = await jobs.byRequest(saleId, userId, requestId);
+    const [store, found, ofBatch, ofRequest, messages] = await Promise.all([
+      this.#withBatch(early, request, sale, batchId),
+      batchId === null ? [] : deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX }),
+      batchId === null ? [] : jobs.byBatch(batchId),
+      jobs.byRequest(saleId, userId, requestId),
+      asked.messagesOf(batchId),
+    ]);
     const own = ofBatch.filter((job) => job.requestId === null || purchaseKey(request) === keyOf(job));
     const allJobs = [...new Map([...ofRequest, ...own].map((job) => [job.jobId, job])).values()];
     return {
@@ -135,7 +137,7 @@ export class TracePurchase {
       repository: trace,
       deadLetters: found,
       jobs: allJobs,
-      ...(await asked.messagesOf(batchId)),
+      ...messages,
       audit: await this.#readAudit([
         ...(trace.order === null ? [] : [`order:${trace.order.orderId}`]),
         ...found.map(({ deadLetterId }: DeadLetterSummary) => `dead_letter:${deadLetterId}`),
@@ -144,20 +146,44 @@ export class TracePurchase {
     };
   }
 
-  async #readStore(request: RequestRef, of: Sale | null, knownBatchId: string | null): Promise<StoreEvidence> {
+  async #readStore(
+    { userId, saleId, requestId }: RequestRef,
+    of: Sale | null,
+    knownBatchId: string | null,
+  ): Promise<StoreEvidence> {
     const { stock, store } = this.#ports;
-    const { saleId, userId, requestId } = request;
     const buckets = of?.buckets ?? 1;
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
     const isRetired = of !== null && of.retiredAtMs !== null; // then Redis knows nothing of it, for sure
-    const unsure = !isRetired && (await stock.findRequest(ref, userId, requestId)) === 'unsure';
-    const entry = await store.entryOf(ref, userId, requestId);
+    const [found, buyerUnits, sales] = await Promise.all([
+      isRetired ? null : stock.findRequest(ref, userId, requestId),
+      store.unitsOf(ref, userId),
+      Promise.all(bucketRefsOf({ saleId, buckets }).map((one) => stock.readSale(one))),
+    ]);
+    const unsure = found === 'unsure';
+    const entry = unsure || isRetired ? await store.entryOf(ref, userId, requestId) : found;
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
-    const batch = batchId === null ? null : { batchId, ...(await store.readBatch(ref, batchId)) };
-    const buyerUnits = await store.unitsOf(ref, userId);
-    const sales = await Promise.all(bucketRefsOf({ saleId, buckets }).map((one) => stock.readSale(one)));
+    const batch = batchId === null ? null : await this.#readBatch(ref, batchId);
     const unitsLeft = sales.reduce((sum, sale) => sum + (sale?.unitsLeft ?? 0), 0);
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
+  }
+
+  /** What Redis has, with the batch that MySQL names: all of it as of now, if that is another one. */
+  async #withBatch(
+    early: StoreEvidence,
+    request: RequestRef,
+    of: Sale | null,
+    batchId: string | null,
+  ): Promise<StoreEvidence> {
+    if (batchId === null || early.batch?.batchId === batchId) return early;
+    if (early.batch !== null) return this.#readStore(request, of, batchId);
+    const { saleId, userId } = request;
+    const ref = { saleId, bucket: homeBucket(userId, of?.buckets ?? 1) };
+    return { ...early, batch: await this.#readBatch(ref, batchId) };
+  }
+
+  async #readBatch(ref: BucketRef, batchId: string): Promise<StoreEvidence['batch']> {
+    return { batchId, ...(await this.#ports.store.readBatch(ref, batchId)) };
   }
 
   async #readAudit(subjects: readonly string[]): Promise<StoredAuditEntry[]> {

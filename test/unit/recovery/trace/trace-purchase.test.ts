@@ -38,11 +38,13 @@ describe('trace: which purchases an id means', () => {
   let ofBatch: Map<string, RequestRef[]>;
   let pending: Map<string, string[]>;
   let broker: TraceBroker | null;
-  /** Each question to Redis, as `what bucket`. */
+  /** Each question to Redis, as `what bucket`; and how many searches of requests were under way at once, at most. */
   let asked: string[];
+  let open: number;
+  let underWay: number;
   let signal: AbortSignal | undefined;
   beforeEach(() => {
-    [asked, signal] = [[], undefined];
+    [asked, open, underWay, signal] = [[], 0, 0, undefined];
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetterRepository(world.clock);
     [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
@@ -60,6 +62,9 @@ describe('trace: which purchases an id means', () => {
     const store: TraceStore = {
       buyersOf: async ({ saleId, bucket }, requestId) => {
         asked.push(`requests ${bucket}`);
+        underWay = Math.max(underWay, ++open);
+        await new Promise(setImmediate);
+        open--;
         return inRedis.get(`${saleId}/${requestId}`) ?? [];
       },
       entryOf: async (ref, userId, requestId) =>
@@ -316,6 +321,14 @@ describe('trace: which purchases an id means', () => {
         `${saleId}/u1/${TRACE_ID}`,
       ]);
     });
+  });
+
+  it('buckets are searched four at once, and none after enough were found', async () => {
+    const { saleId } = await world.openSale({ buckets: 8 });
+    inRedis.set(`${saleId}/k1`, ['u1', 'u2', 'u3', 'u4', 'u5', 'u6', 'u7', 'u8']); // by each bucket
+    await trace({ id: 'k1', saleId });
+    expect(underWay).to.equal(4);
+    expect(asked.filter((line) => line.startsWith('requests'))).to.have.length(4);
   });
 
   it('a search that nobody waits for any more ends', async () => {
