@@ -13,7 +13,7 @@ import type { CpuUser } from './measure.js';
 import { sharesOf, type Case } from './neighbours/phases.js';
 import { problemsIn, type LoadFigures, type ScenarioResult } from './results.js';
 import type { ConsolesFigures } from './scenarios/consoles.js';
-import type { Comparison, Slice } from './scenarios/paired.js';
+import { ratioOf, type Comparison, type Slice } from './scenarios/paired.js';
 import type { RebuildFigures } from './scenarios/rebuild.js';
 import type { Machine } from './session/machine.js';
 
@@ -153,20 +153,24 @@ function layersTable(costs: readonly LayerCost[]): string {
 
 /** Pair by pair, and the ratios. */
 function pairedTable({ against, pairs, ratio }: Comparison): string {
-  const cells = ({ apiMicros, accepted }: Slice): string[] => [apiMicros.toFixed(2), formatNumber(accepted)];
-  const rows = pairs.map(({ here, there }, index) => [
+  const cells = ({ apiMicros, loadMicros, accepted }: Slice): string[] => [
+    apiMicros.toFixed(2),
+    loadMicros.toFixed(2),
+    formatNumber(accepted),
+  ];
+  const rows = pairs.map((pair, index) => [
     `pair ${index + 1}`,
-    ...cells(here),
-    ...cells(there),
-    (here.apiMicros / there.apiMicros).toFixed(4),
+    ...cells(pair.here),
+    ...cells(pair.there),
+    ratioOf(pair).toFixed(4),
   ]);
   const { min, median, max } = ratio;
   const summary = [
-    ['ratio, least', '', '', '', '', min.toFixed(4)],
-    ['ratio, median', '', '', '', '', median.toFixed(4)],
-    ['ratio, most', '', '', '', '', max.toFixed(4)],
+    ['ratio, least', '', '', '', '', '', '', min.toFixed(4)],
+    ['ratio, median', '', '', '', '', '', '', median.toFixed(4)],
+    ['ratio, most', '', '', '', '', '', '', max.toFixed(4)],
   ];
-  const head = ['api CPU µs each', 'here', 'accepted', against, 'accepted', 'ratio'];
+  const head = ['CPU µs each', 'api here', 'load', 'accepted', `api ${against}`, 'load', 'accepted', 'ratio'];
   return renderTable(head, [...rows, ...summary]);
 }
 

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { BenchError } from '../bench-error.js';
 import { assertPassed, BUYERS_PER_SECOND, checkSaleOf, opLogIfAllWon, secondsOf, type Context } from './context.js';
-import { cpuTimes, median, yardstickMicros } from '../session/cpu.js';
+import { cpuTimes, median } from '../session/cpu.js';
 import { Program } from '../session/programs.js';
 
 /** Two builds of the api, in turn. */
@@ -51,17 +51,17 @@ async function slice(context: Context, api: Program, title: string, seconds: num
   const sale = await session.stores.openSale('paired', buyers.count);
   const { connections } = options;
   const path = `/v1/sales/${sale.saleId}/purchases`;
-  const yardstick = yardstickMicros();
   const before = cpuTimes(api.pid)?.own ?? 0;
   const load = await generator.run({ port: api.port, path, buyers, connections, seconds }, session.signal);
   await session.stores.waitUntilLanded(sale.saleId, load.accepted, session.signal);
   api.assertAlive();
-  const apiMicros = (((cpuTimes(api.pid)?.own ?? 0) - before) * 1e6) / Math.max(1, load.accepted);
+  const microsEach = (seconds: number): number => (seconds * 1e6) / Math.max(1, load.accepted);
+  const apiMicros = microsEach((cpuTimes(api.pid)?.own ?? 0) - before);
   const verdict = await checkSaleOf(context, sale, [load], opLogIfAllWon(buyers, load));
   assertPassed(verdict, title);
   session.progress(`paired: ${title}: ${load.accepted} accepted, ${apiMicros.toFixed(1)} µs of the api each`);
   await session.stores.empty(); // each slice starts on empty tables
-  return { apiMicros, accepted: load.accepted, yardstickMicros: yardstick };
+  return { apiMicros, loadMicros: microsEach(load.cpuSeconds), accepted: load.accepted };
 }
 
 function nameOf(folder: string): string {
@@ -73,9 +73,9 @@ function nameOf(folder: string): string {
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;
+  /** The same of the load generator, which does the same for each build: how fast the machine was just then. */
+  readonly loadMicros: number;
   readonly accepted: number;
-  /** How fast the machine was just before: CPU µs of one HMAC. */
-  readonly yardstickMicros: number;
 }
 
 /** Two builds, measured in turn within the same minute. */
@@ -88,13 +88,19 @@ export interface Comparison {
   /** Commit or folder of the other build. */
   readonly against: string;
   readonly pairs: readonly Pair[];
-  /** CPU here ÷ CPU there, of each pair: above 1, this build costs more. */
+  /** `ratioOf` each pair: above 1, this build costs more. */
   readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
 }
 
-/** Ratios are taken pair by pair: a machine that gets slower meanwhile meets both of a pair. */
+/**
+ * CPU here ÷ CPU there, each as a multiple of what the load generator took meanwhile: neighbours of a virtual machine slow down
+ * one slice by a fifth and not the next.
+ */
+export const ratioOf = ({ here, there }: Pair): number =>
+  here.apiMicros / here.loadMicros / (there.apiMicros / there.loadMicros);
+
 export function compare(against: string, pairs: readonly Pair[]): Comparison {
-  const ratios = pairs.map(({ here, there }) => here.apiMicros / there.apiMicros);
+  const ratios = pairs.map(ratioOf);
   const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
   return { against, pairs, ratio };
 }

@@ -223,7 +223,7 @@ describe('statistics', () => {
 });
 
 describe('two builds in turn', () => {
-  const slice = (apiMicros: number) => ({ apiMicros, accepted: 40_000, yardstickMicros: 2 });
+  const slice = (apiMicros: number, loadMicros = 20) => ({ apiMicros, loadMicros, accepted: 40_000 });
   const pair = (here: number, there: number): Pair => ({ here: slice(here), there: slice(there) });
 
   it('each is as often the first of its pair', () => {
@@ -237,6 +237,10 @@ describe('two builds in turn', () => {
   it('a machine that gets twice as slow meanwhile changes no ratio', () => {
     const { ratio } = compare('1a2b3c4', [pair(50.5, 50), pair(75, 75), pair(101, 100)]);
     expect(ratio).to.deep.equal({ min: 1, median: 1.01, max: 1.01 });
+  });
+
+  it('a machine that is slow for one slice alone changes no ratio: the load generator is as slow', () => {
+    expect(compare('1a2b3c4', [{ here: slice(200, 40), there: slice(100, 20) }]).ratio.median).to.equal(1);
   });
 
   it('the goal is judged by the median', () => {
