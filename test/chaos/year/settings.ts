@@ -25,6 +25,8 @@ export const YEAR_ENV = {
   CONSOLE_HISTORY_MS: '60000', // Redis has to be as it was at the end
   WORKER_INVISIBLE_MS: '30000',
   MYSQL_QUERY_TIMEOUT_MS: '10000',
+  // The same buyers come to sale after sale: more tokens fill the cache all year, and its 10 MiB look like a leak.
+  JWT_CACHE_MAX: '1000',
   LOG_LEVEL: 'warn',
   NODE_OPTIONS: '--max-semi-space-size=64', // as under the supervisor
 } as const;
