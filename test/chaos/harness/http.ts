@@ -18,7 +18,8 @@ export interface Ask {
   readonly timeoutMs?: number;
 }
 
-const TIMEOUT_MS = 10_000;
+/** As long as `until` waits. */
+const TIMEOUT_MS = 30_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
 /** One request. @throws when no whole answer came, however that happened */

@@ -1,6 +1,8 @@
 import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
 const EVERY_MS = 50;
+/** No promise of the product: on a busy machine a server may stall for ten seconds. Where a time is promised, it is named. */
+const TIMEOUT_MS = 30_000;
 
 /**
  * Waits until `check` says yes; what it throws counts as no.
@@ -9,7 +11,7 @@ const EVERY_MS = 50;
 export async function until(
   what: string,
   check: () => boolean | Promise<boolean>,
-  timeoutMs = 10_000,
+  timeoutMs = TIMEOUT_MS,
   everyMs = EVERY_MS,
 ): Promise<void> {
   let last: unknown;
