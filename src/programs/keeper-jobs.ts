@@ -33,6 +33,7 @@ import { groupMoved, groupRecorded, publishMoved, publishRecorded, releaseUnits 
 import { payRefunds } from '../orders/pay-refunds.js';
 import { relayOutbox, tidyOutbox, watchOutbox } from '../orders/relay-outbox.js';
 import { resolvePayments } from '../orders/resolve-payments.js';
+import { takesWrites } from '../orders/takes-writes.js';
 import { archiveOrders } from '../recovery/archive-orders.js';
 import { closeRecorded } from '../recovery/dead-letters/close-recorded.js';
 import { collectDeadLetters } from '../recovery/dead-letters/collect-dead-letters.js';
@@ -154,10 +155,7 @@ export function planJobs(
   const rows = { max: ROWS_PER_LEASE, leaseMs: outboxLeaseMs };
   const leases = createJobLeases(mysql);
   const owner = randomUUID();
-  // A lease of no time is a small write that hinders nobody. A server that is read-only, or has a full disk, answers reads: each
-  // message would lose one attempt after the other.
-  const writable = async (): Promise<void> => void (await leases.hold('consumers', owner, 0));
-  const consumer = { ready: writable, deadLetters, tracing, clock, log, metrics };
+  const consumer = { ready: takesWrites(leases, owner, clock), deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
   const rebuild = rebuildStores(redis, mysql, failPoints);

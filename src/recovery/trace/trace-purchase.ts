@@ -168,7 +168,7 @@ export class TracePurchase {
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }
 
-  /** What Redis has, with the batch that MySQL names: all of it as of now, if that is another one. */
+  /** What Redis has, with the batch that MySQL names. The entry of an order names none; else all is read again, as of now. */
   async #withBatch(
     early: StoreEvidence,
     request: RequestRef,
@@ -176,7 +176,7 @@ export class TracePurchase {
     batchId: string | null,
   ): Promise<StoreEvidence> {
     if (batchId === null || early.batch?.batchId === batchId) return early;
-    if (early.batch !== null) return this.#readStore(request, of, batchId);
+    if (early.entry === null || early.batch !== null) return this.#readStore(request, of, batchId);
     const { saleId, userId } = request;
     const ref = { saleId, bucket: homeBucket(userId, of?.buckets ?? 1) };
     return { ...early, batch: await this.#readBatch(ref, batchId) };

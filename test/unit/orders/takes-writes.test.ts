@@ -1,0 +1,28 @@
+import { expect } from 'chai';
+import { takesWrites } from '../../../src/orders/takes-writes.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+
+describe('keeper: whether MySQL takes writes', () => {
+  it('is asked once for all consumers in half a second, and again at once after a refusal', async () => {
+    const clock = new ManualClock();
+    const asked: [job: string, owner: string, leaseMs: number][] = [];
+    let isReadOnly = false;
+    const hold = async (...lease: (typeof asked)[number]): Promise<boolean> => {
+      asked.push(lease);
+      if (isReadOnly) throw new Error('read-only');
+      return false; // another keeper asks as well
+    };
+    const ready = takesWrites({ hold }, 'keeper 1', clock);
+    for (let receives = 0; receives < 100; receives++) await ready();
+    expect(asked).to.deep.equal([['consumers', 'keeper 1', 0]]);
+    clock.advance(500);
+    isReadOnly = true;
+    for (const nth of [2, 3]) {
+      expect(await ready().catch((error: Error) => error.message)).to.equal('read-only');
+      expect(asked).to.have.length(nth);
+    }
+    isReadOnly = false;
+    await ready();
+    expect(asked).to.have.length(4);
+  });
+});
