@@ -17,6 +17,23 @@ const REST_TIMEOUT_MS = 120_000;
 const LANDED_POLL_MS = 5;
 /** Without a single new order for so long, what is missing will not come. */
 const LANDED_STALL_MS = 90_000;
+/** What grows with sales and their orders. */
+const TABLES_OF_SALES = [
+  'orders',
+  'order_ranges',
+  'order_metadata',
+  'order_traces',
+  'payments',
+  'payment_attempts',
+  'refunds',
+  'coupons',
+  'outbox',
+  'dead_letters',
+  'compensation_jobs',
+  'reconcile_runs',
+  'sale_edits',
+  'audit_log',
+];
 const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;
 
@@ -92,11 +109,13 @@ export class Stores {
   }
 
   /**
-   * Empties orders, outbox and Redis, so that every scenario starts with the same small tables: an earlier
-   * sale must not slow down this one. Only called on the bench's own instance, after its check passed.
+   * Empties Redis and MySQL of every sale, so that each scenario starts with the same small tables: an earlier sale must not
+   * slow down this one, and a keeper rebuilds each one that MySQL has and Redis lacks. Only called on the bench's own instance,
+   * after its check passed.
    */
   async empty(): Promise<void> {
-    for (const table of ['orders', 'outbox', 'dead_letters']) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
+    for (const table of TABLES_OF_SALES) await this.mysql.execute(`TRUNCATE TABLE ${table}`);
+    await this.mysql.execute('DELETE FROM sales'); // not truncated: a number that comes again would meet caches of the programs
     const { redis } = this.redis;
     await redis.flushdb('ASYNC');
     await redis.bgrewriteaof().catch(() => undefined); // one is under way already
