@@ -30,7 +30,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   'cancel-loop': 20,
   layers: 3,
   paired: 4,
-  consoles: 4,
+  consoles: 20, // CPU is counted in steps of 10 ms
   buckets: 15,
   reshard: 8,
   neighbours: 15,
