@@ -29,7 +29,7 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   tokens: 20,
   'cancel-loop': 20,
   layers: 3,
-  paired: 4,
+  paired: 10, // as below
   consoles: 20, // CPU is counted in steps of 10 ms
   buckets: 15,
   reshard: 8,

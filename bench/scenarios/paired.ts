@@ -55,13 +55,13 @@ async function slice(context: Context, api: Program, title: string, seconds: num
   const load = await generator.run({ port: api.port, path, buyers, connections, seconds }, session.signal);
   await session.stores.waitUntilLanded(sale.saleId, load.accepted, session.signal);
   api.assertAlive();
-  const microsEach = (seconds: number): number => (seconds * 1e6) / Math.max(1, load.accepted);
-  const apiMicros = microsEach((cpuTimes(api.pid)?.own ?? 0) - before);
+  const apiMicros = (((cpuTimes(api.pid)?.own ?? 0) - before) * 1e6) / Math.max(1, load.accepted);
+  const loadMicros = (load.cpuSeconds * 1e6) / Math.max(1, load.answered);
   const verdict = await checkSaleOf(context, sale, [load], opLogIfAllWon(buyers, load));
   assertPassed(verdict, title);
   session.progress(`paired: ${title}: ${load.accepted} accepted, ${apiMicros.toFixed(1)} µs of the api each`);
   await session.stores.empty(); // each slice starts on empty tables
-  return { apiMicros, loadMicros: microsEach(load.cpuSeconds), accepted: load.accepted };
+  return { apiMicros, loadMicros, accepted: load.accepted };
 }
 
 function nameOf(folder: string): string {
@@ -73,7 +73,7 @@ function nameOf(folder: string): string {
 export interface Slice {
   /** CPU of the api per accepted purchase, µs. */
   readonly apiMicros: number;
-  /** The same of the load generator, which does the same for each build: how fast the machine was just then. */
+  /** CPU of the load generator per answer, µs: how fast the machine was just then. */
   readonly loadMicros: number;
   readonly accepted: number;
 }

@@ -33,6 +33,12 @@ const TABLES_OF_SALES = [
   'reconcile_runs',
   'sale_edits',
   'audit_log',
+  'reconcile_leases',
+  'orders_archive',
+  'order_metadata_archive',
+  'order_traces_archive',
+  'payments_archive',
+  'coupons_archive',
 ];
 const REWRITE_POLL_MS = 100;
 const REWRITE_WAIT_MS = 60_000;

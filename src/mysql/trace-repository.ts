@@ -15,7 +15,7 @@ import { withoutUndefined } from '../core/without-undefined.js';
 /** Rows that one statement of a walk reads, and statements of a walk over all sales: the newest 500,000 orders. */
 const WINDOW_ROWS = 20_000;
 const WINDOWS_MAX = 25;
-/** Rows of `payments`, `refunds` or `coupons` of one order; it has one or two. */
+/** Rows of `payments` or `refunds` of one order; it has one or two. */
 const PER_ORDER_MAX = 50;
 /** Rows of the outbox shown of one purchase; it has a handful. */
 const PROMISES_MAX = 20;
@@ -172,17 +172,26 @@ async function read(pool: MysqlPool, { userId, saleId, requestId }: RequestRef):
   ]);
   const nowMs = time?.now.getTime() ?? Date.now();
   if (row === undefined) return { order: null, payments: [], refunds: [], couponAtMs: null, outboxRows: [], nowMs };
-  const [metadata, traceId, money, outboxRows] = await Promise.all([
-    metadataOf(pool, [row.id]),
-    traceOfOrder(pool, row.id),
+  // three at once: buyers use the pool as well
+  const [notes, money, outboxRows] = await Promise.all([
+    notesOf(pool, row.id),
     moneyOf(pool, row.id),
     outboxRowsOf(pool, row),
   ]);
   const updatedAtMs = row.updated_at.getTime();
-  const order = { ...orderOf(row), metadata: metadata.get(row.id) ?? null, traceId, updatedAtMs };
+  const order = { ...orderOf(row), ...notes, updatedAtMs };
   return { order, ...money, outboxRows, nowMs };
 }
 
+async function notesOf(
+  pool: MysqlPool,
+  orderId: string,
+): Promise<Pick<NonNullable<OrderTrace['order']>, 'metadata' | 'traceId'>> {
+  const metadata = (await metadataOf(pool, [orderId])).get(orderId) ?? null;
+  return { metadata, traceId: await traceOfOrder(pool, orderId) };
+}
+
+/** Refunds first: none is shown without its payment. */
 async function moneyOf(
   pool: MysqlPool,
   orderId: string,
@@ -196,17 +205,17 @@ async function moneyOf(
     knex(table as 'coupons')
       .select('created_at')
       .where(ofOrder);
-  const refundsOfOrder = knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX);
-  const [payments, coupons, refunds] = await Promise.all([
-    select(
-      pool,
-      paymentsIn('payments')
-        .unionAll([paymentsIn('payments_archive')])
-        .limit(PER_ORDER_MAX),
-    ),
-    select(pool, couponsIn('coupons').unionAll([couponsIn('coupons_archive')])),
-    select(pool, refundsOfOrder),
-  ]);
+  const refunds = await select(
+    pool,
+    knex('refunds').select('*').where(ofOrder).orderBy('created_at').limit(PER_ORDER_MAX),
+  );
+  const payments = await select(
+    pool,
+    paymentsIn('payments')
+      .unionAll([paymentsIn('payments_archive')])
+      .limit(PER_ORDER_MAX),
+  );
+  const coupons = await select(pool, couponsIn('coupons').unionAll([couponsIn('coupons_archive')]));
   const shownPayments = payments.map((row) => ({
     paymentId: row.payment_id,
     amountCents: Number(row.amount_cents),

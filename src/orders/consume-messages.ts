@@ -19,7 +19,7 @@ export type MessageResult =
 
 export interface ConsumerPorts {
   readonly source: DeliverySource;
-  /** Rejects while a store is out, or takes no writes that `handle` needs: then nothing is received. */
+  /** Rejects while a store is out, or takes no writes that `handle` needs, maybe half a second late: then nothing is received. */
   readonly ready: () => Promise<void>;
   /** Handles one body. Every message comes at least once: safe to repeat. */
   readonly handle: (body: string) => Promise<MessageResult>;

@@ -2,7 +2,7 @@ import type { Clock } from '../core/ports/clock.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
 import { recent } from '../core/recent.js';
 
-/** Shorter than the pause before a message comes again, so an outage costs no message two attempts. */
+/** Shorter than the least pause before a message comes again, so an old answer costs no message a second attempt. */
 const KEPT_MS = 500;
 
 /**

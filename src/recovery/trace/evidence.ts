@@ -51,8 +51,8 @@ export interface StoreEvidence {
 }
 
 /**
- * Everything that the stores have of one purchase. They are read one after the other, so a change meanwhile may show
- * twice.
+ * Everything that the stores have of one purchase. Redis is read first, then MySQL, then the rest, several at once: no two of them
+ * as of the same moment, so a change meanwhile may show twice.
  */
 export interface PurchaseEvidence {
   readonly request: RequestRef;

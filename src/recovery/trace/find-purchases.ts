@@ -47,7 +47,7 @@ export const sentenceOf = ({ name, why }: SilentBroker): string => `${name}: ${w
  * reads much of Redis (batches that wait, requests, markers), the bodies of dead letters, the number of one, and at last the whole
  * table of orders. Of a known buyer only the home buckets are read, and where the first step finds a purchase, nothing else. An id
  * that may be a trace id is looked for as one before, and as that of a request where that is cheap or nothing else is found.
- * @param signal ends the search between two questions
+ * @param signal ends the search between two groups of questions
  * @throws OperationalError redis or mysql; the reason of `signal`
  */
 export async function findPurchases(
@@ -110,15 +110,15 @@ export async function salesOf({ saleId }: TraceQuery, { sales }: Pick<TracePorts
 }
 
 /** All buckets of a sale; of a known buyer their own, which is where their purchases are. */
-export const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
+const bucketsOf = ({ buckets }: Sale, userId: string | undefined): number[] =>
   userId === undefined ? Array.from({ length: buckets }, (_, bucket) => bucket) : [homeBucket(userId, buckets)];
 
 /**
  * Asks each bucket in which the purchases that are looked for may be, a few at once.
  * @returns their answers in the order of the buckets; who has enough stops taking, and the rest is not asked
  */
-async function* askBuckets<T>(
-  { query: { userId }, sales, signal }: Search,
+export async function* askBuckets<T>(
+  { query: { userId }, sales, signal }: Pick<Search, 'query' | 'sales' | 'signal'>,
   ask: (ref: BucketRef) => Promise<T>,
 ): AsyncGenerator<T> {
   const refs = sales.flatMap((sale) => bucketsOf(sale, userId).map((bucket) => ({ saleId: sale.saleId, bucket })));

@@ -1,15 +1,16 @@
 import { decodeBatch } from '../../core/batch.js';
 import { type BucketRef, bucketRefsOf, homeBucket } from '../../core/bucket.js';
 import { OperationalError } from '../../core/errors.js';
+import { isLive } from '../../core/order.js';
 import { batchOfEntry } from '../../core/outcome.js';
 import type { StoredAuditEntry } from '../../core/ports/audit-log.js';
 import type { DeadLetterSummary } from '../../core/ports/dead-letter-repository.js';
-import type { SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
+import type { OrderTrace, SilentBroker, TraceBroker } from '../../core/ports/trace-sources.js';
 import { purchaseKey, type RequestRef } from '../../core/purchase.js';
 import type { Sale } from '../../core/sale.js';
 import { batchIdOfTrace, traceIdOfBatch, typedTraceId } from '../../core/trace-context.js';
 import type { PurchaseEvidence, StoreEvidence, TracePorts, TraceQuery } from './evidence.js';
-import { bucketsOf, findPurchases, NO_NAME_SERVER, salesOf, sentenceOf } from './find-purchases.js';
+import { askBuckets, findPurchases, NO_NAME_SERVER, salesOf, sentenceOf } from './find-purchases.js';
 import { type Standing, type StandingLimits, standingOf } from './standing-of.js';
 import { stepsOf, type TraceStep } from './steps-of.js';
 import { timelineOf, type TimelineStage } from './timeline-of.js';
@@ -39,13 +40,10 @@ async function whyNotFound(
   if (saleId !== undefined && sales.length === 0) return `There is no sale ${saleId}.`;
   const ofTrace = batchIdOfTrace(typedTraceId(id) ?? '');
   for (const batchId of ofTrace === null ? [id] : [ofTrace, id]) {
-    for (const sale of sales) {
-      for (const bucket of bucketsOf(sale, userId)) {
-        signal?.throwIfAborted();
-        const { marker } = await ports.store.readBatch({ saleId: sale.saleId, bucket }, batchId);
-        if (marker !== 'aborted') continue;
-        return `Batch ${batchId} of sale ${sale.saleId} was rolled back: no unit was held for it.`;
-      }
+    const ask = async (ref: BucketRef) => ({ ref, ...(await ports.store.readBatch(ref, batchId)) });
+    for await (const { ref, marker } of askBuckets({ query, sales, signal }, ask)) {
+      if (marker === 'aborted')
+        return `Batch ${batchId} of sale ${ref.saleId} was rolled back: no unit was held for it.`;
     }
   }
   const [sale] = sales;
@@ -91,7 +89,7 @@ export class TracePurchase {
     this.#limits = limits;
   }
 
-  /** @param signal ends the search between two questions. @throws OperationalError redis or mysql; the reason of `signal` */
+  /** @param signal ends the search between two groups of questions. @throws OperationalError redis or mysql; the reason of `signal` */
   async trace(query: TraceQuery, signal?: AbortSignal): Promise<TraceAnswer> {
     const { purchases, notAsked } = await findPurchases(query, this.#ports, TRACES_MAX + 1, signal);
     if (purchases.length === 0) {
@@ -122,7 +120,7 @@ export class TracePurchase {
     const trace = await repository.read(request);
     const batchId = trace.order?.batchId ?? early.batch?.batchId ?? null;
     const [store, found, ofBatch, ofRequest, messages] = await Promise.all([
-      this.#withBatch(early, request, sale, batchId),
+      this.#withBatch(early, request, sale, trace.order, batchId),
       batchId === null ? [] : deadLetters.list({ batchId }, { max: DEAD_LETTERS_MAX }),
       batchId === null ? [] : jobs.byBatch(batchId),
       jobs.byRequest(saleId, userId, requestId),
@@ -154,31 +152,37 @@ export class TracePurchase {
     const { stock, store } = this.#ports;
     const buckets = of?.buckets ?? 1;
     const ref = { saleId, bucket: homeBucket(userId, buckets) };
-    const isRetired = of !== null && of.retiredAtMs !== null; // then Redis knows nothing of it, for sure
+    const retired = isRetired(of);
     const [found, buyerUnits, sales] = await Promise.all([
-      isRetired ? null : stock.findRequest(ref, userId, requestId),
+      retired ? null : stock.findRequest(ref, userId, requestId),
       store.unitsOf(ref, userId),
       Promise.all(bucketRefsOf({ saleId, buckets }).map((one) => stock.readSale(one))),
     ]);
     const unsure = found === 'unsure';
-    const entry = unsure || isRetired ? await store.entryOf(ref, userId, requestId) : found;
+    const entry = unsure || retired ? await store.entryOf(ref, userId, requestId) : found;
     const batchId = (entry && batchOfEntry(entry)) ?? knownBatchId;
     const batch = batchId === null ? null : await this.#readBatch(ref, batchId);
     const unitsLeft = sales.reduce((sum, sale) => sum + (sale?.unitsLeft ?? 0), 0);
     return { sale: sales[ref.bucket] ?? null, unitsLeft, buyerUnits, entry, unsure, batch };
   }
 
-  /** What Redis has, with the batch that MySQL names. The entry of an order names none; else all is read again, as of now. */
+  /**
+   * What Redis has, with the batch that MySQL names: the entry of an order names none. All is read again where the first look may
+   * have been too early: the row came after it, or the order has ended and its units may have gone back since.
+   */
   async #withBatch(
     early: StoreEvidence,
     request: RequestRef,
     of: Sale | null,
+    order: OrderTrace['order'],
     batchId: string | null,
   ): Promise<StoreEvidence> {
-    if (batchId === null || early.batch?.batchId === batchId) return early;
-    if (early.entry === null || early.batch !== null) return this.#readStore(request, of, batchId);
-    const { saleId, userId } = request;
-    const ref = { saleId, bucket: homeBucket(userId, of?.buckets ?? 1) };
+    if (batchId === null) return early;
+    const hasEnded = order !== null && !isLive(order.state);
+    if (early.batch?.batchId === batchId && !hasEnded) return early;
+    const mayHaveMoved = hasEnded || early.entry === null || early.batch !== null;
+    if (!isRetired(of) && mayHaveMoved) return this.#readStore(request, of, batchId);
+    const ref = { saleId: request.saleId, bucket: homeBucket(request.userId, of?.buckets ?? 1) };
     return { ...early, batch: await this.#readBatch(ref, batchId) };
   }
 
@@ -224,6 +228,9 @@ class AskedBrokers {
     }
   }
 }
+
+/** Then Redis knows nothing of it, for sure. */
+const isRetired = (sale: Sale | null): boolean => sale !== null && sale.retiredAtMs !== null;
 
 type AskedMessages = Pick<PurchaseEvidence, 'broker' | 'silentBrokers'>;
 const notAsked = (broker: string): AskedMessages => ({ broker, silentBrokers: [] });

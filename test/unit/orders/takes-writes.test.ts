@@ -13,9 +13,11 @@ describe('keeper: whether MySQL takes writes', () => {
       return false; // another keeper asks as well
     };
     const ready = takesWrites({ hold }, 'keeper 1', clock);
-    for (let receives = 0; receives < 100; receives++) await ready();
+    await Promise.all(Array.from({ length: 50 }, ready));
+    clock.advance(499);
+    for (let receives = 0; receives < 50; receives++) await ready();
     expect(asked).to.deep.equal([['consumers', 'keeper 1', 0]]);
-    clock.advance(500);
+    clock.advance(1);
     isReadOnly = true;
     for (const nth of [2, 3]) {
       expect(await ready().catch((error: Error) => error.message)).to.equal('read-only');

@@ -19,6 +19,7 @@ import { TracePurchase, TRACES_MAX } from '../../../../src/recovery/trace/trace-
 import { MemoryDeadLetterRepository } from '../../../helpers/memory/memory-dead-letter-repository.js';
 import { batchOf, purchasesOf } from '../../../helpers/sales.js';
 import { KeeperWorld } from '../../orders/keeper-world.js';
+import { recordedEvidence } from './evidence-world.js';
 
 const NONE: TracedBatch = { marker: null, body: null, pendingSinceMs: null };
 /** What all brokers together have. */
@@ -43,8 +44,11 @@ describe('trace: which purchases an id means', () => {
   let open: number;
   let underWay: number;
   let signal: AbortSignal | undefined;
+  /** The row of the purchase, as MySQL has it when it is asked. */
+  let rowOf: () => OrderTrace['order'];
   beforeEach(() => {
     [asked, open, underWay, signal] = [[], 0, 0, undefined];
+    rowOf = () => null;
     world = new KeeperWorld();
     deadLetters = new MemoryDeadLetterRepository(world.clock);
     [indexed, walked, inRedis, batches, broker] = [[], null, new Map(), new Map(), null];
@@ -57,7 +61,7 @@ describe('trace: which purchases an id means', () => {
       findRequests: async (id) => (id === query.id ? indexed : (ofBatch.get(id) ?? [])),
       findByTrace: async (traceId) => ofTrace.get(traceId) ?? [],
       walkForRequest: async () => walked ?? expect.fail('the whole table was read'),
-      read: async (): Promise<OrderTrace> => ({ ...empty, nowMs: world.clock.nowMs() }),
+      read: async (): Promise<OrderTrace> => ({ ...empty, order: rowOf(), nowMs: world.clock.nowMs() }),
     };
     const store: TraceStore = {
       buyersOf: async ({ saleId, bucket }, requestId) => {
@@ -320,6 +324,56 @@ describe('trace: which purchases an id means', () => {
         `${saleId}/u1/k1`,
         `${saleId}/u1/${TRACE_ID}`,
       ]);
+    });
+  });
+
+  describe('what Redis and MySQL say at different moments', () => {
+    const first = async (saleId: string): Promise<[string, string]> => {
+      asked = [];
+      const answer = await trace({ id: 'k1', saleId });
+      if (answer.outcome !== 'found') throw new Error(answer.why);
+      const [one] = answer.traces;
+      return [one?.standing.state ?? '', one?.standing.sentence ?? ''];
+    };
+    const bought = async () => {
+      const { saleId } = await world.openSale();
+      inRedis.set(`${saleId}/k1`, ['u1']);
+      const { requests } = world.store.bucket({ saleId, bucket: 0 });
+      const entryIs = (state: 'ordered' | 'released') =>
+        void requests.set('u1/k1', { state, orderId: '42', quantity: 1 });
+      const row = (state: 'pending_payment' | 'cancelled') =>
+        recordedEvidence(state, { order: { saleId } }).repository.order;
+      return { saleId, entryIs, row };
+    };
+
+    it('an order that ended after Redis was read: its units are back', async () => {
+      const { saleId, entryIs, row } = await bought();
+      entryIs('ordered');
+      rowOf = () => {
+        entryIs('released');
+        return row('cancelled');
+      };
+      const [state, sentence] = await first(saleId);
+      expect([state, sentence.includes('its units are back')], sentence).to.deep.equal(['cancelled', true]);
+    });
+
+    it('a row that came after Redis was read: nothing is missing there', async () => {
+      const { saleId, entryIs, row } = await bought();
+      rowOf = () => {
+        entryIs('ordered');
+        return row('pending_payment');
+      };
+      const [state, sentence] = await first(saleId);
+      expect(state).to.equal('pending_payment');
+      expect(sentence).not.to.match(/Redis/);
+    });
+
+    it('a live order that both know: Redis is asked once, and for its batch', async () => {
+      const { saleId, entryIs, row } = await bought();
+      entryIs('ordered');
+      rowOf = () => row('pending_payment');
+      await first(saleId);
+      expect(asked).to.deep.equal(['requests 0', 'batch 0']);
     });
   });
 
