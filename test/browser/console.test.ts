@@ -173,7 +173,10 @@ describe('the console on a system that runs', () => {
     await question.getByText('Publishes each batch again').waitFor();
     expect(await audited(`dead_letter:${deadLetterId}`), 'nothing happens before the answer').to.deep.equal([]);
     await question.getByRole('button', { name: 'Replay', exact: true }).click();
-    await question.getByText('Replayed: every purchase has its row.').waitFor({ timeout: 20_000 });
+    // or a keeper sees the order first
+    await question
+      .getByText(/Replayed: every purchase has its row\.|It was done before\./)
+      .waitFor({ timeout: 20_000 });
     await question.getByRole('button', { name: 'Close' }).last().click();
     await letter.getByRole('row').filter({ hasText: 'dora' }).getByText('Recorded by this batch').waitFor();
     expect(await audited(`dead_letter:${deadLetterId}`)).to.include('dead_letter.replayed');

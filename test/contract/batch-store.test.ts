@@ -413,7 +413,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
     });
 
     describe('takeDue and leaveAlone', () => {
-      const LEASE_MS = 300;
+      const LEASE_MS = 2_000;
       const takeAll = (max = 10, fromMs = 0, olderThanMs = 0) =>
         world.batches.takeDue(firstBucket(sale), { olderThanMs, leaseMs: LEASE_MS, max, fromMs });
       const taken = async (...args: Parameters<typeof takeAll>): Promise<string[]> =>
@@ -477,11 +477,11 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
       it('left alone for a time, before it was ever taken and after; the longest time counts', async () => {
         const { batchId } = await deducted('u1');
-        await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 600 }]);
+        await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_000 }]);
         await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 1 }]);
         await world.elapse(50);
         expect(await taken()).to.deep.equal([]);
-        await world.elapse(600);
+        await world.elapse(3_000);
         expect(await taken()).to.deep.equal([batchId]);
         await world.batches.leaveAlone(firstBucket(sale), [{ batchId, forMs: 3_600_000 }]);
         await world.elapse(LEASE_MS + 20);

@@ -30,7 +30,7 @@ const MAY_BE_RISKY = [
   ...['settings.node', 'redis.disk', 'mysql.disk', 'rocketmq.disk', 'redis.replicas', 'rocketmq.open'],
 ];
 /** Asking a server that hangs takes ten seconds. */
-const WITHIN_MS = 15_000;
+const WITHIN_MS = 30_000;
 
 class Lines {
   readonly all: readonly Finding[];

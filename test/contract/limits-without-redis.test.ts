@@ -10,7 +10,7 @@ import { waitUntil } from '../../deploy/local/stack/probes.js';
 import { redisServerOrSkip, startPrivateRedis, type PrivateRedis } from '../helpers/private-redis.js';
 
 const BACK_WITHIN_MS = 30_000;
-const REPLY_TIMEOUT_MS = 300;
+const REPLY_TIMEOUT_MS = 1_000;
 const WINDOW_MS = 600_000;
 
 describe('limits while Redis is away', function () {
@@ -22,7 +22,7 @@ describe('limits while Redis is away', function () {
 
   before(async function () {
     server = await startPrivateRedis(redisServerOrSkip(this));
-    connection = await connectRedis({ url: server.url, replyTimeoutMs: 1500, connectTimeoutMs: 3000 }, silentLog);
+    connection = await connectRedis({ url: server.url, replyTimeoutMs: 3_000, connectTimeoutMs: 3000 }, silentLog);
   });
   after(async () => {
     await connection?.close();

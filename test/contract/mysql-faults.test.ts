@@ -17,6 +17,7 @@ import { batchOf, freshSaleId, purchaseOf, purchasesOf } from '../helpers/sales.
 import { stackEnv } from '../helpers/stack-env.js';
 import { openLostCommitProxy } from './lost-commit-proxy.js';
 import { mysqlWorld, newSale, systemClock } from './repository-worlds.js';
+import { until } from '../chaos/harness/wait.js';
 
 const OPTIONS = { paymentWindowMs: 900_000 };
 
@@ -27,7 +28,7 @@ describe('mysql adapters under faults', () => {
 
   /** A pool of one connection, so that its next statement meets whatever the last one left behind. */
   function loneWriter(url = stackEnv().MYSQL_URL, parts: Partial<MysqlOptions> = {}): MysqlPool {
-    const limits = { poolMax: 1, queryTimeoutMs: 4000, lockWaitSeconds: 1, poolWaitMs: 300 };
+    const limits = { poolMax: 1, queryTimeoutMs: 15_000, lockWaitSeconds: 1, poolWaitMs: 15_000 };
     const pool = openMysqlPool({ url, ...limits, ...parts });
     pools.push(pool);
     return pool;
@@ -158,7 +159,7 @@ describe('mysql adapters under faults', () => {
 
     expect(proxy.lostReplies, 'the fault happened').to.equal(1);
     expect(first).to.include({ outcome: 'retry', reason: 'unavailable' });
-    expect(await rowsOf(saleId, 'ann*2'), 'committed all the same').to.have.length(1);
+    await until('committed all the same', async () => (await rowsOf(saleId, 'ann*2')).length === 1);
     const [second] = await recordBatches([batch], { ...lossy, repository: world.orders }, OPTIONS);
     expect(second?.outcome).to.equal('already_recorded');
     expect((await world.sales.find(saleId))?.sold).to.equal(2);
@@ -185,14 +186,18 @@ describe('mysql adapters under faults', () => {
 
   it('an exhausted pool and a slow statement are errors within their limits, and the pool works on [D2]', async () => {
     const waits: number[] = [];
-    const pool = loneWriter(undefined, { queryTimeoutMs: 800, onWait: (waitedMs) => waits.push(waitedMs) });
-    const slow = failureOf(pool.query('SELECT SLEEP(3)'));
+    const pool = loneWriter(undefined, {
+      queryTimeoutMs: 5_000,
+      poolWaitMs: 2_000,
+      onWait: (waitedMs) => waits.push(waitedMs),
+    });
+    const slow = failureOf(pool.query('SELECT SLEEP(30)'));
     await pause(50);
     expect(await failureOf(pool.query('SELECT 1'))).to.include({ kind: 'too_busy', retryable: true });
     expect(await slow).to.include({ kind: 'timed_out', retryable: true });
     expect(await pool.query("SELECT 'works' AS it")).to.deep.equal([{ it: 'works' }]);
     expect(waits, 'each caller waited, one of them in vain').to.have.length(3);
-    expect(waits[1]).to.equal(300);
+    expect(waits[1]).to.equal(2_000);
   });
 
   it('after an unknown error, or one of a read-only server, the connection is not used again [D1]', async () => {

@@ -161,7 +161,10 @@ describe('OrderTransitions on mysql under faults', function () {
         .catch((cause: unknown) => cause);
       expect(proxy.lostReplies, 'the fault happened').to.equal(1);
       expect(error).to.be.instanceOf(OperationalError).and.include({ retryable: true });
-      expect((await world.orders.findOrder(order.orderId))?.state, 'committed all the same').to.equal('paid');
+      await until(
+        'committed all the same',
+        async () => (await world.orders.findOrder(order.orderId))?.state === 'paid',
+      );
       expect(await transitions().pay(order.orderId, payment)).to.equal('paid');
       const rows = await world.pool.query('SELECT payment_id FROM payments WHERE order_id = ?', [order.orderId]);
       expect(rows).to.have.length(1);

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { LATER_MS, MOVES_WORLDS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
 const LEASE_MS = 60_000;
-const SHORT_MS = 300;
+const SHORT_MS = 2_000;
 
 for (const [name, createWorld] of MOVES_WORLDS) {
   describe(`contract PaymentAttempts on ${name}`, function () {

@@ -24,7 +24,7 @@ const CHECKED_WITHIN_MS = 90_000;
 /** Empty receives, of 5 s each, in which what was rolled back does not come. */
 const ROUNDS_AFTER_CHECK = 2;
 /** A message that was made visible comes at once; an empty receive takes 5 s. */
-const VISIBLE_WITHIN_MS = 6_000;
+const VISIBLE_WITHIN_MS = 30_000;
 
 for (const [name, createWorld] of [
   ['memory', memoryWorld],

@@ -30,7 +30,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     await sleep(POLLS_MS);
     expect(watch.recoveryMs, why).to.equal(null);
   };
-  const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null, 5_000);
+  const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null);
 
   it('not while a batch from before the end of the fault is pending, even if it has its rows', async () => {
     const sale = await openSale(stack);
@@ -41,7 +41,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     await hasNotYet('recorded, not marked recorded');
     await held.markRecorded();
     await recovers();
-    expect(watch.recoveryMs).to.be.within(2 * POLLS_MS, 2 * POLLS_MS + 5_000);
+    expect(watch.recoveryMs).to.be.within(2 * POLLS_MS, 2 * POLLS_MS + 60_000);
   });
 
   it('not while it is locked, nor while it is missing', async () => {
@@ -87,7 +87,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
       stack,
       [open, locked].map((sale) => ({ sale, accepted: new Set<string>() })),
     );
-    await watch.within(5_000, [open.saleId]);
+    await watch.within(30_000, [open.saleId]);
     expect(watch.recoveryMs, 'of both').to.equal(null);
     const late = await watch.within(POLLS_MS).catch((error: Error) => error.message);
     expect(late).to.match(/every sale has recovered/);

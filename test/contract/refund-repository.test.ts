@@ -138,9 +138,9 @@ for (const [name, createWorld] of MOVES_WORLDS) {
     it('a postponed one is due again after its delay', async () => {
       await owed('ann');
       const [leased] = await world.refunds.lease(1, LEASE_MS);
-      await world.refunds.postpone(leased!, 200, 'x'.repeat(2000));
+      await world.refunds.postpone(leased!, 2_000, 'x'.repeat(2000));
       expect(await world.refunds.lease(1, LEASE_MS)).to.deep.equal([]);
-      await world.clock.sleep(250);
+      await world.clock.sleep(2_050);
       expect((await world.refunds.lease(1, LEASE_MS)).map(({ attempts }) => attempts)).to.deep.equal([2]);
     });
 

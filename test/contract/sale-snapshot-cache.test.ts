@@ -48,10 +48,10 @@ for (const [name, createWorld] of STORE_WORLDS) {
       const first = await Promise.all(Array.from({ length: 20 }, () => world.snapshots.lock(saleId, 60_000)));
       expect(first.filter(Boolean)).to.have.length(1);
       await world.snapshots.write(saleId, null);
-      expect(await world.snapshots.lock(saleId, 150)).to.equal(true);
-      expect(await world.snapshots.lock(saleId, 150)).to.equal(false);
-      await world.elapse(170);
-      expect(await world.snapshots.lock(saleId, 150)).to.equal(true);
+      expect(await world.snapshots.lock(saleId, 2_000)).to.equal(true);
+      expect(await world.snapshots.lock(saleId, 2_000)).to.equal(false);
+      await world.elapse(2_020);
+      expect(await world.snapshots.lock(saleId, 2_000)).to.equal(true);
     });
   });
 }

@@ -61,7 +61,7 @@ export interface StoreWorld {
 }
 
 /** Life of a sale snapshot; short, so that a test can wait for its end; long enough for a busy machine. */
-export const SNAPSHOT_TTL_MS = 600;
+export const SNAPSHOT_TTL_MS = 2_000;
 
 async function memoryWorld(): Promise<StoreWorld> {
   const clock = new ManualClock();

@@ -38,8 +38,8 @@ export interface SecureParts {
   readonly password: string;
 }
 
-const START_TIMEOUT_MS = 15_000;
-const STOP_TIMEOUT_MS = 5_000;
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 20_000;
 
 /** The program that the local stack runs; null when there is none. */
 export const redisServerBinary = (): string | null =>

@@ -26,7 +26,7 @@ export interface Received {
 }
 
 /** Far beyond every time-out of the server, so that a busy machine is not taken for a silent server. */
-const SILENT_AFTER_MS = 10_000;
+const SILENT_AFTER_MS = 60_000;
 /** An answer may be followed by one more; not by later ones, as each connection asks at once. */
 const MORE_WITHIN_MS = 15;
 const NO_CHUNKS = '0\r\n\r\n';

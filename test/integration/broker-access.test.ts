@@ -16,7 +16,7 @@ import { useSystem } from '../helpers/system.js';
 /** Codes of answers (ResponseCode.java of 5.4.0). The proxy answers a refusal as an error of its own. */
 const [OK, SYSTEM_ERROR, NO_PERMISSION] = [0, 1, 16];
 /** Longer than the broker waits before it sends the first bytes to a replica. */
-const REPLICATION_MS = 8_000;
+const REPLICATION_MS = 30_000;
 
 interface Asked {
   readonly code: number;

@@ -66,7 +66,7 @@ describe('processes of the local stack', () => {
 describe('commands that the launcher runs', () => {
   it('return exit code and output', async () => {
     const { exitCode, output } = await runCommand('sh', ['-c', 'cat; echo err >&2; exit 3'], {
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
       input: 'in ',
     });
     expect(exitCode).to.equal(3);

@@ -84,13 +84,13 @@ const AFTER_PUBLISH: Scenario = {
       expectEqual(await pendingOutboxRows(stack, 'batch_recorded', saleId), 1, 'rows that are not marked');
       const created = () => listener.eventsOf(saleId).filter(({ type }) => type === 'order.created');
       const orders = (): number => created().flatMap((event) => event.orders).length;
-      await context.until('it was published', () => orders() === SIZE, AGAIN_WITHIN_MS);
+      await context.until('it was published', () => orders() >= SIZE, AGAIN_WITHIN_MS);
 
       await context.start('keeper', { env: ENV });
       context.faultEnded();
       const isDone = async (): Promise<boolean> => (await pendingOutboxRows(stack, 'batch_recorded', saleId)) === 0;
       await context.until('it is done', isDone, AGAIN_WITHIN_MS);
-      await context.until('it was published again', () => created().length === 2, AGAIN_WITHIN_MS);
+      await context.until('it was published again', () => created().length >= 2, AGAIN_WITHIN_MS);
       expectEqual(new Set(created().map(({ eventId }) => eventId)).size, 1, 'ids of the event');
 
       await context.until('the orders end', () => areExpired(context, saleId), AGAIN_WITHIN_MS);

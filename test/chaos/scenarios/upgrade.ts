@@ -53,7 +53,7 @@ async function handOver(context: ScenarioContext, dies: string, lives: string): 
   ]);
   api = victim;
   const late = userIds(random.whole(4, 12), 'late-');
-  await buyers.rush(late, 8);
+  await buyers.rush(late, 8, { tries: 4 });
   await context.diedAt(victim, 'after_deduct');
   api = living;
 
