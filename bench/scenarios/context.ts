@@ -29,8 +29,8 @@ const DEFAULT_SECONDS: Record<ScenarioName, number> = {
   tokens: 20,
   'cancel-loop': 20,
   layers: 3,
-  paired: 10, // as below
-  consoles: 20, // CPU is counted in steps of 10 ms
+  paired: 10, // CPU is counted in steps of 10 ms, here and for consoles
+  consoles: 20,
   buckets: 15,
   reshard: 8,
   neighbours: 15,

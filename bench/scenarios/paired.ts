@@ -88,7 +88,7 @@ export interface Comparison {
   /** Commit or folder of the other build. */
   readonly against: string;
   readonly pairs: readonly Pair[];
-  /** `ratioOf` each pair: above 1, this build costs more. */
+  /** Over all pairs, each by `ratioOf`: above 1, this build costs more. */
   readonly ratio: { readonly min: number; readonly median: number; readonly max: number };
 }
 
