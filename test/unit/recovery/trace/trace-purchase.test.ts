@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import type { Batch } from '../../../../src/core/batch.js';
 import { homeBucket } from '../../../../src/core/bucket.js';
 import { OperationalError } from '../../../../src/core/errors.js';
+import { formatRequestEntry } from '../../../../src/core/outcome.js';
 import { type Purchase, purchaseKey, type RequestRef } from '../../../../src/core/purchase.js';
 import type { StoredDeadLetter } from '../../../../src/core/ports/dead-letter-repository.js';
 import type {
@@ -328,12 +329,13 @@ describe('trace: which purchases an id means', () => {
   });
 
   describe('what Redis and MySQL say at different moments', () => {
-    const first = async (saleId: string): Promise<[string, string]> => {
+    const first = async (saleId: string): Promise<[state: string, sentence: string, steps: string]> => {
       asked = [];
       const answer = await trace({ id: 'k1', saleId });
       if (answer.outcome !== 'found') throw new Error(answer.why);
       const [one] = answer.traces;
-      return [one?.standing.state ?? '', one?.standing.sentence ?? ''];
+      const steps = one?.steps.map(({ what, detail }) => `${what} ${detail}`).join('\n') ?? '';
+      return [one?.standing.state ?? '', one?.standing.sentence ?? '', steps];
     };
     const bought = async () => {
       const { saleId } = await world.openSale();
@@ -363,9 +365,11 @@ describe('trace: which purchases an id means', () => {
         entryIs('ordered');
         return row('pending_payment');
       };
-      const [state, sentence] = await first(saleId);
+      const [state, , steps] = await first(saleId);
       expect(state).to.equal('pending_payment');
-      expect(sentence).not.to.match(/Redis/);
+      expect(steps, 'the entry that is there now').to.contain(
+        formatRequestEntry({ state: 'ordered', orderId: '42', quantity: 1 }),
+      );
     });
 
     it('a live order that both know: Redis is asked once, and for its batch', async () => {
