@@ -54,6 +54,10 @@ const TAIL_MAX_MS = 15 * 60_000;
 const RESTART_MAX_MS = 120_000;
 /** From the kill of Redis and all programs until every program is ready. */
 const READY_AFTER_MAX_MS = 30_000;
+/** Of Redis, against the start. */
+const REDIS_GROWTH_MAX = 1.05;
+/** For caches of some seconds and the buffers of connections, which the last questions have filled. */
+const REDIS_SETTLES_WITHIN_MS = 60_000;
 const NO_SALES: OpenSales = { sales: 0, orders: 0 };
 /** A year that sells for so long judges the memory of its programs; until then their young generations fill. */
 const JUDGED_FROM_MS = 10 * 60_000;
@@ -735,6 +739,18 @@ export class Year {
     return Promise.resolve();
   }
 
+  /** As soon as Redis is as small as at the start; if it does not become so, the last look. */
+  async #sampleAtRest(start: StoreSample): Promise<StoreSample> {
+    let end = await sampleStores(this.#options.stack);
+    const isSmall = async (): Promise<boolean> => {
+      if (end.redisBytes <= start.redisBytes * REDIS_GROWTH_MAX) return true;
+      end = await sampleStores(this.#options.stack);
+      return false;
+    };
+    await until('Redis is as small as at the start', isSmall, REDIS_SETTLES_WITHIN_MS, 1_000).catch(() => undefined);
+    return end;
+  }
+
   async #conclude(parts: {
     readonly start: StoreSample;
     readonly sellingMs: number;
@@ -743,7 +759,7 @@ export class Year {
   }): Promise<YearResult> {
     const { stack } = this.#options;
     const { start, restart, verdicts } = parts;
-    const end = await sampleStores(stack);
+    const end = await this.#sampleAtRest(start);
     if (restart !== null && !this.#violated) {
       for (const problem of tooManyRows(end.rows, NO_SALES)) this.#note(`at the end ${problem}`);
     }
@@ -768,7 +784,7 @@ export class Year {
     for (const { what, first, last, unit, flat } of verdicts) {
       if (!flat && parts.sellingMs >= JUDGED_FROM_MS) this.#note(`${what} is not flat: ${first} → ${last} (${unit})`);
     }
-    if (end.redisBytes > start.redisBytes * 1.05) {
+    if (end.redisBytes > start.redisBytes * REDIS_GROWTH_MAX) {
       this.#note(`Redis uses ${end.redisBytes} bytes at the end, ${start.redisBytes} at the start`);
     }
     if (restart !== null) this.#judgeRestart(restart);
