@@ -117,7 +117,7 @@ describe('mysql adapters under faults', () => {
         'INSERT INTO orders (id, sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, state) VALUES ';
       await tx.execute(insert + ballast.join());
       recording = recordBatches([batch], { repository, clock: systemClock, minter, store }, OPTIONS);
-      await pause(300); // by now the writer has inserted its row and waits for the sale
+      await pause(1000); // by now the writer has inserted its row and waits for the sale
       await tx.execute(`${insert} (1, ${saleId}, 'ann', 'k1', 'rival', 1, 1, 0, 'pending_payment')`);
     });
 

@@ -39,7 +39,7 @@ export class EventStreamClient {
   static open(
     url: string,
     { token, lastEventId }: { readonly token?: string; readonly lastEventId?: string },
-    timeoutMs = 10_000,
+    timeoutMs = 30_000,
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {

@@ -156,7 +156,7 @@ describe('rules over two apis', () => {
     const file = join(servers.dir, `deny-${process.pid}.json`);
     const rules = { lists: { mode: 'on', users: { deny: [root] } } };
     await writeFile(file, JSON.stringify({ version: await newest(), rules }));
-    const set = await runCommand(['rules', 'set', file], env).finally(() => rm(file, { force: true }));
+    const set = await runCommand(['rules', 'set', file, '--wait', '30'], env).finally(() => rm(file, { force: true }));
     expect(set.code, set.stderr).to.equal(0);
     expect(new Set(await answersOf(root)), 'at once').to.deep.equal(new Set(['403 denied']));
     expect(new Set(await answersOf(other))).to.deep.equal(new Set(['200']));
@@ -168,7 +168,7 @@ describe('rules over two apis', () => {
     const file = join(servers.dir, `rules-${process.pid}.json`);
     const set = async (rules: object) => {
       await writeFile(file, JSON.stringify({ version: await newest(), rules }));
-      return runCommand(['rules', 'set', file, '--json'], env);
+      return runCommand(['rules', 'set', file, '--wait', '30', '--json'], env);
     };
     try {
       const good = await set({ lists: { mode: 'on', agents: { deny: ['other-bot/'] } } });

@@ -19,7 +19,7 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 /** Long enough to see the orders unpaid, and paid in time. */
-const WINDOW_MS = 5_000;
+const WINDOW_MS = 10_000;
 /** The deadline comes a second late by intent, an empty receive of the broker takes 5 s. */
 const ENDS_WITHIN_MS = 30_000;
 

@@ -47,11 +47,11 @@ describe('sales as people run them, and sales that run by themselves', () => {
 
   it('a sale with a warm time needs nobody: two keepers take it from draft to compared, each step once', async () => {
     const sku = `by-itself-${Date.now()}`;
-    const sale = { ...newSale(sku, 10_000, 18_000), warmBefore: '8s' };
+    const sale = { ...newSale(sku, 15_000, 30_000), warmBefore: '13s' };
     const created = await call('POST', '/sales', sale);
-    expect(created.json).to.include({ state: 'draft', warmBefore: '8s', currency: 'USD' });
+    expect(created.json).to.include({ state: 'draft', warmBefore: '13s', currency: 'USD' });
     const saleId = String(created.json.saleId);
-    const again = await call('POST', '/sales', { ...sale, closesAt: iso(20_000) });
+    const again = await call('POST', '/sales', { ...sale, closesAt: iso(32_000) });
     expect([again.status, again.json.code]).to.deep.equal([409, 'sale_overlaps']);
 
     const buyers = buyersOf(saleId);
@@ -66,10 +66,10 @@ describe('sales as people run them, and sales that run by themselves', () => {
       const found = (await planned()) as { status: string; missing: string[] } | undefined;
       return found?.status === 'ready' && found.missing.length === 0;
     };
-    await until('the plan has it as ready', isReady, 5_000);
-    await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202, 15_000);
-    await until('it is closed', async () => (await stateOf(saleId)) === 'closed', 20_000);
-    await until('it is compared', async () => (await actions(saleId)).includes('keeper sale.compared'), 20_000);
+    await until('the plan has it as ready', isReady, 10_000);
+    await until('buyers get in', async () => (await buyers.buy('ann', { tries: 1 }))?.status === 202, 30_000);
+    await until('it is closed', async () => (await stateOf(saleId)) === 'closed', 45_000);
+    await until('it is compared', async () => (await actions(saleId)).includes('keeper sale.compared'), 30_000);
     expect(await actions(saleId)).to.deep.equal([
       'root sale.created',
       'keeper sale.warmed',

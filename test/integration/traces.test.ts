@@ -32,7 +32,7 @@ describe('traces over api, broker, worker and keeper', () => {
       OTEL_TRACES_SAMPLER_ARG: '0',
       OTEL_BSP_SCHEDULE_DELAY: '100',
     };
-    const gathering = { BATCH_GATHER_MS: '250', ACCESS_LOG: 'all', ACCESS_LOG_FILE: accessLog };
+    const gathering = { BATCH_GATHER_MS: '1000', ACCESS_LOG: 'all', ACCESS_LOG_FILE: accessLog };
     [api, worker] = await Promise.all([
       programs.start('api', { env: { ...traced, ...gathering } }),
       programs.start('worker', { env: { ...traced, ORDER_PAYMENT_WINDOW_MS: String(PAYMENT_WINDOW_MS) } }),
