@@ -208,8 +208,8 @@ function verifiedOf(
   if (terms.issuer !== null && iss !== terms.issuer) return 'wrong_issuer';
   if (terms.audiences !== null && !isFor(aud, terms.audiences)) return 'wrong_audience';
   if (!isUserId(sub)) return 'bad_subject';
-  const userId = terms.subjectPrefix === '' ? sub : terms.subjectPrefix + sub;
-  if (userId !== sub && !isUserId(userId)) return 'bad_subject'; // too long with its prefix
+  const userId = terms.subjectPrefix + sub;
+  if (!isUserId(userId)) return 'bad_subject'; // too long with its prefix
   if (typeof exp !== 'number') return 'no_expiry';
   const goodUntilMs = exp * 1000 + toleranceMs;
   if (nowMs >= goodUntilMs) return 'expired';

@@ -115,34 +115,23 @@ export class KeyFinder {
   readonly #issuers: readonly IssuerKeys[];
   /** By the first part of the token: tokens of one key begin alike, and only the first of them is taken apart. */
   readonly #byHeader = new Map<string, readonly TokenKey[]>();
-  /** Of the last token, with the dot behind its header: nearly always the next one begins alike. */
-  #latest: { readonly start: string; readonly keys: readonly TokenKey[] } | null = null;
 
   constructor(own: OwnKeys, issuers: readonly IssuerKeys[]) {
     this.#own = own;
     this.#issuers = issuers;
-    for (const one of issuers) {
-      one.onChange(() => {
-        this.#byHeader.clear();
-        this.#latest = null;
-      });
-    }
+    for (const one of issuers) one.onChange(() => this.#byHeader.clear());
   }
 
   /** @returns the issuer where its keys must be read first */
   find(token: string): readonly TokenKey[] | NoKey | IssuerKeys {
-    if (this.#latest !== null && token.startsWith(this.#latest.start)) return this.#latest.keys;
     const header = token.slice(0, token.indexOf('.'));
-    let keys = this.#byHeader.get(header);
-    if (keys === undefined) {
-      const found = this.#search(token);
-      if (!Array.isArray(found)) return found;
-      if (this.#byHeader.size >= HEADERS_MAX) this.#byHeader.clear();
-      this.#byHeader.set(header, found);
-      keys = found;
-    }
-    this.#latest = { start: `${header}.`, keys };
-    return keys;
+    const known = this.#byHeader.get(header);
+    if (known !== undefined) return known;
+    const found = this.#search(token);
+    if (!Array.isArray(found)) return found;
+    if (this.#byHeader.size >= HEADERS_MAX) this.#byHeader.clear();
+    this.#byHeader.set(header, found);
+    return found;
   }
 
   #search(token: string): TokenKey[] | NoKey | IssuerKeys {

@@ -143,29 +143,31 @@ export class Batcher {
   /** One purchase to its answer. Never rejects. @param span null: it is not recorded */
   submit(bucket: HomeBucket, purchase: Purchase, span: Span | null = null): Promise<PurchaseOutcome> {
     const key = purchaseKey(purchase);
-    const name = bucketName(bucket);
-    const found = this.#lanes.get(name);
-    const equal = found?.byKey.get(key);
+    const equal = this.#lanes.get(bucketName(bucket))?.byKey.get(key);
     if (equal) {
       if (equal.purchase.quantity !== purchase.quantity) return Promise.resolve({ outcome: 'request_conflict' });
       return new Promise((resolve) => (equal.isUnderWay ? (equal.later ??= []) : equal.waiters).push(resolve));
     }
     if (this.#waiting >= this.#options.queueMax) return Promise.resolve({ outcome: 'overloaded' });
-    const lane = found ?? this.#openLane(name, bucket);
+    const lane = this.#lane(bucket);
     return new Promise((resolve) => this.#enqueue(lane, purchase, key, span, [resolve]));
   }
 
-  #openLane(name: string, bucket: HomeBucket): Lane {
-    const lane: Lane = {
-      bucket,
-      queue: [],
-      byKey: new Map(),
-      inFlight: 0,
-      isLeaving: false,
-      isGathering: false,
-      isExpiring: false,
-    };
-    this.#lanes.set(name, lane);
+  #lane(bucket: HomeBucket): Lane {
+    const name = bucketName(bucket);
+    let lane = this.#lanes.get(name);
+    if (!lane) {
+      lane = {
+        bucket,
+        queue: [],
+        byKey: new Map(),
+        inFlight: 0,
+        isLeaving: false,
+        isGathering: false,
+        isExpiring: false,
+      };
+      this.#lanes.set(name, lane);
+    }
     return lane;
   }
 

@@ -11,7 +11,7 @@ import type { SoldOutFlags } from './sold-out-flags.js';
 
 export interface GateParts extends ClosedSalePorts {
   readonly snapshots: SaleSnapshots;
-  readonly flags: Pick<SoldOutFlags, 'isEmpty' | 'refuses'>;
+  readonly flags: Pick<SoldOutFlags, 'refuses'>;
   readonly batcher: Batcher;
   /** Counts purchases by sale, to find the hot ones. Left out: nothing is counted. */
   readonly hot?: Pick<HotSales, 'countAttempt'> | undefined;
@@ -59,12 +59,10 @@ export class PurchaseGate {
    * A buyer with a purchase that was accepted is never refused here: its repeat is answered with its present state.
    */
   refuseEarly(saleId: string, userId: string): 'sold_out' | null {
-    const { flags, snapshots } = this.#parts;
-    if (flags.isEmpty) return null;
-    const snapshot = snapshots.peek(saleId);
+    const snapshot = this.#parts.snapshots.peek(saleId);
     if (snapshot?.snapshot !== 'ready') return null;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    return flags.refuses(bucket, userId) ? 'sold_out' : null;
+    return this.#parts.flags.refuses(bucket, userId) ? 'sold_out' : null;
   }
 
   /**
@@ -78,13 +76,12 @@ export class PurchaseGate {
     if (snapshot.snapshot !== 'ready') return { outcome: snapshot.snapshot };
     const { userId, span = null } = request;
     const bucket = homeBucketOf(snapshot.sale, userId);
-    if (flags.refuses(bucket, userId)) return { outcome: 'sold_out' };
     const purchase = purchaseOf(request);
+    if (flags.refuses(bucket, userId)) return { outcome: 'sold_out' };
     const turn = smooth?.() ?? null;
     if (turn === 'rate_limited') return { outcome: turn };
     if (turn !== null) await turn;
-    // awaited here: a promise that an async function returns costs three turns of the microtasks, and one more promise
-    if (snapshot.sale.state !== 'closed') return await batcher.submit(bucket, purchase, span);
+    if (snapshot.sale.state !== 'closed') return batcher.submit(bucket, purchase, span);
     const ask = (): Promise<PurchaseOutcome> => batcher.submit(bucket, purchase, span);
     return answerClosed(snapshot.sale, purchase, ask, this.#parts);
   }

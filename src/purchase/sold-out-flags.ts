@@ -83,14 +83,8 @@ export class SoldOutFlags {
     return sum;
   }
 
-  /** While nothing is sold out no purchase pays for these flags. */
-  get isEmpty(): boolean {
-    return this.#flags.size === 0;
-  }
-
   /** True: no units are left, and no purchase of this buyer was ever accepted. */
   refuses(ref: HomeBucket, userId: string): boolean {
-    if (this.isEmpty) return false;
     const flag = this.#flags.get(bucketName(ref));
     if (flag === undefined) return false;
     const restMs = flag.untilMs - this.#ports.clock.monotonicMs();

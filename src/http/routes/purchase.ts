@@ -133,16 +133,11 @@ interface Wanted {
   readonly metadata: Metadata | undefined;
 }
 
-/** The last body without metadata, and what it asks for: nearly every buyer of a sale sends the same text. */
-let latest: { readonly text: string; readonly wanted: Wanted } = {
-  text: '',
-  wanted: { quantity: 1, metadata: undefined },
-};
+const ONE_UNIT: Wanted = { quantity: 1, metadata: undefined };
 
 /** Reads a body, or says in a sentence what is wrong. An empty body asks for one unit. */
 export function readWanted(text: string): Wanted | string {
-  if (text === latest.text) return latest.wanted;
-  if (text === '') return { quantity: 1, metadata: undefined };
+  if (text === '') return ONE_UNIT;
   const parsed = parseJson(text, 'The body');
   if ('error' in parsed) return parsed.error;
   const body = parsed.value;
@@ -159,10 +154,7 @@ export function readWanted(text: string): Wanted | string {
       if (Object.keys(given as Metadata).length > 0) metadata = given as Metadata;
     } else return unknownField(field);
   }
-  if (!isQuantity(quantity)) return `quantity must be a whole number from 1 to ${QUANTITY_MAX}.`;
-  const wanted = { quantity, metadata };
-  if (metadata === undefined) latest = { text, wanted };
-  return wanted;
+  return isQuantity(quantity) ? { quantity, metadata } : `quantity must be a whole number from 1 to ${QUANTITY_MAX}.`;
 }
 
 function unknownField(field: string): string {

@@ -172,12 +172,9 @@ function openEndpoints(proc: SimulatedProcess, system: SimulatedSystem): Endpoin
 }
 
 /** The flags allocate for a thousand sales, which costs as much as a whole run; they are made at the first zero. */
-function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'isEmpty' | 'refuses' | 'observe'> {
+function lazyFlags(make: () => SoldOutFlags): Pick<SoldOutFlags, 'refuses' | 'observe'> {
   let flags: SoldOutFlags | null = null;
   return {
-    get isEmpty() {
-      return flags === null || flags.isEmpty;
-    },
     refuses: (ref, userId) => flags?.refuses(ref, userId) ?? false,
     observe: (ref, unitsLeft, seenMs) => {
       if (unitsLeft === 0) flags ??= make();
