@@ -759,7 +759,8 @@ export class Year {
   }): Promise<YearResult> {
     const { stack } = this.#options;
     const { start, restart, verdicts } = parts;
-    const end = await this.#sampleAtRest(start);
+    // a year that ended early is not at rest, and says so at once
+    const end = restart === null ? await sampleStores(stack) : await this.#sampleAtRest(start);
     if (restart !== null && !this.#violated) {
       for (const problem of tooManyRows(end.rows, NO_SALES)) this.#note(`at the end ${problem}`);
     }
