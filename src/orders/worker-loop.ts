@@ -10,6 +10,7 @@ import {
   readBatches,
 } from './handle-deliveries.js';
 import type { MysqlOutage } from './mysql-outage.js';
+import { noIdsPauseMs } from './write-attempts.js';
 
 export interface WorkerLoopPorts extends HandlePorts {
   readonly source: DeliverySource;
@@ -62,7 +63,8 @@ const ALONE_FROM_TRY = 3;
 /**
  * Receives batches and takes them to their end, in several loops. A loop is in one of three states:
  *
- * - *waiting*: MySQL is out and the loop has no deliveries; it receives nothing until the outage is over.
+ * - *waiting*: MySQL is out, or no order id may be minted, and the loop has no deliveries. It receives nothing until that
+ *   is over: other workers get what comes.
  * - *receiving*: it asks the broker for deliveries.
  * - *recording*: it has deliveries and tries them until each is acked or given back. Those that are postponed because MySQL
  *   is out, or because no order id may be minted, stay with the loop, which receives nothing meanwhile.
@@ -117,10 +119,15 @@ export class WorkerLoop {
   }
 
   async #loop(): Promise<void> {
-    const { outage, clock, log, onBug } = this.#ports;
+    const { outage, minter, clock, log, onBug } = this.#ports;
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       if (!(await outage.untilOver(this.#options.holdMs, signal))) continue;
+      const ids = minter.mint([]); // takes another slot where the clock is far behind, as any call does
+      if (ids.outcome === 'refused') {
+        await clock.sleep(noIdsPauseMs(ids.waitMs), signal);
+        continue;
+      }
       const startedMs = clock.monotonicMs();
       try {
         const received = await this.runOnce();

@@ -353,13 +353,30 @@ describe('worker-loop', () => {
     expect(world.unfinished).to.equal(0);
   });
 
-  it('without a lease for order ids the deliveries are held and recorded once it is back [D8]', async () => {
+  it('without a lease for order ids nothing is received, so that another worker gets it, until it is back [D8]', async () => {
     const sale = await world.openSale();
     await timers.tickAsync(LEASE_MS);
     await world.place(batchOf(sale, purchasesOf('ann')));
     await run(5 * MINUTE_MS, { loops: 1 });
-    expect(world.mysql.allOrders).to.deep.equal([]);
+    expect(world.receives).to.equal(0);
     await world.minter.renew();
+    await timers.tickAsync(1000);
+    expect(world.mysql.allOrders).to.have.length(1);
+    expect(world.worstAttempt).to.equal(1);
+  });
+
+  it('deliveries at hand when no order id may be minted are held, and recorded once one may [D8]', async () => {
+    const sale = await world.openSale();
+    await world.place(batchOf(sale, purchasesOf('ann')));
+    const mint = sinon.stub(world.minter, 'mint').callsFake((userIds) =>
+      userIds.length === 0 // what the loop asks before it receives
+        ? { outcome: 'minted', orderIds: [] }
+        : { outcome: 'refused', reason: 'no_lease', waitMs: 250 },
+    );
+    await run(5 * MINUTE_MS, { loops: 1 });
+    expect(world.receives).to.equal(1);
+    expect(world.mysql.allOrders).to.deep.equal([]);
+    mint.restore();
     await timers.tickAsync(MINUTE_MS);
     expect(world.mysql.allOrders).to.have.length(1);
     expect(world.worstAttempt).to.equal(1);
