@@ -42,6 +42,8 @@ export class SaleSnapshots {
   readonly #memory: LRUCache<string, SaleSnapshot & { readonly snapshot: 'ready' }>;
   readonly #absent: LRUCache<string, true>;
   readonly #underWay = new Map<string, Promise<SaleSnapshot>>();
+  /** What all who ask for a sale wait for while its old snapshot is read anew. */
+  readonly #refreshes = new Map<string, Promise<SaleSnapshot>>();
   /** There was a sale with this id; there may be newer ones. */
   #newestId = '0';
   /** The query that was not sent yet. */
@@ -82,7 +84,7 @@ export class SaleSnapshots {
     const snapshot = this.peek(saleId);
     if (snapshot) return snapshot;
     const known = this.#memory.get(saleId, { allowStale: true });
-    if (known) return this.#freshOr(known, saleId);
+    if (known) return this.#refresh(known, saleId);
     if (this.#absent.has(saleId)) return NOT_FOUND;
     return isAfter(saleId, this.#newestId) ? this.#loadIfExists(saleId) : this.#load(saleId);
   }
@@ -109,6 +111,15 @@ export class SaleSnapshots {
     const asked = repository.newestId().then((newestId) => void (this.#newestId = newestId));
     this.#lastNewest = asked.catch(() => undefined); // who asked hears of it
     await asked;
+  }
+
+  /** One wait for all: in a rush hundreds come while a snapshot is read. */
+  #refresh(known: SaleSnapshot & { snapshot: 'ready' }, saleId: string): Promise<SaleSnapshot> {
+    const underWay = this.#refreshes.get(saleId);
+    if (underWay) return underWay;
+    const refresh = this.#freshOr(known, saleId).finally(() => this.#refreshes.delete(saleId));
+    this.#refreshes.set(saleId, refresh);
+    return refresh;
   }
 
   /**

@@ -183,6 +183,20 @@ describe('sale snapshots', () => {
     expect(snapshots.get(saleId()), 'then from memory').to.deep.equal({ snapshot: 'ready', sale });
   });
 
+  it('however many ask while an old snapshot is read anew, they share one read and one wait', async () => {
+    const snapshots = process();
+    await snapshots.get(saleId());
+    clock.advance(MEMORY_MS + 1);
+    const reads = cache.reads;
+    const asked = Array.from({ length: 1000 }, () => snapshots.get(saleId()));
+    expect(new Set(asked).size, 'promises').to.equal(1);
+    expect(await asked[0]).to.deep.equal({ snapshot: 'ready', sale });
+    expect(cache.reads - reads).to.equal(1);
+    clock.advance(MEMORY_MS + 1);
+    expect(await snapshots.get(saleId()), 'and the next one is read again').to.deep.equal({ snapshot: 'ready', sale });
+    expect(cache.reads - reads).to.equal(2);
+  });
+
   it('a snapshot `not_found` expires', async () => {
     const wanted = sale;
     const snapshots = process();
