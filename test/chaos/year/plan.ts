@@ -10,6 +10,8 @@ export interface PlannedSale {
   readonly buyers: number;
   readonly buckets: number;
   readonly large: boolean;
+  /** One of those that come when all others are over. */
+  readonly last: boolean;
 }
 
 export interface YearSize {
@@ -28,8 +30,8 @@ const LARGE_SHARE = 0.4;
 /** Buyers who find nothing left, unless units come back in time. */
 const BUYERS_PER_UNIT = 1.03;
 /**
- * The last of the small sales, and their size against the mean: many end shortly before the year does, so that its restart
- * meets many sales that Redis still has.
+ * The last of the small sales, and their size against the mean: many end together, shortly before the year does, so that
+ * its restart meets many sales that Redis still has.
  */
 const LAST = { share: 0.1, size: 0.2 } as const;
 /** A large sale in every second place has so many buckets. */
@@ -61,6 +63,7 @@ export function planSales({ sales, orders: wanted, large }: YearSize, random: Ra
       buyers: Math.ceil(stock * BUYERS_PER_UNIT),
       buckets: big && largeMade++ % 2 === 1 ? LARGE_BUCKETS : 1,
       large: big,
+      last: index >= others,
     };
   });
 }

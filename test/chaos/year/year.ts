@@ -345,10 +345,11 @@ export class Year {
     try {
       const some: PlannedSale[] = [];
       for (const sale of this.#plan.slice(this.#all.length, this.#all.length + IMPORTED_AT_ONCE)) {
-        if (ahead >= aheadMax) break;
+        if (ahead >= aheadMax || !this.#mayImport(sale)) break;
         some.push(sale);
         ahead += sale.buyers;
       }
+      if (some.length === 0) return;
       const opensAtMs = Date.now() + LEAD_MS;
       const made = some.map((sale) => ({
         ...sale,
@@ -402,6 +403,12 @@ export class Year {
     } finally {
       this.#importing = false;
     }
+  }
+
+  /** On a slow machine a large sale is open for longer than the last ones together take from their opening to their retirement. */
+  #mayImport({ last }: PlannedSale): boolean {
+    const firstEndsMs = Date.now() + LEAD_MS + WINDOW_MIN_MS;
+    return !last || this.#all.every((sale) => sale.last || sale.closesAtMs <= firstEndsMs);
   }
 
   /** Sales that the keeper has opened get their buyers. */
@@ -705,7 +712,8 @@ export class Year {
     const atMs = this.#elapsedMs();
     const rate = Math.round(((accepted - this.#lastProgress.accepted) * 1000) / (atMs - this.#lastProgress.atMs));
     this.#lastProgress = { atMs, accepted };
-    if (!this.#breaking) this.#pace = Math.round(Math.max((this.#pace + rate) / 2, this.#pace * 0.9));
+    if (!this.#breaking && this.#selling.size > 0)
+      this.#pace = Math.round(Math.max((this.#pace + rate) / 2, this.#pace * 0.9));
     const store = this.#stores.at(-1);
     const rss = new Map(
       this.#samples.slice(-5).map(({ program, rssBytes }) => [program, Math.round(rssBytes / 2 ** 20)]),

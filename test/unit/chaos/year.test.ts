@@ -42,6 +42,7 @@ describe('year: the plan', () => {
     const plan = planSales({ sales: 3_000, orders: 5_000_000, large: 16 }, createRandom('a year'));
     const last = plan.slice(-298);
     expect(last.every(({ large }) => !large)).to.equal(true);
+    expect(plan.filter((sale) => sale.last)).to.deep.equal(last);
     expect(last.reduce((sum, { stock }) => sum + stock, 0)).to.equal(298 * 205);
   });
 
