@@ -127,6 +127,15 @@ describe('identity providers', () => {
     expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
   });
 
+  it('a key that goes ends its tokens though the token before was of it', async () => {
+    const { auth, all } = await open();
+    expect(ask(auth, tokenOf('EdDSA'))).to.deep.include({ userId: 'auth0|507f' });
+    provider.keys = [jwkOf(KEYS.ES256.publicKey, 'ES256-1')];
+    clock.advance(PAUSE_MS);
+    await all[0]?.refresh();
+    expect(await ask(auth, tokenOf('EdDSA', { sub: 'other' }))).to.equal('unknown_key');
+  });
+
   it('invented key ids reach the provider once in five seconds, however many come', async () => {
     const { auth } = await open();
     clock.advance(PAUSE_MS);
