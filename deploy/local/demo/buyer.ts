@@ -21,14 +21,20 @@ export interface BuyersWorld {
   readonly paymentWindowMs: number | null;
   readonly tally: Tally;
   readonly random: () => number;
+  /** Requests to buy that wait for their answer. */
+  readonly unanswered: { count: number };
+  /** Those whose accepted purchase had no order when they lost patience. */
+  readonly late: Set<Buyer>;
   /** Buyers think no longer and start nothing new; what was accepted is followed to its order. */
   readonly stopping: AbortSignal;
 }
 
 /** Tries with one key, until an answer says how it stands. */
 const TRIES_MAX = 6;
-/** After a killed worker an order may take its time; one that is not there by then counts as missing. */
+/** After a killed worker an order may take its time; one that is not there by then is looked for again in the end. */
 const ORDER_WITHIN_MS = 180_000;
+/** In the end nobody buys any more, so that even a busy machine answers. */
+const LATE_ORDER_WITHIN_MS = 60_000;
 /** Seconds of one long poll. */
 const WAIT_S = 10;
 /** A place in a waiting room is given up after so many questions. */
@@ -111,8 +117,9 @@ export class Buyer {
     url?: string;
     token?: undefined;
   }): Promise<Reply | null> {
-    const { tally } = this.#world;
+    const { tally, unanswered } = this.#world;
     tally.add('tries');
+    unanswered.count++;
     const headers = {
       'idempotency-key': this.key,
       ...(this.#pass === null ? {} : { 'seckill-queue-pass': this.#pass }),
@@ -124,6 +131,7 @@ export class Buyer {
       headers,
       body: { quantity },
     });
+    unanswered.count--;
     if (reply === null) tally.add('no_answer');
     else if (reply.code !== '') tally.add(reply.code);
     else tally.add(reply.status === 202 ? 'accepted' : 'replayed');
@@ -143,23 +151,27 @@ export class Buyer {
 
   /** Follows an accepted purchase, also when everybody stops. @returns whether it became an order */
   async getsOrder(): Promise<boolean> {
-    const { tally } = this.#world;
-    const untilMs = performance.now() + ORDER_WITHIN_MS;
+    const end = await this.#follows(ORDER_WITHIN_MS);
+    if (end === null) this.#world.late.add(this);
+    this.#world.tally.add(end ?? 'late');
+    return end === 'ordered';
+  }
+
+  /** Of a late purchase, when everybody has stopped: it became an order, it failed, or it is missing. */
+  async looksForOrder(): Promise<void> {
+    this.#world.tally.add((await this.#follows(LATE_ORDER_WITHIN_MS)) ?? 'missing');
+  }
+
+  /** @returns null when neither is known by then: it is pending, or nobody answers */
+  async #follows(forMs: number): Promise<'ordered' | 'failed' | null> {
+    const untilMs = performance.now() + forMs;
     while (performance.now() < untilMs) {
       const { status, orderId } = await this.standing(WAIT_S);
-      if (status === 'ordered') {
-        tally.add('ordered');
-        this.#orderId = String(orderId);
-        return true;
-      }
-      if (status === 'failed') {
-        tally.add('failed');
-        return false;
-      }
+      if (status === 'ordered') this.#orderId = String(orderId);
+      if (status === 'ordered' || status === 'failed') return status;
       if (status !== 'pending') await sleep(1_000); // the api is away, or refuses for a moment
     }
-    tally.add('missing');
-    return false;
+    return null;
   }
 
   /** Where the purchase stands; waits so many seconds while it is pending. Empty when there is no answer. */

@@ -1,7 +1,7 @@
 /**
  * What simulated buyers saw, by word: `tries` to buy, then the code of each answer, or `accepted`, `replayed` (the same key again) and
- * `no_answer`; then what became of it: `ordered`, `failed` or, beyond all patience, `missing`; then `paid`, `cancelled`, `expired` and
- * the codes of what was refused. It does not grow: there are as many words as codes.
+ * `no_answer`; then what became of it: `ordered`, `failed` or, beyond all patience, `late`, and of a late one in the end `ordered`,
+ * `failed` or `missing`; then `paid`, `cancelled`, `expired` and the codes of what was refused. It does not grow: there are as many words as codes.
  */
 export class Tally {
   readonly #all = new Map<string, number>();
@@ -32,7 +32,7 @@ export class Tally {
 }
 
 /** In this order; every other word is a refusal. */
-const FIRST = ['accepted', 'ordered', 'failed', 'missing', 'replayed', 'no_answer'];
+const FIRST = ['accepted', 'ordered', 'failed', 'late', 'missing', 'replayed', 'no_answer'];
 const MOVES = ['paid', 'payment_declined', 'cancelled', 'expired', 'refund_due', 'wrong_state', 'left_the_queue'];
 
 const inWords = (word: string): string => word.replaceAll('_', ' ');

@@ -8,6 +8,8 @@ import type { DemoSale, DemoSales } from './sales.js';
 const STEP_MS = 200;
 /** At a time. One more stays away, so that a system that hangs does not fill this process. */
 const BUYERS_MAX = 1_000;
+/** While so many wait for the answer to their click, who comes stays away: a busy machine answers late, and not at all to a crowd. */
+const UNANSWERED_MAX = 100;
 /** After a sale could not be made. */
 const SALES_RETRY_MS = 2_000;
 /** Nothing has answered, and nothing says why, for so long after the last buyer came. */
@@ -78,7 +80,8 @@ export class Traffic {
   }
 
   #arrive(sale: DemoSale): void {
-    if (this.#lives.size >= BUYERS_MAX || this.#stopping.signal.aborted) return;
+    if (this.#lives.size >= BUYERS_MAX || this.#world.unanswered.count >= UNANSWERED_MAX) return;
+    if (this.#stopping.signal.aborted) return;
     const { saleId, limitPerBuyer, name } = sale;
     const offered: OfferedSale = { saleId, limitPerBuyer, hasQueue: name === 'queued' };
     const life = liveAs(drawHabit(this.#world.random), offered, this.#world).finally(() => this.#lives.delete(life));

@@ -1,4 +1,8 @@
 import { expect } from 'chai';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import sinon from 'sinon';
+import { Buyer, type BuyersWorld } from '../../../deploy/local/demo/buyer.js';
 import { booksLine } from '../../../deploy/local/demo/demo.js';
 import {
   Arrivals,
@@ -113,6 +117,71 @@ describe('what the simulated buyers saw', () => {
       '9 tries to buy: 4 accepted, 4 ordered; refused: 3 sold out, 1 limit reached; then: 2 paid, 1 payment declined',
     );
     expect(countsLine({})).to.equal('0 tries to buy');
+  });
+});
+
+describe('an accepted purchase that is no order yet', () => {
+  const QUESTION_TAKES_MS = 25_000;
+  let clock: sinon.SinonFakeTimers;
+  let api: Server;
+  let world: BuyersWorld;
+  let status: string;
+
+  beforeEach(async () => {
+    clock = sinon.useFakeTimers({ toFake: ['performance'] });
+    api = createServer((_request, response) => {
+      clock.tick(QUESTION_TAKES_MS);
+      response.end(JSON.stringify({ status, orderId: '7' }));
+    });
+    await new Promise<void>((listening) => api.listen(0, '127.0.0.1', listening));
+    const { port } = api.address() as AddressInfo;
+    world = {
+      url: () => `http://127.0.0.1:${port}`,
+      token: () => 'token',
+      webhookSecret: '',
+      paymentWindowMs: null,
+      tally: new Tally(),
+      random: () => 0,
+      unanswered: { count: 0 },
+      late: new Set(),
+      stopping: new AbortController().signal,
+    };
+  });
+  afterEach(() => {
+    clock.restore();
+    api.closeAllConnections();
+    api.close();
+  });
+
+  const late = async (): Promise<Buyer> => {
+    status = 'pending';
+    const buyer = new Buyer({ saleId: '1', limitPerBuyer: 1, hasQueue: false }, world);
+    expect(await buyer.getsOrder()).to.equal(false);
+    expect([...world.late]).to.deep.equal([buyer]);
+    return buyer;
+  };
+
+  it('is late, and missing only if it is none when nobody buys any more', async () => {
+    await (await late()).looksForOrder();
+    expect(world.tally.all()).to.deep.equal({ late: 1, missing: 1 });
+  });
+
+  it('is not missing when it is found in the end', async () => {
+    const buyer = await late();
+    status = 'ordered';
+    await buyer.looksForOrder();
+    expect(world.tally.all()).to.deep.equal({ late: 1, ordered: 1 });
+  });
+
+  it('counts as unanswered while it is asked for, and no longer', async () => {
+    const counts: number[] = [];
+    api.prependListener('request', () => counts.push(world.unanswered.count));
+    await new Buyer({ saleId: '1', limitPerBuyer: 1, hasQueue: false }, world).tries({});
+    api.close();
+    api.closeAllConnections();
+    await new Buyer({ saleId: '1', limitPerBuyer: 1, hasQueue: false }, world).tries({});
+    expect(counts.concat(world.unanswered.count)).to.deep.equal([1, 0]);
+    expect(world.tally.of('no_answer')).to.equal(1);
   });
 });
 
