@@ -1,11 +1,11 @@
-import { hmacSha256, sameText, type Keyring } from './hmac.js';
+import { sameText, type HmacKey, type Keyring } from './hmac.js';
 import { isId } from './ids.js';
 import type { Delivery, DeliverySource, OpenHalf } from './ports/channels.js';
 import type { DeadLetterRepository } from './ports/dead-letter-repository.js';
 import type { Log } from './ports/log.js';
 import { redeliveryDelayMs } from './back-off.js';
 import { OperationalError } from './errors.js';
-import { createHash, type KeyObject } from 'node:crypto';
+import { createHash } from 'node:crypto';
 
 /** The property of a message that carries its signature: `<keyId>.<HMAC-SHA-256 in base64url>`. */
 export const SIGNATURE_PROPERTY = 'signature';
@@ -28,7 +28,7 @@ export type UnsignedMessages = 'refuse' | 'accept';
 export class MessageSignatures {
   readonly #keys: Keyring;
   readonly #firstId: string;
-  readonly #first: KeyObject;
+  readonly #first: HmacKey;
   readonly #unsigned: UnsignedMessages;
 
   /** @param keys at least one; the first signs, all are accepted, so that keys can be changed one program after the other */
@@ -59,7 +59,7 @@ export class MessageSignatures {
 }
 
 /** A topic has no line break, so a body can't take over a part of it. */
-const macOf = (key: KeyObject, topic: string, body: string): string => hmacSha256(key, `${topic}\n${body}`);
+const macOf = (key: HmacKey, topic: string, body: string): string => key.sign(`${topic}\n${body}`);
 
 const keyIdOf = (signature: string): string => signature.slice(0, Math.max(0, signature.indexOf('.')));
 

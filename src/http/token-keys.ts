@@ -1,5 +1,5 @@
 import { createDecoder, createVerifier } from 'fast-jwt';
-import { hmacKey, hmacSha256, sameText } from '../core/hmac.js';
+import { HmacKey, sameText } from '../core/hmac.js';
 import { isId } from '../core/ids.js';
 import type { PublicAlgorithm } from '../core/public-key.js';
 import { assertStrongSecret } from './token.js';
@@ -36,7 +36,7 @@ export interface TokenKey {
  */
 export function hs256Key(secret: string, terms: TokenTerms): TokenKey {
   assertStrongSecret(secret);
-  const key = hmacKey(secret);
+  const key = new HmacKey(secret);
   const claimsBytes = Buffer.alloc(TOKEN_LENGTH_MAX);
   return {
     terms,
@@ -44,7 +44,7 @@ export function hs256Key(secret: string, terms: TokenTerms): TokenKey {
       const payloadStart = token.indexOf('.') + 1;
       const payloadEnd = token.indexOf('.', payloadStart);
       if (payloadEnd === -1) return null;
-      if (!sameText(hmacSha256(key, token.slice(0, payloadEnd)), token.slice(payloadEnd + 1))) return null;
+      if (!sameText(key.sign(token.slice(0, payloadEnd)), token.slice(payloadEnd + 1))) return null;
       const length = claimsBytes.write(token.slice(payloadStart, payloadEnd), 'base64url');
       return parseClaims(claimsBytes.toString('utf8', 0, length));
     },

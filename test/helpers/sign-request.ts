@@ -1,12 +1,11 @@
-import type { KeyObject } from 'node:crypto';
 import { canonicalText, type CanonicalRequest } from '../../src/admission/sign/request-signatures.js';
-import { hmacSha256 } from '../../src/core/hmac.js';
+import type { HmacKey } from '../../src/core/hmac.js';
 
 /** The headers of a signed request, as a client makes them. */
-export const signRequest = (keyId: string, key: KeyObject, request: CanonicalRequest): Record<string, string> => ({
+export const signRequest = (keyId: string, key: HmacKey, request: CanonicalRequest): Record<string, string> => ({
   ...(request.version === 1 ? {} : { 'seckill-signature-version': String(request.version) }),
   'seckill-key-id': keyId,
   'seckill-timestamp': request.timestamp,
   'seckill-nonce': request.nonce,
-  'seckill-signature': hmacSha256(key, canonicalText(request)),
+  'seckill-signature': key.sign(canonicalText(request)),
 });

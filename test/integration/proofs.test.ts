@@ -1,10 +1,10 @@
-import { randomBytes, type KeyObject } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { expect } from 'chai';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import { openSale, type SaleParts } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { until } from '../chaos/harness/wait.js';
-import { readKeyring } from '../../src/core/hmac.js';
+import { readKeyring, type HmacKey } from '../../src/core/hmac.js';
 import { createTokenSigner } from '../../src/http/token.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { signRequest } from '../helpers/sign-request.js';
@@ -65,7 +65,7 @@ describe('what buyers must show: signature, purchase token, pass', () => {
   const BODY = { quantity: 1 };
 
   function signed(path: string, method = 'POST', body = '', userId = 'ann', idempotencyKey = ''): Headers {
-    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as KeyObject;
+    const key = readKeyring(system.stack.env.ADMISSION_SIGN_KEYS).get('local') as HmacKey;
     const timestamp = String(Math.floor(Date.now() / 1000));
     const nonce = randomBytes(16).toString('hex');
     const request = { version: 2, method, path, body, timestamp, nonce, userId, idempotencyKey } as const;

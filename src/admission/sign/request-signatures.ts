@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { OperationalError } from '../../core/errors.js';
-import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
+import { sameText, type Keyring } from '../../core/hmac.js';
 import { isId } from '../../core/ids.js';
 import type { NonceStore } from '../../core/ports/admission-stores.js';
 import type { Clock } from '../../core/ports/clock.js';
@@ -196,7 +196,7 @@ export class RequestSignatures {
   #isSigned(head: SignatureHead, request: SentRequest): boolean {
     const key = this.#keys.get(head.keyId); // a rule may name a key that this process does not have
     if (key === undefined || request.path.length > PATH_LENGTH_MAX) return false;
-    return sameText(hmacSha256(key, canonicalText({ ...request, ...head })), head.signature);
+    return sameText(key.sign(canonicalText({ ...request, ...head })), head.signature);
   }
 
   async #takeNonce({ keyId, nonce, timestamp }: SignatureHead, { windowMs, down }: SignRules): Promise<Flaw | null> {

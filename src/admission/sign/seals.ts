@@ -1,4 +1,4 @@
-import { hmacSha256, sameText, type Keyring } from '../../core/hmac.js';
+import { sameText, type Keyring } from '../../core/hmac.js';
 
 /** The longest sealed text: the id of a key has 64 characters at most, the rest is numbers. */
 const SEALED_LENGTH_MAX = 512;
@@ -52,7 +52,7 @@ export class Seals {
   #mac(keyId: string, { kind, saleId, userId }: SealOf, shown: string): string | null {
     const key = this.#keys.get(keyId);
     // No part holds a dot, so none can be moved about.
-    return key === undefined ? null : hmacSha256(key, `${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
+    return key === undefined ? null : key.sign(`${kind}.${saleId}.${withoutDots(userId)}.${shown}`);
   }
 }
 

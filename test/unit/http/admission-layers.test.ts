@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import request from 'supertest';
-import type { KeyObject } from 'node:crypto';
 import type { RequestRef } from '../../../src/core/purchase.js';
 import type { SaleSnapshot } from '../../../src/core/sale.js';
 import { QueuePasses, WaitingRooms } from '../../../src/admission/queue/waiting-rooms.js';
 import { isAnyOn, parseRules, type RuleSet } from '../../../src/admission/rules/rule-set.js';
 import { RequestSignatures } from '../../../src/admission/sign/request-signatures.js';
-import { readKeyring } from '../../../src/core/hmac.js';
+import { readKeyring, type HmacKey } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
 import { PurchaseTokens } from '../../../src/admission/sign/purchase-tokens.js';
 import type { GetSaleAnswer } from '../../../src/sales/get-sale.js';
@@ -106,7 +105,7 @@ const signed = (
   path: string,
   { method = 'POST', body = '', nonce = '', userId = 'u1', idempotencyKey = '' } = {},
 ): Record<string, string> =>
-  signRequest('app', SIGN_KEYS.get('app') as KeyObject, {
+  signRequest('app', SIGN_KEYS.get('app') as HmacKey, {
     version: idempotencyKey === '' ? 1 : 2,
     method,
     path,

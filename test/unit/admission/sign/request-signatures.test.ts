@@ -8,8 +8,7 @@ import {
   signRules,
   type SignRules,
 } from '../../../../src/admission/sign/request-signatures.js';
-import { readKeyring } from '../../../../src/core/hmac.js';
-import type { KeyObject } from 'node:crypto';
+import { readKeyring, type HmacKey } from '../../../../src/core/hmac.js';
 import { ManualClock } from '../../../helpers/memory/manual-clock.js';
 import { MemoryNonceStore } from '../../../helpers/memory/memory-admission-stores.js';
 import { noAdmissionMetrics } from '../../../helpers/no-metrics.js';
@@ -20,7 +19,7 @@ const SECRETS = {
   'app-2': 'second-secret-of-the-app-with-40-bytes-k',
 };
 const keys = readKeyring(`app-1:${SECRETS['app-1']},app-2:${SECRETS['app-2']}`);
-const keyOf = (id: string): KeyObject => keys.get(id) as KeyObject;
+const keyOf = (id: string): HmacKey => keys.get(id) as HmacKey;
 const PURCHASE = {
   method: 'POST',
   path: '/v1/sales/7/purchases',
