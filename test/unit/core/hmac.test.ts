@@ -26,7 +26,14 @@ describe('HMAC', () => {
   });
 
   it('takes keys and texts beyond ASCII by their UTF-8 bytes', () => {
-    const texts = ['é', '\u0065\u0301', '鍵'.repeat(1024), '🔑'.repeat(512), 'half of a pair: \ud83d', '鍵'.repeat(1025)];
+    const texts = [
+      'é',
+      '\u0065\u0301',
+      '鍵'.repeat(1024),
+      '🔑'.repeat(512),
+      'half of a pair: \ud83d',
+      '鍵'.repeat(1025),
+    ];
     for (const secret of ['schlüssel-鍵', '鍵'.repeat(22)]) {
       const key = new HmacKey(secret);
       for (const text of texts) expect(key.sign(text), text.slice(0, 20)).to.equal(fromNode(secret, text));
