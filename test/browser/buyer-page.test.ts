@@ -99,7 +99,7 @@ describe('the page of a sale in a browser', () => {
 
   describe('at the opening', () => {
     /** For the pages to load, all at once, and to count down for a while. */
-    const BEFORE_MS = 7000;
+    const BEFORE_MS = 12_000;
     let opensAtMs: number;
     let saleId: string;
     const endings = new Map<string, PromiseSettledResult<void>>();

@@ -29,12 +29,14 @@ export class DemoRun {
   /** What it said to people. */
   stderr = '';
   readonly #child: ChildProcess;
+  #isClosed = false;
 
   /** @param onLine is given each line of JSON, and each sentence for people */
   constructor(dir: string, flags: readonly string[], onLine: (line: DemoLine | string) => void = () => undefined) {
     const args = [MAIN, 'up', '--json', '--dir', dir, '--free-ports', '--port', '0', ...flags];
     // a group of its own, so that its programs get no Ctrl-C of ours
     this.#child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child.once('close', () => (this.#isClosed = true));
     const { stdout, stderr } = this.#child;
     if (stdout === null || stderr === null) throw new Error('it has no output');
     createInterface({ input: stdout }).on('line', (text) => {
@@ -52,8 +54,9 @@ export class DemoRun {
     return this.#child.exitCode;
   }
 
+  /** And everything that it wrote has been read. */
   get hasEnded(): boolean {
-    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+    return this.#isClosed;
   }
 
   /** @throws Error with what it said, when it ends instead */

@@ -73,7 +73,8 @@ describe('questions of operators', () => {
     expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);
     try {
       await until('operators hear that MySQL is away', async () => (await readiness(api)).status === 503);
-      expect((await ask(`${api.url}/readyz`)).json, 'it sells without it').to.deep.equal({ ready: true });
+      const sells = async (): Promise<boolean> => (await ask(`${api.url}/readyz`)).json.ready === true;
+      await until('it sells without it', sells); // a busy Redis may have been late for a moment
       expectNothing(await answers());
     } finally {
       servers.server('mysql').kill('SIGCONT');

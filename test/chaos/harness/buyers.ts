@@ -23,6 +23,8 @@ export interface PurchaseParts {
 
 const HOUR_MS = 3_600_000;
 const TRY_TIMEOUT_MS = 5_000;
+/** Beyond the time that a long poll asks for: a busy machine answers late. */
+const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
 const RETRY_UNKNOWN_TRIES = 50;
 const LOAD_ON_WITHIN_MS = 30_000;
@@ -101,7 +103,7 @@ export class Buyers {
     const url = `${this.#nextUrl()}/v1/sales/${this.saleId}/purchases/${requestId}?wait=${waitSeconds}`;
     this.opLog.invoke('status', key);
     try {
-      const answer = await ask(url, { token: this.token(userId), timeoutMs: waitSeconds * 1000 + TRY_TIMEOUT_MS });
+      const answer = await ask(url, { token: this.token(userId), timeoutMs: waitSeconds * 1000 + POLL_LATE_MS });
       this.opLog.recordStatus(key, answer);
       return answer;
     } catch (error) {
