@@ -27,6 +27,8 @@ const STACK_DIR = join(REPO_DIR, '.stack-test');
 /** Its files share no name, so they run beside each other; those that wait longest begin. */
 const PARALLEL: readonly Folder[] = ['contract'];
 const PARALLEL_JOBS = 2;
+/** They compute, and the others wait for servers with limits of time. */
+const GIVE_WAY: readonly Folder[] = ['unit', 'guard', 'simulation'];
 /** Files of a part that goes to the stack which is free first: a start of mocha costs three seconds, and parts end unevenly. */
 const PART_FILES = 4;
 const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
@@ -136,7 +138,12 @@ async function runFiles(
   output.write(`\n== ${title}\n`);
   const parallel = PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : [];
   const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
-  const ran = await runMocha(names, [...parallel, ...mochaArgs], { ...env, ...collect }, output, stopping.signal);
+  const how = {
+    options: [...parallel, ...mochaArgs],
+    env: { ...env, ...collect },
+    givesWay: GIVE_WAY.includes(folder),
+  };
+  const ran = await runMocha(names, how, output, stopping.signal);
   add(ran);
   const { passed, failed, skipped } = ran;
   byFolder[folder] = addResults(byFolder[folder], { passed, failed, skipped, tookMs: Date.now() - beganMs });

@@ -19,26 +19,28 @@ const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
 const PIPES_WAIT_MS = 5_000;
 /** All tests have ended: a process that lives on then has left something open. */
 const EXIT_WAIT_MS = 60_000;
+/** Of a process that gives way to others on a busy machine. */
+const NICENESS = 5;
 const REPORTER = join(REPO_DIR, 'test/helpers/counting-reporter.cjs');
 
 /**
  * Runs test files in one process. Never rejects: a process that dies before it has counted is a failure.
- * @param options of mocha
+ * @param givesWay nothing that it does has a time limit that a busy machine could break
  * @param signal ends it, and all that it has started
  */
 export async function runMocha(
   files: readonly string[],
-  options: readonly string[],
-  env: NodeJS.ProcessEnv,
+  how: { readonly options: readonly string[]; readonly env: NodeJS.ProcessEnv; readonly givesWay: boolean },
   output: Output,
   signal: AbortSignal,
 ): Promise<Counts> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
   const countFile = join(folder, 'counts.json');
   const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}; // mocha writes into a pipe
-  const child = spawn(process.execPath, ['--import', 'tsx', MOCHA, '--reporter', REPORTER, ...options, ...files], {
+  const mocha = [process.execPath, '--import', 'tsx', MOCHA, '--reporter', REPORTER, ...how.options, ...files];
+  const child = spawn('nice', ['-n', String(how.givesWay ? NICENESS : 0), ...mocha], {
     cwd: REPO_DIR,
-    env: { ...env, ...color, SECKILL_TEST_COUNTS: countFile },
+    env: { ...how.env, ...color, SECKILL_TEST_COUNTS: countFile },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const stop = (): void => {
