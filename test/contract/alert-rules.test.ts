@@ -219,11 +219,11 @@ describe('rules of Prometheus', function () {
   });
 
   it('each alert fires when it should, not before, and not while all is well', async function () {
-    const alerts = FILES.flatMap((file) =>
-      [...readFileSync(join(FOLDER, file), 'utf8').matchAll(/^ +- alert: (\w+)$/gm)].map(([, alert]) => String(alert)),
-    );
-    expect(Object.keys(CASES).sort(), 'each alert has its case').to.deep.equal(alerts.sort());
-    const tests = Object.entries(CASES).flatMap(([alert, { bad, fires, waits, good }]) => {
+    const alertsOf = (file: string): string[] =>
+      [...readFileSync(join(FOLDER, file), 'utf8').matchAll(/^ +- alert: (\w+)$/gm)].map(([, alert]) => String(alert));
+    expect(Object.keys(CASES).sort(), 'each alert has its case').to.deep.equal(FILES.flatMap(alertsOf).sort());
+    const testsOf = (alert: string): object[] => {
+      const { bad, fires, waits, good } = CASES[alert] as Case;
       const early = waits === undefined ? [] : [[waits, false] as const];
       return [
         test(alert, bad, [...early, [fires, true]]),
@@ -233,13 +233,16 @@ describe('rules of Prometheus', function () {
           ['12m', false],
         ]),
       ];
-    });
-    const file = written('rules-test.yml', {
-      rule_files: FILES.map((name) => join(FOLDER, name)),
-      evaluation_interval: `${STEP_S}s`,
-      tests,
-    });
-    expect(await check(this, 'promtool', 'test', 'rules', file)).to.include('SUCCESS');
+    };
+    // each test evaluates every rule of its files, so a file that it does not need costs as much as the one that it does
+    const tests = FILES.map((file) =>
+      written(`test-of-${file}`, {
+        rule_files: [join(FOLDER, file)],
+        evaluation_interval: `${STEP_S}s`,
+        tests: alertsOf(file).flatMap(testsOf),
+      }),
+    );
+    expect(await check(this, 'promtool', 'test', 'rules', ...tests)).to.include('SUCCESS');
   });
 
   it('each expression of a board is one that Prometheus understands', async function () {
