@@ -61,7 +61,7 @@ const files = chooseFiles();
 const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
 const first = runFolders(chosen(LANES.first));
 if (chosen([...LANES.stack, ...LANES.faults, ...LANES.anyStack, ...LANES.secure]).length > 0) await runOnStacks();
-else await first.then(() => runFolders(chosen(LANES.bare)));
+else await first.then(() => runFolders(chosen([...LANES.bare, ...LANES.background])));
 await coverage;
 end();
 
@@ -206,7 +206,8 @@ async function runOnStacks(): Promise<void> {
       if (secure.length > 0) await runOnFurtherStack('secure', taken, (env) => runFolders(secure, env));
       if (parts.length > 1) await runOnFurtherStack('parts', taken, (env) => runParts(parts, env));
     });
-    const results = await Promise.allSettled([bare, ...lanes]);
+    const background = booted.then(() => runFolders(chosen(LANES.background)));
+    const results = await Promise.allSettled([bare, background, ...lanes]);
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
   } catch (error) {

@@ -10,7 +10,8 @@ import { Argument, Command } from 'commander';
  */
 export const LANES = {
   first: ['unit', 'guard'],
-  bare: ['newcomer', 'hostile', 'simulation', 'deploy'],
+  bare: ['newcomer', 'hostile', 'deploy'],
+  background: ['simulation'],
   stack: ['contract', 'lua', 'schemathesis', 'image'],
   faults: ['scenario'],
   anyStack: ['browser', 'integration'],
