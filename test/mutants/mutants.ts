@@ -103,7 +103,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '',
       },
     ],
-    simulation: { fromSeed: 61 },
+    simulation: { fromSeed: 27 },
     chaos: {
       scenarios: ['T2'],
       invariants: ['I4', 'I8'],
@@ -307,7 +307,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if (entry === undefined || (entry.state === 'held' && entry.batchId !== batch.batchId)) continue;",
       },
     ],
-    simulation: { fromSeed: 141 },
+    simulation: { fromSeed: 38 },
     chaos: {
       scenarios: ['C6'],
       invariants: ['I5', 'I8'],
@@ -391,7 +391,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'rollback';",
       },
     ],
-    simulation: { fromSeed: 307 },
+    simulation: { fromSeed: 60 },
   },
   {
     name: 'check-back-commits-on-doubt',
@@ -403,7 +403,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "case 'outcome_unknown':\n        return 'commit';",
       },
     ],
-    simulation: { fromSeed: 347 },
+    simulation: { fromSeed: 60 },
   },
   {
     name: 'lost-reply-is-a-no',
@@ -415,7 +415,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "the marker answers\n      deliverAll({ outcome: 'sold_out' });",
       },
     ],
-    simulation: { fromSeed: 1030 },
+    simulation: { fromSeed: 844 },
   },
   {
     name: 'yes-before-deduct',
@@ -428,7 +428,7 @@ export const MUTANTS: readonly Mutant[] = [
           "  deliverAll({ outcome: 'accepted', batchId });\n  deliver = () => undefined;\n  const half = await ports.channel.sendHalf(batch);\n",
       },
     ],
-    simulation: { fromSeed: 3 },
+    simulation: { fromSeed: 2 },
   },
   {
     name: 'survivors-go-twice',
@@ -442,7 +442,7 @@ export const MUTANTS: readonly Mutant[] = [
           "    if (result.outcome !== 'sold_out') deliver(index, result);\n",
       },
     ],
-    simulation: { fromSeed: 63 },
+    simulation: { fromSeed: 240 },
   },
   {
     name: 'deduct-forgets-the-stock',
@@ -459,7 +459,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'bucket.unitsLeft = unitsLeft - 100;',
       },
     ],
-    simulation: { fromSeed: 92 },
+    simulation: { fromSeed: 69 },
   },
   {
     name: 'mark-recorded-and-ack-before-commit',
@@ -472,7 +472,7 @@ export const MUTANTS: readonly Mutant[] = [
           '  await ports.store.markRecorded(batches.map((batch) => ({ batch, orders: [] }))).catch(() => undefined);\n  await Promise.all(deliveries.map(({ delivery }) => delivery.ack()));\n  const results = await asStep(spansOf(deliveries), tracing, WRITE_ORDERS, record);\n',
       },
     ],
-    simulation: { fromSeed: 49 },
+    simulation: { fromSeed: 28 },
   },
   {
     name: 'nothing-is-re-driven',
@@ -497,7 +497,7 @@ export const MUTANTS: readonly Mutant[] = [
           '          await ports.outbox.markDone(rows.map(({ outboxId }) => outboxId));\n          if (rows.length > 0) errors.push(...(await relay.handleRows(rows)));',
       },
     ],
-    simulation: { fromSeed: 43 },
+    simulation: { fromSeed: 16 },
   },
   {
     name: 'cancel-writes-no-release',
@@ -509,7 +509,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      if (move !== 'cancelled') this.#repositories.outbox.add('release', key, releases);",
       },
     ],
-    simulation: { fromSeed: 2 },
+    simulation: { fromSeed: 4 },
   },
   {
     name: 'status-asks-mysql-only',
@@ -550,7 +550,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      case 'aborted':\n      case 'outlived':\n",
       },
     ],
-    simulation: { fromSeed: 1760 },
+    simulation: { fromSeed: 143 },
   },
   {
     name: 'repair-forgets-what-is-held',
@@ -562,7 +562,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'yield [];',
       },
     ],
-    simulation: { fromSeed: 356 },
+    simulation: { fromSeed: 103 },
   },
   {
     name: 'repair-is-not-locked',
@@ -574,7 +574,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return this.#release(present);',
       },
     ],
-    simulation: { fromSeed: 1517 },
+    simulation: { fromSeed: 249 },
   },
   {
     name: 'transfer-in-without-its-number',
@@ -622,7 +622,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: '...bucket.transfers(this.#server.nowMs), outgoing: [] };',
       },
     ],
-    simulation: { fromSeed: 614 },
+    simulation: { fromSeed: 157 },
   },
   {
     name: 'old-snapshots-are-believed',
@@ -634,7 +634,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'this.isSure(sale) ? closedBy',
       },
     ],
-    simulation: { fromSeed: 462 },
+    simulation: { fromSeed: 19 },
   },
   {
     name: 'mark-recorded-knows-one-bucket',
