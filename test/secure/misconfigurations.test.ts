@@ -15,8 +15,8 @@ import { runCommand } from '../helpers/command.js';
 import type { StackEnv } from '../helpers/stack-env.js';
 import { useSystem } from '../helpers/system.js';
 
-/** Node and its modules take a second on a free machine, and several on a busy one. */
-const SENTENCE_MS = 20_000;
+/** A command that hangs takes longer, or for ever. Node and its modules alone take a second on a free machine, and ten on a busy one. */
+const SENTENCE_MS = 40_000;
 const DAY_MS = 86_400_000;
 const LOCAL = { commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'] };
 const WORKER = ['worker', '--metrics-port', '0'];
