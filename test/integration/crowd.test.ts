@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Buyers, isAccepted, userIds } from '../chaos/harness/buyers.js';
+import { Buyers, outcomeOf, userIds } from '../chaos/harness/buyers.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { openSale } from '../chaos/harness/sales.js';
 import type { Program } from '../chaos/harness/programs.js';
@@ -36,7 +36,7 @@ describe('load on several api processes, then a full comparison', () => {
 
     const words = new Map<string, number>();
     for (const answer of answers) {
-      const word = isAccepted(answer) ? 'accepted' : String(answer?.json.code ?? answer?.status ?? 'broken');
+      const word = outcomeOf(answer);
       words.set(word, (words.get(word) ?? 0) + 1);
     }
     expect(Object.fromEntries(words)).to.deep.equal({ accepted: 500, sold_out: 1500 });
