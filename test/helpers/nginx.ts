@@ -54,11 +54,13 @@ export interface Upstream {
   readonly operatorsPort: number;
 }
 
-/** What of site/ a test decides itself; the rest of it is made for the test, and all outside of it is what is shipped. */
+/** What of site/ a test decides itself; the rest of it is made for the test, and all outside of it is what is shipped, but for a rate. */
 interface NginxSite {
   readonly upstreams: readonly Upstream[];
   readonly realIp?: string;
   readonly unlimitedNetworks?: string;
+  /** Requests of one buyer's address in a second; left out: as shipped, which a busy machine may not be able to exceed. */
+  readonly perSecond?: number;
 }
 
 /** A real nginx with the configuration of deploy/nginx. */
@@ -90,6 +92,7 @@ export class Nginx {
     const ports = freePorts();
     cpSync(SHIPPED, conf, { recursive: true });
     writeSite(join(conf, 'site'), site, ports);
+    if (site.perSecond !== undefined) setRate(join(conf, 'seckill/http.conf'), site.perSecond);
     const certificate = await makeCertificate(found, join(conf, 'tls'));
     const work = join(dir, 'work');
     mkdirSync(work);
@@ -183,6 +186,13 @@ function writeSite(folder: string, site: NginxSite, ports: Ports): void {
 }
 
 /** The group with other servers, and the options of its first one. */
+function setRate(file: string, perSecond: number): void {
+  const conf = readFileSync(file, 'utf8');
+  const changed = conf.replace(/(zone=buyers:\w+ rate=)\d+r/, `$1${perSecond}r`);
+  if (changed === conf) throw new Error(`${file} has no rate of buyers`);
+  writeFileSync(file, changed);
+}
+
 function withServers(conf: string, group: string, ports: readonly number[]): string {
   const block = new RegExp(`(upstream ${group} \\{\\n(?: +zone .*\\n)?)((?: +server .*\\n)+)`);
   const [, , servers = ''] = block.exec(conf) ?? [];

@@ -19,6 +19,8 @@ export interface PurchaseParts {
   readonly url?: string;
   readonly traceparent?: string;
   readonly metadata?: Readonly<Record<string, string>>;
+  /** Of one try. */
+  readonly timeoutMs?: number | undefined;
 }
 
 const HOUR_MS = 3_600_000;
@@ -44,6 +46,8 @@ interface LoadOptions {
   readonly pauseMs?: number;
   readonly tries?: number;
   readonly prefix?: string;
+  /** Of one try. */
+  readonly timeoutMs?: number;
 }
 
 const loads = new Set<Load>();
@@ -79,7 +83,7 @@ export class Buyers {
 
   /** One purchase. @returns its last answer; null when the last try broke */
   async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
-    const { requestId = 'k1', quantity = 1, tries = 1, metadata } = parts;
+    const { requestId = 'k1', quantity = 1, tries = 1, metadata, timeoutMs = TRY_TIMEOUT_MS } = parts;
     const token = this.token(userId);
     let answer: Answer | null = null;
     for (let attempt = 1; attempt <= tries; attempt++) {
@@ -90,7 +94,7 @@ export class Buyers {
       const body = { quantity, ...(metadata === undefined ? {} : { metadata }) };
       const key = purchaseKey({ userId, requestId });
       this.opLog.invoke('purchase', key);
-      answer = await ask(url, { method: 'POST', token, headers, body, timeoutMs: TRY_TIMEOUT_MS }).catch(() => null);
+      answer = await ask(url, { method: 'POST', token, headers, body, timeoutMs }).catch(() => null);
       this.opLog.recordAnswer(key, answer, quantity);
       if (answer !== null && answer.status < 500) break;
     }
@@ -161,12 +165,12 @@ export class Buyers {
   }
 
   /** New buyers keep coming until `stop`, which waits for the last of them. */
-  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load' }: LoadOptions = {}): Load {
+  startLoad({ parallel = 16, pauseMs = 30, tries = 3, prefix = 'load', timeoutMs }: LoadOptions = {}): Load {
     let made = 0;
     return this.#loadOf(async (stopping) => {
       const lane = async (): Promise<void> => {
         while (!stopping()) {
-          await this.buy(`${prefix}-${made++}`, { tries });
+          await this.buy(`${prefix}-${made++}`, { tries, timeoutMs });
           await sleep(pauseMs);
         }
       };
