@@ -75,7 +75,8 @@ export class DemoRun {
 
   /** One Ctrl-C, as a terminal sends it: to the whole group. Not a second one, which would cut it off. */
   interrupt(): void {
-    if (!this.hasEnded && this.#child.pid !== undefined) process.kill(-this.#child.pid, 'SIGINT');
+    const { pid, exitCode, signalCode } = this.#child;
+    if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGINT');
   }
 
   /** Waits until it has ended. @returns its exit code */

@@ -80,8 +80,8 @@ export class Traffic {
   }
 
   #arrive(sale: DemoSale): void {
-    if (this.#lives.size >= BUYERS_MAX || this.#world.unanswered.count >= UNANSWERED_MAX) return;
-    if (this.#stopping.signal.aborted) return;
+    const isFull = this.#lives.size >= BUYERS_MAX || this.#world.unanswered.count >= UNANSWERED_MAX;
+    if (isFull || this.#stopping.signal.aborted) return;
     const { saleId, limitPerBuyer, name } = sale;
     const offered: OfferedSale = { saleId, limitPerBuyer, hasQueue: name === 'queued' };
     const life = liveAs(drawHabit(this.#world.random), offered, this.#world).finally(() => this.#lives.delete(life));
