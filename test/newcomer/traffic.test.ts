@@ -88,7 +88,8 @@ describe('npm start with traffic and faults', function () {
     const said = async () => demo.lines.find((line) => line.key === key && line.deadLetterId !== undefined);
     const { deadLetterId } = await saying(found('its dead letter', said, SEEN_WITHIN_MS));
     // the demo replays it a minute later, so it may stand there in any state
-    expect((await get(`/dead-letters/${String(deadLetterId)}`)).json).to.include({ reason: 'retries_exhausted' });
+    const why = async (): Promise<unknown> => (await get(`/dead-letters/${String(deadLetterId)}`)).json.reason;
+    await saying(until('it says why', async () => (await why()) === 'retries_exhausted'));
 
     const { pid } = await found(
       'a worker is killed',
@@ -100,7 +101,8 @@ describe('npm start with traffic and faults', function () {
 
     const half = await found('an api died', async () => demo.found('fault', { fault: 'half_message' }), SEEN_WITHIN_MS);
     expect(half).to.include({ point: 'after_deduct' });
-    expect((await get(`/requests/${String(half.key)}`)).status, 'its purchase is found').to.equal(200);
+    const isFound = async (): Promise<boolean> => (await get(`/requests/${String(half.key)}`)).status === 200;
+    await saying(until('its purchase is found', isFound));
   });
 
   it('says every half minute what buyers saw', async () => {
