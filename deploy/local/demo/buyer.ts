@@ -157,9 +157,11 @@ export class Buyer {
     return end === 'ordered';
   }
 
-  /** Of a late purchase, when everybody has stopped: it became an order, it failed, or it is missing. */
-  async looksForOrder(): Promise<void> {
-    this.#world.tally.add((await this.#follows(LATE_ORDER_WITHIN_MS)) ?? 'missing');
+  /** Of a late purchase, when everybody has stopped. @returns whether it is missing: it is no order now, and has not failed */
+  async isMissing(): Promise<boolean> {
+    const end = await this.#follows(LATE_ORDER_WITHIN_MS);
+    this.#world.tally.add(end ?? 'missing');
+    return end === null;
   }
 
   /** @returns null when neither is known by then: it is pending, or nobody answers */

@@ -114,7 +114,8 @@ export class Demo {
       await this.#traffic.stop();
       await this.#faults?.stop();
       await this.#rooms.close();
-      await Promise.all([...this.#late].map((buyer) => buyer.looksForOrder()));
+      const areMissing = await Promise.all([...this.#late].map((buyer) => buyer.isMissing()));
+      const missing = areMissing.filter(Boolean).length;
       const minutes = (performance.now() - this.#startedMs) / 60_000;
       const counts = this.#tally.all();
       const faults = this.#faults?.counts ?? null;
@@ -122,7 +123,6 @@ export class Demo {
       if (faults !== null) report(`Faults: ${faultsLine(faults)}.`);
       report('Comparing Redis and MySQL.');
       const books = await checkBooks(env, ACTOR);
-      const missing = this.#tally.of('missing');
       const right = areRight(books, missing);
       report(booksLine(books, missing));
       print({ result: 'books', right, ...books, missing, sales: this.#sales.made, counts, faults });

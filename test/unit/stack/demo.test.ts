@@ -15,8 +15,11 @@ import {
   TRAFFIC_ENV,
   type SaleKind,
 } from '../../../deploy/local/demo/plan.js';
+import type { DemoSale, DemoSales } from '../../../deploy/local/demo/sales.js';
 import { countsLine, Tally } from '../../../deploy/local/demo/tally.js';
+import { Traffic } from '../../../deploy/local/demo/traffic.js';
 import { SCHEMA } from '../../../src/core/config/schema.js';
+import { until } from '../../chaos/harness/wait.js';
 
 const KINDS: readonly [string, SaleKind][] = Object.entries(SALE_KINDS);
 const MINUTE_MS = 60_000;
@@ -162,15 +165,41 @@ describe('an accepted purchase that is no order yet', () => {
   };
 
   it('is late, and missing only if it is none when nobody buys any more', async () => {
-    await (await late()).looksForOrder();
+    expect(await (await late()).isMissing()).to.equal(true);
     expect(world.tally.all()).to.deep.equal({ late: 1, missing: 1 });
   });
 
   it('is not missing when it is found in the end', async () => {
     const buyer = await late();
     status = 'ordered';
-    await buyer.looksForOrder();
+    expect(await buyer.isMissing()).to.equal(false);
     expect(world.tally.all()).to.deep.equal({ late: 1, ordered: 1 });
+  });
+
+  it('nobody more comes while a hundred wait for an answer', async () => {
+    status = 'pending';
+    const stopping = new AbortController();
+    world = { ...world, stopping: stopping.signal, unanswered: { count: 100 } };
+    let steps = 0;
+    const hot: DemoSale = { name: 'hot', saleId: '1', limitPerBuyer: 1, opensAtMs: Date.now(), closesAtMs: Infinity };
+    const sales = {
+      keepGoing: () => Promise.resolve(),
+      get going() {
+        clock.tick(200); // so that some are due in each step
+        steps++;
+        return [hot];
+      },
+    } as unknown as DemoSales;
+    const traffic = new Traffic(world, sales, { report: () => undefined, stopping });
+    traffic.start();
+    try {
+      await until('buyers would have come', () => steps >= 3);
+      expect(world.tally.of('tries'), 'a hundred wait').to.equal(0);
+      world.unanswered.count = 99;
+      await until('they come', () => world.tally.of('tries') > 0);
+    } finally {
+      await traffic.stop();
+    }
   });
 
   it('counts as unanswered while it is asked for, and no longer', async () => {
