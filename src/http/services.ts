@@ -127,6 +127,7 @@ export interface HttpServices {
     readonly pay: OrderTransitions['pay'];
     /** Asks the provider what became of the charges of an order. @throws OperationalError mysql */
     readonly resolve: (orderId: string) => Promise<void>;
+    readonly isRefund: RefundRepository['has'];
   } | null;
   /** Of a new sale that names none. */
   readonly currency: string;

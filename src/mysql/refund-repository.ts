@@ -28,6 +28,8 @@ export function createRefundRepository(pool: MysqlPool): RefundRepository {
       await execute(pool, knex('refunds').where({ payment_id: paymentId, state: 'due', attempts }).update(changes));
     },
     refundsOf: (orderId) => refundsOf(pool, orderId),
+    has: async (paymentId) =>
+      (await select(pool, knex('refunds').select('payment_id').where({ payment_id: paymentId }))).length > 0,
     list: (filter, page) => list(pool, filter, page),
     takeOn: (paymentId, actor) => takeOn(pool, paymentId, actor),
   };

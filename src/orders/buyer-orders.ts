@@ -6,7 +6,7 @@ import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { AttemptEnd, AttemptName, PaymentAttempts } from '../core/ports/payment-attempts.js';
-import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
+import { PROVIDER_ASKED_AFTER_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { RefundRepository } from '../core/ports/refund-repository.js';
 import { resolveAttempt } from './resolve-payments.js';
 
@@ -72,8 +72,6 @@ export type PayAnswer =
 
 /** The key of a request without one: its retries are one charge. */
 const DEFAULT_KEY = 'order';
-/** By then the call of the provider has ended, one way or the other. */
-const ASK_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 /** How long a request waits, in all, for the charge of another key: most providers answer within three seconds. */
 const WAITS_MS = [50, 150, 300, 500, 1000, 1000];
 
@@ -95,10 +93,10 @@ export async function payOrder(request: PayRequest, ports: PayPorts): Promise<Pa
     if (provider === null) return { outcome: 'payment_not_configured' };
     if (provider.needsMethod && request.method === null) return { outcome: 'payment_method_needed' };
 
-    const opened = await attempts.open(orderId, key, order.amountCents, ASK_AFTER_MS);
+    const opened = await attempts.open(orderId, key, order.amountCents, PROVIDER_ASKED_AFTER_MS);
     if (opened.outcome === 'opened') return charge(order, { key, method: request.method }, { ...ports, provider });
     if (opened.outcome === 'wrong_state') continue; // it was moved since it was read
-    if (opened.other.ageMs >= ASK_AFTER_MS) {
+    if (opened.other.ageMs >= PROVIDER_ASKED_AFTER_MS) {
       if ((await resolveAttempt(opened.other, { ...ports, provider }, true)) === 'open') break;
     } else if (waitMs !== null) await clock.sleep(waitMs);
   }

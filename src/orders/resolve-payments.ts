@@ -1,11 +1,10 @@
-import { doublingDelayMs } from '../core/back-off.js';
 import { assertNever } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import type { Log } from '../core/ports/log.js';
 import type { OrderRepository } from '../core/ports/order-repository.js';
 import type { OrderTransitions } from '../core/ports/order-transitions.js';
 import type { OpenAttempt, PaymentAttempts, ResolvedAttempt } from '../core/ports/payment-attempts.js';
-import type { PaymentProvider } from '../core/ports/payment-provider.js';
+import { PROVIDER_ASKED_AFTER_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
 import type { OrderJobMetrics } from './metrics.js';
 import { workOff } from './work-off.js';
 
@@ -22,7 +21,10 @@ export interface ResolvePorts {
  * bank has asked them for so long is gone.
  */
 const ON_ITS_WAY_MAX_MS = 600_000;
-/** One without an answer is asked for again after 2, 4, 8 … s; and every ten minutes at the latest. */
+/**
+ * One without an answer is asked for again after 2, 4, 8 … s; and every ten minutes at the latest. Counted from when it was begun
+ * last, and not by how often: a buyer who tries again and again must not keep a keeper away.
+ */
 const RETRY_FIRST_MS = 2_000;
 const RETRY_MAX_MS = 600_000;
 
@@ -38,7 +40,7 @@ export async function resolveAttempt(
   giveUp = attempt.ageMs >= ON_ITS_WAY_MAX_MS,
 ): Promise<ResolvedAttempt> {
   const { attempts, provider, transitions, log } = ports;
-  const { orderId, key, amountCents, version, ageMs } = attempt;
+  const { orderId, key, amountCents, ageMs } = attempt;
   const order = await ports.repository.findOrder(orderId);
   if (order === null) {
     log.error({ orderId, key, amountCents }, 'a payment attempt without its order: ask the provider');
@@ -68,20 +70,25 @@ export async function resolveAttempt(
         await attempts.close(attempt, 'not_charged');
         return 'not_charged';
       }
-      await attempts.postpone(attempt, providerAskDelayMs(version), 'the provider has not heard of it');
+      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the provider has not heard of it');
       return 'open';
     case 'action_needed':
-      await attempts.postpone(attempt, providerAskDelayMs(version), 'the buyer has not confirmed it at their bank');
+      await attempts.postpone(attempt, askAgainInMs(ageMs), 'the buyer has not confirmed it at their bank');
       return 'open';
     case 'unknown':
-      await attempts.postpone(attempt, providerAskDelayMs(version), 'no answer from the provider');
+      await attempts.postpone(attempt, askAgainInMs(ageMs), 'no answer from the provider');
       return 'open';
     default:
       return assertNever(found);
   }
 }
 
-const providerAskDelayMs = (asked: number): number => doublingDelayMs(asked, RETRY_FIRST_MS, RETRY_MAX_MS);
+/** Once more just when it is known that nothing is on its way any more. */
+function askAgainInMs(ageMs: number): number {
+  const delayMs = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS + Math.max(0, ageMs - PROVIDER_ASKED_AFTER_MS));
+  const leftMs = ON_ITS_WAY_MAX_MS - ageMs;
+  return leftMs > 0 ? Math.max(RETRY_FIRST_MS, Math.min(delayMs, leftMs)) : delayMs;
+}
 
 /**
  * The provider reports that something became of a charge of this order: what, it is asked.

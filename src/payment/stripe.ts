@@ -177,7 +177,8 @@ class StripeProvider implements PaymentProvider {
       // The card was refused, or it is none; or another request with this key was faster: the intent says which.
       if (!(error instanceof Stripe.errors.StripeCardError))
         this.#log.warn(factsOf(error), 'Stripe refuses to charge a card');
-      return this.#conclude(await this.#stripe.paymentIntents.retrieve(intent.id), true);
+      const now = await this.#stripe.paymentIntents.retrieve(intent.id);
+      return this.#conclude(now, now.status !== 'requires_action'); // the bank asks about the card of the faster one
     }
   }
 
@@ -277,7 +278,7 @@ const intentOfEvent = z.object({
   amount_received: z.int().min(0),
   currency: z.string().regex(/^[a-z]{3}$/),
 });
-const ofUs = z.object({ metadata: z.object({ order: z.string() }) });
+const ofUs = z.object({ metadata: z.object({ order: z.string(), attempt: z.string() }) });
 const refundOfUs = z.object({
   metadata: z.object({ refund_of: z.string() }),
   status: z.enum(['failed', 'canceled']),

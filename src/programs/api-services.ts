@@ -198,6 +198,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     webhook: webhookOf(config.payment, payments?.webhook ?? null, {
       pay: (orderId, payment) => transitions.pay(orderId, payment),
       resolve: async (orderId) => (provider === null ? undefined : resolveOrder(orderId, { ...paying, provider })),
+      isRefund: (paymentId) => refunds.has(paymentId),
     }),
     sales: new SaleAdmin({ repository: sales, store: createSaleStore(redis), cache }),
     currency: config.sale.currency,
@@ -268,7 +269,7 @@ async function openAccessLog(
 function webhookOf(
   { webhookSecret, webhookSecretBefore, webhookMode }: ServicesConfig['payment'],
   format: PaymentWebhook | null,
-  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve'>,
+  moves: Pick<NonNullable<HttpServices['webhook']>, 'pay' | 'resolve' | 'isRefund'>,
 ): HttpServices['webhook'] {
   if (webhookSecret === '') return null;
   const secrets = [webhookSecret, webhookSecretBefore].filter((secret) => secret !== '');

@@ -307,6 +307,7 @@ describe('statements on large tables', function () {
     await refunds.postpone({ paymentId: 'pay7', attempts: 0 }, 1000, 'no');
     await refunds.markRefunded('pay7');
     await refunds.refundsOf(orderIds[1] ?? '');
+    await refunds.has('pay7');
     const page = await refunds.list({}, { max: 100 });
     await refunds.list({}, { max: 100, afterPaymentId: page.at(-1)?.paymentId ?? '' });
     const duePage = await refunds.list({ state: 'due' }, { max: 100 });

@@ -69,6 +69,8 @@ for (const [name, createWorld] of MOVES_WORLDS) {
         { paymentId: other, orderId: bob, state: 'due', ...shared },
       ]);
       expect(await world.refunds.refundsOf('12x')).to.deep.equal([]);
+      const known = await Promise.all([paymentId, other, `${paymentId}-x`].map((id) => world.refunds.has(id)));
+      expect(known, 'done, due, none').to.deep.equal([true, true, false]);
     });
 
     it('one that a person takes on is no longer due; once, with an entry in the audit log', async () => {

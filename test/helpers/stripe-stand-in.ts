@@ -40,8 +40,9 @@ interface Refund {
  * - `error`: 500, and that is what the key replays
  * - `busy`: 429
  * - `away`: 503, before the key is looked at
+ * - `overtaken`: of a confirmation: one with the same key, and a card that its bank asks about, came just before
  */
-type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away';
+type Fault = 'slow' | 'reset' | 'unheard' | 'error' | 'busy' | 'away' | 'overtaken';
 
 export class StripeStandIn {
   readonly intents = new Map<string, Intent>();
@@ -113,6 +114,10 @@ export class StripeStandIn {
     if (fault === 'unheard') return null;
     if (fault === 'busy') return errorOf(429, 'invalid_request_error', 'Too many requests', 'rate_limit');
     if (fault === 'away') return errorOf(503, 'api_error', 'Away');
+    if (fault === 'overtaken') {
+      const body = new URLSearchParams({ payment_method: CARD.asks });
+      this.#withKey({ ...request, text: String(body) }, () => this.#do(request, String(body)));
+    }
     const answer = this.#withKey(request, () =>
       fault === 'error' ? errorOf(500, 'api_error', 'A fault') : this.#do(request, text),
     );

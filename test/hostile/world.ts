@@ -288,6 +288,7 @@ export class HostileWorld extends ReconcileWorld {
         mode: 'live',
         pay: (...payment) => transitions.pay(...payment),
         resolve: () => Promise.resolve(),
+        isRefund: (paymentId) => refunds.has(paymentId),
       },
       sales: new SaleAdmin({ repository: mysql, store, cache }),
       deadLetters: this.#seen(this.admin),

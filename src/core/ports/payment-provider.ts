@@ -35,6 +35,8 @@ export type RefundOutcome =
  * after which a keeper asks about a charge, are longer, so that nobody else asks meanwhile.
  */
 export const PROVIDER_CALL_MAX_MS = 20_000;
+/** By then a call has ended, one way or the other: somebody else may ask what became of it. */
+export const PROVIDER_ASKED_AFTER_MS = PROVIDER_CALL_MAX_MS + 10_000;
 
 /** What an order costs. */
 export interface Price {

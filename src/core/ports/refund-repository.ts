@@ -79,6 +79,9 @@ export interface RefundRepository {
    */
   refundsOf(orderId: string): Promise<Refund[]>;
 
+  /** Whether the money of this payment is owed back, or was given back. @throws OperationalError mysql */
+  has(paymentId: string): Promise<boolean>;
+
   /** @throws OperationalError mysql */
   list(filter: RefundFilter, page: RefundPage): Promise<StoredRefund[]>;
 

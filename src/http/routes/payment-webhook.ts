@@ -93,6 +93,10 @@ export const paymentWebhook = defineRoute({
         return json(200, 'noted', { outcome: 'noted', orderId: report.orderId });
       case 'refund_failed': {
         const { paymentId, detail } = report;
+        if (!(await webhook.isRefund(paymentId))) {
+          log.warn({ paymentId, detail }, 'a refund that did not arrive is none of this system');
+          return json(200, 'ignored', { outcome: 'ignored' });
+        }
         log.error({ paymentId, detail }, 'a refund that was made did not arrive: pay the buyer by hand');
         return json(200, 'noted', { outcome: 'noted', paymentId });
       }

@@ -94,6 +94,10 @@ export class MemoryRefundRepository implements RefundRepository {
     return this.#all.filter((refund) => refund.orderId === orderId);
   }
 
+  async has(paymentId: string): Promise<boolean> {
+    return this.#all.some((refund) => refund.paymentId === paymentId);
+  }
+
   /** State and attempts of one refund. */
   tries(paymentId: string): Tries {
     const known = this.#tries.get(paymentId);

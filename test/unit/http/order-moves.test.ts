@@ -201,6 +201,7 @@ describe('orders and payments over HTTP', () => {
             resolved.push(orderId);
             return Promise.resolve();
           },
+          isRefund: (paymentId) => Promise.resolve(paymentId === 'pi_1'),
         },
       });
     const post = (url: string, body: string, signature = signWebhook(secret, body, AT_MS)) =>
@@ -323,13 +324,16 @@ describe('orders and payments over HTTP', () => {
       const url = await listen(undefined, { log }, 'live', { ...STRIPE_WEBHOOK, header: 'payment-signature' });
       const about = (type: string, object: object) =>
         JSON.stringify({ type, livemode: true, data: { object: { ...object } } });
-      const failed = about('payment_intent.payment_failed', { metadata: { order: '99' } });
+      const failed = about('payment_intent.payment_failed', { metadata: { order: '99', attempt: 'k1' } });
       expect((await post(url, failed).expect(200)).body).to.deep.equal({ outcome: 'noted', orderId: '99' });
       expect(resolved).to.deep.equal(['99']);
       const refund = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_1' } });
       expect((await post(url, refund).expect(200)).body).to.deep.equal({ outcome: 'noted', paymentId: 'pi_1' });
       const sentence = 'a refund that was made did not arrive: pay the buyer by hand';
       expect(errors).to.deep.equal([[{ paymentId: 'pi_1', detail: 'failed' }, sentence]]);
+      const ofAnother = about('refund.failed', { status: 'failed', metadata: { refund_of: 'pi_2' } });
+      expect((await post(url, ofAnother).expect(200)).body).to.deep.equal({ outcome: 'ignored' });
+      expect(errors, 'nobody is to pay it here').to.have.length(1);
     });
 
     it('a body that is too large, or no JSON by its type: 413, 415', async () => {

@@ -254,6 +254,32 @@ describe('pay and cancel', () => {
     expect((await pay()).outcome).to.equal('wrong_state');
   });
 
+  it('a buyer who tries again and again keeps no keeper away: it asks again after two seconds', async () => {
+    transitions.breakNext('pay_fails');
+    await pay('k1');
+    for (let tries = 0; tries < 10; tries++) await attempts.open('99', 'k1', order.amountCents, 30_000);
+    isSilent = true;
+    clock.advance(30_000);
+    expect(await resolve()).to.deep.equal(['open']);
+    isSilent = false;
+    clock.advance(3_000);
+    expect(await resolve()).to.deep.equal(['charged']);
+  });
+
+  it('what the provider never heard of is known after ten minutes, whenever it was asked before', async () => {
+    await attempts.open('99', 'order', order.amountCents, 30_000);
+    const found: string[] = [];
+    let asked = 0;
+    for (let seconds = 0; seconds < 602; seconds += 2) {
+      clock.advance(2_000);
+      const ends = await resolve();
+      asked += ends.length;
+      found.push(...ends.filter((end) => end !== 'open'));
+    }
+    expect(found).to.deep.equal(['not_charged']);
+    expect(asked, 'ever more rarely').to.be.within(8, 14);
+  });
+
   it('money that cannot be recorded keeps its attempt open: it becomes overdue, and a person looks', async () => {
     transitions.breakNext('pay_fails');
     await pay();

@@ -54,6 +54,7 @@ describe('orders that are paid by Stripe', () => {
           mode: 'test',
           pay: (orderId, payment) => transitions.pay(orderId, payment),
           resolve: (orderId) => resolveOrder(orderId, { repository: mysql, attempts, transitions, provider, log }),
+          isRefund: (paymentId) => refunds.has(paymentId),
         },
       }),
     );

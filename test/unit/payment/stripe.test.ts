@@ -111,6 +111,14 @@ describe('Stripe', () => {
     return intent as { id: string };
   }
 
+  it('a second request with its key, and another card, leaves the question of the bank to the first', async () => {
+    stripe.break(/confirm$/, 'overtaken');
+    const overtaken = await charge('k1', CARD.good);
+    const intent = [...stripe.intents.values()][0];
+    expect(overtaken).to.deep.equal({ outcome: 'action_needed', clientSecret: intent?.client_secret });
+    expect(intent?.status).to.equal('requires_action');
+  });
+
   it('a search that is late finds nothing, which is not believed before minutes have gone by', async () => {
     await charge();
     stripe.forgetKeys();
@@ -287,7 +295,8 @@ describe('Stripe', () => {
         ['customer.created', {}],
         ['payment_intent.created', intent],
         ['payment_intent.succeeded', { ...intent, metadata: {} }],
-        ['payment_intent.succeeded', { ...intent, metadata: { order: 'A-17' } }],
+        ['payment_intent.succeeded', { ...intent, metadata: { order: 'A-17', attempt: 'k1' } }],
+        ['payment_intent.succeeded', { ...intent, metadata: { order: '1001' } }],
       ] as const) {
         expect(read(type, object), type).to.deep.equal({ type: 'other' });
       }
