@@ -50,7 +50,7 @@ import { Operator } from './operator.js';
 import { Profiler } from './profiler.js';
 import { openPurchasePath } from './purchase-path.js';
 import { reportProgram } from './report-program.js';
-import { createReadiness, openStores, serversOf, takesBuyers } from './servers.js';
+import { createReadiness, openStores, serversOf } from './servers.js';
 import { systemClock as clock } from './system-clock.js';
 import { createRegistry } from './telemetry.js';
 
@@ -151,14 +151,16 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   const paying = { repository: orders, transitions, attempts, refunds, provider, clock, log };
   const httpMetrics = createHttpMetrics(registry);
   const accessLog = await openAccessLog(config.accessLog, httpMetrics);
-  const ready = createReadiness({
+  const needed = {
     redis,
-    mysql,
     endpoint: config.rocketmq.endpoint,
     health: path.health,
     rules: admission.rulesReadiness,
     issuers: identity.issuers,
-  });
+  };
+  const ready = createReadiness({ ...needed, mysql });
+  // Without MySQL it sells all the same: orders wait in the broker, and all apis lack it at once (decision 55).
+  const sells = createReadiness(needed);
   const saleAnswers = new SaleAnswers(registry, (saleId) => snapshots.peek(saleId) !== undefined, clock.monotonicMs);
   const stop = new AbortController();
   const reports = createProgramReports(redis);
@@ -218,7 +220,7 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
     profiler: new Profiler(),
     trace: await operator.trace(traceBroker),
     ready,
-    isReady: recent(async () => takesBuyers(await ready()), READY_KEPT_MS, clock),
+    isReady: recent(async () => (await sells()).ready, READY_KEPT_MS, clock),
     cors,
     pages,
     metricsPage: new MetricsPage(() => registry.metrics(), config.metrics, clock),

@@ -142,17 +142,11 @@ export function openSignedMessages(
   return new SignedMessages({ signatures: messageSignatures(messages), deadLetters, metrics, log });
 }
 
-/**
- * Whether an api is to be sent buyers. Without MySQL it sells all the same: their orders wait in the broker, and all apis lack it
- * at once (decision 55).
- */
-export const takesBuyers = ({ dependencies }: ReadyReport): boolean =>
-  dependencies.every(({ name, ok }) => ok || name === 'mysql');
-
 /** What `/readyz` says. Asks every server at once; two requests at the same time share the answers. */
 export function createReadiness(servers: {
   readonly redis: RedisConnection;
-  readonly mysql: MysqlPool;
+  /** Left out: it is neither asked nor waited for. */
+  readonly mysql?: MysqlPool;
   readonly endpoint: string;
   readonly health?: ChannelHealth;
   /** Of a worker, which is of no use without order ids. */
@@ -164,20 +158,17 @@ export function createReadiness(servers: {
 }): () => Promise<ReadyReport> {
   const { redis, mysql, endpoint, health, minter, rules, issuers = [] } = servers;
   const ask = async (): Promise<ReadyReport> => {
-    const [redisProbe, brokerProbe, mysqlDetail] = await Promise.all([
+    const [redisProbe, brokerProbe, mysqlProbe] = await Promise.all([
       probeRedisWrites(redis),
       probeBroker(endpoint, health),
-      mysql.probe().then(
-        () => mysql.writeRefusal(),
-        (error: unknown) => (error instanceof Error ? error.message : String(error)),
-      ),
+      mysql === undefined ? null : probeMysql(mysql),
     ]);
     const isReachable = brokerProbe.state === 'reachable';
     const dependencies = [
       { name: 'redis', ...redisProbe },
       { name: 'rocketmq', ok: isReachable, detail: isReachable ? endpoint : brokerProbe.detail },
-      { name: 'mysql', ok: mysqlDetail === null, detail: mysqlDetail ?? 'answers' },
     ];
+    if (mysqlProbe !== null) dependencies.push({ name: 'mysql', ...mysqlProbe });
     if (minter !== undefined) {
       const problem = minter.problem();
       dependencies.push({ name: 'order ids', ok: problem === null, detail: problem ?? 'minted' });
@@ -190,4 +181,13 @@ export function createReadiness(servers: {
     return { ready: dependencies.every(({ ok }) => ok), dependencies };
   };
   return recent(ask, 0, systemClock);
+}
+
+/** Never rejects. */
+async function probeMysql(mysql: MysqlPool): Promise<{ readonly ok: boolean; readonly detail: string }> {
+  const problem = await mysql.probe().then(
+    () => mysql.writeRefusal(),
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+  return { ok: problem === null, detail: problem ?? 'answers' };
 }

@@ -105,6 +105,25 @@ describe('questions of operators', () => {
     });
   }
 
+  it('a load balancer hears at once that an api sells while MySQL hangs, however long its statements may take', async () => {
+    const patient = await system.programs.start('api', { env: { MYSQL_QUERY_TIMEOUT_MS: '60000' } });
+    const { servers } = system.stack;
+    expect(servers.server('mysql').kill('SIGSTOP'), 'it was stopped').to.equal(true);
+    const stoppedMs = performance.now();
+    try {
+      const sells = async (): Promise<boolean> => {
+        const { json } = await ask(`${patient.url}/readyz`, { timeoutMs: 2_000 }); // as long as Kubernetes waits
+        return json.ready === true && performance.now() - stoppedMs > 1_500; // an answer may be a second old
+      };
+      await until('it sells', sells, 20_000);
+    } finally {
+      servers.server('mysql').kill('SIGCONT');
+    }
+    for (const program of [...all, patient])
+      await until('ready again', async () => (await readiness(program)).status === 200);
+    await patient.stop();
+  });
+
   it('/metrics shows batches and their end, and no buyer', async () => {
     const [api, worker, keeper] = all as [Program, Program, Program];
     const { saleId } = await openSale(system.stack, { stock: 10 });
