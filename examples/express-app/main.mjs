@@ -4,7 +4,7 @@
 //   node examples/express-app/main.mjs
 //
 // MYSQL_URL, REDIS_URL, ROCKETMQ_ENDPOINT, MESSAGE_KEYS … say where the servers are, as for the programs. SHOP_PORT is where
-// the shop listens (3000).
+// the shop listens (3000), SHOP_OPERATORS_PORT where its operators look (3001).
 
 import express from 'express';
 import { createSeckill } from 'seckill';
@@ -29,7 +29,7 @@ const seckill = await createSeckill({
     onExpired: ({ orders }) => console.log(`not paid in time: ${orders.join(', ')}`),
   },
 });
-await Promise.all([seckill.startWorker(), seckill.startKeeper()]); // or in processes of their own
+const [worker, keeper] = await Promise.all([seckill.startWorker(), seckill.startKeeper()]); // or in processes of their own
 
 const app = express();
 app.use(seckill.router); // before parsers of bodies
@@ -39,9 +39,27 @@ const server = app.listen(Number(process.env.SHOP_PORT ?? 3000), '127.0.0.1', ()
   console.log(`The shop is at http://127.0.0.1:${server.address().port}`);
 });
 
+// For the load balancer and Prometheus; buyers do not get here.
+const operators = express();
+operators.get('/readyz', async (_, res) => {
+  const report = await seckill.ready();
+  res.status(report.ready ? 200 : 503).json(report);
+});
+for (const [path, part] of Object.entries({
+  '/metrics': seckill,
+  '/metrics/worker': worker,
+  '/metrics/keeper': keeper,
+})) {
+  operators.get(path, async (_, res) => res.type('text/plain').send(await part.metrics()));
+}
+const operatorsServer = operators.listen(Number(process.env.SHOP_OPERATORS_PORT ?? 3001), '127.0.0.1', () => {
+  console.log(`Its operators look at http://127.0.0.1:${operatorsServer.address().port}`);
+});
+
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, async () => {
     server.close();
+    operatorsServer.close();
     await seckill.close(); // answers what is under way first
     process.exit(0);
   });

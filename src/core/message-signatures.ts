@@ -91,6 +91,11 @@ export class SignedMessages {
     this.#ports = ports;
   }
 
+  /** The same, and what is forged is parked there. */
+  parkedBy(deadLetters: SignedMessagesPorts['deadLetters']): SignedMessages {
+    return new SignedMessages({ ...this.#ports, deadLetters });
+  }
+
   /**
    * @param message a delivery, or a half message that is checked back
    * @returns whether it is ours; if not, it is parked

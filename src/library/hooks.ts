@@ -1,18 +1,17 @@
 import { LRUCache } from 'lru-cache';
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { keepRunning } from '../core/job.js';
-import { SignedMessages } from '../core/message-signatures.js';
+import type { SignedMessages } from '../core/message-signatures.js';
 import { decodeOrderEvents, type OrderEventType } from '../core/order-event.js';
 import type { Log } from '../core/ports/log.js';
 import { TOPICS } from '../core/topics.js';
 import { consumeMessages, type MessageResult } from '../orders/consume-messages.js';
-import { createOrderJobMetrics } from '../orders/metrics.js';
-import { brokerConnection, messageSignatures } from '../programs/servers.js';
+import { createConsumerMetrics } from '../orders/metrics.js';
+import { brokerConnection } from '../programs/servers.js';
 import { systemClock as clock } from '../programs/system-clock.js';
 import { createJobMetrics } from '../programs/telemetry.js';
 import { createDeliverySource } from '../rocketmq/delivery-source.js';
-import { createSignatureMetrics } from '../rocketmq/metrics.js';
 import type { Hooks, OrderHook } from './options.js';
 
 /** A message is ours for so long; if this process dies, another one gets it then. */
@@ -48,15 +47,16 @@ export function callHooks(hooks: Partial<Record<(typeof HOOK_OF)[OrderEventType]
 }
 
 /**
- * Listens to the events of orders, as a consumer group of the app.
+ * Listens to the events of orders, as a consumer group of the app. What became of its messages is counted in `registry`.
  * @returns ends it, when the hook that runs has ended
  * @throws OperationalError rocketmq, such as when the group is not there
  */
 export async function listenToOrders(
   config: Config<'rocketmq' | 'brokerAccess' | 'messages'>,
   hooks: Hooks,
-  log: Log,
+  parts: { readonly messages: SignedMessages; readonly registry: Registry; readonly log: Log },
 ): Promise<() => Promise<void>> {
+  const { messages, registry, log } = parts;
   const { group } = hooks;
   const topic = TOPICS.orderEvent;
   const source = await createDeliverySource({
@@ -66,24 +66,17 @@ export async function listenToOrders(
     invisibleMs: INVISIBLE_MS,
     awaitMs: config.rocketmq.receiveWaitMs,
   });
-  const registry = new Registry();
   // The keeper gets the same message in a group of ours, and parks it where operators look.
   const deadLetters = { park: () => Promise.resolve('parked' as const) };
-  const messages = new SignedMessages({
-    signatures: messageSignatures(config.messages),
-    deadLetters,
-    metrics: createSignatureMetrics(registry),
-    log,
-  });
   const job = consumeMessages(
     {
-      source: messages.of(source, { group, topic }),
+      source: messages.parkedBy(deadLetters).of(source, { group, topic }),
       ready: () => Promise.resolve(),
       handle: callHooks(hooks),
       deadLetters,
       clock,
       log,
-      metrics: createOrderJobMetrics(registry),
+      metrics: createConsumerMetrics(registry),
     },
     { group, topic, invisibleMs: INVISIBLE_MS },
   );

@@ -92,12 +92,12 @@ export async function createSeckill(options: SeckillOptions = {}): Promise<Secki
     pages: { buyers: Pages.none(), operators: Pages.none() },
   });
   const router = createRouter(api.services);
-  const stopHooks = await (hooks === undefined ? NOTHING_TO_STOP : listenToOrders(config, hooks, log)).catch(
-    async (error: unknown) => {
-      await api.close();
-      throw error;
-    },
-  );
+  const { messages, registry } = api;
+  const hooked = hooks === undefined ? NOTHING_TO_STOP : listenToOrders(config, hooks, { messages, registry, log });
+  const stopHooks = await hooked.catch(async (error: unknown) => {
+    await api.close();
+    throw error;
+  });
   const started: Promise<Running>[] = [];
   let isClosed = false;
   const start = (part: () => Promise<Running>): Promise<Running> => {

@@ -9,7 +9,7 @@ import type { Log } from '../core/ports/log.js';
 import { NO_TRACING, type Tracing } from '../core/ports/tracing.js';
 import { inSpan, messageFields } from '../core/spans.js';
 import { TRACEPARENT } from '../core/trace-context.js';
-import type { OrderJobMetrics } from './metrics.js';
+import type { ConsumerMetrics } from './metrics.js';
 
 /** What became of one message. `later`: its time has not come, or what it names is not there yet. */
 export type MessageResult =
@@ -28,7 +28,7 @@ export interface ConsumerPorts {
   readonly tracing?: Tracing;
   readonly clock: Clock;
   readonly log: Log;
-  readonly metrics: OrderJobMetrics;
+  readonly metrics: ConsumerMetrics;
 }
 
 export interface ConsumerOptions {

@@ -110,6 +110,22 @@ export function createWorkerMetrics(registry: Registry) {
   };
 }
 
+/** Metrics of who consumes messages. */
+export type ConsumerMetrics = ReturnType<typeof createConsumerMetrics>;
+
+export function createConsumerMetrics(registry: Registry) {
+  const consumed = new Counter({
+    name: 'seckill_consumed_messages_total',
+    help: 'Messages by group and how they ended.',
+    labelNames: ['group', 'verdict'],
+    registers: [registry],
+  });
+  return {
+    /** One message of a consumer group. */
+    consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
+  };
+}
+
 export type OrderJobMetrics = ReturnType<typeof createOrderJobMetrics>;
 
 /** Metrics of the keeper jobs about orders: the outbox, expiry, consumer groups, refunds. */
@@ -127,8 +143,6 @@ export function createOrderJobMetrics(registry: Registry) {
   const removed = count('seckill_outbox_removed_rows_total', 'Rows that were done long ago and are removed.');
   const released = count('seckill_released_requests_total', 'Requests whose units went back.');
   const expired = count('seckill_expired_orders_total', 'Unpaid orders ended at their deadline.');
-  const verdictLabels = ['group', 'verdict'];
-  const consumed = count('seckill_consumed_messages_total', 'Messages by group and how they ended.', verdictLabels);
   const notified = count('seckill_notified_orders_total', 'Orders of which buyers who wait were notified.');
   const coupons = count('seckill_coupons_total', 'Coupons given for paid orders.');
   const attempts = count(
@@ -151,8 +165,7 @@ export function createOrderJobMetrics(registry: Registry) {
     released: (requests: number): void => released.inc(requests),
     /** Unpaid orders ended at their deadline. */
     expired: (orders: number): void => expired.inc(orders),
-    /** One message of a consumer group. */
-    consumed: (group: string, verdict: ConsumeVerdict): void => consumed.labels(group, verdict).inc(),
+    ...createConsumerMetrics(registry),
     /** Orders of which buyers who wait were notified. */
     notificationsSent: (orders: number): void => notified.inc(orders),
     couponsIssued: (number: number): void => coupons.inc(number),

@@ -1,4 +1,6 @@
+import type { Registry } from 'prom-client';
 import type { Config, PROGRAM_SECTIONS } from '../core/config/schema.js';
+import type { SignedMessages } from '../core/message-signatures.js';
 import { recent } from '../core/recent.js';
 import { AccessLog, openLineSink } from '../http/access-log.js';
 import type { Cors } from '../http/cors.js';
@@ -71,6 +73,9 @@ interface ServicesParts {
 /** An api behind its listeners. */
 export interface OpenServices {
   readonly services: HttpServices;
+  /** What its page of metrics shows, and what keeps forged messages out: for what stands beside it in the process. */
+  readonly registry: Registry;
+  readonly messages: SignedMessages;
   /** After the listeners were drained. Never rejects. */
   close(): Promise<void>;
 }
@@ -234,6 +239,8 @@ async function open(config: ServicesConfig, parts: ServicesParts, opened: Opened
   };
   return {
     services,
+    registry,
+    messages: path.messages,
     async close(): Promise<void> {
       stop.abort();
       await Promise.all(loops);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Registry } from 'prom-client';
 import type { Config } from '../core/config/schema.js';
 import { OperationalError } from '../core/errors.js';
+import type { SignedMessages } from '../core/message-signatures.js';
 import { HotSales, reportHotSales } from '../sales/hot-sales.js';
 import { createChannelMetrics } from '../rocketmq/metrics.js';
 import type { Log } from '../core/ports/log.js';
@@ -64,6 +65,8 @@ export interface PurchasePath {
   /** Undefined: nothing is counted. */
   readonly hot: HotSales | undefined;
   readonly health: ChannelHealth;
+  /** What keeps forged messages out. */
+  readonly messages: SignedMessages;
   /** A sale that this process has not seen lately is not known to be sold out. */
   isSoldOut(saleId: string): boolean;
   close(): Promise<void>;
@@ -141,6 +144,7 @@ export async function openPurchasePath(
     flags,
     batcher,
     health: channel.health,
+    messages,
     hot,
     isSoldOut: (saleId) => isSaleSoldOut(saleId, { snapshots, flags }),
     async close(): Promise<void> {

@@ -46,6 +46,7 @@ describe('the library in a project of somebody else', () => {
         PAYMENT_PROVIDER: 'simulator',
         OUTBOX_EVERY_MS: '100',
         SHOP_PORT: '0',
+        SHOP_OPERATORS_PORT: '0',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -53,9 +54,17 @@ describe('the library in a project of somebody else', () => {
     for (const stream of [shop.stdout, shop.stderr])
       stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
     const address = (): string | undefined => /The shop is at (http:\S+)/.exec(output)?.[1];
-    await until('the shop is open', () => address() !== undefined || shop?.exitCode !== null, START_MS);
+    const isOpen = (): boolean => address() !== undefined && operatorsUrl() !== undefined;
+    await until('the shop is open', () => isOpen() || shop?.exitCode !== null, START_MS);
     expect(shop.exitCode, output).to.equal(null);
     return address() as string;
+  };
+  const operatorsUrl = (): string | undefined => /operators look at (http:\S+)/.exec(output)?.[1];
+  const look = async (path: string): Promise<string> => {
+    const answer = await fetch(`${operatorsUrl()}${path}`);
+    const text = await answer.text();
+    expect(answer.status, text).to.equal(200);
+    return text;
   };
   const stopShop = async (): Promise<number | null> => {
     if (shop !== undefined && shop.exitCode === null) {
@@ -160,6 +169,18 @@ result.orderId;
     expect(paid).to.equal(`order ${orderId} is paid`);
     const isCalled = (): boolean => output.includes(`sale ${saleId}: order ${orderId} of alice`);
     await until('the hook is called', isCalled, BACKLOG_MS);
+    expect(JSON.parse(await look('/readyz'))).to.include({ ready: true });
+    const [hooks, worker, keeper] = await Promise.all(
+      ['', '/worker', '/keeper'].map((part) => look(`/metrics${part}`)),
+    );
+    expect(hooks).to.match(
+      /^seckill_consumed_messages_total\{group="shop-orders",verdict="done",program="api"\} [1-9]/m,
+    );
+    expect(hooks).to.match(
+      /^seckill_keeper_job_seconds_count\{program="api",task="consume:shop-orders",result="done"\} /m,
+    );
+    expect(worker).to.contain('seckill_recorded_purchases_total');
+    expect(keeper).to.contain('seckill_outbox_undone_rows');
 
     const refused = await fetch(`${url}/v1/sales/${saleId}/purchases`, { method: 'POST' });
     expect(refused.status, 'nobody').to.equal(401);
