@@ -384,12 +384,12 @@ const PROGRAMS: Board = {
         {
           title: 'Jobs, p99',
           unit: 's',
-          lines: { '{{job}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'job') },
+          lines: { '{{task}}': quantile(0.99, 'seckill_keeper_job_seconds', '', 'task') },
         },
         {
           title: 'Jobs that failed',
           unit: 'ops',
-          lines: { '{{job}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'job') },
+          lines: { '{{task}}': rate('seckill_keeper_job_seconds_count{result="failed"}', 'task') },
         },
         {
           title: 'Memory of Redis',

@@ -45,7 +45,7 @@ export function createJobMetrics(registry: Registry) {
   const runs = new Histogram({
     name: 'seckill_keeper_job_seconds',
     help: 'Runs of a job by result.',
-    labelNames: ['job', 'result'],
+    labelNames: ['task', 'result'], // not `job`: Prometheus has a label of that name, and would rename ours
     buckets: DURATION_BUCKETS,
     registers: [registry],
   });

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { BOARDS } from '../../deploy/grafana/boards.js';
 import { dashboardOf } from '../../deploy/grafana/dashboard.js';
-import { mistakesIn, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
+import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
 
 const HOW = 'UPDATE_BOARDS=1 npx mocha test/guard/boards.test.ts';
 
@@ -29,6 +29,16 @@ describe('guard: boards of Grafana', () => {
       }
       if (variable) expect(mistakesIn(variable.metric, [variable.label], published), uid).to.deep.equal([]);
     }
+  });
+
+  it('no metric has a label that Prometheus gives itself', async () => {
+    const labels = await ownLabels();
+    expect(labels.get('seckill_keeper_job_seconds')).to.deep.equal(['task', 'result']);
+    for (const [name, own] of labels)
+      expect(
+        own.filter((label) => OF_PROMETHEUS.includes(label)),
+        name,
+      ).to.deep.equal([]);
   });
 
   it('a metric that no program has, a label that it has not, and one that was summed away are noticed', async () => {

@@ -17,11 +17,18 @@ interface Made {
   get(): Promise<{ readonly name: string; readonly type: string }>;
 }
 
-/** Each program names itself in every metric; these two are of Prometheus. */
-const ALWAYS = ['program', 'instance', 'job'];
+/** Prometheus gives these to all that it reads from one place; one of ours by such a name it would call something else. */
+export const OF_PROMETHEUS = ['instance', 'job'];
+/** Each program names itself in every metric. */
+const ALWAYS = ['program', ...OF_PROMETHEUS];
 
-/** Every name that a program publishes, those that Prometheus makes of a histogram among them → its labels. */
-export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string>>> {
+/** Every metric, by its own labels. */
+export async function ownLabels(): Promise<Map<string, readonly string[]>> {
+  const made = registryOfAll().getMetricsAsArray() as unknown as Made[];
+  return new Map(await Promise.all(made.map(async (one) => [(await one.get()).name, one.labelNames] as const)));
+}
+
+function registryOfAll(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   createPurchaseMetrics(registry, () => ({ waiting: 0, inFlight: 0 }));
@@ -45,8 +52,13 @@ export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string
   createSignatureMetrics(registry);
   createWaitingRoomMetrics(registry, () => 0);
   createTracingMetrics(registry);
+  return registry;
+}
+
+/** Every name that a program publishes, those that Prometheus makes of a histogram among them → its labels. */
+export async function publishedMetrics(): Promise<Map<string, ReadonlySet<string>>> {
   const published = new Map<string, ReadonlySet<string>>();
-  for (const metric of registry.getMetricsAsArray()) {
+  for (const metric of registryOfAll().getMetricsAsArray()) {
     const { name, type } = await (metric as unknown as Made).get();
     const { labelNames } = metric as unknown as Made;
     const labels = [...labelNames, ...ALWAYS];
