@@ -35,6 +35,13 @@ describe('guard: units for systemd', () => {
     }
   });
 
+  it('is started again for as long as it takes: no number of starts that failed is too many', () => {
+    for (const unit of UNITS) {
+      expect(valueIn(unit, 'Restart'), unit).to.equal('always');
+      expect(valueIn(unit, 'StartLimitIntervalSec'), unit).to.equal('0');
+    }
+  });
+
   it('systemd can read them, and finds nothing wrong', function () {
     if (!existsSync(CHECKER)) {
       console.log(`        skipped: there is no ${CHECKER} here`);
