@@ -18,7 +18,7 @@ import type { DeadLetterAdmin } from '../recovery/dead-letters/dead-letter-admin
 import { CliError } from './cli-error.js';
 import { workThroughDeadLetters, type WorkOrder } from './dlq-work.js';
 import { operatorName, parseId, parseRowNumber, parseSaleId, parseTime, parseWhole } from './options.js';
-import { isoTime, print, printError, inLine, tableLine } from './print.js';
+import { isoTime, print, printAll, printError, inLine, tableLine } from './print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface FilterFlags {
@@ -118,7 +118,7 @@ export function dlqCommand(): Command {
   return dlq;
 }
 
-/** The conditions that every `dlq` command takes; all of those given must hold. */
+/** The conditions that narrow what a `dlq` command finds; all of those given must hold. */
 export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command {
   return command
     .addOption(new Option('--group <group>', 'of this consumer group, which gave up').choices(Object.values(GROUPS)))
@@ -129,6 +129,17 @@ export function addFilters(command: Command, limit = DEAD_LETTERS_MAX): Command 
     .addOption(new Option('--reason <reason>', 'why it was parked').choices(DEAD_LETTER_REASONS))
     .option('--limit <count>', 'at most so many, oldest first', parseWhole(1, DEAD_LETTERS_MAX), limit);
 }
+
+/** By their names as flags. */
+const NARROWING = [
+  'group',
+  'since',
+  'until',
+  'sale',
+  'key',
+  'reason',
+  'limit',
+] as const satisfies (keyof FilterFlags)[];
 
 export function filterOf({ group, since, until, sale, key, reason }: FilterFlags): DeadLetterFilter {
   return withoutUndefined({ group, sinceMs: since, untilMs: until, saleId: sale, key, reason });
@@ -178,9 +189,8 @@ async function exportDeadLetters(admin: DeadLetterAdmin, { state, limit, ...flag
   const filter = { ...filterOf({ ...flags, limit }), ...withoutUndefined({ state }) };
   for await (const { deadLetterId } of admin.matching(filter, limit)) {
     const deadLetter = await admin.find(deadLetterId);
-    if (deadLetter === null || process.stdout.write(`${inLine(JSON.stringify(deadLetterBody(deadLetter)))}\n`))
-      continue;
-    await new Promise((resolve) => process.stdout.once('drain', resolve));
+    if (deadLetter === null) continue;
+    if (!(await printAll(`${inLine(JSON.stringify(deadLetterBody(deadLetter)))}\n`))) return;
   }
 }
 
@@ -193,6 +203,9 @@ async function work(
 ): Promise<void> {
   const { allMatching = false, yes = false, json = false, limit, rate } = flags;
   if (allMatching === ids.length > 0) command.error('error: give numbers of dead letters, or --all-matching');
+  const narrowing = NARROWING.filter((name) => command.getOptionValueSource(name) === 'cli');
+  if (!allMatching && narrowing.length > 0)
+    command.error(`error: --${narrowing.join(', --')} only narrow --all-matching; leave them out beside numbers`);
   const filter = filterOf(flags);
   await run(async (admin) => {
     const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Command, Option } from 'commander';
 import { loadConfig } from '../core/config/load.js';
 import { ORDER_STATES, type OrderState } from '../core/order.js';
@@ -9,7 +8,7 @@ import { withOperator } from '../programs/operator.js';
 import { createLog } from '../programs/telemetry.js';
 import { UsageError } from './cli-error.js';
 import { parseSaleId, parseTime, parseUserId, parseWhole } from './options.js';
-import { printable } from './print.js';
+import { printAll } from './print.js';
 import { withoutUndefined } from '../core/without-undefined.js';
 
 interface Flags {
@@ -56,15 +55,7 @@ async function exportOrders({ user, sale, state, from, to, limit = EXPORT_MAX, f
   const config = loadConfig(['mysql'], process.env);
   await withOperator(config, createLog('orders', 'error'), async (operator) => {
     for await (const text of orderPages(operator.orderSearch(), filter, { format, limit })) {
-      await print(text);
-      if (process.stdout.destroyed) return;
+      if (!(await printAll(text))) return;
     }
   });
-}
-
-/** Waits while the reader is slower than MySQL, so that no page piles up in memory. */
-async function print(text: string): Promise<void> {
-  const { stdout } = process;
-  if (stdout.destroyed || stdout.write(stdout.isTTY ? printable(text) : text)) return;
-  await Promise.race([once(stdout, 'drain'), once(stdout, 'close')]).catch(() => undefined);
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+
 // What was stored came from elsewhere: it must not steer the terminal, nor look like a line of ours. So commands write by
 // `print` and `printError`, and what stands inside of a line goes through `inLine`.
 
@@ -13,6 +15,21 @@ const escaped = (found: string): string =>
 export const print = (text: string): void => console.log(printable(text));
 /** The same to stderr. */
 export const printError = (text: string): void => console.error(printable(text));
+
+/**
+ * Much text to stdout: waits while its reader is slower than we are, so that nothing piles up in memory.
+ * @returns false: nobody reads it any more
+ */
+export async function printAll(text: string): Promise<boolean> {
+  const { stdout } = process;
+  if (stdout.destroyed) return false;
+  if (stdout.write(stdout.isTTY ? printable(text) : text)) return true;
+  const over = new AbortController();
+  const { signal } = over;
+  await Promise.race([once(stdout, 'drain', { signal }), once(stdout, 'close', { signal })]).catch(() => undefined);
+  over.abort();
+  return !stdout.destroyed;
+}
 
 /** One line of a table: each cell padded to its width, those after the last width as long as they are. */
 export const tableLine =

@@ -251,9 +251,16 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(list.stderr).to.match(/--after \d+/);
     const exported = await dlq('export', '--sale', saleId, '--since', '-1h');
     expect(exported.lines.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
-    const wrong = [['replay'], ['replay', '1', '--all-matching'], ['list', '--state', 'x'], ['show', 'x']];
+    const wrong = [
+      ['replay'],
+      ['replay', '1', '--all-matching'],
+      ['discard', '1', '2', '--sale', '7', '--limit', '1'], // a safeguard that would be none
+      ['list', '--state', 'x'],
+      ['show', 'x'],
+    ];
     const ends = await Promise.all(wrong.map((args) => dlq(...args)));
-    expect(ends.map(({ code }) => code)).to.deep.equal([2, 2, 2, 2]);
+    expect(ends.map(({ code }) => code)).to.deep.equal([2, 2, 2, 2, 2]);
+    expect(ends[2]?.stderr).to.contain('--sale, --limit only narrow --all-matching');
     expect((await dlq('show', '99999999999')).code).to.equal(1);
   });
 });
