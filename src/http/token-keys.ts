@@ -127,14 +127,10 @@ export class KeyFinder {
     const header = token.slice(0, token.indexOf('.'));
     const known = this.#byHeader.get(header);
     if (known !== undefined) return known;
-    const found = this.#search(token);
-    if (!Array.isArray(found)) return found;
-    if (this.#byHeader.size >= HEADERS_MAX) this.#byHeader.clear();
-    this.#byHeader.set(header, found);
-    return found;
+    return this.#search(token, header);
   }
 
-  #search(token: string): TokenKey[] | NoKey | IssuerKeys {
+  #search(token: string, header: string): readonly TokenKey[] | NoKey | IssuerKeys {
     let parts: { readonly header: Claims; readonly payload: Claims };
     try {
       parts = decode(token) as typeof parts;
@@ -143,16 +139,24 @@ export class KeyFinder {
     }
     const { alg, kid, crit } = parts.header;
     if (crit !== undefined || typeof alg !== 'string') return 'malformed'; // no extension of RFC 7515 is known here
-    const ours = this.#ourKey(alg, kid);
-    const found = ours === null ? [] : [ours];
-    if (typeof kid === 'string' && alg !== 'HS256') {
-      found.push(...this.#issuers.flatMap((one) => one.find(kid, alg) ?? []));
-    }
-    if (found.length > 0) return found;
-    if (alg === 'HS256' || this.#issuers.length === 0) return 'unknown_key';
+    const ourKey = this.#ourKey(alg, kid);
+    const ours = ourKey === null ? [] : [ourKey];
+    if (alg === 'HS256' || this.#issuers.length === 0 || (ourKey !== null && typeof kid !== 'string'))
+      return ours.length > 0 ? this.#remember(header, ours) : 'unknown_key';
+    const theirs = typeof kid === 'string' ? this.#issuers.flatMap((one) => one.find(kid, alg) ?? []) : [];
+    if (theirs.length > 0) return this.#remember(header, [...ours, ...theirs]);
+    // Ours fits any key id, so a new one of an issuer is looked for there first; and as tokens that begin alike may be of either,
+    // nothing is remembered.
     const issuer = this.#issuers.find((one) => one.issuer === parts.payload.iss);
+    if (ourKey !== null && (issuer === undefined || ourKey.terms.issuer === issuer.issuer)) return ours;
     if (issuer === undefined) return 'wrong_issuer';
     return typeof kid === 'string' ? issuer : 'unknown_key';
+  }
+
+  #remember(header: string, keys: readonly TokenKey[]): readonly TokenKey[] {
+    if (this.#byHeader.size >= HEADERS_MAX) this.#byHeader.clear();
+    this.#byHeader.set(header, keys);
+    return keys;
   }
 
   #ourKey(alg: string, kid: unknown): TokenKey | null {

@@ -22,9 +22,12 @@ export const publicKeyAuth = (
   options: Partial<AuthOptions> = {},
 ): Authenticator => authOf({ algorithm, key: publicKey(pem, algorithm, ANY_TERMS), hs256ById: new Map() }, [], options);
 
-/** Accepts tokens of identity providers only. */
-export const issuersAuth = (issuers: readonly IssuerKeys[], options: Partial<AuthOptions> = {}): Authenticator =>
-  authOf({ algorithm: 'HS256', key: null, hs256ById: new Map() }, issuers, options);
+/** Accepts tokens of identity providers, and of a key of its own where there is one. */
+export const issuersAuth = (
+  issuers: readonly IssuerKeys[],
+  options: Partial<AuthOptions> = {},
+  own: OwnKeys = { algorithm: 'HS256', key: null, hs256ById: new Map() },
+): Authenticator => authOf(own, issuers, options);
 
 const authOf = (own: OwnKeys, issuers: readonly IssuerKeys[], options: Partial<AuthOptions>): Authenticator =>
   createAuthenticator({ own, issuers }, { ...OPTIONS, ...options });

@@ -5,7 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { readIssuers } from '../../../src/core/config/issuers.js';
 import type { Authenticator } from '../../../src/http/auth.js';
 import { Jwks } from '../../../src/http/jwks.js';
-import { issuersAuth } from '../../helpers/authenticator.js';
+import { publicKey } from '../../../src/http/token-keys.js';
+import { ANY_TERMS, issuersAuth } from '../../helpers/authenticator.js';
 import { ManualClock } from '../../helpers/memory/manual-clock.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { signedToken } from '../../helpers/sign-token.js';
@@ -125,6 +126,27 @@ describe('identity providers', () => {
       userId: 'auth0|507f',
     });
     expect(ask(auth, old), 'remembered, and its key is gone').to.equal('unknown_key');
+  });
+
+  it('a key that comes is found beside a public key of ours, which fits any key id; so are tokens of ours', async () => {
+    const { all } = await open();
+    const own = generateKeyPairSync('ed25519');
+    const pem = own.publicKey.export({ type: 'spki', format: 'pem' }) as string;
+    const ours = { algorithm: 'EdDSA', key: publicKey(pem, 'EdDSA', ANY_TERMS), hs256ById: new Map() } as const;
+    const auth = issuersAuth(all, { nowMs: () => clock.nowMs() }, ours);
+    const next = generateKeyPairSync('ed25519');
+    const ofOurs = tokenOf('EdDSA', { iss: undefined, sub: 'ann' }, 'EdDSA-2', own.privateKey);
+    expect(ask(auth, ofOurs), 'it begins as those of the new key will').to.deep.include({ userId: 'ann' });
+    expect(ask(auth, tokenOf('EdDSA', { iss: undefined }, 'EdDSA-2', next.privateKey))).to.equal('bad_signature');
+    provider.keys = [jwkOf(next.publicKey, 'EdDSA-2')];
+    clock.advance(PAUSE_MS);
+    const waits = ask(auth, tokenOf('EdDSA', {}, 'EdDSA-2', next.privateKey));
+    expect(waits).to.be.instanceOf(Promise);
+    expect(await waits).to.deep.include({ userId: 'auth0|507f' });
+    expect(ask(auth, ofOurs)).to.deep.include({ userId: 'ann' });
+    const exp = Math.floor(clock.nowMs() / 1000) + 3600;
+    const withoutId = signedToken({ alg: 'EdDSA' }, { sub: 'ann', exp }, own.privateKey);
+    expect(ask(auth, withoutId)).to.deep.include({ userId: 'ann' });
   });
 
   it('a key that goes ends its tokens though the token before was of it', async () => {
