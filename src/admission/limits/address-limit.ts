@@ -24,8 +24,10 @@ export class AddressLimit {
   readonly #limited: LimitedAddress;
   readonly #clock: Clock;
   readonly #metrics: AdmissionMetrics;
-  /** By address as it was written, and by what it counts as. */
+  /** By what an address counts as. */
   #counters = new Map<string, Counter>();
+  /** By an address as it was written, where it counts as something else: a client may write one network in many ways. */
+  #aliases = new Map<string, Counter>();
   #earlier: ReadonlyMap<string, Counter> = new Map();
   #startedMs: number;
 
@@ -56,7 +58,7 @@ export class AddressLimit {
   /** Counts one request. True: it is one too many; then it is not counted. */
   refuses(address: string, endpoint: Endpoint): boolean {
     const elapsedMs = this.#turn();
-    const counter = this.#counters.get(address) ?? this.#open(address);
+    const counter = this.#counters.get(address) ?? this.#aliases.get(address) ?? this.#open(address);
     if (counter === null) return false;
     // The window slides: of the one before counts what is still less than a window ago, evenly spread.
     if (counter.before * (1 - elapsedMs / WINDOW_MS) + counter.count >= this.#max) {
@@ -73,6 +75,7 @@ export class AddressLimit {
     if (elapsedMs < WINDOW_MS) return elapsedMs;
     this.#earlier = elapsedMs < 2 * WINDOW_MS ? this.#counters : new Map<string, Counter>();
     this.#counters = new Map();
+    this.#aliases = new Map();
     this.#startedMs += elapsedMs - (elapsedMs % WINDOW_MS);
     return elapsedMs % WINDOW_MS;
   }
@@ -86,7 +89,7 @@ export class AddressLimit {
       counter = { before: this.#earlier.get(key as string)?.count ?? 0, count: 0 };
       this.#counters.set(key as string, counter);
     }
-    if (key !== address && this.#counters.size < ADDRESSES_MAX) this.#counters.set(address, counter);
+    if (key !== address && this.#aliases.size < ADDRESSES_MAX) this.#aliases.set(address, counter);
     return counter;
   }
 }

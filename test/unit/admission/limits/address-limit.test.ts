@@ -70,6 +70,14 @@ describe('the limit of an address that is on without rules', () => {
     expect(allowed(limit, '192.0.2.9', 10), 'beyond the bound').to.equal(10);
   });
 
+  it('one network of many addresses does not use that memory up: others are counted all the same', () => {
+    const limit = limitOf(2);
+    for (let nth = 0; nth < 120_000; nth++)
+      limit.refuses(`2001:db8::${(nth >> 16).toString(16)}:${(nth & 0xffff).toString(16)}`, 'sale');
+    expect(allowed(limit, '192.0.2.9', 10)).to.equal(2);
+    expect(allowed(limit, '2001:db8::ffff:1', 10), 'its own limit').to.equal(0);
+  });
+
   it('0 switches it off', () => {
     expect(limitOf(0).isOn).to.equal(false);
   });
