@@ -307,6 +307,33 @@ describe('deploy/nginx in front of two apis', () => {
     expect([led.status, led.headers.location]).to.deep.equal([301, `https://127.0.0.1/s/${saleId}?lang=en`]);
   });
 
+  it('what an api takes and breaks goes to another one, unless it is signed: that is good for one try', async () => {
+    let asked = 0;
+    const breaking = await Promise.all(
+      [1, 2, 3, 4].map(async () => {
+        // none breaks so many that it is left alone
+        const server = createServer(({ socket }) => void (asked++, socket.destroy()));
+        started.push({ stop: () => server.close() });
+        const port = await listen(server);
+        return { port, operatorsPort: port };
+      }),
+    );
+    const inFront = await Nginx.start(found, { upstreams: breaking });
+    started.push(inFront);
+    const signed = { 'Seckill-Signature': 'x'.repeat(43) };
+    for (const [method, path, headers, tries, code] of [
+      ['POST', '/v1/sales/1/purchases', {}, 2, 'outcome_unknown'],
+      ['GET', '/v1/sales/1', {}, 2, 'unavailable'],
+      ['POST', '/v1/sales/1/purchases', signed, 1, 'outcome_unknown'],
+      ['GET', '/v1/sales/1/purchases/k1', signed, 1, 'unavailable'],
+      ['GET', '/v1/sales/1/purchases/k1/events', signed, 1, 'unavailable'],
+    ] as const) {
+      asked = 0;
+      const answer = await ask(inFront.url + path, { method, headers });
+      expect([asked, answer.status, answer.json.code], `${method} ${path}`).to.deep.equal([tries, 503, code]);
+    }
+  });
+
   it('what nginx refuses itself, and what no api answers, has the form of every error of the API', async () => {
     const { saleId } = await openSale(system.stack);
     const asset = await assetOf(nginx, saleId);
