@@ -7,6 +7,7 @@ import {
   type BaseClientOptions,
   type Endpoints,
   type MessageView,
+  type TopicRouteData,
 } from 'rocketmq-client-nodejs';
 import type { Tls } from '../core/tls.js';
 import { Transport } from './transport.js';
@@ -20,6 +21,7 @@ type TelemetryStream = ReturnType<Producer['createTelemetryStream']>;
  * - it trusts no private authority, see `channelCredentials`;
  * - its manager of connections opens a channel per object instead of per address, see `Transport`;
  * - a telemetry stream that fails after its release raises an uncaught error, see `withLastingErrorListener`;
+ * - a broker that has failed once gets nothing more for ever, as long as there is another one: until it answers a heartbeat here;
  * - a timer opens the telemetry again after `shutdown()`, see `closedStream`;
  * - `shutdown()` leaves the connections open when the proxy does not answer its last call.
  */
@@ -34,7 +36,7 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
     constructor(options: BaseClientOptions & Way) {
       super(options);
       this.rpcClientManager.close(); // ends its timer; it has no channel yet
-      const transport = transportFor(this, options);
+      const transport = transportFor(this, options, (endpoints) => void this.isolated.delete(endpoints.facade));
       Object.defineProperty(this, 'rpcClientManager', { value: transport });
     }
 
@@ -54,7 +56,24 @@ function withWorkarounds<O extends BaseClientOptions, C extends BaseClient>(
   return Patched as unknown as new (options: O & Way) => C;
 }
 
-export class PatchedProducer extends withWorkarounds(Producer) {}
+/** In addition, the client's own sends to the addresses of the first route that it was given, for ever. */
+export class PatchedProducer extends withWorkarounds(Producer) {
+  /** By topic: the route that its sends go by. It asks for one at its first send alone. */
+  readonly #sentBy = new Map<string, TopicRouteData>();
+
+  override async getRouteData(topic: string): Promise<TopicRouteData> {
+    const route = await super.getRouteData(topic);
+    this.#sentBy.set(topic, route);
+    return route;
+  }
+
+  /** Brokers are told apart by name. One that is new gets messages from the next start on; one that is gone gets none after a try. */
+  override onTopicRouteDataUpdate(topic: string, route: TopicRouteData): void {
+    const now = new Map(route.messageQueues.map(({ broker: { name, id, endpoints } }) => [`${name} ${id}`, endpoints]));
+    for (const { broker } of this.#sentBy.get(topic)?.messageQueues ?? [])
+      broker.endpoints = now.get(`${broker.name} ${broker.id}`) ?? broker.endpoints;
+  }
+}
 
 /** In addition, the client's own `ack` ignores the status that the broker gives per message. */
 export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
@@ -69,9 +88,13 @@ export class PatchedConsumer extends withWorkarounds(SimpleConsumer) {
   }
 }
 
-function transportFor(client: BaseClient, options: BaseClientOptions & Way): Transport {
-  const resync = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
-  return new Transport(client, resync, { pinnedTo: options.pinEndpoint ? options.endpoints : null, tls: options.tls });
+function transportFor(
+  client: BaseClient,
+  { pinEndpoint, endpoints: address, tls }: BaseClientOptions & Way,
+  heard: (endpoints: Endpoints) => void,
+): Transport {
+  const forgotten = (endpoints: Endpoints): void => client.getTelemetrySession(endpoints).syncSettings();
+  return new Transport(client, { forgotten, heard }, { pinnedTo: pinEndpoint ? address : null, tls });
 }
 
 /** The client removes every listener from a stream that it releases; an error that follows would be uncaught. */

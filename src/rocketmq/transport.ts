@@ -19,6 +19,14 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   'grpc.enable_retries': 0,
 };
 
+/** What a heartbeat tells. */
+export interface HeartbeatListener {
+  /** The proxy at this address no longer knows the client and needs its settings again. */
+  readonly forgotten: (endpoints: Endpoints) => void;
+  /** It knows the client. */
+  readonly heard: (endpoints: Endpoints) => void;
+}
+
 /**
  * The calls of a client over one channel per address. The client's own manager opens a channel for each object that
  * names an address, so for every renewal of a route, and leaves gRPC at its defaults.
@@ -26,23 +34,22 @@ const CHANNEL_OPTIONS: ChannelOptions = {
 export class Transport extends RpcClientManager {
   readonly #client: BaseClient;
   readonly #channels = new Map<string, { readonly channel: ServiceClient; readonly credentials: ChannelCredentials }>();
-  readonly #onForgotten: (endpoints: Endpoints) => void;
+  readonly #heartbeat: HeartbeatListener;
   readonly #pinnedTo: string | null;
   readonly #tls: Tls | null;
 
   /**
-   * @param onForgotten the proxy at this address no longer knows the client and needs its settings again
    * @param way `pinnedTo`: `host:port` that takes every call instead of the address it is meant for
    */
   constructor(
     client: BaseClient,
-    onForgotten: (endpoints: Endpoints) => void,
+    heartbeat: HeartbeatListener,
     { pinnedTo, tls }: { readonly pinnedTo: string | null; readonly tls: Tls | null },
   ) {
     super(client, SILENT);
     super.close(); // ends the timer that looks for idle channels: there are none of its own
     this.#client = client;
-    this.#onForgotten = onForgotten;
+    this.#heartbeat = heartbeat;
     this.#pinnedTo = pinnedTo;
     this.#tls = tls;
   }
@@ -62,7 +69,8 @@ export class Transport extends RpcClientManager {
     const response = await this.#call<requests.HeartbeatResponse>(endpoints, ms, (channel, metadata, options, done) =>
       channel.heartbeat(request, metadata, options, done),
     );
-    if (response.getStatus()?.getCode() !== definition.Code.OK) this.#onForgotten(endpoints);
+    const isKnown = response.getStatus()?.getCode() === definition.Code.OK;
+    this.#heartbeat[isKnown ? 'heard' : 'forgotten'](endpoints);
     return response;
   }
 

@@ -48,9 +48,79 @@ for (const [name, create, base] of [
   });
 }
 
+describe('patched producer: where it sends', () => {
+  const TOPIC = 't';
+  const response = <R extends { setStatus(status: InstanceType<typeof definition.Status>): R }>(of: R): R =>
+    of.setStatus(new definition.Status().setCode(definition.Code.OK));
+  /** Brokers by name, each with one queue and the port of its own proxy. */
+  let ports: Record<string, number>;
+  let isAway: (port: number) => boolean;
+  let asked: number[];
+  let client: PatchedProducer;
+  /** As its timer does. */
+  const updateRoutes = (): Promise<void> => (client as unknown as { updateRoutes(): Promise<void> }).updateRoutes();
+
+  beforeEach(() => {
+    ports = { a: 1, b: 2 };
+    isAway = () => false;
+    asked = [];
+    const portOf = (endpoints: Endpoints): number => Number(endpoints.getGrpcTarget().split(':').at(-1));
+    sinon.stub(Transport.prototype, 'queryRoute').callsFake(async () => {
+      const queues = Object.entries(ports).map(([name, port]) => {
+        const at = new Endpoints(`127.0.0.1:${port}`).toProtobuf();
+        return new definition.MessageQueue()
+          .setTopic(new definition.Resource().setName(TOPIC))
+          .setPermission(definition.Permission.READ_WRITE)
+          .setAcceptMessageTypesList([definition.MessageType.NORMAL])
+          .setBroker(new definition.Broker().setName(name).setEndpoints(at));
+      });
+      return response(new messages.QueryRouteResponse()).setMessageQueuesList(queues);
+    });
+    sinon.stub(Transport.prototype, 'sendMessage').callsFake(async (endpoints) => {
+      asked.push(portOf(endpoints));
+      if (isAway(portOf(endpoints))) throw new Error('14 UNAVAILABLE');
+      const entry = new messages.SendResultEntry().setStatus(new definition.Status().setCode(definition.Code.OK));
+      return response(new messages.SendMessageResponse()).setEntriesList([entry]);
+    });
+    sinon.stub(Producer.prototype, 'getTelemetrySession').returns({ syncSettings: () => undefined } as never);
+    sinon.stub(Producer.prototype, 'isRunning').returns(true);
+    client = newProducer();
+  });
+  const send = async (times: number): Promise<Set<number>> => {
+    asked = [];
+    for (let nth = 0; nth < times; nth++)
+      await client.send({ topic: TOPIC, body: Buffer.from('x') }).catch(() => undefined);
+    return new Set(asked);
+  };
+
+  it('a broker that has failed gets nothing until it answers a heartbeat', async () => {
+    expect(await send(4)).to.deep.equal(new Set([1, 2]));
+    isAway = (port) => port === 1;
+    await send(4);
+    isAway = () => false;
+    expect(await send(4), 'it has failed').to.deep.equal(new Set([2]));
+    sinon
+      .stub(services.MessagingServiceClient.prototype, 'heartbeat')
+      .callsFake(((...args: unknown[]) =>
+        (args[3] as CallableFunction)(null, response(new messages.HeartbeatResponse()))) as never);
+    await client.getRpcClientManager().heartbeat(new Endpoints('127.0.0.1:1'), new messages.HeartbeatRequest(), 1000);
+    expect(await send(4), 'it is back').to.deep.equal(new Set([1, 2]));
+  });
+
+  it('a broker that has another address now is sent to there', async () => {
+    expect(await send(4)).to.deep.equal(new Set([1, 2]));
+    ports = { a: 7, b: 2, c: 3 };
+    await updateRoutes();
+    expect(await send(4)).to.deep.equal(new Set([7, 2]));
+    ports = { b: 2 };
+    await updateRoutes();
+    expect(await send(4), 'of one that is gone the last is kept').to.deep.equal(new Set([7, 2]));
+  });
+});
+
 describe('transport', () => {
   const client = { sslEnabled: false, getRequestMetadata: () => undefined } as never;
-  const ignore = (): void => undefined;
+  const ignore = { forgotten: (): void => undefined, heard: (): void => undefined };
   const receiving = (transport: Transport, endpoints: Endpoints): unknown =>
     transport.telemetry(endpoints, undefined as never);
 
@@ -108,14 +178,14 @@ describe('transport', () => {
       answer.callsFake(((_request: unknown, _metadata: unknown, _options: unknown, done: CallableFunction) =>
         done(null, response)) as never);
     };
-    const forgotten = sinon.spy();
-    const transport = new Transport(client, forgotten, { pinnedTo: null, tls: null });
+    const [forgotten, heard] = [sinon.spy(), sinon.spy()];
+    const transport = new Transport(client, { forgotten, heard }, { pinnedTo: null, tls: null });
     answerWith(definition.Code.OK);
     await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
     expect(forgotten.callCount).to.equal(0);
     answerWith(definition.Code.UNRECOGNIZED_CLIENT_TYPE);
     await transport.heartbeat(here, new messages.HeartbeatRequest(), 1000);
-    expect(forgotten.args).to.deep.equal([[here]]);
+    expect([forgotten.args, heard.args]).to.deep.equal([[[here]], [[here]]]);
     transport.close();
   });
 
