@@ -48,6 +48,12 @@ interface Flag {
   end: (() => void) | null;
 }
 
+interface Counted {
+  readonly beganMs: number;
+  /** Null: that cannot be said now. */
+  readonly unitsLeft: Promise<number | null>;
+}
+
 /** No buyer has this id. */
 const NOBODY = '';
 /** Buckets whose flag is kept; beyond that the least recently used one is dropped. */
@@ -57,6 +63,11 @@ const FLAGS_MAX = 1000;
  * their notification is late or was lost.
  */
 const NOTIFIED_WITHIN_MS = 2000;
+/**
+ * How old a count of all buckets may be, in lives of a flag. Each bucket has a flag, and each flag needs the units of all of them:
+ * counted for each alone it would be the square of the buckets.
+ */
+const COUNT_AGE_MAX = 1 / 4;
 /** A flag that has refused nobody for so long is dropped, with its buyers. */
 const IDLE_MS = 60_000;
 
@@ -69,6 +80,8 @@ export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
   readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX, dispose: ({ end }) => end?.(), noDisposeOnSet: true });
+  /** By sale. */
+  readonly #counts = new LRUCache<string, Counted>({ max: FLAGS_MAX });
   #tidyAtMs = 0;
 
   constructor(options: SoldOutFlagsOptions, ports: SoldOutFlagsPorts) {
@@ -138,11 +151,23 @@ export class SoldOutFlags {
       return;
     }
     if (sale.state !== 'open') return;
-    const unitsLeft = ref.buckets > 1 ? await this.#ports.units.count(ref) : sale.unitsLeft;
+    const count = ref.buckets > 1 ? this.#countAll(ref) : { beganMs: seenMs, unitsLeft: sale.unitsLeft };
+    const unitsLeft = await count.unitsLeft;
     if (unitsLeft === null) return;
     if (unitsLeft > 0) forget(flag);
-    else await this.#armIn(sale.epoch, ref, flag, seenMs);
+    else await this.#armIn(sale.epoch, ref, flag, Math.min(seenMs, count.beganMs));
   };
+
+  /** The units left in all buckets, shared by their flags. */
+  #countAll(ref: HomeBucket): Counted {
+    const beganMs = this.#ports.clock.monotonicMs();
+    const known = this.#counts.get(ref.saleId);
+    if (known !== undefined && beganMs - known.beganMs < this.#options.lifeMs * COUNT_AGE_MAX) return known;
+    const count = { beganMs, unitsLeft: this.#ports.units.count(ref) };
+    this.#counts.set(ref.saleId, count);
+    count.unitsLeft.catch(() => this.#counts.delete(ref.saleId)); // who waits for it hears the error
+    return count;
+  }
 
   readonly #arm = async (ref: HomeBucket, flag: Flag, seenMs: number): Promise<void> => {
     const sale = await this.#ports.store.readSale(ref);

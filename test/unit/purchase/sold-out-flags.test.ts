@@ -433,6 +433,43 @@ describe('sold-out flags', () => {
       }
     });
 
+    it('the flags of many buckets share the counts of all of them, and none holds longer for it [I7]', async () => {
+      const buckets = 16;
+      store.bucket(ref).sale!.buckets = buckets;
+      let counted = 0;
+      const one = { ...ref, buckets };
+      const of = (bucket: number): HomeBucket => ({ ...one, bucket });
+      const units = { count: async () => (counted++, unitsInAll) };
+      const reads = { ...readsOf(store), readSale: () => store.readSale(one), acceptedBuyerCount: async () => 0 };
+      const ports = { store: { ...reads, acceptedBuyers: async function* () {} }, units, clock, log: silentLog };
+      flags = new SoldOutFlags({ lifeMs: LIFE_MS, buyersMax: 1000 }, ports);
+      for (let bucket = 0; bucket < buckets; bucket++) {
+        flags.observe(of(bucket), 0);
+        await turn();
+      }
+      const askAll = async (): Promise<boolean> => {
+        let areRefused = true;
+        for (let bucket = 0; bucket < buckets; bucket++) {
+          clock.advance(1);
+          areRefused = flags.refuses(of(bucket), 'loser') && areRefused;
+          await turn();
+        }
+        return areRefused;
+      };
+      for (let passedMs = 0; passedMs < 4 * LIFE_MS; passedMs += 50 + buckets) {
+        clock.advance(50);
+        expect(await askAll(), 'renewed in time').to.equal(true);
+      }
+      expect(counted, 'four in each life at most').to.be.within(4, 4 * 4 + 1);
+      unitsInAll = 1;
+      clock.advance(LIFE_MS / 2);
+      await askAll();
+      clock.advance(LIFE_MS / 2);
+      expect(await askAll(), 'units are back').to.equal(false);
+      for (let bucket = 0; bucket < buckets; bucket++)
+        expect(flags.refuses(of(bucket), 'loser'), String(bucket)).to.equal(false);
+    });
+
     it('it ends when the sale is no longer open, so that buyers learn why', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
