@@ -4,14 +4,16 @@
 -- KEYS[3]  sk:{saleId:bucket}:staged:buyers    the same
 -- ARGV[1]  token of this repair      ARGV[2]  lease, ms      ARGV[3]  epoch in which the need was found, or '' for any
 -- Returns, in order of precedence:
---   busy    another repair has its lease, on this server
+--   busy    another repair has its lease, on this server. One that ends later than a lease is long is none: the clock has gone back
 --   moved   the bucket is of another epoch: it was repaired since
 --   locked  the bucket is in repair under this token
 --- include "own-run"
 --- include "now-ms"
-local repair = redis.call('HMGET', KEYS[1], 'repair_token', 'repair_run', 'repair_until', 'epoch')
+local repair = redis.call('HMGET', KEYS[1], 'repair_token', 'repair_run', 'repair_until', 'epoch', 'repair_lease_ms')
 local foreign = repair[1] and repair[1] ~= ARGV[1]
-if foreign and repair[2] == own_run and now_ms < tonumber(repair[3]) then return 'busy' end
+local left_ms = (tonumber(repair[3]) or 0) - now_ms
+local leased = left_ms > 0 and left_ms <= (tonumber(repair[5]) or 0)
+if foreign and repair[2] == own_run and leased then return 'busy' end
 if ARGV[3] ~= '' and (tonumber(repair[4]) or 0) ~= tonumber(ARGV[3]) then return 'moved' end
 
 redis.call('UNLINK', KEYS[2], KEYS[3])

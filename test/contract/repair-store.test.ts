@@ -134,6 +134,13 @@ for (const [name, createWorld] of STORE_WORLDS) {
         expect(await lock('four')).to.equal('busy');
       });
 
+      it('a lease that ends later than a lease is long is none: the clock of the server has gone back [R10]', async () => {
+        await lock('one');
+        await world.stretchLease(firstBucket(sale), 3_600_000);
+        expect(await lock('two')).to.equal('locked');
+        expect(await lock('three')).to.equal('busy');
+      });
+
       it('a lease ends by itself [R10]', async () => {
         await world.repair.lock(firstBucket(sale), 'one', 1);
         await world.elapse(5);

@@ -55,6 +55,8 @@ export interface StoreWorld {
   restart(ref: BucketRef): Promise<void>;
   /** Ends the lease of the repair of this bucket. */
   endLease(ref: BucketRef): Promise<void>;
+  /** The lease of a repair ends so much later: what a clock does that goes back. */
+  stretchLease(ref: BucketRef, byMs: number): Promise<void>;
   /** Removes the marker of a batch. */
   removeMarker(batch: Batch): Promise<void>;
   close(): Promise<void>;
@@ -84,6 +86,10 @@ async function memoryWorld(): Promise<StoreWorld> {
     endLease: async (ref) => {
       const { repair } = store.bucket(ref);
       if (repair) repair.untilMs = clock.nowMs();
+    },
+    stretchLease: async (ref, byMs) => {
+      const { repair } = store.bucket(ref);
+      if (repair) repair.untilMs += byMs;
     },
     removeMarker: async (batch) => void store.bucket(batch).markers.delete(batch.batchId),
     close: async () => undefined,
@@ -117,6 +123,8 @@ async function redisWorld(url?: string): Promise<StoreWorld> {
       }
     },
     endLease: async (ref) => void (await connection.redis.hset(bucketKeys(ref).sale, 'repair_until', 1)),
+    stretchLease: async (ref, byMs) =>
+      void (await connection.redis.hincrby(bucketKeys(ref).sale, 'repair_until', byMs)),
     removeMarker: async (batch) => void (await connection.redis.del(bucketKeys(batch).tx + batch.batchId)),
     async close() {
       await notifications.close();

@@ -550,7 +550,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "      case 'aborted':\n      case 'outlived':\n",
       },
     ],
-    simulation: { fromSeed: 143 },
+    simulation: { fromSeed: 627 },
   },
   {
     name: 'repair-forgets-what-is-held',

@@ -35,6 +35,8 @@ export interface CompensateOptions {
 
 /** Attempts before a job is given up. */
 export const ATTEMPTS_MAX = 5;
+/** Of so many sales it is the Redis of all. */
+const AWAY_MAX = 3;
 /** Jobs of one pass. */
 const JOBS_MAX = 100;
 
@@ -59,6 +61,8 @@ export async function compensate(
   const pass: RepairPass = { published: new Set(), followMs: Math.min(FOLLOW_MAX_MS, options.retryFirstMs) };
   const bugs: unknown[] = [];
   const claimed = new Set<string>();
+  /** Sales that a Redis did not answer for: their further jobs would each wait for their time-out, before those of all others. */
+  const away = new Set<string>();
   while (claimed.size < JOBS_MAX) {
     const [job] = await ports.jobs.claim(claim);
     if (job === undefined) break;
@@ -68,9 +72,15 @@ export async function compensate(
       break;
     }
     claimed.add(job.jobId);
+    if (away.has(job.saleId)) {
+      await ports.jobs.postpone(job.jobId, pauseMsOf(job, options), 'Redis did not answer for its sale', 'given_back');
+      continue;
+    }
     try {
-      // After an outage the others stay due: each would only wait for its time-out.
-      if (await meetsOutage(job, ports, options, { actor, pass })) break;
+      const missing = await outageMet(job, ports, options, { actor, pass });
+      if (missing === 'redis') away.add(job.saleId);
+      // Of one that all sales share the others stay due: each would only wait for its time-out.
+      if ((missing !== null && missing !== 'redis') || away.size >= AWAY_MAX) break;
     } catch (error) {
       if (error instanceof OperationalError) throw error;
       bugs.push(error);
@@ -89,13 +99,13 @@ interface Work {
 const pauseMsOf = ({ attempts }: CompensationJob, { retryFirstMs }: CompensateOptions): number =>
   retryFirstMs * 2 ** Math.min(attempts, ATTEMPTS_MAX - 1);
 
-/** Works on one job. @returns whether a dependency failed, so that the result is not known */
-async function meetsOutage(
+/** Works on one job. @returns the dependency that failed, so that the result is not known; null: none */
+async function outageMet(
   job: CompensationJob,
   ports: CompensatePorts,
   options: CompensateOptions,
   work: Work,
-): Promise<boolean> {
+): Promise<OperationalError['dependency'] | null> {
   const { jobs, log } = ports;
   const { jobId, kind, saleId, attempts } = job;
   const last = attempts >= ATTEMPTS_MAX;
@@ -108,7 +118,7 @@ async function meetsOutage(
     const { message } = error;
     await jobs.postpone(jobId, pauseMs, message, 'given_back');
     log.warn({ jobId, kind, saleId, error: message }, 'not compensated, a part of the system failed');
-    return true;
+    return error.dependency;
   }
   const { note } = repair;
   const fields = { jobId, kind, saleId, attempts, note };
@@ -122,7 +132,7 @@ async function meetsOutage(
     await jobs.failed(jobId, work.actor, note);
     log.warn(fields, 'compensation given up');
   }
-  return false;
+  return null;
 }
 
 async function repairOf(

@@ -50,7 +50,9 @@ export class MemoryRepairStore implements RepairStore {
       const { runId, nowMs } = this.#server;
       const bucket = this.#server.bucket(ref);
       const { repair } = bucket;
-      if (repair && repair.token !== token && repair.runId === runId && nowMs < repair.untilMs) return 'busy';
+      const leftMs = (repair?.untilMs ?? 0) - nowMs;
+      const isLeased = repair !== null && repair.runId === runId && leftMs > 0 && leftMs <= repair.leaseMs;
+      if (isLeased && repair.token !== token) return 'busy';
       if (seenEpoch !== undefined && (bucket.sale?.epoch ?? 0) !== seenEpoch) return 'moved';
       this.#server.aboutToWrite(bucket);
       bucket.sale ??= {

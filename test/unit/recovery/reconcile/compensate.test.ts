@@ -124,6 +124,29 @@ describe('compensate', () => {
     expect(met).to.equal(2 * ATTEMPTS_MAX);
   });
 
+  it('a Redis that is away for one sale is met once in a pass, and the jobs of the others are done', async () => {
+    world.onPublish = (again) => world.work(again);
+    const other = await world.openSale({ stock: 100 });
+    for (let nth = 0; nth < 5; nth++) await world.stray(sale, [`u${nth}`]);
+    await world.stray(other, ['v']);
+    for (const { saleId } of [sale, other]) await world.found(saleId, true);
+    let met = 0;
+    const statusOf = world.read.statusOf.bind(world.read);
+    world.read.statusOf = (refs) => {
+      if (refs[0]?.saleId !== sale.saleId) return statusOf(refs);
+      met++;
+      return Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
+    };
+    await attempt();
+    const ofOther = world.jobs.jobs.filter(({ saleId }) => saleId === other.saleId);
+    expect(ofOther.map(({ state }) => state)).to.deep.equal(['compensated']);
+    expect(met).to.equal(1);
+    world.read.statusOf = statusOf;
+    await attempt();
+    const ends = world.jobs.jobs.map(({ state, attempts }) => [state, attempts]);
+    expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
+  });
+
   it('unsettled and unreleased: Redis is set to the state of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);

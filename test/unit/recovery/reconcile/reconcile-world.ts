@@ -43,7 +43,7 @@ export class ReconcileWorld extends DeadLetterWorld {
       adjust: read.adjust.bind(read),
       recordedMarkers: read.recordedMarkers.bind(read),
       removeMarkers: read.removeMarkers.bind(read),
-      statusOf: read.statusOf.bind(read),
+      statusOf: (...of: Parameters<typeof read.statusOf>) => read.statusOf(...of),
       askForRepair: store.askForRepair.bind(store),
     };
     const inner = this.broker.redriveChannel();
