@@ -31,17 +31,22 @@ export async function buy(
     },
     { ...patience, onUnsure: () => void (tries.areUnsure = true) },
     options,
+    saysStatus,
   );
   if (asked.ok) return endOf(asked.body, key) ?? untilOrdered(path, key, patience, options);
   if (!tries.areUnsure) return refused(asked, key);
 
   // A try that was lost may be on its way still, through another server. It is looked for once more.
   await sleep(LOST_MS, patience.signal);
-  const found = await untilAnswered<Purchase>({ path }, patience, options);
+  const found = await untilAnswered<Purchase>({ path }, patience, options, saysStatus);
   if (found.ok) return endOf(found.body, key) ?? untilOrdered(path, key, patience, options);
   const isNothing = found.code === 'purchase_not_found' && !isUnsure(asked);
   return isNothing ? refused(asked, key) : { outcome: 'unknown', key };
 }
+
+/** While the api is spared a status may be `unknown`: then nobody knows whether units are held. */
+const saysStatus = (body: Partial<Purchase> | null): boolean =>
+  body?.status === 'pending' || body?.status === 'ordered' || body?.status === 'failed';
 
 /** Null: it has not ended. */
 function endOf({ status, orderId, orderState, reason }: Purchase, key: string): PurchaseResult | null {

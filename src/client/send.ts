@@ -23,15 +23,20 @@ export interface Patience {
 
 const TIMEOUT_MS = 15_000;
 
-/** Sends one request until there is an answer that counts. Rejects only when the signal aborts. */
+/**
+ * Sends one request until there is an answer that counts. Rejects only when the signal aborts.
+ * @param says whether a success says what was asked for: an api that is spared may not, nor what stands in its place
+ */
 export async function untilAnswered<T>(
   request: Request,
   patience: Patience,
   options: ClientOptions,
+  says: (body: T) => boolean = () => true,
 ): Promise<Answer<T>> {
   const { signal, endMs, onUnsure } = patience;
   for (let tries = 1; ; tries++) {
-    const answer = await tryOnce<T>(request, signal, options);
+    const tried = await tryOnce<T>(request, signal, options);
+    const answer = tried.ok && !says(tried.body) ? nothingSaid() : tried;
     if (answer.ok || !mayDoBetter(answer)) return answer;
     if (isUnsure(answer)) onUnsure?.();
     const waitMs = backOffMs(tries, answer.retryAfterMs, Math.random());
@@ -146,6 +151,8 @@ const refusalOf = (problem: Problem): Refusal => ({
 });
 
 const noAnswer = (error: unknown): Refusal => without('no_answer', `No answer came: ${sentenceOf(error)}`);
+
+const nothingSaid = (): Refusal => without('no_answer', 'The answer does not say what was asked for.');
 
 /** A refusal of the client's own, without a problem of the api. */
 export const without = (code: Code, detail: string): Refusal => ({

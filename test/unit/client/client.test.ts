@@ -184,6 +184,22 @@ describe('client: buy', () => {
     expect(performance.now()).to.be.below(30_000);
   });
 
+  it('a status that is not known, while the api is spared, is asked for again: nobody is told that units are held', async () => {
+    const spared = (): Response => json(200, { requestId: 'k1', saleId: '7', status: 'unknown', degraded: 'L3' });
+    api.next('fails', refusal('sold_out'), spared(), spared(), refusal('purchase_not_found'));
+    expect(await buy()).to.include({ outcome: 'refused', code: 'sold_out' });
+    expect(api.whats).to.deep.equal([BUY, BUY, STATUS, STATUS, STATUS]);
+    api.next('fails', refusal('sold_out')).on(STATUS, spared);
+    expect(await buy({ patienceMs: 20_000 })).to.deep.equal({ outcome: 'unknown', key: 'k1' });
+  });
+
+  it('a success that names no status is a try that may have arrived', async () => {
+    api.next(json(200, { hello: 'you' }), json(200, ORDERED));
+    expect(await buy()).to.include({ outcome: 'ordered', orderId: '99' });
+    api.next(json(200, {}), refusal('sold_out'), refusal('purchase_not_found'));
+    expect(await buy(), 'looked for').to.include({ outcome: 'refused', code: 'sold_out' });
+  });
+
   it('a lost answer that only a refusal for a while follows stays unknown', async () => {
     api
       .next('fails')
