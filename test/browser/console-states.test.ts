@@ -285,6 +285,28 @@ describe('the screens of the console in each of their states, on canned answers'
     expect(opened.faults).to.deep.equal([]);
   });
 
+  it('what somebody else changes while a sale is edited is no change of this edit', async () => {
+    api.mode = 'data';
+    opened = await openConsole(started.browser, { origin: api.url, token: TOKEN });
+    const { page } = opened;
+    await page.clock.install();
+    await page.goto(`${api.url}/console/${SCREENS.sale[0]}`);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    const question = page.getByRole('dialog');
+    const isRead = page.waitForResponse((response) => response.headers()['x-raised'] === 'yes');
+    await page.route(/\/admin\/v1\/sales\/\d+$/, async (route) => {
+      if (route.request().method() !== 'GET') return route.continue();
+      const sale = (await (await route.fetch()).json()) as { stock: number };
+      return route.fulfill({ headers: { 'x-raised': 'yes' }, json: { ...sale, stock: sale.stock + 50 } });
+    });
+    await page.clock.fastForward(16_000);
+    await isRead;
+    await question.getByLabel('Title').fill('Trail shoe, winter run');
+    const sent = page.waitForRequest((request) => request.method() === 'PATCH');
+    await question.getByRole('button', { name: 'Edit' }).click();
+    expect((await sent).postDataJSON()).to.deep.equal({ title: 'Trail shoe, winter run' });
+  });
+
   it('a run over all that match touches nothing that comes after its dry run', async () => {
     const page = await openLoaded('data', 'dead-letters');
     const bodies: { filter: { until: string }; dryRun: boolean }[] = [];

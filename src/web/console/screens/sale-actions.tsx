@@ -125,7 +125,8 @@ function MoveDialog(props: Props) {
 }
 
 function EditDialog(props: Props) {
-  const { sale } = props;
+  // As it was when the dialog was opened: what somebody else changes meanwhile is no change of this one.
+  const [sale] = useState(props.sale);
   const { api } = useApp();
   const { t, f } = useWords();
   const [typed, setTyped] = useState({
