@@ -105,17 +105,15 @@ describe('a sale on the pages of a shop', () => {
     await sale.locator('[data-screen="ready"]').waitFor();
     await sale.locator('#go').click();
     await sale.locator('.headline', { hasText: 'Your sign-in has ended' }).waitFor();
-    await sale.locator('[data-screen="ready"]').waitFor();
+    await sale.locator('[data-screen="to_pay"]').waitFor(); // without another click
     const askedAt = (await page.evaluate('asked')) as number[];
     expect(askedAt, 'when it begins, when the token is refused, and after a pause').to.have.length(3);
     expect((askedAt[2] as number) - (askedAt[1] as number)).to.be.at.least(450);
-    await sale.locator('#go').click();
-    await sale.locator('[data-screen="to_pay"]').waitFor();
     await sale.locator('#pay').click();
     await sale.locator('[data-screen="paid"]').waitFor();
     await until('the shop hears of it', () => said.some((line) => /^order \d+ is paid$/.test(line)));
     const ofOrders = /^order \d+ is (pending_payment|paid)$/;
-    const ofRefusal = /^Failed to load resource: .* 401 /;
+    const ofRefusal = /^Failed to load resource: .* (401|404) /; // the status of a click that was not taken
     expect(said.filter((line) => !ofOrders.test(line) && !ofRefusal.test(line))).to.deep.equal([]);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 1, sold: 1 });
   });

@@ -102,7 +102,7 @@ function draw(): void {
   }
   const { language } = navigator; // it knows how the country writes times, too
   const isOurs = language.slice(0, 2) === words.lang.slice(0, 2);
-  const format = formatFor(isOurs ? language : words.lang, state.sale?.currency ?? 'EUR');
+  const format = formatFor(isOurs ? language : words.lang, state.order?.currency ?? state.sale?.currency ?? 'EUR');
   const isSlow = screen.name === 'held' && performance.now() - heldSinceMs > SLOW_MS;
   shown = shownOf(screen, state, isSlow, words, format);
   document.documentElement.lang = words.lang;

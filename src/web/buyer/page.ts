@@ -269,7 +269,8 @@ export class Page {
       const answer = await this.#request({ path: this.#path('') }, signal);
       if (signal.aborted) return;
       this.#dispatch({ type: 'sale_read', answer });
-      failed = answer.ok ? 0 : failed + 1;
+      const isRead = answer.ok && this.#state.sale !== null; // an api that is spared may say nothing
+      failed = isRead ? 0 : failed + 1;
       await this.#browser.sleep(this.#lookAgainIn(answer, failed, looks), signal);
     }
   }
@@ -277,8 +278,7 @@ export class Page {
   #lookAgainIn(answer: Answer, failed: number, looks: number): number {
     const { sale, clock, isVisible } = this.#state;
     const { random } = this.#browser;
-    if (!answer.ok) return backOffMs(failed, answer.retryAfterMs, random());
-    if (sale === null) return backOffMs(1, null, random());
+    if (sale === null || failed > 0) return backOffMs(failed, answer.ok ? null : answer.retryAfterMs, random());
     const untilOpenMs = sale.opensAtMs - this.nowMs();
     const isNear = untilOpenMs > 0 && untilOpenMs < PREPARE_MS;
     if (isNear && looks < FIRST_LOOKS && clock !== null && clockErrorMs(clock) > CLOCK_ERROR_MS) return FIRST_LOOK_MS;
@@ -407,7 +407,7 @@ export class Page {
     const answer = await this.#request({ path }, signal, waitSeconds * 1000 + ANSWER_MAX_MS);
     if (signal.aborted) return 'worked';
     if (!answer.ok) {
-      if (answer.code === 'unauthorized') this.#dispatch({ type: 'signed_out' });
+      this.#dispatch({ type: 'checked', answer, wallMs: this.#browser.wallMs() });
       return 'refused';
     }
     this.#dispatch({ type: 'step', event: '', body: answer.body ?? {} });
@@ -503,6 +503,7 @@ export class Page {
       if (signal.aborted) return;
       this.#dispatch({ type: 'orders_read', answer });
       if (answer.ok && ++reads >= ORDERS_READ_MAX) return;
+      if (!answer.ok && answer.code === 'denied') return;
       await sleep(backOffMs(tries, answer.ok ? null : answer.retryAfterMs, random()), signal);
     }
   }
@@ -546,12 +547,16 @@ function activitiesOf(state: PageState, nowMs: number): Readonly<Partial<Record<
     ...(step === 'ordered' && orderId !== null
       ? { order: by(`${orderId} ${order === null || isOpen(order.state)}`) }
       : {}),
-    ...(step === 'ready' && purchase.problem?.code === 'limit_reached' ? { orders: by(key) } : {}),
+    ...(isLookedForAmongOrders(purchase) ? { orders: by(key) } : {}),
     ...(move === null ? {} : { move: by(`${move.move} ${move.key}`) }),
     ...(needsPlace ? { queue: by('queue') } : {}),
     ...(needsToken ? { token: by('token') } : {}),
   };
 }
+
+/** What became of a purchase is not said, or there is another one: the orders of the buyer tell. */
+const isLookedForAmongOrders = ({ step, problem, clickedAtMs }: Purchase): boolean =>
+  step === 'ready' && problem !== null && (problem.code === 'limit_reached' || clickedAtMs !== null);
 
 const isGood = (token: PageState['purchaseToken'], nowMs: number): boolean =>
   token.status === 'fetched' && nowMs < (token.endsAtMs ?? Infinity);

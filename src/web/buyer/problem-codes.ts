@@ -3,7 +3,7 @@
  * - `again`: send it again, with the same key
  * - `again_soon`: the same where the moment is near; else there is nothing to send yet
  * - `unsure`: as `again`, and it may have been accepted
- * - `look`: there is another purchase with this key: see what it is
+ * - `look`: see what there is with this key before anything else: another purchase has it, or who asks has to sign in anew
  * - `over`: no order comes of this try
  */
 type Meaning = 'again' | 'again_soon' | 'unsure' | 'look' | 'over';
@@ -46,7 +46,7 @@ export const MEANINGS = {
   ticket_not_found: 'over',
   token_limit_reached: 'over',
   tokens_gone: 'over',
-  unauthorized: 'over',
+  unauthorized: 'look',
   unavailable: 'again',
   unpaid_pause: 'over',
   unsupported_media_type: 'over',

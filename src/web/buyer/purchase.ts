@@ -7,7 +7,8 @@ import { knownCode, MEANINGS, type ProblemCode } from './problem-codes.js';
  *
  * - `ready`: nothing is under way; `problem` says why the last click came to nothing, if there was one
  * - `asking`: the buyer has clicked; it is sent again, with the same key, until there is an answer that counts
- * - `checking`: it may have been accepted without our hearing of it, so its status is read before anything else
+ * - `checking`: it may have been accepted without our hearing of it, so its status is read before anything else. Where the server
+ *   refuses to say it, it is `ready` again with `clickedAtMs`, and its order is looked for
  * - `held`: 202; units are held for this buyer, and an order will come
  * - `ordered`, `failed`: its end, as the order says
  */
@@ -98,11 +99,18 @@ const refused = (purchase: Purchase, problem: Problem): Purchase => ({
 /** So long after a click a page that was loaded again goes on with it by itself, ms; later the buyer decides. */
 const STILL_WANTED_MS = 30_000;
 
-/** The status of a purchase in step `checking` was read. */
+/** Then it is not asked again; the click is kept, for a page that is loaded when it would be answered. */
+const REFUSED_FOR_GOOD: readonly ProblemCode[] = ['denied', 'bad_signature', 'not_found'];
+
+/** The status of a purchase that may have been accepted was read. */
 export function checked(purchase: Purchase, answer: Answer, wallMs: number): Purchase {
-  if (purchase.step !== 'checking') return purchase;
+  if (purchase.step !== 'checking' && purchase.step !== 'held') return purchase;
   if (answer.ok) return found(purchase, answer.body);
-  if (answer.code !== 'purchase_not_found') return purchase; // asked again
+  if (answer.code !== 'purchase_not_found') {
+    const problem: Problem = { code: knownCode(answer.code), retryAfterMs: answer.retryAfterMs };
+    return REFUSED_FOR_GOOD.includes(problem.code) ? { ...purchase, step: 'ready', problem } : purchase;
+  }
+  if (purchase.step === 'held') return purchase;
   if (purchase.problem !== null) return refused(purchase, purchase.problem);
   const isWanted = wallMs - (purchase.clickedAtMs ?? -Infinity) < STILL_WANTED_MS;
   return { ...purchase, step: isWanted ? 'asking' : 'ready', isUnsure: false };

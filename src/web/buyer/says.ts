@@ -37,6 +37,7 @@ function noteOf(screen: Screen, state: PageState, isSlow: boolean, words: Words,
     case 'asking':
       return ofCode(screen.code);
     case 'ready':
+      return purchase.problem?.code === 'unpaid_pause' ? null : ofCode(purchase.problem?.code); // it is over
     case 'sold_out':
       return ofCode(purchase.problem?.code);
     case 'countdown': {

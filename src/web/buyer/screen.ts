@@ -81,7 +81,10 @@ export function screenOf(state: PageState, nowMs: number): Screen {
   }
 }
 
-function screenOfPurchase({ purchase, order, signInEnded }: PageState, nowMs: number): Screen | null {
+/** Of the time to pay, as long as only the clock of the browser is known, which may be wrong: it ends nothing. */
+const LEAST_LEFT_MS = 1000;
+
+function screenOfPurchase({ purchase, order, signInEnded, clock }: PageState, nowMs: number): Screen | null {
   switch (purchase.step) {
     case 'ready':
       return null;
@@ -99,7 +102,7 @@ function screenOfPurchase({ purchase, order, signInEnded }: PageState, nowMs: nu
       return {
         name: 'to_pay',
         order,
-        leftMs: Math.max(0, (order.expiresAtMs ?? Infinity) - nowMs),
+        leftMs: Math.max(clock === null ? LEAST_LEFT_MS : 0, (order.expiresAtMs ?? Infinity) - nowMs),
         signedOut: signInEnded,
       };
   }

@@ -150,7 +150,7 @@ export function reduce(state: PageState, event: PageEvent): PageState {
     case 'answered':
       return purchaseAnswered(state, event.answer, event.nowMs);
     case 'checked':
-      return refusedSignIn({ ...state, purchase: checked(state.purchase, event.answer, event.wallMs) }, event.answer);
+      return statusRead(state, event.answer, event.wallMs);
     case 'gave_up':
       return { ...state, purchase: gaveUp(state.purchase) };
     case 'step':
@@ -199,9 +199,26 @@ function saleRead(state: PageState, answer: Answer): PageState {
   const sample = { serverMs, sentMs, receivedMs, keptMs: keptMs + (isKept ? Number(body?.ageMs) : 0) };
   const clock = Number.isNaN(serverMs) ? state.clock : learnTime(state.clock, sample);
   if (read === null) return { ...state, clock, saleProblem: 'degraded' };
-  const stock = read.serverMs < state.soldOutUntilMs && read.stock !== 'unknown' ? 'none' : read.stock;
-  const isBack = stock !== 'none' && (state.isBack || (state.sale?.stock === 'none' && read.state === 'open'));
-  return { ...state, clock, sale: { ...read, stock }, isBack, saleProblem: null };
+  const wasSoldOut = state.sale?.stock === 'none';
+  const isSoldOut = read.stock === 'unknown' ? wasSoldOut : read.serverMs < state.soldOutUntilMs;
+  const sale: SaleView = isSoldOut ? { ...read, stock: 'none' } : read;
+  const isBack = sale.stock !== 'none' && (state.isBack || (wasSoldOut && sale.state === 'open'));
+  return {
+    ...state,
+    clock,
+    sale,
+    isBack,
+    saleProblem: null,
+    purchase: withoutOutdated(state.purchase, sale, wasSoldOut),
+  };
+}
+
+/** Why a click came to nothing is not said any more when the sale itself says so, or says that it is over. */
+function withoutOutdated(purchase: Purchase, sale: SaleView, wasSoldOut: boolean): Purchase {
+  const { step, problem } = purchase;
+  if (step !== 'ready' || problem === null) return purchase;
+  const isOutdated = problem.code === 'sold_out' ? wasSoldOut && sale.stock !== 'none' : problem.code === sale.state;
+  return isOutdated ? { ...purchase, problem: null } : purchase;
 }
 
 /** Another buyer at the same tab starts with nothing of the one before. */
@@ -210,7 +227,11 @@ function signedIn(state: PageState, signIn: SignIn, purchase: Purchase): PageSta
   if (state.signIn?.token === signIn.token)
     return state.offeredSignIn === null ? state : { ...state, offeredSignIn: null };
   const known = { ...state, signIn, signInEnded: false, offeredSignIn: null };
-  if (state.signIn?.userId === signIn.userId) return { ...known, purchase: signedInAgain(state.purchase) };
+  if (state.signIn?.userId === signIn.userId) {
+    const moveProblem = state.moveProblem === 'unauthorized' ? null : state.moveProblem;
+    const proofProblem = state.proofProblem?.code === 'unauthorized' ? null : state.proofProblem;
+    return { ...known, purchase: signedInAgain(state.purchase), moveProblem, proofProblem };
+  }
   const { place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs } = newPage(state.saleId, '');
   return { ...known, purchase, place, purchaseToken, proofProblem, order, move, moveProblem, pausedUntilMs };
 }
@@ -251,6 +272,12 @@ function purchaseAnswered(state: PageState, answer: Answer, nowMs: number): Page
     default:
       return next;
   }
+}
+
+function statusRead(state: PageState, answer: Answer, wallMs: number): PageState {
+  const next = refusedSignIn({ ...state, purchase: checked(state.purchase, answer, wallMs) }, answer);
+  const isSigned = !answer.ok && answer.code === 'bad_signature';
+  return isSigned ? { ...next, alsoAsksFor: withProof(state, 'signature') } : next;
 }
 
 const withProof = ({ alsoAsksFor }: PageState, proof: Proof): readonly Proof[] =>

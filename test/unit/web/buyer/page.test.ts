@@ -344,6 +344,38 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('to_pay');
     });
 
+    it('a sale that is signed by now says nothing of a purchase: its order is shown, also after a reload', async () => {
+      holds();
+      const refused = (): Response => problem(401, 'bad_signature');
+      for (const end of ['', '/events', '?wait=25']) shop.on(`GET /purchases/key-2${end}`, refused);
+      shop.on('GET /v1/me/orders?limit=50', () => json({ orders: [order()], next: null }));
+      shop.on('GET /v1/orders/9', () => json(order()));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(20_000);
+      expect(screenAt(page), 'held').to.equal('to_pay');
+      page.stop();
+      const again = await open(null);
+      await clock.tickAsync(1000);
+      expect(screenAt(again), 'loaded again').to.equal('to_pay');
+    });
+
+    it('who is denied meanwhile sees that, and no wheel that turns for ever', async () => {
+      shop.on(
+        BUY,
+        () => 'fails',
+        () => problem(403, 'denied'),
+      );
+      for (const path of ['/purchases/key-2', '/v1/me/orders?limit=50'])
+        shop.on(`GET ${path}`, () => problem(403, 'denied'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(MINUTE_MS);
+      expect(screenAt(page)).to.equal('refused');
+      expect(shop.count('GET /purchases/key-2')).to.equal(1);
+      expect(shop.count('GET /v1/me/orders?limit=50')).to.equal(1);
+    });
+
     it('of who has none the refusal is shown, and nothing is asked again and again, unless the buyer does', async () => {
       shop.on(BUY, () => problem(409, 'limit_reached'));
       shop.on(
@@ -382,6 +414,40 @@ describe('the page of a sale', () => {
       await clock.tickAsync(6500);
       expect(screenAt(page)).to.equal('ready');
       expect(page.state.isBack).to.equal(true);
+    });
+
+    it('goes on as long as nothing is known of the stock', async () => {
+      shop.sale = { stock: 'none' };
+      const page = await open();
+      for (const sale of [{ stock: 'unknown' }, { state: 'unknown', stock: 'unknown', degraded: 'L3' }]) {
+        shop.sale = sale;
+        await clock.tickAsync(7000);
+        expect([screenAt(page), page.state.isBack]).to.deep.equal(['sold_out', false]);
+      }
+      shop.sale = { stock: 'plenty' };
+      await clock.tickAsync(7000);
+      expect([screenAt(page), page.state.isBack]).to.deep.equal(['ready', true]);
+    });
+
+    it('is not said any more when units are back, nor a pause when it has ended', async () => {
+      for (const [code, sale] of [
+        ['sold_out', { stock: 'none' }],
+        ['paused', { state: 'paused' }],
+      ] as const) {
+        shop.sale = {};
+        shop.on(BUY, () => problem(409, code));
+        const page = await open();
+        page.buy();
+        await clock.tickAsync(50);
+        expect(page.state.purchase.problem?.code).to.equal(code);
+        shop.sale = sale;
+        await clock.tickAsync(13_000);
+        expect(screenAt(page)).to.equal(code);
+        shop.sale = {};
+        await clock.tickAsync(13_000);
+        expect([screenAt(page), page.state.purchase.problem]).to.deep.equal(['ready', null]);
+        page.stop();
+      }
     });
 
     it('in the background the page looks rarely, and at once when it is seen again', async () => {
@@ -587,12 +653,22 @@ describe('the page of a sale', () => {
       await clock.tickAsync(100);
       expect(screenAt(page)).to.equal('signed_out');
       holds();
+      shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
       page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
-      expect(screenAt(page)).to.equal('ready');
-      page.buy();
       await clock.tickAsync(100);
-      expect(screenAt(page)).to.equal('held');
+      expect(screenAt(page), 'without another click').to.equal('held');
       expect(keysSent()).to.deep.equal(['key-2', 'key-2']);
+    });
+
+    it('a click that is no longer fresh when the next one comes is left to the buyer', async () => {
+      shop.on(BUY, () => problem(401, 'unauthorized'));
+      const page = await open();
+      page.buy();
+      await clock.tickAsync(MINUTE_MS);
+      shop.on('GET /purchases/key-2', () => problem(404, 'purchase_not_found'));
+      page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      await clock.tickAsync(100);
+      expect([screenAt(page), shop.count(BUY)]).to.deep.equal(['ready', 1]);
     });
 
     it('one that ended while the page was away is said; with the next one the purchase is looked for and shown', async () => {
@@ -650,6 +726,7 @@ describe('the page of a sale', () => {
       page.move('pay');
       expect(page.state.move).to.equal(null);
       page.signIn(signInOf('ann', OPENS_MS + 7_200_000));
+      expect(page.state.moveProblem, 'it is over').to.equal(null);
       page.move('pay');
       await clock.tickAsync(100);
       expect(screenAt(page)).to.equal('paid');
@@ -812,6 +889,32 @@ describe('the page of a sale', () => {
       expect(screenAt(page)).to.equal('ready');
       expect(shop.count(BUY)).to.equal(1);
     });
+  });
+
+  for (const [what, reply] of [
+    ['204', () => new Response(null, { status: 204 })],
+    ['nothing to show', () => json({ saleId: '7', state: 'unknown', stock: 'unknown', degraded: 'L3' })],
+  ] as const) {
+    it(`an api that is spared, and answers ${what}, is asked ever more rarely`, async () => {
+      shop.on('GET ', reply);
+      const page = await open();
+      expect(screenAt(page)).to.equal('unreachable');
+      await clock.tickAsync(MINUTE_MS);
+      expect(shop.count('GET ')).to.be.within(5, 14);
+    });
+  }
+
+  it('as long as only the clock of the browser is known, the time to pay does not end by it', async () => {
+    shop.on('GET ', () => new Response(null, { status: 204 }));
+    shop.wallAheadMs = 3_600_000;
+    holds();
+    shop.stored.set('seckill:purchase:7:ann', JSON.stringify({ key: 'key-2', quantity: 1, clickedAtMs: clock.now }));
+    shop.on('GET /purchases/key-2', () => json(ORDERED));
+    shop.on('GET /v1/orders/9', () => json(order()));
+    const page = await open();
+    await clock.tickAsync(500);
+    const screen = screenOf(page.state, page.nowMs());
+    expect(screen).to.include({ name: 'to_pay', leftMs: 1000 });
   });
 
   it('a sale that cannot be read is asked for again, ever more rarely, and one that does not exist is said', async () => {

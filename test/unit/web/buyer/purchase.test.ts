@@ -37,7 +37,7 @@ describe('a purchase of the page', () => {
       'unavailable',
     ]);
     const checking = PROBLEM_CODES.filter((code) => answered(asking(), failure(code)).step === 'checking');
-    expect(checking).to.deep.equal(['request_conflict']);
+    expect(checking).to.have.members(['request_conflict', 'unauthorized']);
   });
 
   it('a click a moment too early is repeated, when the server says that the moment is near', () => {
@@ -79,7 +79,9 @@ describe('a purchase of the page', () => {
       step: 'ready',
       problem: null,
     });
-    expect(signedInAgain(answered(asking(), failure('unauthorized')))).to.include({ step: 'ready', problem: null });
+    const atOnce = signedInAgain(answered(asking(), failure('unauthorized')));
+    expect(atOnce, 'of the first try, too').to.include({ step: 'checking', problem: null });
+    expect(checked(atOnce, failure('purchase_not_found'), CLICKED_MS + 5000).step).to.equal('asking');
     expect(signedInAgain(answered(asking(), failure('sold_out'))).problem?.code).to.equal('sold_out');
   });
 
@@ -110,6 +112,22 @@ describe('a purchase of the page', () => {
     expect(checked(again, success({ status: 'pending' }), CLICKED_MS).step).to.equal('held');
     expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 10_000).step).to.equal('asking');
     expect(checked(again, failure('purchase_not_found'), CLICKED_MS + 600_000).step).to.equal('ready');
+  });
+
+  it('whose status the server refuses to say is not asked for again and again, and its click is kept', () => {
+    const held = answered(asking(), success({ status: 'pending' }, 202));
+    const checking = restored(keptOf(asking()));
+    for (const purchase of [held, checking]) {
+      for (const code of ['denied', 'bad_signature', 'not_found'])
+        expect(checked(purchase, failure(code), CLICKED_MS), code).to.deep.include({
+          step: 'ready',
+          clickedAtMs: CLICKED_MS,
+          problem: { code, retryAfterMs: null },
+        });
+      for (const code of ['unavailable', 'rate_limited', 'no_answer', 'unauthorized'])
+        expect(checked(purchase, failure(code), CLICKED_MS), code).to.equal(purchase);
+    }
+    expect(checked(held, failure('purchase_not_found'), CLICKED_MS), 'of an api that is behind').to.equal(held);
   });
 
   it('of a click that was refused a page that is loaded again knows nothing', () => {

@@ -41,6 +41,12 @@ describe('what a screen reader says of the page', () => {
     expect(said(shown(toPay(500)), shown(toPay(400)))).to.equal(null);
   });
 
+  it('the opening behind a pause of the buyer, and not why their last click came to nothing', () => {
+    const purchase = { ...STATE.purchase, problem: { code: 'unpaid_pause', retryAfterMs: 2000 } as const };
+    const ready = shown(READY, { purchase });
+    expect([said(shown({ name: 'pause', leftMs: 10 }), ready), ready.note]).to.deep.equal([en.says.open, null]);
+  });
+
   it('a payment that is declined, each time', () => {
     const declined = shown(toPay(50_000), { moveProblem: 'payment_declined' });
     expect(said(shown(toPay(50_000)), declined)).to.equal(en.problems.payment_declined);
