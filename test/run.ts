@@ -191,15 +191,16 @@ async function runOnStacks(): Promise<void> {
   try {
     const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
     const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
-    const lanes = stacks.map(async ([stack, lane]) => {
-      await booted;
-      const env = envOf(stack);
-      await runFolders(lane, env);
-      await runParts(parts, env);
+    const own = stacks.map(([stack, lane]) => booted.then(() => runFolders(lane, envOf(stack))));
+    const lanes = stacks.map(async ([stack], index) => {
+      await own[index];
+      await runParts(parts, envOf(stack));
       await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
     });
-    // after the boot: the programs of a first run are downloaded once, and ports that are taken are seen
-    const bare = booted.then(async () => {
+    // After the boot: the programs of a first run are downloaded once, and ports that are taken are seen. Where both stacks have
+    // folders of their own, after those of one: the newcomer starts whole stacks, and all at once they wanted 24 cores.
+    const begin = own.length > 1 ? Promise.race(own) : booted;
+    const bare = begin.then(async () => {
       await runFolders(chosen(LANES.bare));
       const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
       const secure = chosen(LANES.secure);

@@ -3,7 +3,8 @@ import { Argument, Command } from 'commander';
 /**
  * The quick tests come first, while the stacks boot: beside all other programs they would be slow ones. Much of the rest waits:
  * for timers of the broker, for servers to come back, for deadlines. So three lanes run beside each other, two of them on a
- * stack each, since a scenario stops servers under everybody who uses them. Within a lane one folder follows the other; a
+ * stack each, since a scenario stops servers under everybody who uses them; the one without servers begins when one of these has
+ * nothing of its own left. Within a lane one folder follows the other; a
  * stack that is done with its own takes its share of those that `anyStack` names, those that take longest first. When the lane
  * without servers is done, a third stack starts in its place: first one with TLS and access control everywhere, then one more
  * for a share of those.
