@@ -205,7 +205,7 @@ async function work(
   if (allMatching === ids.length > 0) command.error('error: give numbers of dead letters, or --all-matching');
   const narrowing = NARROWING.filter((name) => command.getOptionValueSource(name) === 'cli');
   if (!allMatching && narrowing.length > 0)
-    command.error(`error: --${narrowing.join(', --')} only narrow --all-matching; leave them out beside numbers`);
+    command.error(`error: leave out --${narrowing.join(', --')} beside numbers; that is for --all-matching`);
   const filter = filterOf(flags);
   await run(async (admin) => {
     const matching = (max: number): AsyncIterable<DeadLetterSummary> => admin.parkedMatching(filter, max);

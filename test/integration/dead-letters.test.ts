@@ -260,7 +260,7 @@ describe('compensation: dead letters, replayed and discarded', () => {
     ];
     const ends = await Promise.all(wrong.map((args) => dlq(...args)));
     expect(ends.map(({ code }) => code)).to.deep.equal([2, 2, 2, 2, 2]);
-    expect(ends[2]?.stderr).to.contain('--sale, --limit only narrow --all-matching');
+    expect(ends[2]?.stderr).to.contain('leave out --sale, --limit beside numbers');
     expect((await dlq('show', '99999999999')).code).to.equal(1);
   });
 });
