@@ -80,7 +80,7 @@ export class SoldOutFlags {
   readonly #options: SoldOutFlagsOptions;
   readonly #ports: SoldOutFlagsPorts;
   readonly #flags = new LRUCache<string, Flag>({ max: FLAGS_MAX, dispose: ({ end }) => end?.(), noDisposeOnSet: true });
-  /** By sale. */
+  /** By sale and its number of buckets: who knows of fewer counts fewer. */
   readonly #counts = new LRUCache<string, Counted>({ max: FLAGS_MAX });
   #tidyAtMs = 0;
 
@@ -161,11 +161,12 @@ export class SoldOutFlags {
   /** The units left in all buckets, shared by their flags. */
   #countAll(ref: HomeBucket): Counted {
     const beganMs = this.#ports.clock.monotonicMs();
-    const known = this.#counts.get(ref.saleId);
+    const name = `${ref.saleId}/${ref.buckets}`;
+    const known = this.#counts.get(name);
     if (known !== undefined && beganMs - known.beganMs < this.#options.lifeMs * COUNT_AGE_MAX) return known;
     const count = { beganMs, unitsLeft: this.#ports.units.count(ref) };
-    this.#counts.set(ref.saleId, count);
-    count.unitsLeft.catch(() => this.#counts.delete(ref.saleId)); // who waits for it hears the error
+    this.#counts.set(name, count);
+    count.unitsLeft.catch(() => this.#counts.delete(name)); // who waits for it hears the error
     return count;
   }
 

@@ -470,6 +470,21 @@ describe('sold-out flags', () => {
         expect(flags.refuses(of(bucket), 'loser'), String(bucket)).to.equal(false);
     });
 
+    it('a count of fewer buckets is none of the sale that has more by now [R12]', async () => {
+      const [few, more] = [2, 4].map((buckets) => ({ ...ref, buckets }));
+      const counted: number[] = [];
+      const units = { count: async ({ buckets }: { buckets: number }) => (counted.push(buckets), 0) };
+      const reads = { ...readsOf(store), readSale: () => store.readSale(ref) };
+      const options = { lifeMs: LIFE_MS, buyersMax: 1000 };
+      flags = new SoldOutFlags(options, { store: reads, units, clock, log: silentLog });
+      for (const of of [few, more]) flags.observe(of as HomeBucket, 0);
+      await turn();
+      clock.advance(LIFE_MS / 2);
+      for (const of of [few, more]) flags.refuses(of as HomeBucket, 'loser');
+      await turn();
+      expect(counted).to.deep.equal([2, 4]);
+    });
+
     it('it ends when the sale is no longer open, so that buyers learn why', async () => {
       for (const state of ['paused', 'closed'] as const) {
         store.bucket(ref).sale!.state = 'open';
