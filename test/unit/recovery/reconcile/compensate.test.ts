@@ -147,6 +147,21 @@ describe('compensate', () => {
     expect(ends, 'no attempt was used up').to.deep.equal(Array(6).fill(['compensated', 0]));
   });
 
+  it('a Redis that is away for all sales is met three times in a pass, not once for each sale', async () => {
+    const sales = [sale, ...(await Promise.all([1, 2, 3, 4].map(() => world.openSale({ stock: 100 }))))];
+    for (const one of sales) {
+      await world.stray(one, ['u1']);
+      await world.found(one.saleId, true);
+    }
+    let met = 0;
+    world.read.statusOf = () => {
+      met++;
+      return Promise.reject(new OperationalError('redis', 'away', { retryable: true }));
+    };
+    await attempt();
+    expect(met).to.equal(3);
+  });
+
   it('unsettled and unreleased: Redis is set to the state of the row', async () => {
     const [live, ended] = [await world.deducted(sale, ['u1', 'u2']), await world.deducted(sale, ['u3'])];
     await world.recorded(live);
