@@ -69,8 +69,8 @@ export class Transport extends RpcClientManager {
     const response = await this.#call<requests.HeartbeatResponse>(endpoints, ms, (channel, metadata, options, done) =>
       channel.heartbeat(request, metadata, options, done),
     );
-    const isKnown = response.getStatus()?.getCode() === definition.Code.OK;
-    this.#heartbeat[isKnown ? 'heard' : 'forgotten'](endpoints);
+    if (response.getStatus()?.getCode() === definition.Code.OK) this.#heartbeat.heard(endpoints);
+    else this.#heartbeat.forgotten(endpoints);
     return response;
   }
 
