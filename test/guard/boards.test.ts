@@ -41,6 +41,12 @@ describe('guard: boards of Grafana', () => {
       ).to.deep.equal([]);
   });
 
+  it('labels that a pod has as well stay ours where the operator of Prometheus reads them', async () => {
+    expect([...(await ownLabels()).values()].flat()).to.include('endpoint');
+    const monitor = new URL('../../deploy/helm/seckill/templates/podmonitor.yaml', import.meta.url);
+    expect(readFileSync(monitor, 'utf8')).to.match(/^ +honorLabels: true$/m);
+  });
+
   it('a metric that no program has, a label that it has not, and one that was summed away are noticed', async () => {
     const published = await publishedMetrics();
     const found = (expr: string, legend = ''): string[] => mistakesIn(expr, shownIn(legend), published);
