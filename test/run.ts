@@ -198,7 +198,7 @@ async function runOnStacks(): Promise<void> {
       await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
     });
     // After the boot: the programs of a first run are downloaded once, and ports that are taken are seen. Where both stacks have
-    // folders of their own, after those of one: the newcomer starts whole stacks, and all at once they wanted 24 cores.
+    // folders of their own, after those of one: the newcomer starts whole stacks, and all at once made a load of 24 on two cores.
     const begin = own.length > 1 ? Promise.race(own) : booted;
     const bare = begin.then(async () => {
       await runFolders(chosen(LANES.bare));
