@@ -15,8 +15,6 @@ import { adviceFor, startClient, stopClient, within } from './start-client.js';
 
 /** The most that the broker delivers at once. */
 const RECEIVE_MAX = 32;
-/** The broker refuses less. */
-const INVISIBLE_MS_MIN = 10_000;
 /** A proxy with default settings holds an empty receive for 5 to 20 s, whatever the request says. */
 const AWAIT_MS_DEFAULT = 5_000;
 /** After a long stall the proxy may have forgotten the client, which does not notice: its receives fail for ever. */
@@ -31,7 +29,7 @@ const CHECKED_BACK = 'TRANSACTION_CHECK_TIMES';
 export interface DeliverySourceOptions extends ConnectionOptions {
   readonly topic: string;
   readonly group: string;
-  /** How long a delivery is ours, in ms, at least 10000; only `hold` makes it longer. */
+  /** How long a delivery is ours, in ms; only `hold` makes it longer. The proxy refuses less than its own minimum, 10000 by default. */
   readonly invisibleMs: number;
   /** How long an empty receive waits, in ms; default 5000, up to 20000. */
   readonly awaitMs?: number;
@@ -52,7 +50,6 @@ export interface OpenDeliverySource extends DeliverySource {
  * @throws OperationalError when it does not start
  */
 export async function createDeliverySource(options: DeliverySourceOptions): Promise<OpenDeliverySource> {
-  assert(options.invisibleMs >= INVISIBLE_MS_MIN, `invisibleMs must be at least ${INVISIBLE_MS_MIN}`);
   const source = new RocketmqDeliverySource(options);
   await source.start();
   return source;

@@ -7,6 +7,7 @@ import { type CertificateFiles, writePrivate } from './certificates.js';
 import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
 import type { StackPaths } from './paths.js';
 import { createOnce } from './processes.js';
+import type { BrokerTiming } from './servers/server-spec.js';
 import { explainFileError, StackError } from './stack-error.js';
 import { DEFAULT_VERSIONS, ownVersions, type Versions } from './versions.js';
 
@@ -40,18 +41,22 @@ export function loadVersions(
 /** Whether the servers of an instance were last started with TLS and access control everywhere. */
 export const wasSecure = (instanceFile: string): boolean => readInstance(instanceFile)?.secure === true;
 
+/** How the broker of an instance was last timed. */
+export const timingOf = (instanceFile: string): BrokerTiming => readInstance(instanceFile)?.timing ?? 'production';
+
 /** What an instance is, from its first start on. */
 interface RememberedInstance {
   readonly ports: StackPorts;
   /** Missing: they are chosen at the first start. */
   readonly servers?: Versions;
   readonly secure?: boolean;
+  readonly timing?: BrokerTiming;
 }
 
-export function rememberInstance(instanceFile: string, { ports, servers, secure }: RememberedInstance): void {
+export function rememberInstance(instanceFile: string, instance: RememberedInstance): void {
   mkdirSync(dirname(instanceFile), { recursive: true });
   const draft = `${instanceFile}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify({ ports, servers, ...(secure ? { secure } : {}) }, null, 2)}\n`);
+  writeFileSync(draft, `${JSON.stringify(instance, null, 2)}\n`);
   renameSync(draft, instanceFile);
 }
 

@@ -14,7 +14,7 @@ import { type OnProgress, runStep } from './progress.js';
 import { mysqlSpec } from './servers/mysql.js';
 import { redisSpec } from './servers/redis.js';
 import { namesrvSpec, proxySpec } from './servers/rocketmq.js';
-import type { Durability, ServerName, Tools } from './servers/server-spec.js';
+import type { BrokerTiming, Durability, ServerName, Tools } from './servers/server-spec.js';
 import {
   brokerAccessIn,
   ensureSecrets,
@@ -25,6 +25,7 @@ import {
   rememberInstance,
   stackEnv,
   type StackEnv,
+  timingOf,
   wasSecure,
   writePasswords,
 } from './settings.js';
@@ -43,6 +44,8 @@ export interface StackOptions {
   readonly durability?: Durability;
   /** TLS and access control everywhere, with certificates of the instance's own. Default: as at its last start. */
   readonly secure?: boolean | undefined;
+  /** How long the broker waits before it acts. Default: as at its last start, `production` at the first. */
+  readonly timing?: BrokerTiming;
   /** Where downloaded programs are kept; shared by all instances. Default `.stack/artifacts` in the checkout. */
   readonly artifactsDir?: string;
   /** For JAVA_HOME, PATH and the choice of servers. Default: the environment of this process. */
@@ -97,7 +100,8 @@ export function openStack(options: StackOptions = {}): Stack {
   const ranSecure = wasSecure(paths.instanceFile);
   const isSecure = options.secure ?? ranSecure;
   const certificates = isSecure ? certificateFiles(paths.dir) : null;
-  const instance = { paths, ports, versions, durability: options.durability ?? 'process', certificates };
+  const timing = options.timing ?? timingOf(paths.instanceFile);
+  const instance = { paths, ports, versions, durability: options.durability ?? 'process', timing, certificates };
   const servers = [redisSpec(instance), mysqlSpec(instance), namesrvSpec(instance), proxySpec(instance)].map(
     (spec) => new ManagedServer(spec, { ...instance, tools }),
   );
@@ -131,7 +135,7 @@ export function openStack(options: StackOptions = {}): Stack {
             tools,
             changesTo: isSecure === ranSecure ? null : isSecure ? 'with' : 'without',
             remember: async (isAll) => {
-              rememberInstance(paths.instanceFile, { ports, servers: versions, secure: isSecure });
+              rememberInstance(paths.instanceFile, { ports, servers: versions, secure: isSecure, timing });
               const secrets = ensureSecrets(paths.secretsFile);
               if (certificates === null) return;
               await ensureCertificates(certificates, isAll);

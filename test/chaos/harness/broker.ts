@@ -1,11 +1,10 @@
 import { Registry } from 'prom-client';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Metadata } from '@grpc/grpc-js';
 import definition from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/definition_pb.js';
 import services from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_grpc_pb.js';
 import requests from 'rocketmq-client-nodejs/proto/apache/rocketmq/v2/service_pb.js';
-import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import type { Stack } from '../../../deploy/local/stack/stack.js';
 import type { Batch } from '../../../src/core/batch.js';
 import { createChannelMetrics } from '../../../src/rocketmq/metrics.js';
@@ -80,7 +79,7 @@ export async function withBrokerSetting<T>(
   value: number,
   work: () => Promise<T>,
 ): Promise<T> {
-  const usual = settingInFile(name);
+  const usual = settingInFile(broker, name);
   await set(broker, name, String(value));
   try {
     return await work();
@@ -93,9 +92,9 @@ async function set(broker: Broker, name: string, value: string): Promise<void> {
   await askRemoting(addressOf(broker), REQUEST.updateBrokerConfig, `${name}=${value}\n`);
 }
 
-function settingInFile(name: string): string {
-  const text = readFileSync(join(TEMPLATES_DIR, 'broker.conf'), 'utf8');
-  const [, value] = new RegExp(`^${name}=(\\d+)$`, 'm').exec(text) ?? [];
+function settingInFile({ servers }: Broker, name: string): string {
+  const text = readFileSync(stackPaths(servers.dir).conf('broker.conf'), 'utf8');
+  const value = [...text.matchAll(new RegExp(`^${name}=(\\d+)$`, 'gm'))].at(-1)?.[1]; // the last one counts
   if (value === undefined) throw new Error(`broker.conf has no number ${name}`);
   return value;
 }

@@ -46,12 +46,21 @@ export interface ServerSpec {
 export const DURABILITIES = ['process', 'host'] as const;
 export type Durability = (typeof DURABILITIES)[number];
 
+/**
+ * How long the broker waits before it acts.
+ * - `production`: as in the shipped configuration
+ * - `test`: a check-back after 2 s instead of 10 s, and redeliveries after 1 s instead of 10 s
+ */
+export type BrokerTiming = 'production' | 'test';
+
 /** What a spec is made from. */
 export interface Instance {
   readonly paths: StackPaths;
   readonly ports: StackPorts;
   readonly versions: Versions;
   readonly durability: Durability;
+  /** Default `production`. */
+  readonly timing?: BrokerTiming;
   /** Where the servers speak TLS only, and ask for a certificate: the files. Left out or null: plain text. */
   readonly certificates?: CertificateFiles | null;
 }

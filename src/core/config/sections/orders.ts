@@ -21,10 +21,12 @@ export const worker = {
   }),
   invisibleMs: integer({
     env: 'WORKER_INVISIBLE_MS',
-    doc: 'A received message is delivered again after this time if its worker died; renewed while it is being written.',
+    doc:
+      'A received message is delivered again after this time if its worker died; renewed while it is being written. ' +
+      'The proxy refuses less than its minInvisibleTimeMillsForRecv, 10000 by default.',
     unit: 'ms',
     fallback: 30000,
-    min: 10000,
+    min: 1000,
     max: 43200000,
   }),
   retryFirstMs: integer({
