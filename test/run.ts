@@ -1,71 +1,79 @@
 import { CommanderError } from 'commander';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tryLock } from '../deploy/local/stack/processes.js';
-import { REPO_DIR } from '../deploy/local/stack/paths.js';
-import { StackError } from '../deploy/local/stack/stack-error.js';
-import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
-import { openStack, type Stack, type StackOptions } from '../deploy/local/stack/stack.js';
+import { StackError } from '../deploy/local/stack/stack-error.js';
 import { build } from './chaos/harness/commands.js';
-import { openControls } from './chaos/harness/stack-controls.js';
-import { prepareStack } from './chaos/own-stacks.js';
-import { readFacts } from './chaos/report.js';
 import { affectedTests } from './runner/changed.js';
+import {
+  claimsOf,
+  filesOf,
+  FOLDER_NAMES,
+  folderOf,
+  type Folder,
+  needsOf,
+  stacksOf,
+  testFiles,
+} from './runner/commands.js';
 import { coverageByRoom } from './runner/coverage.js';
-import { runMocha, type Counts } from './runner/mocha.js';
-import { ALSO_SECURE, LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
-import { Outputs } from './runner/output.js';
-import { addResults, isWanted, writeResults, type FolderResult, type RunResults } from './runner/results.js';
+import { failedFile, runMocha, type FileResult } from './runner/mocha.js';
+import { readOptions, type TestOptions } from './runner/options.js';
+import { isWanted, writeResults, type RunResults } from './runner/results.js';
+import { roomToRun } from './runner/room.js';
+import { TestServers, type ServersName } from './runner/servers.js';
+import { noteShaky } from './runner/shaky.js';
 
-/**
- * `npm test`: every folder of test/ on servers of its own (other ports and other folders than `npm start`). Ends with one
- * line: `N passed, N failed`.
- */
-const STACK_DIR = join(REPO_DIR, '.stack-test');
-/** Its files share no name, so they run beside each other; those that wait longest begin. */
-const PARALLEL: readonly Folder[] = ['contract'];
-const PARALLEL_JOBS = 2;
-/** They compute, and the others wait for servers with limits of time. */
-const GIVE_WAY: readonly Folder[] = ['unit', 'guard', 'simulation'];
-/** Files of a part that goes to the stack which is free first: a start of mocha costs three seconds, and parts end unevenly. */
-const PART_FILES = 4;
-const BEGIN_WITH = ['purchase-channel', 'delivery-source', 'rocketmq-connection', 'held-delivery', 'order-channels'];
-
-const REASON_LAST_LINES = 6;
+/** `npm test`: prints each file that has ended and each failure at once. The last line counts: `N passed, N failed`. */
 
 // Brokers live for minutes here and are killed and started again: too short for the optimizing compiler to pay off.
 process.env.JAVA_TOOL_OPTIONS ??= '-XX:TieredStopAtLevel=1';
 
-const { folders, mochaArgs, fileParts, changedSince } = options();
+/** More failed files than this are no accident of a busy machine. */
+const SECOND_LOOKS_MAX = 5;
+const REASON_LAST_LINES = 6;
+const NAME_WIDTH = 10;
+const COVERED: readonly Folder[] = ['unit', 'contract'];
+
+/** Files of one process, all of one folder. */
+interface Part {
+  readonly folder: Folder;
+  readonly files: readonly string[];
+}
+
+const options = readOptionsOrExit();
 const startedMs = Date.now();
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.on(signal, () => stopping.abort(new StackError('The tests were stopped.')));
 }
-const outputs = new Outputs();
-/** Where the folders below leave their coverage; null when not all of their tests are run. */
-const COVERED: readonly Folder[] = ['unit', 'contract'];
-const isAll = mochaArgs.length === 0 && fileParts.length === 0 && changedSince === null;
-const isWhole = isAll && COVERED.every((folder) => folders.includes(folder));
-const coverageDir = isWhole ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
-const uncovered = new Set<Folder>(COVERED);
-/** Begins when the last covered folder has ended: other lanes are still under way then. */
-let coverage: Promise<void> = Promise.resolve();
-let counts: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
-const byFolder: Partial<Record<Folder, FolderResult>> = {};
+const results: FileResult[] = [];
+const tookMs = new Map<Folder, number>();
+const ran: { readonly name: string; readonly files: readonly string[]; readonly tookMs: number }[] = [];
+const coverageDir = options.coverage ? mkdtempSync(join(tmpdir(), 'seckill-coverage-')) : null;
 let versions: RunResults['versions'] = { Node: process.versions.node };
+let servers: TestServers | null = null;
+try {
+  servers = new TestServers(stopping.signal);
+  for (const { name, stacks, files } of chooseFiles()) {
+    const beganMs = Date.now();
+    await runParts(partsOf(files), stacks, servers);
+    ran.push({ name, files, tookMs: Date.now() - beganMs });
+    await servers.keepOnly('plain');
+  }
+  const shaky = await lookAgain(servers);
+  if (isWanted()) versions = { ...versions, ...(await servers.versions()) };
+  await servers.close();
+  if (coverageDir !== null) await checkCoverage(coverageDir);
+  end(shaky);
+} catch (error) {
+  await servers?.close();
+  if (!(error instanceof StackError)) throw error;
+  results.push(failedFile('npm test', error.message));
+  end([]);
+}
 
-const files = chooseFiles();
-const chosen = (lane: readonly Folder[]): Folder[] => lane.filter((folder) => (files.get(folder) ?? []).length > 0);
-const first = runFolders(chosen(LANES.first));
-if (chosen([...LANES.stack, ...LANES.faults, ...LANES.anyStack, ...LANES.secure]).length > 0) await runOnStacks();
-else await first.then(() => runFolders(chosen([...LANES.bare, ...LANES.background])));
-await coverage;
-end();
-
-function options(): TestOptions {
+function readOptionsOrExit(): TestOptions {
   try {
     return readOptions(process.argv.slice(2));
   } catch (error) {
@@ -74,222 +82,145 @@ function options(): TestOptions {
   }
 }
 
-/** By folder. Ends the process where a choice by --changed is empty. */
-function chooseFiles(): Map<Folder, string[]> {
-  const isNamed = (file: string): boolean => fileParts.length === 0 || fileParts.some((part) => file.includes(part));
-  const all = new Map(folders.map((folder) => [folder, testFiles(folder).filter(isNamed)]));
-  if (changedSince === null) return all;
+/** The files of each command, then those of the folders. Ends the process where a choice by --changed is empty. */
+function chooseFiles(): { readonly name: string; readonly stacks: number; readonly files: readonly string[] }[] {
+  const { commands, folders, fileParts, changedSince } = options;
+  const affected = changedSince === null ? null : affectedOrExit(changedSince);
+  const isChosen = (file: string): boolean =>
+    (fileParts.length === 0 || fileParts.some((part) => file.includes(part))) && affected?.files.has(file) !== false;
+  const chosen = [
+    ...commands.map((name) => ({
+      name: name as string,
+      stacks: stacksOf(name),
+      files: filesOf(name).filter(isChosen),
+    })),
+    {
+      name: folders.join(' '),
+      stacks: 1,
+      files: testFiles().filter(
+        (file) =>
+          folders.includes(folderOf(file)) && isChosen(file) && !claimsOf(file).some((name) => commands.includes(name)),
+      ),
+    },
+  ].filter(({ files }) => files.length > 0);
+  if (affected !== null && chosen.length === 0) {
+    console.log('0 passed, 0 failed');
+    process.exit(0);
+  }
+  return chosen;
+}
+
+function affectedOrExit(ref: string): { readonly files: ReadonlySet<string> } {
   try {
-    const affected = affectedTests(changedSince);
+    const affected = affectedTests(ref);
     console.log(affected.lines.join('\n'));
-    for (const [folder, names] of all)
-      all.set(
-        folder,
-        names.filter((name) => affected.files.has(name)),
-      );
+    return affected;
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
     console.error(error.message);
     process.exit(2);
   }
-  if ([...all.values()].every((names) => names.length === 0)) {
-    console.log('0 passed, 0 failed');
-    process.exit(0);
-  }
-  return all;
 }
 
-function testFiles(folder: Folder): string[] {
-  const path = join(REPO_DIR, 'test', folder);
-  if (!existsSync(path)) return [];
-  const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
-  const rank = (name: string): number => (BEGIN_WITH.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
-  const own = names
-    .filter((name) => name.endsWith('.test.ts'))
-    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
-    .map((name) => join('test', folder, name));
-  return folder === 'secure' ? [...ALSO_SECURE, ...own] : own;
-}
-
-/** One after the other, each in a process of its own: a test that kills or leaks cannot reach the next folder. */
-async function runFolders(lane: readonly Folder[], env: NodeJS.ProcessEnv = process.env): Promise<void> {
-  for (const folder of lane) {
-    await runFiles(folder, folder, files.get(folder) ?? [], env);
-    if (coverageDir !== null && uncovered.delete(folder) && uncovered.size === 0) coverage = checkCoverage(coverageDir);
-  }
-}
-
-/** The parts that no lane has begun yet, in turn with the other lanes. */
-async function runParts(parts: Part[], env: NodeJS.ProcessEnv): Promise<void> {
-  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-    await runFiles(part.folder, part.title, part.files, env);
-  }
-}
-
-async function runFiles(
-  folder: Folder,
-  title: string,
-  names: readonly string[],
-  env: NodeJS.ProcessEnv,
-): Promise<void> {
-  if (stopping.signal.aborted) return;
-  const output = outputs.open();
-  const beganMs = Date.now();
-  output.write(`\n== ${title}\n`);
-  const parallel = PARALLEL.includes(folder) ? ['--parallel', '--jobs', String(PARALLEL_JOBS)] : [];
-  const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
-  const how = {
-    options: [...parallel, ...mochaArgs],
-    env: { ...env, ...collect },
-    givesWay: GIVE_WAY.includes(folder),
-  };
-  const ran = await runMocha(names, how, output, stopping.signal);
-  add(ran);
-  const { passed, failed, skipped } = ran;
-  byFolder[folder] = addResults(byFolder[folder], { passed, failed, skipped, tookMs: Date.now() - beganMs });
-  const tookS = Math.round((Date.now() - beganMs) / 1000);
-  output.write(`${title}: ${tookS} s, from ${Math.round((beganMs - startedMs) / 1000)} s on\n`);
-  output.end();
-}
-
-interface Part {
-  readonly folder: Folder;
-  readonly title: string;
-  readonly files: readonly string[];
-}
-
-/** Of the folders that either stack can run. */
-function partsOf(lane: readonly Folder[]): Part[] {
-  return lane.flatMap((folder) => {
-    const all = files.get(folder) ?? [];
-    const count = mochaArgs.length > 0 ? 1 : Math.ceil(all.length / PART_FILES); // of a few tests the starts are the most
+function partsOf(files: readonly string[]): Part[] {
+  return FOLDER_NAMES.flatMap((folder) => {
+    const all = files.filter((file) => folderOf(file) === folder);
+    const { partFiles = all.length } = needsOf(folder);
+    const count = Math.ceil(all.length / Math.max(partFiles, 1));
     return Array.from({ length: count }, (_, part) => ({
       folder,
-      title: count === 1 ? folder : `${folder} ${part + 1} of ${count}`,
       files: all.filter((_name, index) => index % count === part),
     }));
   });
 }
 
-async function runOnStacks(): Promise<void> {
-  const lock = tryLock(`${STACK_DIR}.lock`);
-  if ('heldBy' in lock) {
-    addFailure('npm test', `Process ${lock.heldBy} runs these tests already; wait for its end.`);
-    return;
-  }
-  const parts = partsOf(chosen(LANES.anyStack));
-  const stacks: [Stack, readonly Folder[]][] = [];
-  for (const [dir, lane] of [
-    [STACK_DIR, chosen(LANES.stack)],
-    [`${STACK_DIR}-faults`, chosen(LANES.faults)],
-  ] as const) {
-    const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
-    // parts alone need one stack, or both where there are several
-    const isNeeded = lane.length > 0 || parts.length > stacks.length;
-    if (isNeeded) stacks.push([await clearedStack(dir, taken), lane]);
-  }
-  try {
-    const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
-    const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
-    const own = stacks.map(([stack, lane]) => booted.then(() => runFolders(lane, envOf(stack))));
-    const lanes = stacks.map(async ([stack], index) => {
-      await own[index];
-      await runParts(parts, envOf(stack));
-      await stack.down({ signal: 'SIGKILL' }); // its data is not needed again, and a broker is never quite idle
-    });
-    // After the boot: the programs of a first run are downloaded once, and ports that are taken are seen. Where both stacks have
-    // folders of their own, after those of one: the newcomer starts whole stacks, and all at once made a load of 24 on two cores.
-    const begin = own.length > 1 ? Promise.race(own) : booted;
-    const bare = begin.then(async () => {
-      await runFolders(chosen(LANES.bare));
-      const taken = stacks.flatMap(([stack]) => claimedPorts(stack.ports));
-      const secure = chosen(LANES.secure);
-      if (secure.length > 0) await runOnFurtherStack('secure', taken, (env) => runFolders(secure, env));
-      if (parts.length > 1) await runOnFurtherStack('parts', taken, (env) => runParts(parts, env));
-    });
-    const background = booted.then(() => runFolders(chosen(LANES.background)));
-    const results = await Promise.allSettled([bare, background, ...lanes]);
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-  } catch (error) {
-    if (!(error instanceof StackError)) throw error;
-    addFailure('the stack of the tests', error.message);
-  } finally {
-    await Promise.all(stacks.map(([stack]) => stack.down({ signal: 'SIGKILL' })));
-    lock.release();
-  }
+/**
+ * Parts with servers run one after the other on each stack. Parts without servers run beside them while the machine has room;
+ * promises about time run last, alone.
+ */
+async function runParts(parts: readonly Part[], stacks: number, on: TestServers): Promise<void> {
+  const isTime = ({ folder }: Part): boolean => folder === 'time';
+  const needs = ({ folder }: Part): 'none' | 'plain' | 'secure' => needsOf(folder).servers;
+  const of = (kind: 'none' | 'plain' | 'secure'): Part[] =>
+    parts.filter((part) => needs(part) === kind && !isTime(part));
+  const built = parts.some((part) => needs(part) !== 'none')
+    ? Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)])
+    : Promise.resolve();
+  built.catch(() => undefined); // awaited by those that use it
+  const withServers = async (name: ServersName, queue: Part[]): Promise<void> => {
+    if (queue.length === 0) return;
+    const [env] = await Promise.all([on.envOf(name), built]);
+    for (let part = queue.shift(); part !== undefined; part = queue.shift()) await runPart(part, env);
+  };
+  const plain = of('plain');
+  const lanes = [
+    withServers('plain', plain),
+    stacks > 1 ? withServers('plain-2', plain) : Promise.resolve(),
+    withServers('secure', of('secure')),
+  ];
+  const alone = new AbortController(); // no lane with servers is under way any more
+  const withoutServers = async (): Promise<void> => {
+    for (const [index, part] of of('none').entries()) {
+      if (index > 0) await roomToRun(alone.signal); // the first one runs while the servers boot
+      await runPart(part, process.env);
+    }
+  };
+  const all = [Promise.all(lanes).finally(() => alone.abort()), withoutServers()];
+  const failed = (await Promise.allSettled(all)).find((result) => result.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  await withServers('plain', parts.filter(isTime));
 }
 
-function envOf(stack: Stack): NodeJS.ProcessEnv {
-  return { ...process.env, ...stack.env(), SECKILL_TEST_STACK: stack.dir };
-}
-
-/** Work for a stack that lives as long as it: one with TLS and access control, or one like those that run already. */
-async function runOnFurtherStack(
-  kind: 'secure' | 'parts',
-  taken: readonly ClaimedPort[],
-  work: (env: NodeJS.ProcessEnv) => Promise<void>,
-): Promise<void> {
+async function runPart({ folder, files }: Part, env: NodeJS.ProcessEnv): Promise<void> {
   if (stopping.signal.aborted) return;
-  const stack = await clearedStack(`${STACK_DIR}-${kind}`, taken, { secure: kind === 'secure' });
-  try {
-    await boot(stack);
-    await work(envOf(stack));
-  } finally {
-    await stack.down({ signal: 'SIGKILL' });
-  }
+  const beganMs = Date.now();
+  const seconds = Math.round((beganMs - startedMs) / 1000);
+  console.log(`\n== ${folder}: ${files.length === 1 ? files[0] : `${files.length} files`}, from ${seconds} s on`);
+  results.push(...(await runFiles(folder, files, env, needsOf(folder).jobs)));
+  tookMs.set(folder, (tookMs.get(folder) ?? 0) + Date.now() - beganMs);
+}
+
+function runFiles(folder: Folder, files: readonly string[], env: NodeJS.ProcessEnv, jobs = 1): Promise<FileResult[]> {
+  const parallel = jobs > 1 && files.length > 1 ? ['--parallel', '--jobs', String(jobs)] : [];
+  const collect = coverageDir !== null && COVERED.includes(folder) ? { NODE_V8_COVERAGE: coverageDir } : {};
+  const how = { options: [...parallel, ...options.mochaArgs], env: { ...env, ...collect }, signal: stopping.signal };
+  return runMocha(files, how);
 }
 
 /**
- * What an earlier run left is removed, so that no test depends on it.
- * @param taken ports of a stack that is about to start
+ * Runs each failed file once more, alone.
+ * @returns the files that passed this time
  */
-async function clearedStack(
-  dir: string,
-  taken: readonly ClaimedPort[],
-  options: Pick<StackOptions, 'secure'> = {},
-): Promise<Stack> {
-  await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
-  rmSync(dir, { recursive: true, force: true });
-  return openStack({ dir, ports: pickFreePorts([...listeningPorts(), ...taken]), ...options });
+async function lookAgain(on: TestServers): Promise<string[]> {
+  const failed = [...new Set(results.filter(hasFailed).map(({ file }) => file))];
+  if (failed.length === 0 || failed.length > SECOND_LOOKS_MAX || stopping.signal.aborted) return [];
+  console.log(`\n== second look at ${failed.length === 1 ? 'a file' : `${failed.length} files`}`);
+  const shaky: string[] = [];
+  for (const file of failed) {
+    const { servers: needed } = needsOf(folderOf(file));
+    const env = needed === 'none' ? process.env : await on.envOf(needed);
+    const again = await runFiles(folderOf(file), [file], env);
+    if (again.length === 0 || again.some(hasFailed)) continue;
+    shaky.push(file);
+    results.splice(0, results.length, ...results.filter((result) => result.file !== file), ...again);
+  }
+  return shaky;
 }
 
-async function boot(stack: Stack): Promise<void> {
-  await stack.up({ topics: false, signal: stopping.signal });
-  await prepareStack(stack);
-  if (!isWanted()) return;
-  const controls = await openControls(stack.dir, stack.env());
-  versions = (await readFacts(controls)).versions;
-  await controls.close();
+function hasFailed({ failed }: FileResult): boolean {
+  return failed > 0;
 }
 
-function add(more: Counts): void {
-  counts = {
-    passed: counts.passed + more.passed,
-    failed: counts.failed + more.failed,
-    skipped: counts.skipped + more.skipped,
-    failures: [...counts.failures, ...more.failures],
-  };
-}
-
-/** Never rejects. */
 async function checkCoverage(folder: string): Promise<void> {
   if (stopping.signal.aborted) return;
-  const output = outputs.open();
   try {
     const { table, missed } = await coverageByRoom(folder);
-    output.write(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}\n`);
-    for (const sentence of missed) addFailure('coverage', sentence);
+    console.log(`\nCoverage by ${COVERED.join(' and ')} tests, percent\n${table}\n`);
+    for (const sentence of missed) results.push(failedFile('coverage', sentence));
   } catch (error) {
-    addFailure('coverage', (error as Error).message);
+    results.push(failedFile('coverage', (error as Error).message));
   }
-  output.end();
   rmSync(folder, { recursive: true, force: true });
-}
-
-/** What failed before or beside the tests themselves. */
-function addFailure(title: string, reason: string): void {
-  add({ passed: 0, failed: 1, skipped: 0, failures: [{ title, reason }] });
 }
 
 /** The first line of a reason, and the last ones: a program whose output is the reason says there why it ended. */
@@ -298,12 +229,34 @@ function shortened(reason: string): string {
   return [...lines.slice(0, 1), ...lines.slice(1).slice(-REASON_LAST_LINES)].map((line) => `  ${line}`).join('\n');
 }
 
-function end(): never {
-  const { passed, failed, skipped, failures } = counts;
-  writeResults({ folders: byFolder, failures, versions });
-  // said again where it is seen: hundreds of lines may stand between a failure and the end
+type Counts = Pick<FileResult, 'passed' | 'failed' | 'skipped'>;
+
+function countsOf(some: readonly FileResult[]): Counts {
+  const sum = (key: keyof Counts): number => some.reduce((total, one) => total + one[key], 0);
+  return { passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') };
+}
+
+const shown = ({ passed, failed, skipped }: Counts): string =>
+  `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+
+/** Prints what failed once more, then the counts. */
+function end(shaky: readonly string[]): never {
+  for (const file of noteShaky(shaky))
+    results.push(failedFile(file, 'It passed only at its second try, for the second time in ten runs.'));
+  const failures = results.flatMap((result) => result.failures);
+  const folders: RunResults['folders'] = {};
+  for (const [folder, ms] of tookMs)
+    folders[folder] = { ...countsOf(results.filter(({ file }) => folderOf(file) === folder)), tookMs: ms };
+  writeResults({ folders, failures, versions });
+  console.log('');
   for (const { title, reason } of failures) console.log(`FAILED ${title}\n${shortened(reason)}`);
+  if (shaky.length > 0) console.log(`${shaky.length} shaky: ${shaky.join(', ')}`);
+  for (const { name, files, tookMs: ms } of ran) {
+    const own = results.filter(({ file }) => files.includes(file));
+    console.log(`${name.padEnd(NAME_WIDTH)} ${String(Math.round(ms / 1000)).padStart(5)} s  ${shown(countsOf(own))}`);
+  }
+  const counts = countsOf(results);
   console.log(`took ${Math.round((Date.now() - startedMs) / 1000)} s`);
-  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
-  process.exit(failed > 0 || passed === 0 || stopping.signal.aborted ? 1 : 0);
+  console.log(shown(counts));
+  process.exit(counts.failed > 0 || counts.passed === 0 || stopping.signal.aborted ? 1 : 0);
 }

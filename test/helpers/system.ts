@@ -1,6 +1,7 @@
 import { stopLoads } from '../chaos/harness/buyers.js';
 import { closeConnections } from '../chaos/harness/http.js';
 import { Programs } from '../chaos/harness/programs.js';
+import { cleanWorld } from './clean-world.js';
 import { openTestStack, type TestStack } from './stack.js';
 
 /** Real servers and real programs for one test file. */
@@ -29,6 +30,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
   before(async function () {
     this.timeout(OPEN_TIMEOUT_MS);
     stack = await openTestStack();
+    await cleanWorld(stack);
     programs = new Programs({ ...process.env, ...PATIENT, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });

@@ -134,9 +134,9 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm ci --omit=dev',
   ],
   'downloads programs that nothing else needs': [
-    'npm run test:schemathesis',
-    'npm run check:deploy',
-    'npm run check:image',
+    'npm test -- schemathesis',
+    'npm test -- deploy',
+    'npm test -- image',
   ],
   'needs a daemon of containers or a cluster; test/deploy checks its files, test/image runs what the image has': [
     'docker build …',

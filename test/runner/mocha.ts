@@ -1,83 +1,98 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import type { Output } from './output.js';
 import { killTree } from './process-tree.js';
 
-/** What a run of mocha came to. */
-export interface Counts {
+/** What a test file came to. */
+export interface FileResult {
+  /** From the root of the checkout. */
+  readonly file: string;
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  readonly failures: readonly { readonly title: string; readonly reason: string }[];
+  readonly tookMs: number;
+  readonly failures: readonly Failure[];
+}
+
+export interface Failure {
+  readonly title: string;
+  readonly reason: string;
 }
 
 // not bin/mocha.js, which starts this one as a child of its own: a process more
 const MOCHA = join(REPO_DIR, 'node_modules/mocha/lib/cli/cli.js');
-const PIPES_WAIT_MS = 5_000;
+const REPORTER = join(REPO_DIR, 'test/runner/file-reporter.cjs');
 /** All tests have ended: a process that lives on then has left something open. */
 const EXIT_WAIT_MS = 60_000;
-/** Of a process that gives way to others on a busy machine. */
-const NICENESS = 5;
-const REPORTER = join(REPO_DIR, 'test/helpers/counting-reporter.cjs');
+const WATCH_EVERY_MS = 1_000;
+/** A program that a test has left behind keeps the pipes open. */
+const PIPES_WAIT_MS = 5_000;
 
-/**
- * Runs test files in one process. Never rejects: a process that dies before it has counted is a failure.
- * @param givesWay nothing that it does has a time limit that a busy machine could break
- * @param signal ends it, and all that it has started
- */
-export async function runMocha(
-  files: readonly string[],
-  how: { readonly options: readonly string[]; readonly env: NodeJS.ProcessEnv; readonly givesWay: boolean },
-  output: Output,
-  signal: AbortSignal,
-): Promise<Counts> {
+interface HowToRun {
+  /** Of mocha. */
+  readonly options: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  /** Ends the process, and all that it has started. */
+  readonly signal: AbortSignal;
+}
+
+/** Runs test files in one process and shows its output as it comes. Never rejects: a file without a result has failed. */
+export async function runMocha(files: readonly string[], { options, env, signal }: HowToRun): Promise<FileResult[]> {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-test-'));
-  const countFile = join(folder, 'counts.json');
+  const countFile = join(folder, 'counts.ndjson');
   const color = process.stdout.isTTY ? { FORCE_COLOR: '1' } : {}; // mocha writes into a pipe
-  const mocha = [process.execPath, '--import', 'tsx', MOCHA, '--reporter', REPORTER, ...how.options, ...files];
-  const child = spawn('nice', ['-n', String(how.givesWay ? NICENESS : 0), ...mocha], {
+  const child = spawn(process.execPath, ['--import', 'tsx', MOCHA, '--reporter', REPORTER, ...options, ...files], {
     cwd: REPO_DIR,
-    env: { ...how.env, ...color, SECKILL_TEST_COUNTS: countFile },
+    env: { ...env, ...color, SECKILL_TEST_COUNTS: countFile },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const stop = (): void => {
     if (child.pid !== undefined) killTree(child.pid);
   };
   signal.addEventListener('abort', stop, { once: true });
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (text: string) => output.write(text));
-  }
-  let isStuck = false;
-  let countedMs = 0;
+  // whole lines, since other processes write to the same terminal
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', (line) => console.log(line));
+  let endedMs = Infinity;
   const watch = setInterval(() => {
-    if (!existsSync(countFile)) return;
-    countedMs ||= Date.now();
-    if (Date.now() - countedMs < EXIT_WAIT_MS) return;
-    isStuck = true;
-    stop();
-  }, 1_000);
+    if (endedMs === Infinity && readLines(countFile).some(isEnd)) endedMs = Date.now();
+    if (Date.now() - endedMs > EXIT_WAIT_MS) stop();
+  }, WATCH_EVERY_MS);
   const code = await new Promise<number | null>((resolve) => {
     child.once('close', resolve);
-    // a program that a test has left behind keeps the pipes open
     child.once('exit', (exitCode) => setTimeout(() => resolve(exitCode), PIPES_WAIT_MS).unref());
   });
   clearInterval(watch);
   signal.removeEventListener('abort', stop);
+  const lines = readLines(countFile);
+  rmSync(folder, { recursive: true, force: true });
+  const results = lines.filter((line) => !isEnd(line)) as FileResult[];
+  const isStuck = Date.now() - endedMs > EXIT_WAIT_MS;
+  const why = isStuck
+    ? 'all tests had ended, and the process did not: something is left open'
+    : `mocha ended with ${code} before the file had ended`;
+  const hasResult = new Set(results.map(({ file }) => file));
+  // a file whose tests are all filtered out by --grep has no result and has not failed
+  const missing = lines.some(isEnd) && !isStuck ? [] : files.filter((file) => isStuck || !hasResult.has(file));
+  return [...results, ...missing.map((file) => failedFile(file, why))];
+}
+
+/** A file that failed as a whole. */
+export const failedFile = (file: string, reason: string): FileResult => ({
+  ...{ file, passed: 0, failed: 1, skipped: 0, tookMs: 0 },
+  failures: [{ title: file, reason }],
+});
+
+type Line = FileResult | { readonly ended: true };
+const isEnd = (line: Line): boolean => 'ended' in line;
+
+function readLines(path: string): Line[] {
   try {
-    const counts = JSON.parse(readFileSync(countFile, 'utf8')) as Counts;
-    if (!isStuck) return counts;
-    const stuck = {
-      title: files.join(' '),
-      reason: 'all tests had ended, and the process did not: something is left open',
-    };
-    return { ...counts, failed: counts.failed + 1, failures: [...counts.failures, stuck] };
+    const text = readFileSync(path, 'utf8');
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Line]));
   } catch {
-    const failures = [{ title: files.join(' '), reason: `mocha ended with ${code} before it could count` }];
-    return { passed: 0, failed: 1, skipped: 0, failures };
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+    return []; // no file has ended yet
   }
 }

@@ -1,38 +1,9 @@
 import { Argument, Command } from 'commander';
-
-/**
- * The quick tests come first, while the stacks boot: beside all other programs they would be slow ones. Much of the rest waits:
- * for timers of the broker, for servers to come back, for deadlines. So three lanes run beside each other, two of them on a
- * stack each, since a scenario stops servers under everybody who uses them; the one without servers begins when one of these has
- * nothing of its own left. Within a lane one folder follows the other; a
- * stack that is done with its own takes its share of those that `anyStack` names, those that take longest first. When the lane
- * without servers is done, a third stack starts in its place: first one with TLS and access control everywhere, then one more
- * for a share of those.
- */
-export const LANES = {
-  first: ['unit', 'guard'],
-  bare: ['newcomer', 'hostile', 'deploy'],
-  background: ['simulation'],
-  stack: ['contract', 'lua', 'schemathesis', 'image'],
-  faults: ['scenario'],
-  anyStack: ['browser', 'integration'],
-  secure: ['secure'],
-} as const;
-export type Folder = (typeof LANES)[keyof typeof LANES][number];
-export const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
-
-/** What runs on the secure stack beside its own folder: calls of each kind of the three adapters, and one purchase from click to order. */
-export const ALSO_SECURE: readonly string[] = [
-  ...['order-repository', 'outbox', 'stock-store', 'batch-store'],
-  ...['purchase-channel', 'delivery-source', 'order-channels', 'worker-progress'],
-]
-  .map((name) => `test/contract/${name}.test.ts`)
-  .concat('test/integration/one-purchase.test.ts');
-
-/** Run only when they are named: what they need is downloaded from elsewhere. */
-const ON_REQUEST: readonly Folder[] = ['schemathesis', 'deploy', 'image'];
+import { COMMAND_NAMES, COMMANDS, FOLDER_NAMES, type CommandName, type Folder } from './commands.js';
 
 export interface TestOptions {
+  readonly commands: readonly CommandName[];
+  /** All files of these run, whatever their command. */
   readonly folders: readonly Folder[];
   /** Passed on to mocha. */
   readonly mochaArgs: readonly string[];
@@ -40,42 +11,56 @@ export interface TestOptions {
   readonly fileParts: readonly string[];
   /** What the working tree is compared with; null: every test is run. */
   readonly changedSince: string | null;
+  readonly coverage: boolean;
 }
+
+const isCommand = (name: string): name is CommandName => (COMMAND_NAMES as readonly string[]).includes(name);
+const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
 
 /** @throws CommanderError for `--help` and for wrong use, with what there was to say already written */
 export function readOptions(args: readonly string[], write?: (text: string) => void): TestOptions {
+  const width = Math.max(...COMMAND_NAMES.map((name) => name.length));
+  const list = COMMAND_NAMES.map((name) => `  ${name.padEnd(width)}  ${COMMANDS[name].about}`).join('\n');
   const command = new Command('npm test --')
-    .description('Runs the tests on servers of its own; what `npm start` keeps is never touched.')
+    .description('Runs tests on servers of their own. `npm start` and its data are never touched.')
     .addArgument(
-      new Argument('[folders...]', `those of test/ to run; none: all but ${ON_REQUEST.join(', ')}`).choices(FOLDERS),
+      new Argument('[names...]', 'commands below, or folders of test/ (default: core)').choices([
+        ...new Set([...COMMAND_NAMES, ...FOLDER_NAMES]),
+      ]),
     )
     .option('-g, --grep <pattern>', 'only tests whose title matches')
     .option('-f, --files <part...>', 'only test files whose path contains one of these')
-    .option('-b, --bail', 'end a folder at its first failure')
+    .option('-b, --bail', 'end a process of mocha at its first failure')
     .option('-c, --changed [ref]', 'only test files that the changes since <ref> (default: main) can affect')
+    .option('--coverage', 'compare the coverage of the unit and contract tests with its floors')
     .addHelpText(
       'after',
-      '\nunit, guard, simulation, hostile, newcomer and deploy run without a stack; the others get one.\n' +
-        '--changed follows imports, files that are read and programs that are started. Tests that start the programs notice\n' +
-        'every change of src; name folders, before it, for less: npm test -- unit contract --changed\n' +
+      `\nCommands:\n${list}\n\n` +
+        '`npm run test:all` runs all of them, then the simulation, the planted bugs and MySQL 8.0.\n' +
+        '--changed follows imports, files that are read and programs that are started.\n' +
+        'A file that fails runs again, alone, at the end. If it passes then, it is reported as shaky and does not fail the run,\n' +
+        'unless the same file was shaky twice in ten runs of this checkout.\n' +
         'The last line counts: N passed, N failed.\n' +
         'Exit codes: 0 all passed, or nothing is affected; 1 something failed or nothing ran; 2 used wrongly.',
     )
     .exitOverride();
   if (write !== undefined) command.configureOutput({ writeOut: write, writeErr: write });
   command.parse(args, { from: 'user' });
-  const { grep, bail, changed, files } = command.opts<{
+  const flags = command.opts<{
     grep?: string;
     bail?: boolean;
     changed?: string | true;
     files?: string[];
+    coverage?: boolean;
   }>();
+  const names = command.args;
+  const mayHaveMore = names.length === 0 && (flags.changed !== undefined || flags.files !== undefined);
   return {
-    folders: FOLDERS.filter((folder) =>
-      command.args.length === 0 ? !ON_REQUEST.includes(folder) : command.args.includes(folder),
-    ),
-    mochaArgs: [...(grep === undefined ? [] : ['--grep', grep]), ...(bail ? ['--bail'] : [])],
-    fileParts: files ?? [],
-    changedSince: changed === true ? 'main' : (changed ?? null),
+    commands: mayHaveMore ? COMMAND_NAMES : names.length === 0 ? ['core'] : names.filter(isCommand),
+    folders: names.filter((name) => isFolder(name) && !isCommand(name)) as Folder[],
+    mochaArgs: [...(flags.grep === undefined ? [] : ['--grep', flags.grep]), ...(flags.bail ? ['--bail'] : [])],
+    fileParts: flags.files ?? [],
+    changedSince: flags.changed === true ? 'main' : (flags.changed ?? null),
+    coverage: flags.coverage ?? false,
   };
 }

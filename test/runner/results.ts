@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Counts } from './mocha.js';
-import type { Folder } from './options.js';
+import type { Folder } from './commands.js';
+import type { Failure } from './mocha.js';
 
 /** Where `npm test` leaves what came out, for a program that started it: test/matrix does. */
 const FILE_SETTING = 'SECKILL_TEST_RESULTS';
@@ -16,7 +16,7 @@ export interface FolderResult {
 export interface RunResults {
   readonly folders: Partial<Record<Folder, FolderResult>>;
   /** Of the whole run, those included that belong to no folder. */
-  readonly failures: Counts['failures'];
+  readonly failures: readonly Failure[];
   /** Name → version, as the servers say it; Node alone where there was no stack. */
   readonly versions: Readonly<Record<string, string>>;
 }

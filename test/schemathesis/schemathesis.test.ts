@@ -14,7 +14,7 @@ import { useSystem } from '../helpers/system.js';
 /**
  * Schemathesis reads the OpenAPI document of each listener and sends what it allows and what it forbids: an answer that is
  * not in the document, a 5xx that is not announced, an accepted request that it forbids, all fail. It comes from PyPI, into
- * a folder that git ignores: `npm run test:schemathesis`.
+ * a folder that git ignores: `npm test -- schemathesis`.
  */
 const VERSION = '4.32.5';
 const HOME = join(REPO_DIR, '.stack', 'schemathesis');

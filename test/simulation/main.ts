@@ -3,6 +3,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Part, PartDone } from './run-part.js';
 import { inSimulatedTime } from './engine/simulated-time.js';
+import { JUDGED_FROM_RUNS, missingFrom } from './reached.js';
 import { firstBroken, hashOf, simulate } from './run.js';
 import { emptyTally, listed, merge, type Tally } from './tally.js';
 
@@ -29,7 +30,11 @@ const flags = new Command('npm run simulate --')
   .option('--until-broken', 'stop at the first run that breaks a promise')
   .option('--seed <n>', 'run only this seed; print its trace when it breaks a promise', whole)
   .option('--trace', 'with --seed: always print the trace')
-  .addHelpText('after', '\nExit codes: 0 every promise was kept, 1 one was broken, 2 wrong usage.')
+  .addHelpText(
+    'after',
+    `\nFrom ${JUDGED_FROM_RUNS} runs on, every fault and event must happen at least once.\n` +
+      'Exit codes: 0 every promise was kept, 1 one was broken or something never happened, 2 wrong usage.',
+  )
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
   .parse()
   .opts<Flags>();
@@ -63,7 +68,9 @@ async function many(): Promise<number> {
   if (flags.json) console.log(JSON.stringify({ from, tookMs, ...all }));
   else print(all, tookMs);
   for (const { seed } of all.broken.slice(0, 1)) console.error(`trace: npm run simulate -- --seed ${seed}`);
-  return all.brokenRuns === 0 && all.runs === runs ? 0 : 1;
+  const missing = runs >= JUDGED_FROM_RUNS ? missingFrom(all) : [];
+  for (const sentence of missing) console.error(sentence);
+  return all.brokenRuns === 0 && all.runs === runs && missing.length === 0 ? 0 : 1;
 }
 
 function partsOf(from: number, runs: number): Part[] {

@@ -1,9 +1,12 @@
 import { expect } from 'chai';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { dependents } from '../runner/changed.js';
-import { FOLDERS, readOptions } from '../runner/options.js';
+import { claimsOf, COMMAND_NAMES, COMMANDS, FOLDER_NAMES, testFiles } from '../runner/commands.js';
+import { readOptions } from '../runner/options.js';
+import { noteShaky } from '../runner/shaky.js';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 describe('npm test', () => {
   for (const wrong of ['scenarios', '--grepp']) {
@@ -16,19 +19,44 @@ describe('npm test', () => {
     });
   }
 
-  it('reads folders, the pattern of titles and the revision that changes are counted from', () => {
-    const byDefault = FOLDERS.filter((folder) => !['schemathesis', 'deploy', 'image'].includes(folder));
-    const nothing = { folders: byDefault, mochaArgs: [], fileParts: [], changedSince: null };
-    expect(readOptions([])).to.deep.equal(nothing);
-    expect(readOptions(['--changed'])).to.deep.equal({ ...nothing, changedSince: 'main' });
-    expect(readOptions(['schemathesis']).folders).to.deep.equal(['schemathesis']);
-    expect(readOptions(['lua', 'unit', '--changed=HEAD~2', '-g', 'T3', '--bail'])).to.deep.equal({
-      folders: ['unit', 'lua'],
-      mochaArgs: ['--grep', 'T3', '--bail'],
-      fileParts: [],
-      changedSince: 'HEAD~2',
+  it('runs the core command by default and all commands with --changed or --files', () => {
+    expect(readOptions([])).to.deep.equal({
+      ...{ commands: ['core'], folders: [], mochaArgs: [], fileParts: [], changedSince: null, coverage: false },
     });
-    expect(readOptions(['contract', '--files', 'mysql', 'outbox']).fileParts).to.deep.equal(['mysql', 'outbox']);
+    expect(readOptions(['--changed']))
+      .to.include({ changedSince: 'main' })
+      .and.have.property('commands', COMMAND_NAMES);
+    expect(readOptions(['--files', 'outbox']).commands).to.equal(COMMAND_NAMES);
+    expect(readOptions(['pages', 'unit', '-g', 'T3', '--bail'])).to.deep.include({
+      ...{ commands: ['pages'], folders: ['unit'], mochaArgs: ['--grep', 'T3', '--bail'] },
+    });
+  });
+
+  it('gives each test file to exactly one command', () => {
+    const wrong = testFiles().filter((file) => claimsOf(file).length !== 1);
+    expect(wrong).to.deep.equal([]);
+  });
+
+  it('names only folders and files that exist', () => {
+    const files = testFiles();
+    const named = Object.values(COMMANDS).flatMap(({ has }) => [...has]);
+    const missing = named.filter((part) => !files.some((file) => file.startsWith(`test/${part}`)));
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('knows every folder with test files', () => {
+    const withTests = readdirSync(join(REPO_DIR, 'test'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => name.split('/')[0]);
+    expect([...new Set(withTests)]).to.have.members([...FOLDER_NAMES]);
+  });
+
+  it('fails a file that is shaky twice in ten runs', () => {
+    const path = join(mkdtempSync(join(tmpdir(), 'seckill-shaky-')), 'history.json');
+    expect(noteShaky(['a', 'b'], path)).to.deep.equal([]);
+    for (let run = 2; run < 10; run++) expect(noteShaky([], path)).to.deep.equal([]);
+    expect(noteShaky(['a'], path), 'the tenth run').to.deep.equal(['a']);
+    expect(noteShaky(['b'], path), 'ten runs later').to.deep.equal([]);
   });
 });
 

@@ -1,0 +1,111 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+
+/** What a folder of test/ runs on. */
+interface FolderNeeds {
+  /** `secure`: servers with TLS and access control everywhere. */
+  readonly servers: 'none' | 'plain' | 'secure';
+  /** Files that run beside each other; default 1. */
+  readonly jobs?: number;
+  /** Files of one process; default all. Parts are shared among the stacks of a run. */
+  readonly partFiles?: number;
+}
+
+/** In the order in which a run takes them. */
+export const FOLDERS = {
+  unit: { servers: 'none' },
+  guard: { servers: 'none' },
+  simulation: { servers: 'none' },
+  hostile: { servers: 'none' },
+  newcomer: { servers: 'none' },
+  deploy: { servers: 'none' },
+  contract: { servers: 'plain', jobs: 2 },
+  lua: { servers: 'plain' },
+  integration: { servers: 'plain', partFiles: 4 },
+  browser: { servers: 'plain', partFiles: 2 },
+  image: { servers: 'plain' },
+  schemathesis: { servers: 'plain' },
+  scenario: { servers: 'plain' },
+  secure: { servers: 'secure' },
+  time: { servers: 'plain' },
+} as const satisfies Readonly<Record<string, FolderNeeds>>;
+export type Folder = keyof typeof FOLDERS;
+export const FOLDER_NAMES = Object.keys(FOLDERS) as readonly Folder[];
+export const needsOf = (folder: Folder): FolderNeeds => FOLDERS[folder];
+
+/** A command that runs tests. */
+interface TestCommand {
+  readonly about: string;
+  /** Folders and files below test/. A file belongs to the command that names it, or else its folder. */
+  readonly has: readonly string[];
+  /** How many sets of servers share its work; default 1. */
+  readonly stacks?: number;
+}
+
+const CORE_INTEGRATION = [
+  ...['one-purchase', 'order-life', 'purchase-events', 'sale-admin', 'keeper', 'after-the-order'],
+  ...['repair', 'reconcile', 'dead-letters', 'proofs', 'admission-rules', 'drain'],
+];
+const filesIn = (folder: string, names: readonly string[]): string[] =>
+  names.map((name) => `${folder}/${name}.test.ts`);
+
+export const COMMANDS = {
+  core: {
+    about: 'every rule of the product at the cheapest level, and the life of a purchase on real servers',
+    has: [
+      ...['unit', 'guard', 'simulation', 'contract', 'lua'],
+      ...filesIn('integration', CORE_INTEGRATION),
+      'scenario/core-scenarios.test.ts',
+    ],
+  },
+  more: {
+    about: 'features, tools and topologies on real servers',
+    has: [
+      'integration',
+      ...filesIn('contract', ['several-brokers', 'redis-topologies', 'resharded-sale', 'local-stack', 'query-plans']),
+    ],
+    stacks: 2,
+  },
+  faults: { about: 'servers and programs that die at work', has: ['scenario'] },
+  pages: { about: 'the console and the buyer page in Chromium', has: ['browser'] },
+  secure: { about: 'servers with TLS and access control everywhere', has: ['secure'] },
+  hostile: { about: 'random and malicious input', has: ['hostile'] },
+  newcomer: { about: 'every command that the documentation shows', has: ['newcomer'] },
+  tools: {
+    about: 'containers, charts, OpenAPI documents and alerts, by tools of others',
+    has: ['deploy', 'image', 'schemathesis', ...filesIn('contract', ['mqadmin', 'alert-rules'])],
+  },
+  time: { about: 'promises about time, alone on the machine', has: ['time'] },
+} as const satisfies Readonly<Record<string, TestCommand>>;
+export type CommandName = keyof typeof COMMANDS;
+export const COMMAND_NAMES = Object.keys(COMMANDS) as readonly CommandName[];
+export const stacksOf = (name: CommandName): number => (COMMANDS[name] as TestCommand).stacks ?? 1;
+
+/** Every test file, from the root of the checkout. */
+export function testFiles(): string[] {
+  return FOLDER_NAMES.flatMap((folder) => {
+    const names = readdirSync(join(REPO_DIR, 'test', folder), { recursive: true, encoding: 'utf8' });
+    return names
+      .filter((name) => name.endsWith('.test.ts'))
+      .sort()
+      .map((name) => join('test', folder, name));
+  });
+}
+
+/** @param file `test/<folder>/…` */
+export const folderOf = (file: string): Folder => file.split('/')[1] as Folder;
+
+/** The commands that claim a file with the longest of their names for it: exactly one, which a guard proves. */
+export function claimsOf(file: string): CommandName[] {
+  const claims = COMMAND_NAMES.flatMap((name) =>
+    (COMMANDS[name] as TestCommand).has
+      .filter((part) => file === `test/${part}` || file.startsWith(`test/${part}/`))
+      .map((part) => ({ name, length: part.length })),
+  );
+  const longest = Math.max(...claims.map(({ length }) => length));
+  return claims.filter(({ length }) => length === longest).map(({ name }) => name);
+}
+
+export const filesOf = (command: CommandName): string[] =>
+  testFiles().filter((file) => claimsOf(file).includes(command));

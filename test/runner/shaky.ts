@@ -1,0 +1,25 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+
+/** The shaky files of the last runs of this checkout, the newest last. */
+const HISTORY = join(REPO_DIR, '.stack-shaky.json');
+const RUNS_KEPT = 10;
+
+/**
+ * Notes the files that passed only at their second try.
+ * @returns those that were shaky in one of the nine runs before, too
+ */
+export function noteShaky(files: readonly string[], path = HISTORY): string[] {
+  const before = readHistory(path).slice(-(RUNS_KEPT - 1));
+  writeFileSync(path, `${JSON.stringify([...before, files])}\n`);
+  return files.filter((file) => before.flat().includes(file));
+}
+
+function readHistory(path: string): string[][] {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as string[][];
+  } catch {
+    return []; // the first run
+  }
+}

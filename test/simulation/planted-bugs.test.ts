@@ -1,0 +1,15 @@
+import { expect } from 'chai';
+import { catchInSimulation } from '../mutants/by-simulation.js';
+import { MUTANTS } from '../mutants/mutants.js';
+
+/** One of the message signatures, one of the markers and one of the books. `npm run mutants` plants all of them. */
+const PLANTED = ['signatures-are-not-checked', 'resolve-leaves-no-marker', 'rows-found-are-counted-again'];
+
+describe('simulation of programs with a planted bug', () => {
+  for (const mutant of MUTANTS.filter(({ name }) => PLANTED.includes(name))) {
+    it(`notices ${mutant.name}: ${mutant.breaks}`, async () => {
+      const caught = await catchInSimulation(mutant);
+      expect(caught?.code).to.be.a('string');
+    });
+  }
+});
