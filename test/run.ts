@@ -57,7 +57,7 @@ try {
   servers = new TestServers(stopping.signal);
   for (const { name, stacks, files } of chooseFiles()) {
     const beganMs = Date.now();
-    await runParts(partsOf(files), stacks, servers);
+    await runParts(partsOf(files, stacks), stacks, servers);
     ran.push({ name, files, tookMs: Date.now() - beganMs });
     await servers.keepOnly('plain');
   }
@@ -122,11 +122,12 @@ function affectedOrExit(ref: string): { readonly files: ReadonlySet<string> } {
   }
 }
 
-function partsOf(files: readonly string[]): Part[] {
+/** One part per folder, or several where stacks share the work: a start of mocha costs seconds. */
+function partsOf(files: readonly string[], stacks: number): Part[] {
   return FOLDER_NAMES.flatMap((folder) => {
     const all = files.filter((file) => folderOf(file) === folder);
     const { partFiles = all.length } = needsOf(folder);
-    const count = Math.ceil(all.length / Math.max(partFiles, 1));
+    const count = stacks === 1 ? Math.min(all.length, 1) : Math.ceil(all.length / Math.max(partFiles, 1));
     return Array.from({ length: count }, (_, part) => ({
       folder,
       files: all.filter((_name, index) => index % count === part),
@@ -236,8 +237,9 @@ function countsOf(some: readonly FileResult[]): Counts {
   return { passed: sum('passed'), failed: sum('failed'), skipped: sum('skipped') };
 }
 
-const shown = ({ passed, failed, skipped }: Counts): string =>
-  `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+function shown({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
+}
 
 /** Prints what failed once more, then the counts. */
 function end(shaky: readonly string[]): never {

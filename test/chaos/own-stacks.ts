@@ -4,7 +4,7 @@ import { progressStyle, showProgress } from '../../deploy/local/stack-progress.j
 import { tryLock } from '../../deploy/local/stack/processes.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import type { OnProgress, StackStep } from '../../deploy/local/stack/progress.js';
-import { SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
+import { type BrokerTiming, SERVER_NAMES } from '../../deploy/local/stack/servers/server-spec.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
 import { migrate } from '../../src/mysql/migrate.js';
@@ -61,6 +61,11 @@ export async function onOwnStacks<T>(
   }
 }
 
+interface OwnStackParts {
+  readonly prepare?: (stack: Stack) => Promise<void>;
+  readonly timing?: BrokerTiming;
+}
+
 export interface OwnStack {
   readonly stack: Stack;
   /** Stops the servers, also those that were stopped with SIGSTOP. Their logs stay until the next boot. */
@@ -70,14 +75,14 @@ export interface OwnStack {
 /**
  * Boots an empty stack on free ports. When it fails, nothing of it stays running.
  * @param dir folder of the instance; emptied first
- * @param prepare makes topics and schema
+ * @param how `prepare` makes topics and schema; `timing` is that of the broker
  * @throws StackError when it does not boot, or is in use by another process
  */
 export async function bootOwnStack(
   dir: string,
   onProgress: OnProgress,
   signal: AbortSignal,
-  prepare: (stack: Stack) => Promise<void> = prepareStack,
+  { prepare = prepareStack, timing = 'production' }: OwnStackParts = {},
 ): Promise<OwnStack> {
   const lock = tryLock(`${dir}.lock`);
   if ('heldBy' in lock) throw new StackError(`Process ${lock.heldBy} runs on ${dir} already; wait for its end.`);
@@ -90,7 +95,7 @@ export async function bootOwnStack(
     await openStack({ dir, ports: 'free' }).down({ signal: 'SIGKILL' });
     unmountBelow(dir);
     rmSync(dir, { recursive: true, force: true });
-    const stack = openStack({ dir, ports: 'free', onProgress });
+    const stack = openStack({ dir, ports: 'free', timing, onProgress });
     await stack.up({ topics: false, signal });
     await prepare(stack);
     signal.throwIfAborted();

@@ -4,7 +4,7 @@ import { DEAD_LETTERS, WRITER_RETRIES_MAX } from '../../src/core/topics.js';
 import type { Delivery, DeliverySource, RedriveChannel } from '../../src/core/ports/channels.js';
 import { freshBatch, memoryWorld, nextDelivery, REDRIVES, rocketmqWorld, type BrokerWorld } from './broker-worlds.js';
 
-const INVISIBLE_MS = 10_000;
+const INVISIBLE_MS = 5_000;
 const VISIBLE_WITHIN_MS = 30_000;
 /** The broker adds 2 to 5 s to every delay, and an empty receive takes 5 s. */
 const LATE_MS = 45_000;

@@ -29,7 +29,7 @@ export async function onOwnServers<T>(
   work: (site: ChaosSite) => Promise<T>,
 ): Promise<T> {
   const { stack, stop } = await showProgress(progressStyle(json), ['artifacts', ...SERVER_NAMES], (onProgress) =>
-    bootOwnStack(MUTANTS_DIR, onProgress, signal),
+    bootOwnStack(MUTANTS_DIR, onProgress, signal, { timing: 'test' }),
   );
   const stray = (error: unknown): void => say(`An error outside of any scenario: ${String(error)}`);
   process.on('uncaughtException', stray).on('unhandledRejection', stray); // the servers must not be left running

@@ -33,7 +33,7 @@ export async function bootSecondStack(
 ): Promise<StackControls> {
   const dir = siblingFolder(context, name);
   const over = new AbortController();
-  const booting = bootOwnStack(dir, () => undefined, over.signal, prepare);
+  const booting = bootOwnStack(dir, () => undefined, over.signal, { prepare });
   context.atEnd(async () => {
     over.abort(new Error('the scenario is over'));
     await booting.then(
