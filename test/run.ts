@@ -8,7 +8,7 @@ import { StackError } from '../deploy/local/stack/stack-error.js';
 import { listeningPorts, claimedPorts, pickFreePorts, type ClaimedPort } from '../deploy/local/stack/ports.js';
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
 import { openStack, type Stack, type StackOptions } from '../deploy/local/stack/stack.js';
-import { build } from './chaos/harness/commands.js';
+import { buildIfOlder } from './chaos/harness/commands.js';
 import { openControls } from './chaos/harness/stack-controls.js';
 import { prepareStack } from './chaos/own-stacks.js';
 import { readFacts } from './chaos/report.js';
@@ -189,7 +189,7 @@ async function runOnStacks(): Promise<void> {
     if (isNeeded) stacks.push([await clearedStack(dir, taken), lane]);
   }
   try {
-    const built = Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)]);
+    const built = Promise.all([buildIfOlder(), buildPagesIfOlder(stopping.signal)]);
     const booted = Promise.all([built, first, ...stacks.map(([stack]) => boot(stack))]);
     const own = stacks.map(([stack, lane]) => booted.then(() => runFolders(lane, envOf(stack))));
     const lanes = stacks.map(async ([stack], index) => {
