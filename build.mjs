@@ -76,7 +76,7 @@ const REQUIRE = "import { createRequire } from 'node:module'; const require = cr
 
 /**
  * Chunks are written before the entry that names them, and stay for a day: a program of an earlier build may still import one.
- * @throws Error when the sources do not compile; esbuild has printed why
+ * @throws Error with a sentence when the sources do not compile
  */
 async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO_DIR, 'dist'), plugins = [] } = {}) {
   const { build } = await import('esbuild');
@@ -101,6 +101,8 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
     plugins: [...plugins, patches],
     write: false,
     logLevel: 'warning',
+  }).catch((cause) => {
+    throw new Error('The sources do not compile: the lines above say where.', { cause });
   });
   mkdirSync(outdir, { recursive: true });
   const isEntry = ({ path }) => basename(path, '.js') === basename(entry, '.ts');
@@ -118,8 +120,10 @@ async function bundle({ folder, entry, packages = 'bundle' }, { dist = join(REPO
 /** `dist/cli`. */
 export const bundlePrograms = (options) => bundle(PROGRAMS, options);
 
-/** What `npm run build` bundles: `dist/cli`, `dist/library` and `dist/client`. */
-const bundleProduct = () => Promise.all(PRODUCT.map((one) => bundle(one)));
+/** One after the other: esbuild uses all cores, and says what is wrong with a source once. */
+async function bundleAll(bundles) {
+  for (const one of bundles) await bundle(one);
+}
 
 /**
  * Bundles the product, and what starts it on this machine, where the sources are newer.
@@ -129,11 +133,7 @@ export async function bundleIfOlder() {
   const older = [...PRODUCT, LAUNCHER, POINTER].filter(isOlder);
   if (older.length === 0) return;
   console.error('Building the programs, since their sources are newer …');
-  try {
-    await Promise.all(older.map((one) => bundle(one)));
-  } catch (cause) {
-    throw new Error('The sources do not compile: the lines above say where.', { cause });
-  }
+  await bundleAll(older);
 }
 
 /** Whether a source, or a package, was changed after the bundle was made. */
@@ -155,4 +155,9 @@ function newestMs(paths) {
   return Math.max(0, ...times);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await bundleProduct().catch(() => process.exit(1));
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await bundleAll(PRODUCT).catch(({ message }) => {
+    console.error(message);
+    process.exitCode = 1;
+  });
+}
