@@ -6,7 +6,7 @@ FROM node:24.21.0-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json build.mjs ./
 COPY src src
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 COPY lua lua

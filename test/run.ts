@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildPagesIfOlder } from '../deploy/local/pages.js';
 import { StackError } from '../deploy/local/stack/stack-error.js';
-import { build } from './chaos/harness/commands.js';
+import { buildIfOlder } from './chaos/harness/commands.js';
 import { affectedTests } from './runner/changed.js';
 import {
   claimsOf,
@@ -145,7 +145,7 @@ async function runParts(parts: readonly Part[], stacks: number, on: TestServers)
   const of = (kind: 'none' | 'plain' | 'secure'): Part[] =>
     parts.filter((part) => needs(part) === kind && !isTime(part));
   const built = parts.some((part) => needs(part) !== 'none')
-    ? Promise.all([build(stopping.signal), buildPagesIfOlder(stopping.signal)])
+    ? Promise.all([buildIfOlder(), buildPagesIfOlder(stopping.signal)])
     : Promise.resolve();
   built.catch(() => undefined); // awaited by those that use it
   const withServers = async (name: ServersName, queue: Part[]): Promise<void> => {

@@ -1,7 +1,8 @@
-import { fork, spawn, type ChildProcess } from 'node:child_process';
+import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundleIfOlder } from '../../build.mjs';
 import { lowerPriorityOfKeeper, PROGRAM_NODE_FLAGS } from '../../deploy/local/supervisor.js';
 import { BenchError } from '../bench-error.js';
 
@@ -138,21 +139,10 @@ function profilerArgs(name: ProgramName, env: NodeJS.ProcessEnv): string[] {
   return env.BENCH_CPU_PROF ? ['--cpu-prof', '--cpu-prof-dir', `${env.BENCH_CPU_PROF}/${name}`] : [];
 }
 
-const REPO = fileURLToPath(new URL('../..', import.meta.url));
-
 /** The command of the build. What is measured is what would be deployed: a TypeScript loader costs a tenth here. */
 const BUILT_MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
-/** Compiles the sources as they are now. @throws BenchError when they do not compile */
-export async function build(signal: AbortSignal): Promise<void> {
-  const tsc = `${REPO}node_modules/typescript/bin/tsc`;
-  const child = spawn(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
-    cwd: REPO,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    signal,
-  });
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', reject).once('exit', resolve);
-  });
-  if (code !== 0) throw new BenchError('the sources do not compile; `npm run build` says why');
+/** Builds the programs unless the build is as new as the sources. @throws BenchError when they do not compile */
+export async function build(): Promise<void> {
+  await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new BenchError(message)));
 }

@@ -82,7 +82,7 @@ async function withLockedSession<T>(
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   progress('building');
-  await build(signal);
+  await build();
   const stack = openStack({
     dir: options.dir,
     ports: 'free',

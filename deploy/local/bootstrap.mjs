@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { bundleIfOlder } from '../../build.mjs';
 
 const NODE_MIN = [20, 19];
 const REPO_DIR = fileURLToPath(new URL('../../', import.meta.url));
@@ -22,6 +23,14 @@ export async function bootstrap() {
   installPackages();
   const { register } = await import('tsx/esm/api');
   register();
+}
+
+/** The same for what runs bundled: it is built where its sources are newer. */
+export async function bootstrapBuilt() {
+  checkNode();
+  installPackages();
+  await bundleIfOlder().catch(({ message }) => stop(message));
+  process.setSourceMapsEnabled(true); // Node reads the map of a file when it loads it
 }
 
 function checkNode() {

@@ -1,5 +1,5 @@
-// The entry of `npm start` and `npm run stack`: works in a fresh checkout, where nothing is installed yet.
-import { bootstrap } from './bootstrap.mjs';
+// The entry of `npm start` and `npm run stack`: works in a fresh checkout, where nothing is installed or built yet.
+import { bootstrapBuilt } from './bootstrap.mjs';
 
-await bootstrap();
-await import('./main.ts');
+await bootstrapBuilt();
+await import('../../dist/local/main.js');

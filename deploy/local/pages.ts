@@ -27,7 +27,7 @@ export async function buildPagesIfOlder(signal?: AbortSignal): Promise<void> {
 }
 
 /** When a file below it was changed last, Unix ms. */
-export function newestMs(folder: string): number {
+function newestMs(folder: string): number {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   return Math.max(...names.map((name) => statSync(join(folder, name)).mtimeMs));
 }

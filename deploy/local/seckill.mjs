@@ -1,5 +1,6 @@
-// The entry of `npm run seckill`: the command line from the sources, pointed at the local stack.
-import { bootstrap } from './bootstrap.mjs';
+// The entry of `npm run seckill`: the command line, built from the sources as they are, pointed at the local stack.
+import { bootstrapBuilt } from './bootstrap.mjs';
 
-await bootstrap();
-await import('./seckill.ts');
+await bootstrapBuilt();
+await import('../../dist/local-seckill/seckill.js');
+await import('../../dist/cli/main.js');

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants, getPriority, setPriority } from 'node:os';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { CliError } from '../../src/cli/cli-error.js';
+import { REPO_DIR } from './stack/paths.js';
 
 /**
  * Flags of Node for api, worker and keeper. Requests live for milliseconds; with the default young generation of 16 MB
@@ -34,8 +35,9 @@ export interface ProgramSpec {
   readonly once?: boolean;
 }
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-/** A client of the broker may need several tries to start, and a busy machine compiles the programs slowly. */
+/** Built by main.mjs, before anything starts. */
+const MAIN = join(REPO_DIR, 'dist/cli/main.js');
+/** A client of the broker may need several tries to start. */
 const READY_TIMEOUT_MS = 150_000;
 const RESTART_PAUSE_MS = 1000;
 /** Longer than the drain of any program. */
@@ -44,7 +46,7 @@ const STOP_TIMEOUT_MS = 25_000;
 const forkProgram = ({ args, env }: ProgramSpec): ChildProcess =>
   fork(MAIN, [...args], {
     env,
-    execArgv: [...PROGRAM_NODE_FLAGS, '--import', 'tsx'],
+    execArgv: [...PROGRAM_NODE_FLAGS],
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
 

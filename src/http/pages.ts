@@ -6,13 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { isSaleId } from '../core/ids.js';
+import { PACKAGE_ROOT } from '../core/package-root.js';
 import { NOSNIFF } from './problem.js';
 import type { Listener } from './route.js';
 
 const compress = promisify(gzip);
 
-/** Where the build puts them, for a process that runs from `src` as for one that runs from `dist`. */
-const FOLDER = fileURLToPath(new URL('../../dist/web/', import.meta.url));
+/** Where the build puts them. */
+const FOLDER = fileURLToPath(new URL('dist/web/', PACKAGE_ROOT));
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',

@@ -1,7 +1,7 @@
 import createKnex, { type Knex } from 'knex';
 import { jsonOrText } from '../core/parse-json.js';
 import type { Statements, SqlValue } from './pool.js';
-import './tables.js';
+import type {} from './tables.js';
 
 /**
  * Builds statements and runs none: it has no connection. `select` and `execute` send what it builds through our pool, so

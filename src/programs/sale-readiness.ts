@@ -7,7 +7,6 @@ import type { RedisConnection } from '../redis/connection.js';
 import { createSaleSnapshotCache } from '../redis/sale-store.js';
 import { createStockStore } from '../redis/stock-store.js';
 import { brokerAccessOf } from '../rocketmq/credentials.js';
-import { probeTopics } from '../rocketmq/probe-topics.js';
 import { readinessOf, type Readiness } from '../sales/schedule/readiness.js';
 import { systemClock } from './system-clock.js';
 
@@ -23,6 +22,13 @@ export function openReadiness(
   const store = createStockStore(redis, log);
   const cache = createSaleSnapshotCache(redis, { ttlMs: gate.snapshotCacheMs });
   const broker = { endpoint: rocketmq.endpoint, ...brokerAccessOf(brokerAccess) };
-  const topics = recent(() => probeTopics(broker, Object.values(TOPICS)), TOPICS_KNOWN_MS, systemClock);
+  const topics = recent(
+    async () => {
+      const { probeTopics } = await import('../rocketmq/probe-topics.js'); // the client of the broker takes long to load
+      return probeTopics(broker, Object.values(TOPICS));
+    },
+    TOPICS_KNOWN_MS,
+    systemClock,
+  );
   return (sale) => readinessOf(sale, { store, cache, topics });
 }

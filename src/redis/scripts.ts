@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
+import { PACKAGE_ROOT } from '../core/package-root.js';
 import type { RedisClient } from './client.js';
 
 export const SCRIPT_NAMES = [
@@ -35,7 +36,7 @@ export const SCRIPT_NAMES = [
 ] as const;
 export type ScriptName = (typeof SCRIPT_NAMES)[number];
 
-const LUA_FOLDER = new URL('../../lua/', import.meta.url);
+const LUA_FOLDER = new URL('lua/', PACKAGE_ROOT);
 const FILE_NAME = /^([a-z]+(?:-[a-z]+)*)-(\d+)\.lua$/;
 const INCLUDE = /^--- include "(.*)"$/gm;
 

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { MessageIdFactory, type ILogger } from 'rocketmq-client-nodejs';
+import type { ILogger } from 'rocketmq-client-nodejs';
 import { OperationalError } from '../core/errors.js';
 import type { Log } from '../core/ports/log.js';
 import type { BrokerAccess } from './credentials.js';
@@ -95,16 +94,6 @@ function text(args: unknown[]): string {
   const first = args[0];
   if (typeof first !== 'string') return args.map(String).join(' ');
   return first.replace(/%[sdjo]/g, (mark) => (next < args.length ? String(args[next++]) : mark));
-}
-
-const PROCESS_MAC = randomBytes(6).toString('hex');
-
-/**
- * Message ids are MAC + pid + second + counter, and containers share MAC and pid; two equal ids would let one commit
- * end a foreign half message. The client sets the real MAC some time after its import, so this runs after `startup()`.
- */
-export function useRandomMessageIds(): void {
-  MessageIdFactory.MAC = PROCESS_MAC;
 }
 
 /**

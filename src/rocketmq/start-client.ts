@@ -3,7 +3,8 @@ import type { Log } from '../core/ports/log.js';
 import type { Tls } from '../core/tls.js';
 import { accessRefusalIn } from './credentials.js';
 import { handshakeFlaw } from './handshake.js';
-import { useRandomMessageIds, type ClientAddress, type StartLimits } from './client-options.js';
+import type { ClientAddress, StartLimits } from './client-options.js';
+import { useRandomMessageIds } from './message-ids.js';
 
 /** A start that is not over by now never ends: the client misses the answer, or waits for a group that is not there. */
 const STARTUP_TIMEOUT_MS = 20_000;

@@ -39,7 +39,7 @@ export async function runChaos(
   progress.seeds(seeds);
   await reportStackError(json, async (signal) => {
     const startedMs = performance.now();
-    if (await buildIfOlder(signal)) progress.say('The programs were built.');
+    await buildIfOlder();
     const say = (line: string): void => progress.say(line);
     const { results, facts } = await onOwnStacks({ count: flags.stacks, json, keep, say, signal }, async (stacks) => {
       const schedule = new Schedule(scenarios, seeds);

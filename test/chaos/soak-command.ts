@@ -37,7 +37,7 @@ export async function runSoak(flags: SoakFlags): Promise<void> {
   };
   await reportStackError(json, async (signal) => {
     const soak = new Soak({ minutes, faultEveryMs: faultEveryS * 1000, onFault, signal });
-    if (await buildIfOlder(signal)) say('The programs were built.');
+    await buildIfOlder();
     const { result, facts } = await onOwnStacks({ count: 1, json, keep, say, signal }, async (stacks) => {
       const stack = stacks[0] as StackControls;
       const facts = await readFacts(stack);

@@ -30,7 +30,7 @@ export async function runYear(flags: YearFlags): Promise<void> {
   const say = (line: string): void => void (json ? undefined : console.log(line));
   say(`Seed: ${flags.seed}`);
   await reportStackError(json, async (signal) => {
-    if (await buildIfOlder(signal)) say('The programs were built.');
+    await buildIfOlder();
     const { result, facts } = await onOwnStacks({ count: 1, json, keep, say, signal }, async (stacks) => {
       const stack = stacks[0] as StackControls;
       const facts = await readFacts(stack);

@@ -10,9 +10,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import ts from 'typescript';
 import { DEFAULT_ARTIFACTS_DIR, REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
-import { compiled } from './compiled.js';
 
 /**
  * The release that this one has to run beside. A clone may have no tags, so the commit stands here too; where the tag is there,
@@ -79,11 +79,14 @@ export function compiledRelease(): string {
   }
 }
 
+/** Files are compiled alone, so their types are not checked. */
+const COMPILER_OPTIONS = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
+
 function compile(home: string, name: string): void {
   const to = join(home, 'dist', name.replace(/\.ts$/, '.js'));
   mkdirSync(dirname(to), { recursive: true });
   const text = readFileSync(join(home, 'src', name), 'utf8');
-  writeFileSync(to, compiled(text));
+  writeFileSync(to, ts.transpileModule(text, { compilerOptions: COMPILER_OPTIONS }).outputText);
 }
 
 /**

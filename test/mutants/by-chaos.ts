@@ -52,7 +52,7 @@ export async function runByChaos(mutant: Mutant, site: ChaosSite): Promise<Mutan
   const { chaos } = mutant;
   if (chaos === undefined) throw new Error(`${mutant.name} is not for chaos`);
   const startedMs = performance.now();
-  const main = plantInBuild(mutant);
+  const main = await plantInBuild(mutant);
   let last: MutantResult | null = null;
   for (const name of chaos.scenarios) {
     for (const seed of chaos.seeds ?? [1]) {

@@ -49,12 +49,12 @@ export const traceMutant = (mutant: Mutant, seed: number, signal?: AbortSignal):
   simulateMutant(mutant, ['--seed', String(seed), '--trace'], signal);
 
 /** Simulates in a process of its own, which loads the modules of the copy. @returns its output */
-function simulateMutant(mutant: Mutant, args: readonly string[], signal?: AbortSignal): Promise<string> {
-  const main = plantInSimulation(mutant);
+async function simulateMutant(mutant: Mutant, args: readonly string[], signal?: AbortSignal): Promise<string> {
+  const main = await plantInSimulation(mutant);
   const options = { cwd: REPO_DIR, signal, maxBuffer: 64 * 1024 * 1024 };
   return new Promise((resolve, reject) => {
     execFile(process.execPath, [main, ...args], options, (error, stdout, stderr) => {
-      rmSync(dirname(dirname(dirname(main))), { recursive: true, force: true });
+      rmSync(dirname(main), { recursive: true, force: true });
       // It exits with 1 when a promise was broken, as it should be.
       if (error === null || (error.code === 1 && stdout !== '')) resolve(stdout);
       else reject(new Error(`${mutant.name} cannot be simulated: ${stderr || error.message}`, { cause: error }));

@@ -121,7 +121,7 @@ async function runBySimulation(mutant: Mutant, signal: AbortSignal): Promise<Mut
 
 /** @returns scenarios that are red without a bug */
 async function runAllByChaos(results: MutantResult[], signal: AbortSignal): Promise<string[]> {
-  if (await buildIfOlder(signal)) say('The programs were built.');
+  await buildIfOlder();
   return onOwnServers({ json: flags.json ?? false, signal, say }, async (site) => {
     const unsound: string[] = [];
     for (const name of flags.control ? new Set(byChaos.flatMap(({ chaos }) => chaos?.scenarios ?? [])) : []) {

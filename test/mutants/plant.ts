@@ -1,8 +1,8 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import ts from 'typescript';
+import { join, relative } from 'node:path';
+import { build, type Plugin } from 'esbuild';
+import { bundlePrograms } from '../../build.mjs';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { compiled } from '../helpers/compiled.js';
 import type { Edit, Mutant } from './mutants.js';
 
 /** The text of an edit is not in its file exactly once: the code has changed. */
@@ -16,8 +16,8 @@ export class StaleMutant extends Error {
 /** Copies of the programs that may be deleted at any time. Below the checkout, so that its packages are found. */
 export const MUTANTS_DIR = join(REPO_DIR, '.stack-mutants');
 
-/** What the built programs read of a checkout, besides their packages. */
-const BUILT = ['dist', 'lua', 'config', 'package.json'];
+/** What the built programs read of a checkout, besides their bundle. */
+const BESIDE = ['lua', 'config', 'package.json'];
 /** The command of the simulation; what it imports, at any distance, is all that a mutant of it runs. */
 const SIMULATION = 'test/simulation/main.ts';
 
@@ -37,59 +37,51 @@ export function editedFiles(mutant: Mutant): ReadonlyMap<string, string> {
 }
 
 /**
- * Copies the build of this checkout and breaks the copy.
+ * Bundles the programs with the texts of a mutant in place of those of the checkout.
  * @returns the entry of the broken programs
  * @throws StaleMutant
  */
-export function plantInBuild(mutant: Mutant): string {
-  const dir = copied(mutant, 'built', BUILT);
-  for (const [file, text] of editedFiles(mutant)) {
-    if (file.startsWith('lua/')) writeFileSync(join(dir, file), text);
-    else if (file.startsWith('src/')) writeFileSync(join(dir, builtName(file)), compiled(text));
-  }
+export async function plantInBuild(mutant: Mutant): Promise<string> {
+  const dir = emptied(mutant, 'built');
+  for (const name of BESIDE) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
+  for (const [file, text] of editedFiles(mutant)) if (file.startsWith('lua/')) writeFileSync(join(dir, file), text);
+  await bundlePrograms({ dist: join(dir, 'dist'), plugins: [planted(mutant)] });
   return join(dir, 'dist/cli/main.js');
 }
 
 /**
- * Writes the simulation with the programs that it runs, compiled, since from sources each of its processes would take
- * twice as long to start; and breaks it.
+ * Bundles the simulation with the texts of a mutant in place of those of the checkout.
  * @returns the command `simulate` of the copy
  * @throws StaleMutant
  */
-export function plantInSimulation(mutant: Mutant): string {
-  const dir = emptied(mutant, 'simulated');
-  cpSync(join(REPO_DIR, 'package.json'), join(dir, 'package.json'));
+export async function plantInSimulation(mutant: Mutant): Promise<string> {
+  const outfile = join(emptied(mutant, 'simulated'), 'simulate.mjs');
+  await build({
+    absWorkingDir: REPO_DIR,
+    entryPoints: [SIMULATION],
+    outfile,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    plugins: [planted(mutant)],
+    logLevel: 'warning',
+  });
+  return outfile;
+}
+
+/** @throws StaleMutant */
+function planted(mutant: Mutant): Plugin {
   const edited = editedFiles(mutant);
-  for (const [file, text] of (simulation ??= compiledWithImports(SIMULATION))) {
-    const to = join(dir, scriptName(file));
-    mkdirSync(dirname(to), { recursive: true });
-    const editedText = edited.get(file);
-    writeFileSync(to, editedText === undefined ? text : compiled(editedText));
-  }
-  return join(dir, scriptName(SIMULATION));
-}
-
-/** Without a mutant; made for the first one. */
-let simulation: ReadonlyMap<string, string> | null = null;
-
-/** The JavaScript of a file and of every file of the checkout that it imports, by the path of the source. */
-function compiledWithImports(main: string): ReadonlyMap<string, string> {
-  const texts = new Map<string, string>();
-  const found = new Set([main]);
-  for (const file of found) {
-    const text = compiled(readFileSync(join(REPO_DIR, file), 'utf8'));
-    texts.set(file, text);
-    for (const { fileName } of ts.preProcessFile(text, true, true).importedFiles) {
-      if (fileName.startsWith('.')) found.add(join(dirname(file), fileName).replace(/\.js$/, '.ts')); // found by this loop
-    }
-  }
-  return texts;
-}
-
-function copied(mutant: Mutant, kind: string, names: readonly string[]): string {
-  const dir = emptied(mutant, kind);
-  for (const name of names) cpSync(join(REPO_DIR, name), join(dir, name), { recursive: true });
-  return dir;
+  return {
+    name: mutant.name,
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const contents = edited.get(relative(REPO_DIR, path));
+        return contents === undefined ? undefined : { contents, loader: 'ts' };
+      });
+    },
+  };
 }
 
 function emptied(mutant: Mutant, kind: string): string {
@@ -98,6 +90,3 @@ function emptied(mutant: Mutant, kind: string): string {
   mkdirSync(dir, { recursive: true });
   return dir;
 }
-
-const scriptName = (file: string): string => file.replace(/\.ts$/, '.js');
-const builtName = (file: string): string => scriptName(file).replace(/^src\//, 'dist/');

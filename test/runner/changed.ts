@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import ts from 'typescript';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { StackError } from '../../deploy/local/stack/stack-error.js';
@@ -97,16 +97,20 @@ function chainOf(file: string, because: ReadonlyMap<string, string | null>): str
 
 /**
  * What a file imports (types as well), and what it names in `new URL('…', import.meta.url)`: a program that it starts, a
- * file or a whole folder that it reads. A program of `dist` stands for its source.
+ * file or a whole folder that it reads, also below `PACKAGE_ROOT`. A program of `dist` stands for its source.
  */
 function usedBy(root: string, file: string, known: readonly string[]): string[] {
   const text = readFileSync(join(root, file), 'utf8');
   const here = dirname(file);
   const imports = ts.preProcessFile(text, true, true).importedFiles.map(({ fileName }) => fileName);
   const urls = [...text.matchAll(/new URL\('(\.[^']*)', import\.meta\.url\)/g)].map(([, path]) => path as string);
-  const built = [...text.matchAll(/'(?:\.\.\/)*dist\/([\w/-]+)\.js'/g)].map(([, path]) => `src/${path}.ts`);
-  const found = [...imports.filter((name) => name.startsWith('.')), ...urls].flatMap((name) => {
-    const path = relative(root, join(root, here, name));
+  const packaged = [...text.matchAll(/new URL\('([^']*)', PACKAGE_ROOT\)/g)].map(([, path]) => path as string);
+  const built = [...text.matchAll(/'(?:\.\.\/)*dist\/([\w/-]+)\.js'/g)].map(([, path = '']) =>
+    /^local/.test(path) ? `deploy/local/${basename(path)}.ts` : `src/${path}.ts`,
+  );
+  const beside = [...imports.filter((name) => name.startsWith('.')), ...urls].map((name) => join(here, name));
+  const found = [...beside, ...packaged].flatMap((name) => {
+    const path = relative(root, join(root, name));
     if (path === '' || path === '..') return []; // the checkout as a whole
     const full = join(root, path);
     if (existsSync(full) && statSync(full).isDirectory()) return known.filter((one) => one.startsWith(`${path}/`));

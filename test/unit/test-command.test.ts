@@ -71,6 +71,10 @@ describe('npm test --changed', () => {
     'test/program.test.ts': "const MAIN = join(REPO, 'dist/main.js');",
     'test/child.test.ts': "const CHILD = new URL('../src/b.ts', import.meta.url);",
     'test/sql.test.ts': "const SQL = new URL('../sql/', import.meta.url);",
+    'deploy/local/start.ts': 'export {};',
+    'test/start.test.ts': "const START = join(REPO, 'dist/local/start.js');",
+    'test/table.test.ts': "const TABLE = new URL('table/', PACKAGE_ROOT);",
+    'table/one.json': '{}',
   };
   let root: string;
   before(() => {
@@ -93,6 +97,11 @@ describe('npm test --changed', () => {
 
   it('finds tests that read a file, or the folder it is in', () => {
     expect(testsOf('sql/one.sql')).to.deep.equal(['test/sql.test.ts']);
+    expect(testsOf('table/one.json')).to.deep.equal(['test/table.test.ts']);
+  });
+
+  it('finds tests that start the launcher', () => {
+    expect(testsOf('deploy/local/start.ts')).to.deep.equal(['test/start.test.ts']);
   });
 
   it('finds a changed test itself, and no test for a file that none uses', () => {

@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { generate } from 'selfsigned';
 
 /** Where the certificates of an instance are, in PEM. */
 export interface CertificateFiles {
@@ -72,7 +71,9 @@ export interface CertificateParts {
 const HOW = { keyType: 'ec', curve: 'P-256', algorithm: 'sha256' } as const;
 
 export async function makeAuthority(commonName: string): Promise<Certified> {
-  const { cert, private: key } = await generate([{ name: 'commonName', value: commonName }], {
+  const { cert, private: key } = await (
+    await import('selfsigned')
+  ).generate([{ name: 'commonName', value: commonName }], {
     ...HOW,
     ...lifeOf({}),
     extensions: [
@@ -86,7 +87,9 @@ export async function makeAuthority(commonName: string): Promise<Certified> {
 /** One for a server as well as for a client, signed by an authority. */
 export async function makeCertificate(parts: CertificateParts, authority: Certified): Promise<Certified> {
   const { commonName, names = [], addresses = [] } = parts;
-  const { cert, private: key } = await generate([{ name: 'commonName', value: commonName }], {
+  const { cert, private: key } = await (
+    await import('selfsigned')
+  ).generate([{ name: 'commonName', value: commonName }], {
     ...HOW,
     ...lifeOf(parts),
     ca: authority,

@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PACKAGE_ROOT } from '../../../src/core/package-root.js';
 
 /** The checkout. */
-export const REPO_DIR = resolve(fileURLToPath(new URL('../../../', import.meta.url)));
+export const REPO_DIR = resolve(fileURLToPath(PACKAGE_ROOT));
 /** The pom and the templates of the server files. */
 export const TEMPLATES_DIR = join(REPO_DIR, 'deploy', 'local', 'templates');
 export const DEFAULT_DIR = join(REPO_DIR, '.stack');

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { loadConfig } from '../../../src/core/config/load.js';
 import { type BrokerAccess, brokerAccessOf, type BrokerCredentials } from '../../../src/rocketmq/credentials.js';
-import { type CertificateFiles, writePrivate } from './certificates.js';
+import { type CertificateFiles, certificateFiles, writePrivate } from './certificates.js';
 import { DEFAULT_PORTS, listeningPorts, parsePorts, pickFreePorts, type StackPorts } from './ports.js';
 import type { StackPaths } from './paths.js';
 import { createOnce } from './processes.js';
@@ -184,6 +184,13 @@ export function stackEnv(
     ADMISSION_SEAL_KEYS: `local:${derivedKey(secrets.jwtSecret, 'seal')}`,
     PAYMENT_WEBHOOK_SECRET: derivedKey(secrets.jwtSecret, 'webhook'),
   };
+}
+
+/** The same for the instance of a folder; null before its first start. @throws StackError when its files are damaged */
+export function readStackEnv({ dir, instanceFile, secretsFile }: StackPaths): StackEnv | null {
+  const secrets = readSecrets(secretsFile);
+  if (secrets === null) return null;
+  return stackEnv(loadPorts(instanceFile, 'default'), secrets, wasSecure(instanceFile) ? certificateFiles(dir) : null);
 }
 
 /** Of a Redis with users; a plain one has the default user only. */

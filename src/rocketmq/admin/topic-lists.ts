@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Bug } from '../../core/errors.js';
+import { PACKAGE_ROOT } from '../../core/package-root.js';
 
 /** One topic as config/topics.json lists it. */
 export interface TopicEntry {
@@ -23,8 +24,7 @@ export interface TopicLists {
   readonly groups: readonly GroupEntry[];
 }
 
-/** `config/` of the package: as many steps up from `src` as from `dist`. */
-const CONFIG_DIR = fileURLToPath(new URL('../../../config/', import.meta.url));
+const CONFIG_DIR = fileURLToPath(new URL('config/', PACKAGE_ROOT));
 
 /** Reads config/topics.json and config/groups.json. */
 export function readTopicLists(configDir = CONFIG_DIR): TopicLists {

@@ -1,42 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { newestMs } from '../../../deploy/local/pages.js';
+import { bundleIfOlder } from '../../../build.mjs';
 import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import type { Environment } from '../../../src/core/config/load.js';
 import { until } from './wait.js';
 
-const SOURCES = join(REPO_DIR, 'src');
-
-/** The command line as the programs run it: built, since from sources each would take a second longer to start. */
+/** The command line, built. */
 export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
 
 /**
- * Builds the programs unless the build is as new as the sources.
- * @returns whether it had to
+ * Builds the programs and the library unless the build is as new as the sources.
  * @throws StackError when the sources do not compile
  */
-export async function buildIfOlder(signal?: AbortSignal): Promise<boolean> {
-  const builtMs = existsSync(BUILT_MAIN) ? statSync(BUILT_MAIN).mtimeMs : 0;
-  if (!existsSync(SOURCES) || newestMs(SOURCES) <= builtMs) return false;
-  await build(signal);
-  return true;
-}
-
-/**
- * Types are neither checked nor written, which takes four times as long as the rest: `npm run check` and `npm run build` do that.
- * @throws StackError when the sources do not compile
- */
-export async function build(signal?: AbortSignal): Promise<void> {
-  const tsc = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
-  const args = [tsc, '-p', 'tsconfig.build.json', '--noCheck', '--declaration', 'false'];
-  const child = spawn(process.execPath, args, { cwd: REPO_DIR, stdio: ['ignore', 'ignore', 'inherit'], signal });
-  const code = await new Promise<number | null>((resolve) => {
-    child.once('error', () => resolve(null)).once('exit', resolve);
-  });
-  signal?.throwIfAborted();
-  if (code !== 0) throw new StackError('The sources do not compile: see `npm run build`.');
+export async function buildIfOlder(): Promise<void> {
+  await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new StackError(message)));
 }
 
 /** More than any command takes here; then it is killed. */

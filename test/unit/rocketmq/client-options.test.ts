@@ -6,8 +6,8 @@ import {
   clientLogger,
   isClientShutdownNoise,
   parseEndpoint,
-  useRandomMessageIds,
 } from '../../../src/rocketmq/client-options.js';
+import { useRandomMessageIds } from '../../../src/rocketmq/message-ids.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import { recordingLog } from './recording-log.js';
 

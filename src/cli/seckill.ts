@@ -1,0 +1,57 @@
+import { Command, Option } from 'commander';
+import { version } from '../programs/version.js';
+import { nameOperator, parseUserId } from './options.js';
+import { runCommandLine } from './run-command-line.js';
+
+/** Loaded when they are named: each brings libraries that take longer to load than most commands take to run. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  migrate: async () => (await import('./setup.js')).migrateCommand(),
+  topics: async () => (await import('./setup.js')).topicsCommand(),
+  doctor: async () => (await import('./doctor.js')).doctorCommand(),
+  restored: async () => (await import('./restored.js')).restoredCommand(),
+  api: async () => (await import('./programs.js')).apiCommand(),
+  worker: async () => (await import('./programs.js')).workerCommand(),
+  keeper: async () => (await import('./programs.js')).keeperCommand(),
+  health: async () => (await import('./health.js')).healthCommand(),
+  sale: async () => (await import('./sale.js')).saleCommand(),
+  orders: async () => (await import('./orders.js')).ordersCommand(),
+  dlq: async () => (await import('./dlq.js')).dlqCommand(),
+  reconcile: async () => (await import('./reconcile.js')).reconcileCommand(),
+  refunds: async () => (await import('./refunds.js')).refundsCommand(),
+  rules: async () => (await import('./rules.js')).rulesCommand(),
+  switch: async () => (await import('./switch.js')).switchCommand(),
+  audit: async () => (await import('./audit.js')).auditCommand(),
+  mq: async () => (await import('./mq.js')).mqCommand(),
+  trace: async () => (await import('./trace.js')).traceCommand(),
+  lua: async () => (await import('./lua.js')).luaCommand(),
+  revocations: async () => (await import('./revocations.js')).revocationsCommand(),
+  profile: async () => (await import('./profile.js')).profileCommand(),
+  token: async () => (await import('./setup.js')).tokenCommand(),
+};
+
+const seckill = new Command('seckill')
+  .description('A flash-sale order system: sells exactly its stock, and loses no order in silence.')
+  .version(version)
+  .addOption(
+    new Option('--as <name>', 'your name in the audit log, beside the account of this machine')
+      .env('SECKILL_ACTOR')
+      .argParser(parseUserId),
+  )
+  .hook('preAction', (program) => {
+    const { as: name } = program.opts<{ as?: string }>();
+    if (name !== undefined) nameOperator(name);
+  })
+  .addHelpText(
+    'after',
+    `
+Settings are environment variables, such as MYSQL_URL; docs/configuration.md lists them. \`seckill <command> --help\`
+shows examples. Times are ISO 8601, now, or from now: +10m, -2h, -1d.
+Exit codes of every command: 0 done, 1 not done or done in part, 2 used wrongly (options or settings).`,
+  );
+
+const word = process.argv[2] ?? '';
+const named = Object.hasOwn(COMMANDS, word) ? COMMANDS[word] : undefined;
+const asksVersion = word === '--version' || word === '-V';
+// All of them for --help, and for a wrong word.
+const needed = named !== undefined ? [named] : asksVersion ? [] : Object.values(COMMANDS);
+await runCommandLine(seckill, await Promise.all(needed.map((load) => load())));
