@@ -233,7 +233,9 @@ describe('compensation: dead letters, replayed and discarded', () => {
     expect(list.stderr).to.match(/--after \d+/);
     const exported = await dlq('export', '--sale', saleId, '--since', '-1h');
     expect(exported.lines.map(({ body }) => body)).to.deep.equal(batches.map(({ body }) => body));
-    expect((await dlq('replay')).code, 'names none').to.equal(2);
+    const unsafe = await dlq('discard', '1', '2', '--sale', '7', '--limit', '1');
+    expect(unsafe.code, 'a safeguard that would protect nothing').to.equal(2);
+    expect(unsafe.stderr).to.contain('leave out --sale, --limit beside numbers');
     expect((await dlq('show', '99999999999')).code).to.equal(1);
   });
 });
