@@ -547,20 +547,4 @@ describe('the page of a sale in a browser', () => {
     await ann.sees('missing');
     await ann.leave();
   });
-
-  it('an order that nobody pays expires before the eyes of its buyer', async () => {
-    await worker.stop();
-    worker = await system.programs.start('worker', { env: { ORDER_PAYMENT_WINDOW_MS: '3000' } });
-    const saleId = await newSale({ stock: 1 });
-    const ann = await visit({ saleId });
-    await ann.sees('ready');
-    await ann.button.click();
-    await ann.sees('to_pay');
-    expect(await ann.page.locator('.time-left .digits').textContent()).to.match(/^0:0[1-3]$/);
-    await ann.sees('expired', 30_000);
-    await ann.leave();
-    expect(await figuresOf(saleId)).to.include({ rows: 1, sold: 0, unitsLeft: 1 });
-    await worker.stop();
-    worker = await system.programs.start('worker'); // the suite above comes after all tests beside it
-  });
 });

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Environment } from '../../src/core/config/load.js';
 import type { Sale } from '../../src/core/sale.js';
 import { bucketKeys } from '../../src/redis/keys.js';
-import { SharedPrograms } from './harness/programs.js';
+import { PATIENT_ENV, SharedPrograms } from './harness/programs.js';
 import type { StackControls } from './harness/stack-controls.js';
 import { runScenario, type ScenarioResult } from './run-scenario.js';
 import type { Scenario } from './scenario.js';
@@ -54,8 +54,9 @@ export class SuiteRun {
   #over: Sale[] = [];
 
   constructor(parts: SuiteRunParts) {
-    this.#parts = parts;
-    this.#shared = new SharedPrograms(parts.env, parts.stack.servers.dir, parts.main);
+    const env = { ...PATIENT_ENV, ...parts.env };
+    this.#parts = { ...parts, env };
+    this.#shared = new SharedPrograms(env, parts.stack.servers.dir, parts.main);
   }
 
   /** Runs what the schedule has left. @returns in the order in which they ended; after an abort those that had started */
@@ -128,7 +129,7 @@ export class SuiteRun {
  * ago and Redis forgets them: otherwise the next kill of Redis would wait until hundreds of sales are rebuilt. Their unpaid
  * orders are ended: otherwise they would fall due later, in a scenario whose keeper is to die at its own expiry.
  */
-export async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
+async function retireSales({ mysql, redis }: StackControls, sales: readonly Sale[]): Promise<void> {
   if (sales.length === 0) return;
   const ids = [sales.map(({ saleId }) => saleId)];
   // longer ago than a keeper asks Redis for a sale that is over

@@ -9,6 +9,8 @@ import type { StackControls } from './harness/stack-controls.js';
 
 /** How long a failed scenario waits for rest before its sales are checked. */
 const FAILED_REST_TIMEOUT_MS = 5_000;
+/** Of one try to buy: a buyer whose api hangs goes on to the next one. */
+const TRY_TIMEOUT_MS = 5_000;
 
 /** Summed over the sales of a scenario. */
 export interface ScenarioFigures {
@@ -74,6 +76,7 @@ export class ScenarioSales {
     if (known === undefined) throw new Error(`the scenario has no sale ${saleId}; open it with context.openSale`);
     const file = `${this.#logPrefix}-sale-${saleId}-client-${known.buyers.length + 1}.jsonl`;
     const buyers = new Buyers(saleId, this.#stack.env.JWT_SECRET, urls, file);
+    buyers.tryTimeoutMs = TRY_TIMEOUT_MS;
     known.buyers.push(buyers);
     return buyers;
   }

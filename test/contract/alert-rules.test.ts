@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import { BOARDS } from '../../deploy/grafana/boards.js';
-import { findTool, runTool, type Tool } from '../helpers/prometheus-tools.js';
+import { fetchTool, runTool, type Tool } from '../helpers/prometheus-tools.js';
 
 const FOLDER = new URL('../../deploy/prometheus/', import.meta.url).pathname;
 const FILES = ['alerts.yml', 'objectives.yml'] as const;
@@ -200,7 +200,7 @@ describe('rules of Prometheus', function () {
 
   /** Runs a checker, or skips the test where there is none. */
   const check = async (test: Mocha.Context, tool: Tool, ...args: readonly string[]): Promise<string> => {
-    const found = await findTool(tool);
+    const found = await fetchTool(tool);
     if ('path' in found) return runTool(found.path, args);
     console.log(`      · skipped: ${found.missing}`);
     return test.skip();

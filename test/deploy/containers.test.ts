@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
-import { findNginx } from '../helpers/nginx.js';
+import { fetchNginx } from '../helpers/nginx.js';
 import { runTool } from './tools.js';
 
 const run = promisify(execFile);
@@ -116,7 +116,7 @@ describe('Dockerfile, Compose and what they mount', function () {
     ['Compose', 'compose/nginx-site'],
   ] as const) {
     it(`nginx takes the configuration of ${title} without a warning`, async function () {
-      const found = await findNginx();
+      const found = await fetchNginx();
       if ('missing' in found) {
         console.log(`      · skipped: ${found.missing}`);
         return this.skip();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { inPath, unpackDebian } from '../helpers/debian-packages.js';
-import { findTool } from '../helpers/prometheus-tools.js';
+import { fetchTool } from '../helpers/prometheus-tools.js';
 
 const run = promisify(execFile);
 const ARTIFACTS = join(REPO_DIR, '.stack/artifacts');
@@ -38,7 +38,7 @@ function toolOf(name: ToolName): Promise<Tool> {
 function find(name: ToolName): Promise<Tool> {
   switch (name) {
     case 'promtool':
-      return findTool(name);
+      return fetchTool(name);
     case 'helm':
       return inPathOr(name, compileHelm);
     case 'docker-compose':

@@ -47,7 +47,8 @@ async function launch(): Promise<Browser> {
   const work = mkdtempSync(join(tmpdir(), 'chromium-'));
   const remove = (): void => rmSync(work, { recursive: true, force: true });
   try {
-    const { path, env } = await findChromium(work);
+    const { path, folders } = await fetchChromium();
+    const env = envFor(folders, work);
     const browser = await chromium.launch({ executablePath: path, args: ARGS, env, timeout: START_MAX_MS });
     browser.once('disconnected', () => {
       shared = undefined; // one that has crashed is of no use to the next suite
@@ -60,21 +61,39 @@ async function launch(): Promise<Browser> {
   }
 }
 
-async function findChromium(work: string): Promise<{ readonly path: string; readonly env: NodeJS.ProcessEnv }> {
+interface FetchedChromium {
+  readonly path: string;
+  /** Of its libraries and fonts, where it is not an installed one alone. */
+  readonly folders: readonly string[];
+}
+
+/**
+ * Fetches the browser and its fonts once, unless a browser is installed. Call it before tests that need one.
+ * @public for commands that fetch what they need first
+ * @throws Error with a sentence for a person when there is none
+ */
+export async function fetchChromium(): Promise<FetchedChromium> {
   const installed = inPath('chromium-headless-shell') ?? inPath('chromium');
   const found = await unpackDebian({ name: 'chromium', packages: PACKAGES, withDependencies: true });
   if ('missing' in found) {
-    if (installed !== undefined) return { path: installed, env: process.env };
-    throw new Error(`no Chromium: ${found.missing}`);
+    if (installed !== undefined) return { path: installed, folders: [] };
+    throw new Error(`There is no Chromium on this machine. ${found.missing}`);
   }
   const font = await unpackDebian(FONT);
-  const folders = [found.folder, ...('folder' in font ? [font.folder] : [])];
-  const dirs = folders.map((folder) => `<dir>${folder}/usr/share/fonts</dir>`).join('');
+  return {
+    path: installed ?? join(found.folder, 'usr/lib/chromium/chromium-headless-shell'),
+    folders: [found.folder, ...('folder' in font ? [font.folder] : [])],
+  };
+}
+
+/** @returns the environment in which it finds its libraries and fonts */
+function envFor([packages, ...more]: readonly string[], work: string): NodeJS.ProcessEnv {
+  if (packages === undefined) return process.env;
+  const dirs = [packages, ...more].map((folder) => `<dir>${folder}/usr/share/fonts</dir>`).join('');
   const fonts = join(work, 'fonts.conf');
   writeFileSync(fonts, `<fontconfig><include ignore_missing="yes">/etc/fonts/fonts.conf</include>${dirs}</fontconfig>`);
   const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu']
-    .map((machine) => join(found.folder, 'usr/lib', machine))
+    .map((machine) => join(packages, 'usr/lib', machine))
     .flatMap((folder) => [folder, join(folder, 'pulseaudio')]);
-  const env = { ...process.env, LD_LIBRARY_PATH: libraries.join(':'), FONTCONFIG_FILE: fonts };
-  return { path: installed ?? join(found.folder, 'usr/lib/chromium/chromium-headless-shell'), env };
+  return { ...process.env, LD_LIBRARY_PATH: libraries.join(':'), FONTCONFIG_FILE: fonts };
 }

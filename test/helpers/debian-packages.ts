@@ -60,7 +60,10 @@ export async function unpackDebian({
   } catch (error) {
     if (existsSync(folder)) return { folder };
     const { stderr = '' } = error as { readonly stderr?: string };
-    return { missing: `Debian's ${packages.join(', ')} cannot be had: ${stderr.trim()}` };
+    const why = stderr.trim().split('\n').at(-1) || String(error);
+    return {
+      missing: `apt-get cannot fetch Debian's ${packages.join(', ')} (${why}). Install them, or run where apt-get works.`,
+    };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

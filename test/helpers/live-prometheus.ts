@@ -3,7 +3,7 @@ import { mkdirSync, openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
 import { until } from '../chaos/harness/wait.js';
-import { findTool } from './prometheus-tools.js';
+import { fetchTool } from './prometheus-tools.js';
 
 const RULES = new URL('../../deploy/prometheus/', import.meta.url).pathname;
 const RULE_FILES = ['alerts.yml', 'objectives.yml'];
@@ -42,7 +42,7 @@ export class LivePrometheus {
    * @returns it, once it is ready; or why there is none
    */
   static async start(dir: string, targets: readonly string[]): Promise<LivePrometheus | { readonly missing: string }> {
-    const tool = await findTool('prometheus');
+    const tool = await fetchTool('prometheus');
     if ('missing' in tool) return tool;
     mkdirSync(dir, { recursive: true });
     const file = join(dir, 'prometheus.yml');

@@ -32,8 +32,8 @@ export interface FoundNginx {
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** One that is installed, or Debian's, unpacked beside the other servers. @returns it, or why there is none */
-export async function findNginx(): Promise<FoundNginx | { readonly missing: string }> {
+/** One that is installed, or Debian's, fetched once. Call it before tests that need it. @returns it, or why there is none */
+export async function fetchNginx(): Promise<FoundNginx | { readonly missing: string }> {
   const installed = inPath('nginx') ?? inPath('../sbin/nginx');
   const openssl = inPath('openssl');
   if (installed !== undefined && openssl !== undefined) return { path: installed, openssl, env: process.env };

@@ -10,10 +10,11 @@ export type Tool = keyof typeof PACKAGES;
 const RUN_MAX_MS = 200_000;
 
 /**
- * Prometheus, or a checker that comes with it or its Alertmanager: one that is installed, or Debian's, unpacked beside the other servers.
+ * Prometheus, or a checker that comes with it or its Alertmanager: one that is installed, or Debian's, fetched once.
+ * Call it before tests that need it.
  * @returns its path, or why there is none
  */
-export async function findTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {
+export async function fetchTool(tool: Tool): Promise<{ readonly path: string } | { readonly missing: string }> {
   const installed = inPath(tool);
   if (installed !== undefined) return { path: installed };
   const name = PACKAGES[tool];

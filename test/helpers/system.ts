@@ -1,6 +1,6 @@
 import { stopLoads } from '../chaos/harness/buyers.js';
 import { closeConnections } from '../chaos/harness/http.js';
-import { Programs } from '../chaos/harness/programs.js';
+import { PATIENT_ENV, Programs } from '../chaos/harness/programs.js';
 import { cleanWorld } from './clean-world.js';
 import { openTestStack, type TestStack } from './stack.js';
 
@@ -13,8 +13,6 @@ export interface System {
 /** Servers that were killed must run again, then programs start; on a busy machine each takes many seconds. */
 const OPEN_TIMEOUT_MS = 180_000;
 const CLOSE_TIMEOUT_MS = 30_000;
-/** On a busy machine a server may answer late. A test about a server that does not answer sets its own. */
-const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '10000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000', BATCH_WAIT_MAX_MS: '20000' };
 /** Bounds a test as a whole; what it promises about time it asserts itself. */
 const TEST_TIMEOUT_MS = 120_000;
 
@@ -31,7 +29,7 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
     this.timeout(OPEN_TIMEOUT_MS);
     stack = await openTestStack();
     await cleanWorld(stack);
-    programs = new Programs({ ...process.env, ...PATIENT, ...stack.env }, stack.servers.dir);
+    programs = new Programs({ ...process.env, ...PATIENT_ENV, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });
   beforeEach(function () {

@@ -1,10 +1,10 @@
 import { expect } from 'chai';
-import { randomInt } from 'node:crypto';
 import { closeConnections } from '../chaos/harness/http.js';
 import type { ScenarioResult } from '../chaos/run-scenario.js';
 import { Schedule, SuiteRun } from '../chaos/run-suite.js';
 import type { ScenarioFigures } from '../chaos/scenario-sales.js';
 import type { Scenario } from '../chaos/scenario.js';
+import { seedOfRun } from './seed.js';
 import { openTestStack, type TestStack } from './stack.js';
 
 const OPEN_TIMEOUT_MS = 180_000;
@@ -12,7 +12,7 @@ const OPEN_TIMEOUT_MS = 180_000;
 const SCENARIO_TIMEOUT_MS = 400_000;
 /** They wait for the broker most of the time, but each starts programs, and all at once would starve it. */
 const JOBS = 3;
-const SEED = Number(process.env.SECKILL_CHAOS_SEED ?? randomInt(2 ** 31));
+const SEED = seedOfRun();
 
 const titleOf = ({ name, title, also = [] }: Scenario): string => `${title} [${[name, ...also].join(' ')}]`;
 

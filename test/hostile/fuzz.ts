@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { randomInt } from 'node:crypto';
+import { seedOfRun } from '../helpers/seed.js';
 
 /** How many cases a run has, and the number they all come from: the same seed is the same cases. */
 export interface Fuzz {
@@ -11,11 +11,11 @@ export interface Fuzz {
 
 const RUNS = 5000;
 
-/** Settable from outside: SECKILL_FUZZ_RUNS, SECKILL_FUZZ_SEED. */
+/** SECKILL_FUZZ_RUNS sets how many cases, SECKILL_SEED the seed. */
 export function fuzz(): Fuzz {
   const runs = Number(process.env.SECKILL_FUZZ_RUNS ?? RUNS);
-  const seed = Number(process.env.SECKILL_FUZZ_SEED ?? randomInt(2 ** 31));
-  return { runs, seed, repeat: `SECKILL_FUZZ_SEED=${seed} SECKILL_FUZZ_RUNS=${runs} npm test -- hostile` };
+  const seed = seedOfRun();
+  return { runs, seed, repeat: `SECKILL_SEED=${seed} SECKILL_FUZZ_RUNS=${runs} npm test -- hostile` };
 }
 
 /** Every case passes `check`, or the run fails with the smallest case that does not. */

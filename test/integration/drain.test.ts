@@ -36,7 +36,7 @@ describe('SIGTERM', () => {
     const urls = [leaving.url];
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => urls);
     const load = buyers.startLoad({ parallel: 32, pauseMs: 20, tries: 1 });
-    await until('purchases are accepted', () => buyers.opLog.count('ok') > 200);
+    await until('purchases are accepted', () => buyers.opLog.count('ok') > 50);
 
     const leaves = drained(leaving);
     urls[0] = staying.url; // as a load balancer does
@@ -58,7 +58,7 @@ describe('SIGTERM', () => {
     const { saleId } = await openSale(system.stack, { stock: 100_000 });
     const buyers = new Buyers(saleId, system.stack.env.JWT_SECRET, () => [staying.url]);
     const load = buyers.startLoad({ parallel: 16, pauseMs: 50 });
-    await until('purchases are accepted', () => buyers.opLog.count('ok') > 200);
+    await until('purchases are accepted', () => buyers.opLog.count('ok') > 50);
 
     await Promise.all([drained(worker), drained(keeper)]);
     const { pendingCount } = system.stack.audit.store;

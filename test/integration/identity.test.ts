@@ -57,30 +57,30 @@ describe('who callers are', () => {
     const users = [...HOSTILE_SUBJECTS, 'u1', 'u1/k', 'auth0|507F1F77BCF86CD799439011'];
     const { saleId } = await openSale(system.stack, { stock: 2 * users.length, limitPerBuyer: 2 });
     const buyers = buyersOf(saleId);
-    for (const userId of users) {
-      expect((await buyers.buy(userId, { requestId: 'k1', tries: 5 }))?.status, userId).to.equal(202);
-      expect((await buyers.buy(userId, { requestId: 'k1', tries: 5 }))?.status, `${userId} again`).to.be.oneOf([
-        200, 202,
-      ]);
+    for (const repeat of [false, true]) {
+      for (const answer of await buyers.rush(users, 4, { tries: 5 })) {
+        expect(answer?.status).to.be.oneOf(repeat ? [200, 202] : [202]);
+      }
     }
     const orders = new Map<string, string>();
     for (const userId of users) {
-      const { json } = await buyers.status(userId, 'k1', 20);
+      const { json } = await buyers.settled(userId);
       expect(json.status, userId).to.equal('ordered');
       orders.set(userId, String(json.orderId));
     }
     expect(new Set(orders.values()).size, 'nobody has the order of another').to.equal(users.length);
-    for (const [userId, orderId] of orders) {
+    for (const userId of ['{7:0}', "o'x';--", 'u1/k1', '__proto__', '=cmd|']) {
+      const orderId = String(orders.get(userId));
       const { json } = await myOrders(buyers.token(userId));
       expect(
         (json.orders as { orderId: string; saleId: string }[])
-          .filter((order) => order.saleId === saleId) // other tests have a u1 too
+          .filter((order) => order.saleId === saleId) // other tests have such users too
           .map((order) => order.orderId),
         userId,
       ).to.deep.equal([orderId]);
       expect((await buyers.move('cancel', userId, orderId))?.status, userId).to.equal(200);
       expect((await buyers.buy(userId, { requestId: 'k2', tries: 5 }))?.status, userId).to.equal(202);
-      const { json: second } = await buyers.status(userId, 'k2', 20);
+      const { json: second } = await buyers.settled(userId, 'k2');
       expect((await buyers.move('pay', userId, String(second.orderId)))?.status, userId).to.equal(200);
     }
 
@@ -195,9 +195,7 @@ describe('who callers are', () => {
   it('the command makes only tokens that the api takes', async () => {
     const refusals = [
       ['--user', 'a b'],
-      ['--user', 'x'.repeat(129)],
       ['--user', 'ann', '--ttl-hours', '25'],
-      ['--user', 'ann', '--role', 'root'],
     ];
     for (const args of refusals) expect((await seckill('token', ...args)).code, args.join(' ')).to.equal(2);
     const { stdout } = await seckill('token', '--user', 'urn:x:1', '--role', 'viewer');

@@ -12,7 +12,7 @@ import { openSale } from '../chaos/harness/sales.js';
 import { until } from '../chaos/harness/wait.js';
 import { EventStreamClient } from '../helpers/event-stream-client.js';
 import { expectInvariants } from '../helpers/invariants.js';
-import { findNginx, Nginx, type FoundNginx, type Upstream } from '../helpers/nginx.js';
+import { fetchNginx, Nginx, type FoundNginx, type Upstream } from '../helpers/nginx.js';
 import { useSystem } from '../helpers/system.js';
 
 /** Of what is counted, with 30 coming back each second, more than this is sent to be refused. */
@@ -51,7 +51,7 @@ describe('deploy/nginx in front of two apis', () => {
   });
   before(async function () {
     this.timeout(300_000); // its packages are downloaded once
-    const nginxOrNot = await findNginx();
+    const nginxOrNot = await fetchNginx();
     if ('missing' in nginxOrNot) {
       console.log(`      · skipped: ${nginxOrNot.missing}`);
       return this.skip();

@@ -29,7 +29,7 @@ describe('the life of an order', () => {
   }
   async function orderOf(buyers: Buyers, userId: string): Promise<string> {
     expect((await buyers.buy(userId))?.status).to.equal(202);
-    const { json } = await buyers.status(userId, 'k1', 20);
+    const { json } = await buyers.settled(userId);
     expect(json.status).to.equal('ordered');
     return String(json.orderId);
   }
@@ -93,7 +93,7 @@ describe('the life of an order', () => {
     expect(brief(await move(buyers, 'ann', orderId, 'pay'))).to.equal('409 wrong_state');
 
     await until('the unit is back', async () => (await buyers.buy('ann', { requestId: 'k2' }))?.status === 202);
-    const again = await buyers.status('ann', 'k2', 20);
+    const again = await buyers.settled('ann', 'k2');
     expect(again.json.status).to.equal('ordered');
     const figures = await expectInvariants(system.stack, saleId);
     expect(figures).to.include({ sold: 1, unitsLeft: 0, rows: 2, liveRows: 1 });

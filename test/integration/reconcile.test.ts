@@ -221,7 +221,7 @@ describe('reconcile and compensation', () => {
     await redis().zrem(keysOf(saleId).pending, batchId); // where the keeper would look for it
     const buyers = buyersOf(saleId);
     await buyers.rush(['fay', 'gus'], 2, { tries: 5 });
-    const orderOf = async (user: string) => String((await buyers.status(user, 'k1', 10)).json.orderId);
+    const orderOf = async (user: string) => String((await buyers.settled(user)).json.orderId);
     const [fay, gus] = [await orderOf('fay'), await orderOf('gus')];
     await until('both are marked recorded', async () => (await redis().zcard(keysOf(saleId).pending)) === 0);
     await endByHand(saleId, fay);

@@ -49,10 +49,12 @@ describe('repair of a sale that Redis has lost', () => {
     for (const { saleId } of [roomy, scarce]) await recordBatch(system.stack, saleId, 3);
     for (const buyers of [many, few]) expect((await buyers.buy('late'))?.status).to.equal(202);
 
+    keeper.signal('SIGSTOP'); // it would mend the sales before anybody sees them locked
     await Promise.all([roomy, scarce].map(lose));
     const meanwhile = await many.buy('early');
     expect([meanwhile?.status, meanwhile?.json.retryable], 'locked').to.deep.equal([503, true]);
     expect((await many.status('late')).status, 'a 202 is not denied').to.equal(503);
+    keeper.signal('SIGCONT');
     for (const sale of [roomy, scarce]) {
       await until('the keeper has opened it again', async () => (await standing(sale))?.state === 'open');
       expect(await standing(sale)).to.include({ epoch: 2, unitsLeft: sale.stock - 3 });
@@ -79,7 +81,7 @@ describe('repair of a sale that Redis has lost', () => {
     const before = await expectInvariants(system.stack, sale.saleId);
     const other = await openSale(system.stack);
     const { lock } = createRepairStore(system.stack.redis);
-    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 60_000);
+    await lock({ saleId: other.saleId, bucket: 0 }, 'another', 600_000);
     const [idle, busy] = await Promise.all([cli(sale.saleId), cli(other.saleId)]);
     expect([idle.code, idle.stdout]).to.match(/^0,Sale \d+ needs no repair/);
     expect([busy.code, busy.stderr]).to.match(/^1,seckill: another repair works on sale/);

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { liveAs, type BuyersWorld, type OfferedSale } from './buyer.js';
-import { Arrivals, drawHabit, SALE_KINDS } from './plan.js';
+import { Arrivals, habitOf, SALE_KINDS } from './plan.js';
 import type { DemoSale, DemoSales } from './sales.js';
 
 /** Buyers come in steps of this. */
@@ -22,6 +22,8 @@ export class Traffic {
   readonly #report: (sentence: string) => void;
   readonly #stopping: AbortController;
   readonly #lives = new Set<Promise<void>>();
+  /** Buyers so far, by kind of sale. */
+  readonly #came = new Map<string, number>();
   #loop: Promise<unknown> = Promise.resolve();
 
   /** @param stopping is aborted by `stop`; `world` has its signal */
@@ -84,7 +86,9 @@ export class Traffic {
     if (isFull || this.#stopping.signal.aborted) return;
     const { saleId, limitPerBuyer, name } = sale;
     const offered: OfferedSale = { saleId, limitPerBuyer, hasQueue: name === 'queued' };
-    const life = liveAs(drawHabit(this.#world.random), offered, this.#world).finally(() => this.#lives.delete(life));
+    const nth = this.#came.get(name) ?? 0;
+    this.#came.set(name, nth + 1);
+    const life = liveAs(habitOf(nth), offered, this.#world).finally(() => this.#lives.delete(life));
     this.#lives.add(life);
   }
 

@@ -8,7 +8,7 @@ import { expectEqual, expectTrue } from './expect.js';
 import { type Answer, ask } from './http.js';
 import { OpLog } from './op-log.js';
 import type { Program } from './programs.js';
-import { until } from './wait.js';
+import { found, until } from './wait.js';
 
 export interface PurchaseParts {
   readonly requestId?: string;
@@ -24,7 +24,9 @@ export interface PurchaseParts {
 }
 
 const HOUR_MS = 3_600_000;
-const TRY_TIMEOUT_MS = 5_000;
+const TRY_TIMEOUT_MS = 30_000;
+/** Of one long poll while somebody waits for the end of a purchase. */
+const POLL_S = 10;
 /** Beyond the time that a long poll asks for: a busy machine answers late. */
 const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
@@ -62,6 +64,8 @@ export class Buyers {
   #turn = 0;
   /** How long ago the tokens were issued, ms: an api whose clock is behind takes none that seems to come from the future. */
   issuedAgoMs = 0;
+  /** Of one try to buy, where the caller names none. */
+  tryTimeoutMs = TRY_TIMEOUT_MS;
 
   /**
    * @param secret the api checks tokens with it
@@ -83,7 +87,7 @@ export class Buyers {
 
   /** One purchase. @returns its last answer; null when the last try broke */
   async buy(userId: string, parts: PurchaseParts = {}): Promise<Answer | null> {
-    const { requestId = 'k1', quantity = 1, tries = 1, metadata, timeoutMs = TRY_TIMEOUT_MS } = parts;
+    const { requestId = 'k1', quantity = 1, tries = 1, metadata, timeoutMs = this.tryTimeoutMs } = parts;
     const token = this.token(userId);
     let answer: Answer | null = null;
     for (let attempt = 1; attempt <= tries; attempt++) {
@@ -114,6 +118,14 @@ export class Buyers {
       this.opLog.recordStatus(key, null);
       throw error;
     }
+  }
+
+  /** Waits until a purchase is an order or has failed. @returns the last answer */
+  settled(userId: string, requestId = 'k1'): Promise<Answer> {
+    return found(`${userId}/${requestId} is settled`, async () => {
+      const answer = await this.status(userId, requestId, POLL_S);
+      return answer.status === 200 && answer.json.status !== 'pending' ? answer : null;
+    });
   }
 
   /** Keeps reading the status of these purchases, one after the other, until `stop`; the op log records each. */

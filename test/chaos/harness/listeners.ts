@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import type { StackEnv } from '../../../deploy/local/stack/settings.js';
 import { decodeOrderEvents, type OrderEvent } from '../../../src/core/order-event.js';
 import { brokerOf } from '../../helpers/broker.js';
@@ -63,29 +61,4 @@ export class OrderEventListener {
       }
     }
   }
-}
-
-/** Sees every command that Redis runs. */
-export interface RedisListener {
-  /** Whether a command contained this text. */
-  saw(text: string): boolean;
-  close(): void;
-}
-
-/**
- * MONITOR on a bare connection: ioredis fails when commands arrive together with the OK.
- * @throws the error of the socket, or the reply of Redis when it is not OK
- */
-export async function listenToRedis(url: string): Promise<RedisListener> {
-  const { hostname, port, password } = new URL(url);
-  const socket = connect(Number(port), hostname).setEncoding('utf8');
-  await once(socket, 'connect');
-  for (const command of [`AUTH ${password}`, 'MONITOR']) {
-    socket.write(`${command}\r\n`);
-    const reply = String((await once(socket, 'data'))[0]);
-    if (!reply.startsWith('+OK')) throw new Error(`${command}: ${reply}`);
-  }
-  let text = '';
-  socket.on('data', (more) => (text += String(more)));
-  return { saw: (some) => text.includes(some), close: () => void socket.destroy() };
 }

@@ -42,6 +42,14 @@ const HARNESS_ENV = {
   MYSQL_QUERY_TIMEOUT_MS: '5000',
   ROCKETMQ_RECEIVE_WAIT_MS: '1000', // a program that stops waits for it
 };
+/** On a busy machine a server may answer late. A scenario or test about a server that does not answer sets its own. */
+export const PATIENT_ENV = {
+  REDIS_REPLY_TIMEOUT_MS: '10000',
+  ROCKETMQ_REQUEST_TIMEOUT_MS: '10000',
+  BATCH_WAIT_MAX_MS: '20000',
+};
+/** For an api whose Redis falls silent: buyers are answered while the scenario looks on. */
+export const SHORT_TIMES = { REDIS_REPLY_TIMEOUT_MS: '500', BATCH_WAIT_MAX_MS: '2000' };
 /** Longer than any drain. */
 const STOP_TIMEOUT_MS = 25_000;
 const LOG_LINES_SHOWN = 40;

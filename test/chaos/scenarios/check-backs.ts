@@ -4,7 +4,7 @@ import { CHECK_BACK_WITHIN_MS, isGivenUp, withBrokerSetting } from '../harness/b
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
 import { expectOneOrderEach, expectRowPerAccepted } from '../harness/load.js';
-import { NO_REDRIVE, readMetric, type Program } from '../harness/programs.js';
+import { NO_REDRIVE, readMetric, SHORT_TIMES, type Program } from '../harness/programs.js';
 import {
   abortedBatchesOf,
   batchesWithRows,
@@ -213,7 +213,7 @@ const REDIS_SILENT: Scenario = {
     const buyers = await leaveOneOpen(context);
     const { proxy, env } = await context.proxy('redis');
     let asked = false;
-    const api = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '500' } });
+    const api = await context.start('api', { env: { ...env, ...SHORT_TIMES } });
     atScriptCall(proxy, 'resolve', () => {
       asked = true;
       proxy.dropReplies = true;

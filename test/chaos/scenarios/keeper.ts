@@ -129,7 +129,6 @@ const BACK_WITHIN_MS = 120_000;
 const MANY: Scenario = {
   name: 'C3/many',
   title: 'the keeper dies in the middle of expiring 10,000 orders: the next one goes on, each is released once',
-  fast: true,
   alone: true,
   async run(context) {
     const { stack, programs, random } = context;

@@ -41,7 +41,6 @@ const deadLettersOfBatch = ({ stack }: ScenarioContext, batchId: string): Promis
 const UNREADABLE: Scenario = {
   name: 'M7',
   title: 'bad JSON, an unknown version and an unknown sale are parked with their origin; other batches go on',
-  fast: true,
   async run(context) {
     const { stack } = context;
     const [{ saleId }] = await Promise.all([context.openSale(), context.healthyPrograms()]);

@@ -26,32 +26,28 @@ async function expectNothingLost(context: ScenarioContext, buyers: Buyers): Prom
   expectEqual(await deadLettersOf(context.stack, buyers.saleId), 0, 'dead letters');
 }
 
-const OUTAGE_MS = 20_000;
+const OUTAGE_MS = 5_000;
 const HEAL_MS = 30_000;
 
 const STALLED: Scenario = {
   name: 'D1',
-  title: 'MySQL stalls for 20 s under load: sales go on, nothing is parked, every row is there within 30 s',
+  title: 'MySQL stalls under load: sales go on, nothing is parked, every row is there within 30 s',
   fast: true,
   alone: true,
   async run(context) {
     const { stack, random } = context;
     const env = { MYSQL_QUERY_TIMEOUT_MS: '3000' };
     const { worker, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { api: env, worker: env });
-    const { opLog } = buyers;
     const options = { parallel: 16, pauseMs: random.whole(30, 70), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(100, 300));
 
     const mysql = stack.servers.server('mysql');
     expectTrue(mysql.kill('SIGSTOP'), 'MySQL ran');
     const stoppedMs = performance.now();
-    const isOutFor = (ms: number): boolean => performance.now() - stoppedMs > ms;
     const hasNoticed = async (): Promise<boolean> => (await readMetric(worker, 'seckill_mysql_outage')) === 1;
     await context.observed('the worker noticed that MySQL is silent', hasNoticed);
-    await context.until('18 s have passed', () => isOutFor(OUTAGE_MS - 2000), OUTAGE_MS);
-    const okBefore = opLog.count('ok');
-    await context.until('the outage is over', () => isOutFor(OUTAGE_MS), OUTAGE_MS);
-    expectAtLeast(opLog.count('ok'), okBefore + 1, 'purchases accepted meanwhile');
+    await buyers.untilAccepted(20, 'purchases are accepted meanwhile');
+    await context.until('the outage is over', () => performance.now() - stoppedMs > OUTAGE_MS);
     expectAtLeast(await pendingCountOf(stack, saleId), 1, 'batches that wait');
     mysql.kill('SIGCONT');
     context.faultEnded();

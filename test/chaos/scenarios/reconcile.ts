@@ -3,8 +3,7 @@ import { bucketKeys } from '../../../src/redis/keys.js';
 import { leakBatch, publishBatches } from '../harness/batches.js';
 import { userIds } from '../harness/buyers.js';
 import { runCommand } from '../harness/commands.js';
-import { expectAtLeast, expectEqual, expectFields, expectOneOf } from '../harness/expect.js';
-import { NO_REDRIVE } from '../harness/programs.js';
+import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { untilRebuilt } from '../harness/redis.js';
 import { cancelPlanted, markersOf, plantOrder, promisedReleasesOf, statesOf } from '../harness/sale-state.js';
 import { ACTOR, RECONCILE_ENV, reconcileSale } from '../harness/sales.js';
@@ -128,7 +127,6 @@ const UNITS_ADDED: Scenario = {
 const ORDER_UNKNOWN_TO_REDIS: Scenario = {
   name: 'D7/active_key',
   title: 'a buyer has a live order unknown to Redis: their second one fails for the limit, other orders stand',
-  fast: true,
   mayFail: ['limit_reached'],
   async run(context) {
     const { stack, random } = context;
@@ -147,82 +145,6 @@ const ORDER_UNKNOWN_TO_REDIS: Scenario = {
     const others = users.length - 1;
     const figures = { rows: users.length + 1, liveRows: others, failedRows: 1, unitsLeft: 20 - others };
     await context.expectFigures(saleId, figures, 'only that one failed, and its unit is back');
-  },
-};
-
-const RECONCILING = { ...RECONCILE_ENV, RECONCILE_EVERY_MS: '100', RECONCILE_APPLY: 'true', KEEPER_EVERY_MS: '50' };
-
-/** Ends orders of a sale without the promise that their units go back. */
-async function endByHand({ mysql }: StackControls, saleId: string, users: readonly string[]): Promise<void> {
-  const sql = "UPDATE orders SET state = 'cancelled' WHERE sale_id = ? AND user_id IN (?)";
-  await mysql.execute(sql, [saleId, users]);
-  await mysql.execute('UPDATE sales SET sold = sold - ? WHERE id = ?', [users.length, saleId]);
-}
-
-/** Runs of one sale, or of all, that overlapped another one. */
-async function overlappingRuns({ mysql }: StackControls): Promise<number> {
-  const rows = await mysql.query(
-    'SELECT a.id FROM reconcile_runs a JOIN reconcile_runs b ON a.id < b.id AND b.started_at < a.finished_at' +
-      ' WHERE a.applied = 1 AND b.applied = 1 LIMIT 100',
-  );
-  return rows.length;
-}
-
-const AT_ONCE: Scenario = {
-  name: 'C1',
-  title: 'two keepers and two commands reconcile at once: every finding is repaired once, as by one of them',
-  alone: true,
-  async run(context) {
-    const { stack, random } = context;
-    const [api] = await Promise.all([
-      context.start('api', { env: RECONCILE_ENV }),
-      context.start('worker'),
-      context.start('keeper', { env: NO_REDRIVE }),
-    ]);
-    const { saleId } = await context.openSale({ stock: 100 });
-    const paused = await context.openSale({ stock: 100 });
-    const buyers = context.buyers(saleId, [api]);
-    const users = userIds(random.whole(6, 12));
-    await buyers.rush(users, 6, { tries: 20 });
-    await context.expectInvariants(saleId);
-    const ended = users.slice(0, random.whole(2, 4));
-    const leaked = userIds(random.whole(3, 8), 'leaked-');
-    const drift = random.whole(1, 20);
-    await endByHand(stack, saleId, ended);
-    for (const userId of leaked) await leakBatch(stack, saleId, [userId]);
-    await stack.admin.pause(paused.saleId, ACTOR);
-    await stack.redis.redis.decrby(keysOf(paused.saleId).stock, drift);
-    context.faultEnded(); // the damage is done, the rest is repair
-
-    const both = [saleId, paused.saleId];
-    const env = { ...context.env, ...RECONCILE_ENV };
-    const [ends] = await Promise.all([
-      Promise.all(both.map((sale) => runCommand(['reconcile', '--sale', sale, '--apply', '--json'], env))),
-      context.start('keeper', { env: { ...NO_REDRIVE, ...RECONCILING } }),
-      context.start('keeper', { env: { ...NO_REDRIVE, ...RECONCILING } }),
-    ]);
-    for (const { code } of ends) expectOneOf(code, [0, 1], 'the exit code of a command');
-    await context.observed('runs overlapped', async () => (await overlappingRuns(stack)) > 0);
-    const jobs = async (): Promise<string> => {
-      const sql = 'SELECT kind, state FROM compensation_jobs WHERE sale_id IN (?)';
-      const rows = await stack.mysql.query<{ kind: string; state: string }>(sql, [both]);
-      return rows
-        .map(({ kind, state }) => `${kind} ${state}`)
-        .sort()
-        .join();
-    };
-    const wanted = [...leaked.map(() => 'leak'), ...ended.map(() => 'unreleased'), 'drift']
-      .map((kind) => `${kind} compensated`)
-      .sort()
-      .join();
-    await context.until('every job has ended', async () => (await jobs()) === wanted, 30_000);
-    const live = users.length - ended.length + leaked.length;
-    await context.expectFigures(saleId, { liveRows: live, unitsLeft: 100 - live, failedRows: 0 }, 'as by one');
-    await context.expectFigures(paused.saleId, { unitsLeft: 100, rows: 0 }, 'the stock, set once');
-    for (const sale of both) {
-      const matches = async (): Promise<boolean> => (await reconcileSale(stack, api, sale)).outcome === 'match';
-      await context.until('nothing is found any more', matches);
-    }
   },
 };
 
@@ -286,46 +208,6 @@ const GIVEN_UP: Scenario = {
   },
 };
 
-const OPEN_SALE: Scenario = {
-  name: 'C5',
-  title:
-    'a leak and surplus units in a sale under load: both are found, nothing else; the stock is corrected when paused',
-  timeoutMs: 300_000,
-  async run(context) {
-    const { stack, random } = context;
-    const [{ api }, { saleId }] = await Promise.all([context.healthyPrograms(), context.openSale({ stock: 100_000 })]);
-    const added = random.whole(1, 50);
-    const leaked = userIds(random.whole(1, 5), 'leaked-');
-    const leaks = leaked.map((userId) => `leak ${userId}`);
-    const drift = `drift -${added}`;
-    await stack.redis.redis.incrby(keysOf(saleId).stock, added);
-    await leakBatch(stack, saleId, leaked);
-    const buyers = context.buyers(saleId, [api]);
-    const load = await buyers.startLoadUntil({ parallel: 8, pauseMs: random.whole(5, 20) }, 100);
-    for (let run = 1; run <= 3; run++) {
-      const { found } = await reconcileSale(stack, api, saleId);
-      const others = found.filter((one) => one !== drift);
-      expectEqual(others, leaks, `found by run ${run}, but for the drift`);
-    }
-    await context.observed('found under load', () => buyers.opLog.count('ok') > 100);
-    const applied = await reconcileSale(stack, api, saleId, { apply: true });
-    const compensated = leaked.map(() => 'leak compensated');
-    expectEqual(applied.jobs, compensated, 'jobs while the sale is open');
-    await load.stop();
-    const isDriftOnly = async (): Promise<boolean> =>
-      (await reconcileSale(stack, api, saleId, { apply: true })).found.join() === drift;
-    await context.until('no purchase is under way', isDriftOnly, 20_000, 500);
-
-    await stack.admin.pause(saleId, ACTOR);
-    const paused = await reconcileSale(stack, api, saleId, { apply: true });
-    expectEqual(paused.jobs, ['drift compensated'], 'jobs of the paused sale');
-    context.faultEnded();
-    expectEqual((await reconcileSale(stack, api, saleId)).found, [], 'found afterwards');
-    const figures = { rows: buyers.opLog.count('ok') + leaked.length, failedRows: 0 };
-    await context.expectFigures(saleId, figures, 'an order for each');
-  },
-};
-
 const MARKERS_GONE: Scenario = {
   name: 'C7',
   title: 'the markers of a closed sale are removed, then Redis restarts: no loss is found, the sale stays closed',
@@ -375,8 +257,6 @@ export const RECONCILE_SCENARIOS: readonly Scenario[] = [
   ORDERS_LOST,
   UNITS_ADDED,
   ORDER_UNKNOWN_TO_REDIS,
-  AT_ONCE,
   GIVEN_UP,
-  OPEN_SALE,
   MARKERS_GONE,
 ];

@@ -7,6 +7,7 @@ import { userIds, type Buyers } from '../harness/buyers.js';
 import { RunningCommand } from '../harness/commands.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
+import { SHORT_TIMES } from '../harness/programs.js';
 import {
   bucketStatusOf,
   endOfAof,
@@ -25,7 +26,6 @@ import type { Scenario } from '../scenario.js';
 
 // R2 to R5, R7, R11: Redis comes back without its last writes, or without anything.
 
-const SHORT_REPLY_TIMEOUT = { REDIS_REPLY_TIMEOUT_MS: '500' };
 /** Long enough to read what is left before it is rebuilt. */
 const SLOW_REPAIR = { REPAIR_QUIET_MS: '4000' };
 /** The workers that a repair waits for do not run, or have nothing to do. */
@@ -44,7 +44,7 @@ const TAIL: Scenario = {
   async run(context) {
     const { stack, random } = context;
     const stock = 1500;
-    const { saleId, buyers } = await startSystem(context, { stock }, { all: SHORT_REPLY_TIMEOUT });
+    const { saleId, buyers } = await startSystem(context, { stock }, { all: SHORT_TIMES });
     const { opLog } = buyers;
     const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
     const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 3 };
@@ -228,7 +228,7 @@ function emptied(
     alone: true,
     async run(context) {
       const { stack, random } = context;
-      const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_REPLY_TIMEOUT });
+      const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_TIMES });
       const { opLog } = buyers;
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const options = { parallel: 24, pauseMs: random.whole(10, 30), tries: 1 };
@@ -305,7 +305,7 @@ const FAILOVER: Scenario = {
     try {
       const [linkHost = '', linkPort] = link.address.split(':');
       await replicate(spare.redis, linkHost, Number(linkPort));
-      const { saleId, buyers } = await startSystem(context, { stock }, { all: { ...SHORT_REPLY_TIMEOUT, ...env } });
+      const { saleId, buyers } = await startSystem(context, { stock }, { all: { ...SHORT_TIMES, ...env } });
       const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
       const loadOptions = { parallel: 16, pauseMs: random.whole(10, 30), tries: 1 };
       const load = await buyers.startLoadUntil(loadOptions, random.whole(100, 300));

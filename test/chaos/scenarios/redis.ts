@@ -6,19 +6,18 @@ import type { Buyers } from '../harness/buyers.js';
 import { expectBelow, expectEqual, expectFields, expectTrue } from '../harness/expect.js';
 import { ask } from '../harness/http.js';
 import { expectRowPerAccepted, startSystem } from '../harness/load.js';
-import type { Program } from '../harness/programs.js';
+import { SHORT_TIMES, type Program } from '../harness/programs.js';
 import { bucketStatusOf, untilRebuilt } from '../harness/redis.js';
 import type { TcpProxy } from '../harness/tcp-proxy.js';
 import type { Scenario } from '../scenario.js';
 
 // R1, R8, R9: Redis is killed, silent, cut off, full, or refuses writes, and loses nothing.
 
-const REPLY_TIMEOUT_MS = 500;
+const REPLY_TIMEOUT_MS = Number(SHORT_TIMES.REDIS_REPLY_TIMEOUT_MS);
 /** Precheck, deduct and resolve may each wait for a reply; the rest is for a shared machine. */
 const ANSWER_MAX_MS = 4 * REPLY_TIMEOUT_MS + 1500;
 /** Far above what an event loop that is alive takes, also on a shared machine. */
 const ALIVE_MAX_MS = 500;
-const ENV = { REDIS_REPLY_TIMEOUT_MS: String(REPLY_TIMEOUT_MS) };
 
 const KILLED: Scenario = {
   name: 'R1',
@@ -27,7 +26,7 @@ const KILLED: Scenario = {
   alone: true,
   async run(context) {
     const { stack, random } = context;
-    const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: ENV });
+    const { saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: SHORT_TIMES });
     const polling = buyers.pollStatus(['load-0', 'load-1', 'load-2']);
     const options = { parallel: 32, pauseMs: random.whole(10, 30), tries: 1 };
     const load = await buyers.startLoadUntil(options, random.whole(400, 800));
@@ -62,7 +61,7 @@ interface Loaded {
 /** All programs behind one proxy, and buyers who keep coming. */
 async function startUnderLoad(context: ScenarioContext): Promise<Loaded> {
   const { proxy, env } = await context.proxy('redis');
-  const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...ENV } });
+  const { api, saleId, buyers } = await startSystem(context, { stock: 100_000 }, { all: { ...env, ...SHORT_TIMES } });
   buyers.pollStatus(['load-0', 'load-1', 'load-2']);
   const load = { parallel: 16, pauseMs: context.random.whole(10, 30), tries: 1 };
   await buyers.startLoadUntil(load, context.random.whole(100, 200));

@@ -3,7 +3,7 @@ import { CHECK_BACK_WITHIN_MS } from '../harness/broker.js';
 import { userIds, type Buyers, isAccepted } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { expectOneOrderEach } from '../harness/load.js';
-import { NO_REDRIVE } from '../harness/programs.js';
+import { NO_REDRIVE, SHORT_TIMES } from '../harness/programs.js';
 import {
   abortedBatchesOf,
   isRecorded,
@@ -246,7 +246,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
         context.start('worker'),
         context.start('keeper', { env: NO_REDRIVE }),
       ]);
-      const cutOff = await context.start('api', { env: { ...env, REDIS_REPLY_TIMEOUT_MS: '500' } });
+      const cutOff = await context.start('api', { env: { ...env, ...SHORT_TIMES } });
       const buyers = context.buyers(saleId, [cutOff]);
       atScriptCall(proxy, 'deduct', () => void (proxy.dropReplies = true));
       const bought = buyers.buy('ann');

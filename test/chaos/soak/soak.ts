@@ -203,7 +203,7 @@ async function problemsInSales(context: ScenarioContext, all: readonly Buyers[])
 const CLOSED_WITHIN_MS = 10_000;
 
 /** Closes every connection of buyers. @returns a sentence for each api that keeps some all the same */
-export async function leakedConnections(
+async function leakedConnections(
   apis: readonly Pick<Program, 'pid'>[],
   withinMs = CLOSED_WITHIN_MS,
 ): Promise<string[]> {

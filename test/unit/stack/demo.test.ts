@@ -6,9 +6,9 @@ import { Buyer, type BuyersWorld } from '../../../deploy/local/demo/buyer.js';
 import { booksLine } from '../../../deploy/local/demo/demo.js';
 import {
   Arrivals,
-  drawHabit,
   FAULT_TIMES,
   FAULTS_ENV,
+  habitOf,
   HABITS,
   nextSale,
   SALE_KINDS,
@@ -82,13 +82,12 @@ describe('the plan of the simulated buyers', () => {
     expect(nextSale(kind, 900_000, 100_000)).to.deep.equal({ announcedAtMs: 900_000, opensAtMs: 915_000 });
   });
 
-  it('draws each habit as often as its share says', () => {
-    const drawn: Record<string, number> = {};
-    for (let nth = 0; nth < 100; nth++) {
-      const habit = drawHabit(() => (nth + 0.5) / 100);
-      drawn[habit] = (drawn[habit] ?? 0) + 1;
-    }
-    expect(drawn).to.deep.equal({ ...HABITS });
+  it('deals each habit as often as its share says, and every habit to the first thirty buyers', () => {
+    const habits = Array.from({ length: 100 }, (_, nth) => habitOf(nth));
+    const counts: Record<string, number> = {};
+    for (const habit of habits) counts[habit] = (counts[habit] ?? 0) + 1;
+    expect(counts).to.deep.equal({ ...HABITS });
+    expect(habits.slice(0, 30)).to.include.members(Object.keys(HABITS));
   });
 
   it('lets nobody come at once who could not come while the machine stood still', () => {
