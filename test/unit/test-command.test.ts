@@ -3,34 +3,6 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { dependents } from '../runner/changed.js';
-import { FOLDERS, readOptions } from '../runner/options.js';
-
-describe('npm test', () => {
-  for (const wrong of ['scenarios', '--grepp']) {
-    it(`refuses ${wrong}, which would run everything or nothing`, () => {
-      let written = '';
-      expect(() => readOptions([wrong], (text) => (written += text)))
-        .to.throw()
-        .with.property('exitCode', 1);
-      expect(written).to.include(wrong);
-    });
-  }
-
-  it('reads folders, the pattern of titles and the revision that changes are counted from', () => {
-    const byDefault = FOLDERS.filter((folder) => !['schemathesis', 'deploy', 'image'].includes(folder));
-    const nothing = { folders: byDefault, mochaArgs: [], fileParts: [], changedSince: null };
-    expect(readOptions([])).to.deep.equal(nothing);
-    expect(readOptions(['--changed'])).to.deep.equal({ ...nothing, changedSince: 'main' });
-    expect(readOptions(['schemathesis']).folders).to.deep.equal(['schemathesis']);
-    expect(readOptions(['lua', 'unit', '--changed=HEAD~2', '-g', 'T3', '--bail'])).to.deep.equal({
-      folders: ['unit', 'lua'],
-      mochaArgs: ['--grep', 'T3', '--bail'],
-      fileParts: [],
-      changedSince: 'HEAD~2',
-    });
-    expect(readOptions(['contract', '--files', 'mysql', 'outbox']).fileParts).to.deep.equal(['mysql', 'outbox']);
-  });
-});
 
 describe('npm test --changed', () => {
   const files = {
