@@ -19,7 +19,7 @@ export const LANES = {
   secure: ['secure'],
 } as const;
 export type Folder = (typeof LANES)[keyof typeof LANES][number];
-export const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
+const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
 
 /** What runs on the secure stack beside its own folder: calls of each kind of the three adapters, and one purchase from click to order. */
 export const ALSO_SECURE: readonly string[] = [
