@@ -15,7 +15,7 @@ import { readFacts } from './chaos/report.js';
 import { affectedTests } from './runner/changed.js';
 import { coverageByRoom } from './runner/coverage.js';
 import { runMocha, type Counts } from './runner/mocha.js';
-import { ALSO_SECURE, LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
+import { LANES, readOptions, type Folder, type TestOptions } from './runner/options.js';
 import { Outputs } from './runner/output.js';
 import { addResults, isWanted, writeResults, type FolderResult, type RunResults } from './runner/results.js';
 
@@ -104,11 +104,10 @@ function testFiles(folder: Folder): string[] {
   if (!existsSync(path)) return [];
   const names = readdirSync(path, { recursive: true, encoding: 'utf8' });
   const rank = (name: string): number => (BEGIN_WITH.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
-  const own = names
+  return names
     .filter((name) => name.endsWith('.test.ts'))
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((name) => join('test', folder, name));
-  return folder === 'secure' ? [...ALSO_SECURE, ...own] : own;
 }
 
 /** One after the other, each in a process of its own: a test that kills or leaks cannot reach the next folder. */

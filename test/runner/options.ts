@@ -21,14 +21,6 @@ export const LANES = {
 export type Folder = (typeof LANES)[keyof typeof LANES][number];
 const FOLDERS: readonly Folder[] = Object.values(LANES).flat();
 
-/** What runs on the secure stack beside its own folder: calls of each kind of the three adapters, and one purchase from click to order. */
-export const ALSO_SECURE: readonly string[] = [
-  ...['order-repository', 'outbox', 'stock-store', 'batch-store'],
-  ...['purchase-channel', 'delivery-source', 'order-channels', 'worker-progress'],
-]
-  .map((name) => `test/contract/${name}.test.ts`)
-  .concat('test/integration/one-purchase.test.ts');
-
 /** Run only when they are named: what they need is downloaded from elsewhere. */
 const ON_REQUEST: readonly Folder[] = ['schemathesis', 'deploy', 'image'];
 
