@@ -18,7 +18,7 @@ import type { PurchaseGate } from '../purchase/gate.js';
  * `drop_…` does not stop the process: the call is not made, or its reply is lost.
  */
 const REBUILD_FAIL_POINTS = ['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'] as const;
-const API_FAIL_POINTS = [
+export const API_FAIL_POINTS = [
   'after_precheck',
   'after_half',
   'after_deduct',

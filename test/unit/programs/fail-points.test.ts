@@ -1,5 +1,10 @@
 import { expect } from 'chai';
-import { apiFailPoints, keeperFailPoints, workerFailPoints } from '../../../src/programs/fail-points.js';
+import {
+  API_FAIL_POINTS,
+  apiFailPoints,
+  keeperFailPoints,
+  workerFailPoints,
+} from '../../../src/programs/fail-points.js';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.js';
 import type { Section } from '../../../src/core/config/schema.js';
 import type { MysqlPool } from '../../../src/mysql/pool.js';
@@ -101,6 +106,30 @@ describe('fail points', () => {
     expect(keeper.published(given.outbox)).to.equal(given.outbox);
     expect(keeper.released(given.outbox)).to.equal(given.outbox);
     expect(keeper.transitions(given.transitions)).to.equal(given.transitions);
+  });
+
+  it('stop the api after the step that names them', async () => {
+    const last = {
+      after_precheck: 'precheck',
+      after_half: 'half',
+      after_deduct: 'deduct',
+      after_commit: 'commit',
+      before_resubmit: 'rollback',
+      before_answer: 'answer',
+      check_before_resolve: 'answer',
+      check_after_resolve: 'resolve',
+      after_transfer_out: 'transferOut',
+      after_transfer_in: 'transferIn',
+      repair_after_lock: 'lock',
+      repair_after_epoch: 'raise',
+      repair_after_stock: 'raise', // and not swapped
+    };
+    const stopping = API_FAIL_POINTS.filter((point) => !point.startsWith('drop_')) as (keyof typeof last)[];
+    expect(Object.keys(last)).to.have.members(stopping);
+    for (const point of stopping) {
+      const done: string[] = [];
+      expect(await stoppedAt(takeApiThrough(point, done), done), point).to.equal(last[point]);
+    }
   });
 
   it('lose a call of the api, or its reply, and do not stop the process [T4, T5, T6]', async () => {
