@@ -172,7 +172,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run stack -- up --durability host',
     'npm run stack -- up --secure',
   ],
-  'takes minutes to hours; test/unit/matrix.test.ts tries its parts': [
+  'takes minutes to hours': [
     'npm run test:matrix',
     'npm run test:matrix -- …',
   ],
