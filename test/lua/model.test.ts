@@ -266,7 +266,7 @@ describe('lua: random histories against the stores in memory', function () {
 
   it('replies and state are the same after every step', async () => {
     await fc.assert(fc.asyncProperty(history, fc.integer({ min: 0, max: 12 }), fc.integer({ min: 1, max: 6 }), play), {
-      numRuns: 40,
+      numRuns: 80,
       interruptAfterTimeLimit: 20_000,
       markInterruptAsFailure: false,
     });

@@ -172,10 +172,7 @@ export const NOT_RUN: Readonly<Record<string, readonly string[]>> = {
     'npm run stack -- up --durability host',
     'npm run stack -- up --secure',
   ],
-  'takes minutes to hours': [
-    'npm run test:matrix',
-    'npm run test:matrix -- …',
-  ],
+  'takes minutes to hours': ['npm run test:matrix', 'npm run test:matrix -- …'],
   'downloads servers, and goes on until Ctrl-C; test:matrix runs the tests on each of them': [
     'npm start -- --mysql 9.7 …',
     'npm run stack -- up --mysql 8.0 …',
