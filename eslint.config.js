@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import importX from 'eslint-plugin-import-x';
 import { createTypeScriptImportResolver } from 'eslint-import-resolver-typescript';
 import tseslint from 'typescript-eslint';
@@ -51,6 +52,8 @@ const FLOW = {
   client: [],
 };
 const ROOMS = Object.keys(FLOW);
+const folders = readdirSync(new URL('src', import.meta.url));
+if ([...ROOMS].sort().join() !== folders.sort().join()) throw new Error('FLOW must name each folder of src.');
 
 const zones = [
   ...Object.entries(FLOW).map(([room, allowed]) => ({
@@ -61,6 +64,44 @@ const zones = [
   { target: './src', from: ['./deploy', './test', './bench'], message: 'The product knows nothing of its tools.' },
 ];
 
+/**
+ * Files that read the wall clock, each with the instant that it reads: one that is stored, shown, or compared with another
+ * machine. A duration is measured by `monotonicMs()`, because somebody may set the wall clock while it lasts.
+ */
+const READS_WALL_CLOCK = {
+  'admission/breaker/shared-breakers.ts': 'since when a breaker is open, for a person',
+  'admission/queue/room.ts': 'when a sale opens, and times in passes and tickets, which other processes read',
+  'admission/queue/waiting-rooms.ts': 'times in passes and tickets, which other processes read',
+  'admission/revocations.ts':
+    'when no token can be good any more that a revocation, made on the clock of MySQL, is for',
+  'admission/sign/purchase-tokens.ts': 'the end of a token, which another process may have given',
+  'admission/sign/request-signatures.ts': 'the time that a client has signed',
+  'core/config/key.ts': 'whether a certificate has expired',
+  'core/ports/clock.ts': 'the clock itself',
+  'orders/handle-deliveries.ts': 'how old a batch is, which another machine has dated',
+  'orders/order-id-minter.ts': 'the time in an order id',
+  'purchase/place-batch.ts': 'the time of creation of a batch',
+  'purchase/read-purchase.ts': 'how long ago a sale closed',
+  'recovery/dead-letters/replay-dead-letter.ts': 'the deadline of an order',
+  'recovery/reconcile/reconcile-admin.ts': 'how long ago a sale closed',
+  'recovery/repair/await-quiet.ts': 'how long ago a sale closed',
+  'redis/read-facts.ts': 'compared with the clock of Redis',
+  'rocketmq/admin/half-messages.ts': 'the age of messages, which brokers have dated',
+  'rocketmq/admin/inspection.ts': 'the age of messages, which brokers have dated',
+  'rocketmq/admin/read-facts.ts': 'compared with the clock of a broker',
+  'rocketmq/credentials.ts': 'the time that a call to the proxy has signed',
+  'sales/edit-sale.ts': 'whether a new end of a window is over',
+  'sales/live-sales.ts': 'the second of the figures, which other processes have dated',
+  'sales/get-sale.ts': 'shown to clients, for a sale that Redis does not have',
+  'sales/schedule/plan-sales.ts': 'how a planned sale stands, for a person',
+};
+const WALL_CLOCK = [
+  "MemberExpression[object.name='Date'][property.name='now']:not(Property[key.name='deadline'] *)", // gRPC wants it so
+  "NewExpression[callee.name='Date'][arguments.length=0]",
+  "CallExpression[callee.property.name='nowMs']",
+  "CallExpression[callee.name='nowMs']",
+];
+
 /** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
 export default tseslint.config(
   {
@@ -68,7 +109,10 @@ export default tseslint.config(
     extends: [tseslint.configs.base, importX.flatConfigs.typescript],
     plugins: { 'import-x': importX },
     settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },
-    rules: { 'import-x/no-restricted-paths': ['error', { zones }] },
+    rules: {
+      'import-x/no-restricted-paths': ['error', { zones }],
+      'import-x/no-unresolved': 'error', // without its resolver the rule above would find nothing
+    },
   },
   {
     files: ['src/client/**/*.ts'],
@@ -86,6 +130,21 @@ export default tseslint.config(
       'no-restricted-properties': [
         'error',
         { object: 'process', property: 'env', message: 'Only src/core/config reads the environment.' },
+      ],
+    },
+  },
+  {
+    files: ['admission', 'core', 'orders', 'purchase', 'recovery', 'redis', 'rocketmq', 'sales'].map(
+      (room) => `src/${room}/**/*.ts`,
+    ),
+    ignores: Object.keys(READS_WALL_CLOCK).map((file) => `src/${file}`),
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        ...WALL_CLOCK.map((selector) => ({
+          selector,
+          message: 'Measure a duration by monotonicMs(). A file that needs an instant says so in READS_WALL_CLOCK.',
+        })),
       ],
     },
   },

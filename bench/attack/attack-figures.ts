@@ -10,7 +10,7 @@ export interface BothLoads extends LoadResult {
 }
 
 /** Purchases won per second of a load, from the first request to the last answer. */
-export function wonPerSecond({
+function wonPerSecond({
   accepted,
   startedAtMs,
   endedAtMs,

@@ -53,7 +53,7 @@ const PREPARED_MAX = 1024;
 const OVERSIZED_BYTES = 16 * 1024;
 
 /** Whole requests of attackers. They are made once, because attackers share the machine with what is measured. */
-export class AttackRequests {
+class AttackRequests {
   readonly #head: Buffer;
   readonly #tail: Buffer;
   readonly #oversizedHead: string;
@@ -83,7 +83,7 @@ export class AttackRequests {
 }
 
 /** Replaces the signature of the token in the header lines of a buyer; every other byte stays. */
-export function withForgedToken(record: string): string {
+function withForgedToken(record: string): string {
   return record.replace(
     /^(Authorization: Bearer [^.\r\n]+\.[^.\r\n]+\.)([^\r\n]+)/,
     (_all, shown: string, signature: string) =>

@@ -54,8 +54,7 @@ const KEY_MARK = '\r\nIdempotency-Key: ';
 export const userIdOf = (index: number): string => `u${String(index).padStart(8, '0')}`;
 
 /** The two headers of one buyer. */
-export const buyerRecord = (token: string, key: string): string =>
-  `Authorization: Bearer ${token}${KEY_MARK}${key}\r\n`;
+const buyerRecord = (token: string, key: string): string => `Authorization: Bearer ${token}${KEY_MARK}${key}\r\n`;
 
 /**
  * Makes sure that at least `count` buyers are prepared. Tokens are signed here, before any measurement (10 µs each),

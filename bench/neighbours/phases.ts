@@ -79,13 +79,13 @@ function floatsIn(base64: string): Float32Array {
 }
 
 /** The value below which so large a share lies; 0 of none. */
-export function percentile(values: readonly number[], share: number): number {
+function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.ceil(sorted.length * share) - 1)] ?? 0;
 }
 
 /** Between two samples it is taken for even. */
-export function soldAt(samples: SoldSamples, atMs: number): number {
+function soldAt(samples: SoldSamples, atMs: number): number {
   const after = samples.findIndex((sample) => sample.atMs >= atMs);
   const [earlier, later] = [samples[after === -1 ? samples.length - 1 : after - 1], samples[after]];
   if (earlier === undefined) return later?.sold ?? 0;

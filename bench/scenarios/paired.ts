@@ -99,13 +99,13 @@ export interface Comparison {
 export const ratioOf = ({ here, there }: Pair): number =>
   here.apiMicros / here.loadMicros / (there.apiMicros / there.loadMicros);
 
-export function compare(against: string, pairs: readonly Pair[]): Comparison {
+function compare(against: string, pairs: readonly Pair[]): Comparison {
   const ratios = pairs.map(ratioOf);
   const ratio = { min: Math.min(...ratios), median: median(ratios), max: Math.max(...ratios) };
   return { against, pairs, ratio };
 }
 
 /** Which build has its turn: here there, there here, and so on, so that neither is always the first of its pair. */
-export function turnsOf(pairs: number): readonly (readonly ['here' | 'there', 'here' | 'there'])[] {
+function turnsOf(pairs: number): readonly (readonly ['here' | 'there', 'here' | 'there'])[] {
   return Array.from({ length: pairs }, (_, index) => (index % 2 === 0 ? ['here', 'there'] : ['there', 'here']));
 }

@@ -89,7 +89,7 @@ async function refusalOf(port: number, path: string, buyer: BuyerSlice): Promise
 }
 
 /** Every layer checks every request and refuses none: all come from one address, and each buyer comes once. */
-export function allLayersOn({ sign }: AdmissionKeys): object {
+function allLayersOn({ sign }: AdmissionKeys): object {
   const wide = { limit: 1_000_000, windowMs: 10_000 };
   const global = { ratePerSecond: 1_000_000, burst: 1_000_000 };
   const networks = Array.from({ length: 1000 }, (_, index) => `172.${16 + (index >> 8)}.${index & 255}.0/24`);

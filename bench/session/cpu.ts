@@ -12,7 +12,7 @@ export interface CpuTimes {
 }
 
 /** Reads the text of /proc/<pid>/stat. The name of a program may hold blanks and parentheses, so fields count from its end. */
-export function parseStat(text: string): CpuTimes {
+function parseStat(text: string): CpuTimes {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const seconds = (index: number): number => Number(fields[index]) / TICKS_PER_SECOND;
   return { own: seconds(11) + seconds(12), children: seconds(13) + seconds(14) };
@@ -28,7 +28,7 @@ export function cpuTimes(pid: number | 'self'): CpuTimes | null {
 }
 
 /** Whole machine: seconds that its cores worked, and all seconds they had. Steal counts as had, not as worked. */
-export function parseMachineStat(text: string): { busy: number; all: number } {
+function parseMachineStat(text: string): { busy: number; all: number } {
   const [user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0] = (
     text.split('\n')[0] ?? ''
   )

@@ -4,7 +4,7 @@ import { BenchError } from '../bench-error.js';
 export type Samples = ReadonlyMap<string, number>;
 
 /** Reads the text format of Prometheus as prom-client writes it: no timestamps. */
-export function parseMetrics(text: string): Samples {
+function parseMetrics(text: string): Samples {
   const samples = new Map<string, number>();
   for (const line of text.split('\n')) {
     if (line === '' || line.startsWith('#')) continue;

@@ -5,9 +5,6 @@ import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 // Two files of the chart are made from the configuration, so that a setting that does not exist is refused when the chart is
 // installed, and each program gets the settings that it reads and no secret of another one. A test compares them.
 
-/** The command that writes them anew. */
-export const UPDATE_COMMAND = 'UPDATE_CHART=1 npx mocha test/guard/helm-chart.test.ts';
-
 type AnyKey = Key<string | number>;
 
 /** What the chart decides itself, and what is for tests. */
@@ -49,7 +46,7 @@ export function settingsTemplate(): string {
       '{{- end }}',
     ].join('\n');
   });
-  const head = `{{- /* Made from src/core/config/schema.ts: ${UPDATE_COMMAND}
+  const head = `{{- /* Made from src/core/config/schema.ts: npm run generate
 Which settings each program reads, and which keys of the Secret; true: without it the program does not start. */ -}}`;
   const stop = `{{- /* After SIGTERM every program has left by then. */ -}}
 {{- define "seckill.stopSeconds" -}}${STOP_TIMEOUT_MS / 1000}{{- end }}`;
@@ -66,7 +63,7 @@ export function valuesSchema(): object {
   const needed = plain.filter(({ fallback, optional }) => fallback === undefined && !optional).map(({ env }) => env);
   return {
     $schema: 'https://json-schema.org/draft-07/schema#',
-    $comment: `Made from deploy/helm/files.ts: ${UPDATE_COMMAND}`,
+    $comment: 'Made from deploy/helm/files.ts: npm run generate',
     ...object({
       global: { type: 'object' },
       nameOverride: text,

@@ -1,4 +1,4 @@
-// Made from the OpenAPI document of buyers: npx tsx test/guard/client-types.ts > src/client/api-types.ts
+// Made from the OpenAPI document of buyers: npm run generate
 
 export interface paths {
     "/v1/sales/{saleId}/purchases": {

@@ -1,4 +1,4 @@
-// Made from src/core/config/schema.ts: npx tsx test/guard/library-settings.ts > src/library/settings.ts
+// Made from src/core/config/schema.ts: npm run generate
 
 /** Values for the variables of the environment, by their names. One that is left out is read from the environment. */
 export interface Settings {

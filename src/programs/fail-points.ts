@@ -34,14 +34,14 @@ export const API_FAIL_POINTS = [
   'after_transfer_in',
   ...REBUILD_FAIL_POINTS,
 ] as const;
-export const WORKER_FAIL_POINTS = [
+const WORKER_FAIL_POINTS = [
   'worker_after_receive',
   'worker_after_insert',
   'worker_before_commit',
   'worker_after_commit',
   'worker_after_mark_recorded',
 ] as const;
-export const KEEPER_FAIL_POINTS = [
+const KEEPER_FAIL_POINTS = [
   'outbox_after_publish',
   'release_before_done',
   'expire_after_commit',

@@ -103,7 +103,7 @@ async function watch({ operatorsUrl, metricsUrls }: DemoUp, forMs: number, signa
 }
 
 /** Which alerts fired, and when each of them cleared. */
-export class AlertLog {
+class AlertLog {
   readonly fired: FiredAlert[] = [];
 
   /** @param all that are pending or firing at this time */
@@ -136,7 +136,7 @@ async function boardLines(prometheus: LivePrometheus, sinceMs: number): Promise<
 }
 
 /** @param shown labels that the legend shows @returns null: there is data, and each line has a name */
-export function flawOf(series: readonly Series[], shown: readonly string[]): string | null {
+function flawOf(series: readonly Series[], shown: readonly string[]): string | null {
   const drawn = series.filter(({ values }) => values.some((value) => Number.isFinite(value)));
   if (drawn.length === 0) return 'no data';
   const nameless = shown.find((label) => drawn.some(({ labels }) => labels[label] === undefined));
@@ -159,7 +159,7 @@ const NOTHING_HAPPENS: Readonly<Record<string, string>> = {
 };
 
 /** What is not as the documentation says, a sentence each. */
-export function problemsOf(alerts: readonly FiredAlert[], lines: readonly BoardLine[], right: boolean): string[] {
+function problemsOf(alerts: readonly FiredAlert[], lines: readonly BoardLine[], right: boolean): string[] {
   const cleared = (name: string): boolean => alerts.some((alert) => alert.name === name && alert.clearedS !== null);
   return [
     ...(right ? [] : ['the books are not right, or npm start did not end well']),

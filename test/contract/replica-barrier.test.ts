@@ -11,7 +11,7 @@ import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { until } from '../chaos/harness/wait.js';
 
 /** A replica on a busy machine answers within it. */
-const REPLICAS_MS = 3_000;
+const REPLICAS_MS = 1_500;
 /** Far more than two small servers need to agree. */
 const SYNC_MS = 20_000;
 

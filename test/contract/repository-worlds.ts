@@ -149,11 +149,24 @@ export async function mysqlWorld(poolMax = 6, url = stackEnv().MYSQL_URL): Promi
   };
 }
 
+/** Copies the migrated tables: a dozen files want them, and all migrations take seconds. */
+async function copySchema(server: MysqlPool, name: string): Promise<void> {
+  await migrate(mysqlIn(stackEnv()));
+  const sql = 'SELECT table_name AS `table` FROM information_schema.tables WHERE table_schema = DATABASE()';
+  for (const { table } of await server.query<{ table: string }>(sql)) {
+    await server.execute(`CREATE TABLE ${name}.${table} LIKE ${table}`);
+    if (table.startsWith('knex_')) await server.execute(`INSERT INTO ${name}.${table} SELECT * FROM ${table}`);
+  }
+  await server.execute(`INSERT INTO ${name}.worker_slots (slot) SELECT slot FROM worker_slots`);
+  await server.execute(`INSERT INTO ${name}.sale_calendar (id) SELECT id FROM sale_calendar`);
+}
+
 /** The same in a database of its own, for tests that act on whole tables. The user of the tests may create `seckill_…`. */
 export async function ownMysqlWorld(poolMax = 6): Promise<MysqlWorld & { readonly url: string }> {
   const server = openMysqlPool({ ...mysqlIn(stackEnv()), poolMax: 1, queryTimeoutMs: 20_000 });
   const name = `seckill_own_${randomBytes(6).toString('hex')}`;
   await server.execute(`CREATE DATABASE ${name}`);
+  await copySchema(server, name);
   const { href: url } = Object.assign(new URL(stackEnv().MYSQL_URL), { pathname: `/${name}` });
   const world = await mysqlWorld(poolMax, url);
   return {

@@ -107,7 +107,7 @@ describe('TraceRepository on mysql', () => {
       await insert(user, 'w1');
       await insert(user, 'other');
     }
-    for (const windowRows of [1, 2, 3, 1000]) {
+    for (const windowRows of [2, 1000]) {
       const repository = createTraceRepository(pool, windowRows);
       const users = async (search = {}, max = 10): Promise<string[]> =>
         (await repository.walkForRequest('w1', search, max)).map(({ userId }) => userId);
@@ -121,7 +121,7 @@ describe('TraceRepository on mysql', () => {
 
   it('over all sales it walks the newest orders only, however long the table is; of one sale all of them', async () => {
     await insert('old', 'b1');
-    for (let i = 0; i < 30; i++) await insert(`u${i}`, 'b2');
+    await Promise.all(Array.from({ length: 30 }, (_, index) => insert(`u${index}`, 'b2')));
     const found = async (search: { readonly saleId?: string }, windowRows: number): Promise<number> =>
       (await createTraceRepository(pool, windowRows).walkForRequest('b1', search, 10)).length;
     expect(await found({}, 2)).to.equal(1);

@@ -1,11 +1,7 @@
 import openapiTS, { astToString } from 'openapi-typescript';
-import { pathToFileURL } from 'node:url';
 import { openapiOf } from '../../src/http/openapi.js';
 
-/** The command that writes the types anew; a test compares them with `renderClientTypes()`. */
-export const RENDER_COMMAND = 'npx tsx test/guard/client-types.ts > src/client/api-types.ts';
-
-const HEADER = `// Made from the OpenAPI document of buyers: ${RENDER_COMMAND}
+const HEADER = `// Made from the OpenAPI document of buyers: npm run generate
 
 `;
 
@@ -18,6 +14,3 @@ export async function renderClientTypes(): Promise<string> {
   const document = { ...rest, paths: Object.fromEntries(ofBuyers) } as unknown as Parameters<typeof openapiTS>[0];
   return HEADER + astToString(await openapiTS(document));
 }
-
-const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
-if (isProgram) process.stdout.write(await renderClientTypes());

@@ -1,9 +1,5 @@
-import { pathToFileURL } from 'node:url';
 import type { Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
-
-/** The command that writes the page anew; a test compares the page with `renderConfigDocs()`. */
-export const RENDER_COMMAND = 'npx tsx test/guard/config-docs.ts > docs/configuration.md';
 
 const INTRO = `# Configuration
 
@@ -15,7 +11,7 @@ Where it says *or a file*, the value may stand in a file instead: \`MYSQL_PASSWO
 \`MYSQL_PASSWORD\`. The end of its last line is not part of it. Passwords and certificates of the servers are read again when
 they have changed ([secure connections](secure-connections.md)); anything else once.
 
-This page is made from \`src/core/config/schema.ts\`: \`${RENDER_COMMAND}\`.
+This page is made from \`src/core/config/schema.ts\`: \`npm run generate\`.
 `;
 
 /** The page on configuration, in Markdown. */
@@ -53,6 +49,3 @@ function defaultOf({ fallback, optional, secret }: Key<unknown>): string {
 const rangeOf = ({ range, unit, fromFile }: Key<unknown>): string =>
   cell(`${unit ? `${range} ${unit}` : range}${fromFile ? ', *or a file*' : ''}`);
 const cell = (text: string): string => text.replaceAll('|', '\\|');
-
-const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
-if (isProgram) process.stdout.write(renderConfigDocs());

@@ -56,14 +56,10 @@ describe('guard: the Dockerfile', () => {
     expect(config.healthcheck.slice(0, -1), 'the program itself').to.deep.equal(config.entrypoint);
   });
 
-  it('builds with a Node of the package, and an instruction that is not understood is noticed', () => {
+  it('builds with a Node of the package', () => {
     const [, major = '0'] = /^node:(\d+)\.\d+\.\d+-/.exec(build.from) ?? [];
     const { engines } = JSON.parse(read('package.json')) as { engines: { node: string } };
     expect(Number(major)).to.be.at.least(Number(/\d+/.exec(engines.node)?.[0]));
-    expect(() => readDockerfile('FROM scratch\nVOLUME /data\n')).to.throw('VOLUME');
-    expect(() => readCopy('--chown=1 a b')).to.throw('no option');
-    const more = { ...last, instructions: [...last.instructions, { word: 'RUN', text: 'rm /tmp' }] };
-    expect(() => readConfig(more, { stage: 'build', folder: '/image' })).to.throw('no shell');
   });
 });
 

@@ -1,9 +1,5 @@
-import { pathToFileURL } from 'node:url';
 import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
 import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
-
-/** The command that writes the page anew; a test compares the page with `renderDoctorDocs()`. */
-export const RENDER_COMMAND = 'npx tsx test/guard/doctor-docs.ts > docs/doctor.md';
 
 const INTRO = `# Doctor
 
@@ -34,7 +30,7 @@ other machines, and their disks, it cannot see; RocketMQ says itself how full it
 What it finds wrong in a line marked **start** also keeps api, worker and keeper from starting, with the same sentences: they would do wrong, and not only be slow
 ([decision 51](decisions/0051-a-doctor-judges-facts.md)).
 
-This page is made from \`src/core/doctor\`: \`${RENDER_COMMAND}\`.
+This page is made from \`src/core/doctor\`: \`npm run generate\`.
 `;
 
 /** The page on `seckill doctor`, in Markdown. */
@@ -69,6 +65,3 @@ const versions = (): string =>
   ].join('\n');
 
 const cell = (text: string): string => text.replaceAll('|', '\\|');
-
-const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
-if (isProgram) process.stdout.write(renderDoctorDocs());

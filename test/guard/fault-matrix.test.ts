@@ -25,7 +25,10 @@ describe('guard: the fault matrix', () => {
   ]);
   const places = ['unit', 'contract', 'lua', 'integration', 'scenario', 'chaos', 'newcomer', 'hostile'];
 
-  it('has its rows', () => expect(rows.length).to.be.greaterThan(60));
+  it('has its rows, and each scenario a name of its own', () => {
+    expect(rows.length).to.be.greaterThan(60);
+    expect(new Set(SCENARIOS.map(({ name }) => name)).size).to.equal(SCENARIOS.length);
+  });
 
   it('lists for each row where it is tested, and nothing else', () => {
     for (const [, id, listed] of rows as unknown as [string, string, string][]) {

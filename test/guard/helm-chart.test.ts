@@ -1,8 +1,8 @@
 import { expect } from 'chai';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { settingsTemplate, UPDATE_COMMAND, valuesSchema } from '../../deploy/helm/files.js';
+import { valuesSchema } from '../../deploy/helm/files.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { version } from '../../src/programs/version.js';
@@ -18,16 +18,6 @@ interface Schema {
 
 /** What is seen without helm; test/deploy has the rest. */
 describe('guard: the Helm chart', () => {
-  it('its list of settings and the schema of its values are made from the configuration', () => {
-    for (const [name, made] of [
-      ['templates/_settings.tpl', settingsTemplate()],
-      ['values.schema.json', `${JSON.stringify(valuesSchema(), null, 2)}\n`],
-    ] as const) {
-      if (process.env.UPDATE_CHART) writeFileSync(join(CHART, name), made);
-      else expect(read(name) === made, `${name} is out of date, run: ${UPDATE_COMMAND}`).to.equal(true);
-    }
-  });
-
   it('every value that it has by default is in the schema', () => {
     const missing = (values: object, schema: Schema, path: string): string[] =>
       Object.entries(values).flatMap(([name, value]: [string, unknown]) => {

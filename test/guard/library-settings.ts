@@ -1,9 +1,5 @@
-import { pathToFileURL } from 'node:url';
 import { fileVariable, type Key } from '../../src/core/config/key.js';
 import { PROGRAM_SECTIONS, SCHEMA, type SectionName } from '../../src/core/config/schema.js';
-
-/** The command that writes the type anew; a test compares it with `renderLibrarySettings()`. */
-export const RENDER_COMMAND = 'npx tsx test/guard/library-settings.ts > src/library/settings.ts';
 
 /** What only our own servers and programs read. */
 const SECTIONS_LEFT_OUT: readonly SectionName[] = ['shop', 'operators', 'workerMetrics', 'keeperMetrics', 'failPoint'];
@@ -19,7 +15,7 @@ const KEYS_LEFT_OUT: readonly string[] = [
   'SALE_CURRENCY', // the router makes no sales
 ];
 
-const HEADER = `// Made from src/core/config/schema.ts: ${RENDER_COMMAND}
+const HEADER = `// Made from src/core/config/schema.ts: npm run generate
 
 /** Values for the variables of the environment, by their names. One that is left out is read from the environment. */
 export interface Settings {
@@ -54,6 +50,3 @@ const defaultOf = ({ fallback, optional }: Key<unknown>): string => {
   if (optional) return 'not set by default';
   return fallback === undefined ? 'it must be set, here or in the environment' : `default ${fallback}`;
 };
-
-const isProgram = process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href;
-if (isProgram) process.stdout.write(renderLibrarySettings());

@@ -53,7 +53,7 @@ export const SUITES = ['unit', 'contract', 'lua', 'integration', 'scenario'] as 
 export type Suite = (typeof SUITES)[number];
 
 /** One scenario of each program that dies at work, and one of each server: killed, or silent. All are quick ones. */
-export const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
+const SCENARIOS = ['T3/after_deduct', 'M9', 'C3/outbox_after_publish', 'R1', 'D1', 'M1/sales'] as const;
 
 /** The suites of a row: unit tests meet no server, so they are run for a Node that was chosen. */
 export const suitesOf = ({ node }: Row): readonly Suite[] =>
@@ -77,7 +77,7 @@ export const SHORT_SUITES: readonly Suite[] = ['contract', 'integration'];
 const ONE_PURCHASE = 'test/integration/one-purchase.test.ts';
 
 /** The contracts that MySQL has to hold: of all repositories, of the pool and of the schema. */
-export function mysqlContracts(): string[] {
+function mysqlContracts(): string[] {
   const folder = 'test/contract';
   return readdirSync(join(REPO_DIR, folder))
     .filter((name) => name.endsWith('.test.ts'))

@@ -9,16 +9,6 @@ import { noteShaky } from '../runner/shaky.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 
 describe('npm test', () => {
-  for (const wrong of ['scenarios', '--grepp']) {
-    it(`refuses ${wrong}, which would run everything or nothing`, () => {
-      let written = '';
-      expect(() => readOptions([wrong], (text) => (written += text)))
-        .to.throw()
-        .with.property('exitCode', 1);
-      expect(written).to.include(wrong);
-    });
-  }
-
   it('runs the core command by default and all commands with --changed or --files', () => {
     expect(readOptions([])).to.deep.equal({
       ...{ commands: ['core'], folders: [], mochaArgs: [], fileParts: [], changedSince: null, coverage: false },

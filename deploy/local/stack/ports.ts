@@ -186,7 +186,7 @@ export function listeningPorts(): ListeningPort[] {
   });
 }
 
-export interface PortHolder {
+interface PortHolder {
   readonly pid: number;
   /** Command line, cut to a readable length. */
   readonly command: string;
@@ -235,7 +235,7 @@ function commandOf(pid: number): string {
 const SERVER_ADVICE = 'start an instance elsewhere with --dir <folder> --free-ports';
 
 /** @param advice what to do instead of stopping the holder: a part of a sentence */
-export function portInUseSentence(
+function portInUseSentence(
   { port, label }: ClaimedPort,
   holder: PortHolder | null,
   advice: string = SERVER_ADVICE,

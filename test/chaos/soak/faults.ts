@@ -29,9 +29,9 @@ export const FAULT_KINDS = [
   'broker_killed',
   'broker_reset',
 ] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
+type FaultKind = (typeof FAULT_KINDS)[number];
 
-export interface Fault {
+interface Fault {
   readonly kind: FaultKind;
   /** How long a stall lasts, in ms; 0 for everything else. */
   readonly stallMs: number;
@@ -47,7 +47,7 @@ const STALLS: Partial<Record<FaultKind, readonly [minMs: number, maxMs: number]>
 };
 
 /** Draws random faults, and none a second time before every other one had its turn: a long soak has them all. */
-export class FaultDraw {
+class FaultDraw {
   readonly #random: Random;
   #left: FaultKind[] = [];
 
@@ -245,7 +245,7 @@ export async function breakEvery(
 }
 
 /** In the first half only, and early enough for the last keeper to be judged; at any time where nothing is judged. */
-export const keeperMayDie = (elapsedMs: number, runMs: number): boolean =>
+const keeperMayDie = (elapsedMs: number, runMs: number): boolean =>
   runMs < JUDGED_FROM_MS || elapsedMs < Math.min(runMs / 2, runMs - LIFE_MIN_MS - RESTART_MS);
 
 async function breakOnce(world: SoakWorld, lastSuccess: LastSuccess, fault: Fault): Promise<Omit<FaultReport, 'atMs'>> {

@@ -23,7 +23,7 @@ export function opLogOf(outcomes: Uint8Array, records: Buffer, file: BuyerFile):
 }
 
 /** How many buyers ended with each answer. */
-export function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCOME, number>> {
+function countOutcomes(outcomes: Uint8Array): Readonly<Record<keyof typeof OUTCOME, number>> {
   const counts = { none: 0, ok: 0, fail: 0, unknown: 0 };
   const names = ['none', 'ok', 'fail', 'unknown'] as const;
   for (const code of outcomes) counts[names[code] ?? 'none']++;

@@ -83,7 +83,7 @@ function dividedStock(units: number, sales: number, random: Random): () => numbe
 }
 
 /** What is killed, and started again. */
-export const YEAR_FAULTS = [
+const YEAR_FAULTS = [
   'api_killed',
   'worker_killed',
   'keeper_killed',

@@ -9,8 +9,7 @@ import { summarize, totalLine } from '../../chaos/report.js';
 import type { ScenarioResult } from '../../chaos/run-scenario.js';
 import { Schedule, SuiteRun } from '../../chaos/run-suite.js';
 import { NO_FIGURES } from '../../chaos/scenario-sales.js';
-import { chooseScenarios, type Scenario } from '../../chaos/scenario.js';
-import { SCENARIOS } from '../../chaos/scenarios/list.js';
+import type { Scenario } from '../../chaos/scenario.js';
 
 const scenarioOf = (parts: Partial<Scenario>): Scenario => ({
   name: 'T1',
@@ -26,15 +25,10 @@ describe('chaos: the suite', () => {
   after(() => rmSync(dir, { recursive: true, force: true }));
 
   const { signal } = new AbortController();
-  const suiteOn = (stack: object = {}, jobs = 2, until = signal): SuiteRun =>
-    new SuiteRun({ stack: { servers: { dir }, ...stack } as StackControls, env: {}, jobs, signal: until });
+  const suiteOn = (stack: object = {}): SuiteRun =>
+    new SuiteRun({ stack: { servers: { dir }, ...stack } as StackControls, env: {}, jobs: 2, signal });
   const resultsOf = (...scenarios: Scenario[]): Promise<ScenarioResult[]> =>
     suiteOn().run(new Schedule(scenarios, [1]));
-
-  it('names every scenario once', () => {
-    const names = SCENARIOS.map(({ name }) => name);
-    expect(new Set(names).size).to.equal(names.length);
-  });
 
   it('fails a scenario whose fault was not observed, or never called faultEnded', async () => {
     const [silent] = await resultsOf(scenarioOf({}));
@@ -118,12 +112,6 @@ describe('chaos: the suite', () => {
     expect(red?.findings).to.deep.equal(['I4 units left differ by 1 between Redis and MySQL']);
   });
 
-  it('skips a scenario with its reason and does not run it', async () => {
-    const skip = (): string => 'it needs two disks';
-    const [skipped] = await resultsOf(scenarioOf({ skip, run: () => Promise.reject(new Error('it ran')) }));
-    expect(skipped).to.include({ outcome: 'skipped', reason: 'it needs two disks' });
-  });
-
   it('runs each scenario once with every seed, whether or not several stacks share the schedule', async () => {
     const seen: string[] = [];
     const names = ['R1', 'R2', 'R3'];
@@ -139,34 +127,6 @@ describe('chaos: the suite', () => {
     expect(seen.sort()).to.deep.equal(names.flatMap((name) => [`${name} 7`, `${name} 8`]));
     expect(results.map(({ length }) => length)).to.not.include(0);
     expect(results.flat()).to.have.length(6);
-  });
-
-  it('starts no further scenario after an abort', async () => {
-    const aborting = new AbortController();
-    const first = scenarioOf({
-      run() {
-        aborting.abort(new Error('stop'));
-        return new Promise(() => undefined);
-      },
-    });
-    const results = await suiteOn({}, 2, aborting.signal).run(new Schedule([first, first, first, first], [1]));
-    expect(results.map(({ reason }) => reason)).to.deep.equal(['stop']);
-  });
-
-  it('takes ids, names and groups, in lower case too, and names the unknown ones', () => {
-    const scenarios = [
-      scenarioOf({}),
-      scenarioOf({ name: 'T3/a' }),
-      scenarioOf({ name: 'T3/b' }),
-      scenarioOf({ name: 'G6', also: ['L2'] }),
-    ];
-    const chosen = (...wanted: string[]): string[] => chooseScenarios(scenarios, wanted).chosen.map(({ name }) => name);
-    expect(chosen()).to.have.length(4);
-    expect(chosen('t3')).to.deep.equal(['T3/a', 'T3/b']);
-    expect(chosen('T3/b', 'T1')).to.deep.equal(['T1', 'T3/b']);
-    expect(chosen('L2')).to.deep.equal(['G6']);
-    expect(chosen('T')).to.deep.equal(['T1', 'T3/a', 'T3/b']);
-    expect(chooseScenarios(scenarios, ['T3', 'T9', 'T3/c']).unknown).to.deep.equal(['T9', 'T3/c']);
   });
 
   it('ends its report with what was oversold, doubled or lost, red, unread or skipped', () => {

@@ -2,9 +2,7 @@ import { expect } from 'chai';
 import {
   API_FAIL_POINTS,
   apiFailPoints,
-  KEEPER_FAIL_POINTS,
   keeperFailPoints,
-  WORKER_FAIL_POINTS,
   workerFailPoints,
 } from '../../../src/programs/fail-points.js';
 import { ConfigError, loadConfig } from '../../../src/core/config/load.js';
@@ -73,34 +71,12 @@ async function takeApiThrough(point: string, done: string[]): Promise<void> {
   done.push('end');
 }
 
-/** Only steps that move units are passed. */
-function movingUnits(done: string[], result: 'moved' | 'not' = 'moved'): TransferStore {
-  return {
-    read: async () => null,
-    transferOut: async () => {
-      done.push('transferOut');
-      return result === 'moved' ? { outcome: 'transferred', seq: 1, units: 1 } : { outcome: 'empty' };
-    },
-    transferIn: async () => {
-      done.push('transferIn');
-      return { outcome: result === 'moved' ? 'received' : 'already_received', unitsLeft: 1 };
-    },
-    endTransfer: async () => 'ended',
-  };
-}
-
-async function takeWorkerThrough(point: string, done: string[]): Promise<void> {
-  const failPoints = workerFailPoints(settings(point), silentLog);
-  const { pool, repository, settlement, source } = parts(done);
-  await failPoints.source(source).receive(1);
-  await failPoints.pool(pool).transaction(async (tx) => {
-    await tx.execute('INSERT INTO orders …');
-    await tx.execute('UPDATE sales …');
-  });
-  await failPoints.repository(repository).write({} as never);
-  await failPoints.store(settlement).markRecorded([]);
-  done.push('end');
-}
+const movingUnits = (done: string[]): TransferStore => ({
+  read: async () => null,
+  transferOut: async () => (done.push('transferOut'), { outcome: 'transferred', seq: 1, units: 1 }),
+  transferIn: async () => (done.push('transferIn'), { outcome: 'received', unitsLeft: 1 }),
+  endTransfer: async () => 'ended',
+});
 
 async function stoppedAt(run: Promise<unknown>, done: readonly string[]): Promise<string | undefined> {
   const error = await run.then(
@@ -130,31 +106,6 @@ describe('fail points', () => {
     expect(keeper.published(given.outbox)).to.equal(given.outbox);
     expect(keeper.released(given.outbox)).to.equal(given.outbox);
     expect(keeper.transitions(given.transitions)).to.equal(given.transitions);
-  });
-
-  it('stop the keeper after a sweep that ended orders, too', async () => {
-    const done: string[] = [];
-    const { transitions } = parts(done);
-    const failPoints = keeperFailPoints(settings('expire_after_commit'), silentLog);
-    await failPoints.transitions(transitions).expireDue(0);
-    await stoppedAt(
-      failPoints
-        .transitions(transitions)
-        .expireDue(1)
-        .then(() => undefined),
-      done,
-    );
-    expect(done).to.deep.equal(['sweep', 'sweep']);
-  });
-
-  it('let an api go on whose transfer found nothing to move [R12]', async () => {
-    const done: string[] = [];
-    for (const point of ['after_transfer_out', 'after_transfer_in']) {
-      const transfers = apiFailPoints(settings(point), silentLog).transfers(movingUnits(done, 'not'));
-      await transfers.transferOut({} as never, 1, 1, 1);
-      await transfers.transferIn('7', {} as never, 1);
-    }
-    expect(done).to.deep.equal(['transferOut', 'transferIn', 'transferOut', 'transferIn']);
   });
 
   it('stop the api after the step that names them', async () => {
@@ -199,64 +150,6 @@ describe('fail points', () => {
     const half = await lossy('drop_rollback').sendHalf({} as never);
     expect(typeof half === 'string' || (await half.rollback()), 'not confirmed').to.equal(false);
     expect(typeof half === 'string' || (await half.rollback()), 'only the first is lost').to.equal(true);
-  });
-
-  it('stop the worker after the step that names them, inside the transaction before its COMMIT', async () => {
-    const last: Record<(typeof WORKER_FAIL_POINTS)[number], string> = {
-      worker_after_receive: 'receive',
-      worker_after_insert: 'execute',
-      worker_before_commit: 'execute',
-      worker_after_commit: 'write',
-      worker_after_mark_recorded: 'markRecorded',
-    };
-    for (const point of WORKER_FAIL_POINTS) {
-      const done: string[] = [];
-      expect(await stoppedAt(takeWorkerThrough(point, done), done), point).to.equal(last[point]);
-      const committed = point === 'worker_after_commit' || point === 'worker_after_mark_recorded';
-      expect(done.includes('COMMIT'), point).to.equal(committed);
-    }
-  });
-
-  it('let a worker go on whose rows were there already: nothing was committed', async () => {
-    const failPoints = workerFailPoints(settings('worker_after_commit'), silentLog);
-    const write = async () => ({ outcome: 'row_exists' }) as const;
-    const repository = failPoints.repository({ write } as unknown as OrderRepository);
-    expect(await repository.write({} as never)).to.deep.equal({ outcome: 'row_exists' });
-  });
-
-  it('stop the keeper before a row is marked done, after orders have ended or were given up, amid a repair [C3, R10]', async () => {
-    const STEPS = ['lease', 'mark', 'mark', 'mark', 'expire', 'expire', 'write'];
-    const before: Record<(typeof KEEPER_FAIL_POINTS)[number], string[]> = {
-      outbox_after_publish: ['lease', 'mark'], // that of nothing, which is no step
-      release_before_done: ['lease', 'mark', 'mark'],
-      expire_after_commit: ['lease', 'mark', 'mark', 'mark', 'expire', 'expire'],
-      compensate_after_row: STEPS,
-      repair_after_lock: [...STEPS, 'lock'],
-      repair_after_epoch: [...STEPS, 'lock', 'raise'],
-      repair_after_stock: [...STEPS, 'lock', 'raise', 'stage'], // staged, and not swapped
-    };
-    for (const point of KEEPER_FAIL_POINTS) {
-      const done: string[] = [];
-      const failPoints = keeperFailPoints(settings(point), silentLog);
-      const given = parts(done);
-      const through = async (): Promise<void> => {
-        const [published, released] = [failPoints.published(given.outbox), failPoints.released(given.outbox)];
-        await published.lease('batch_recorded', 1, 1);
-        await published.markDone([]);
-        await published.markDone(['1']);
-        await released.markDone(['2']);
-        await failPoints.transitions(given.transitions).expire([]);
-        await failPoints.transitions(given.transitions).expire(['1']);
-        await failPoints.compensated(given.repository).write({} as never);
-        const rebuilt = failPoints.rebuilt(given.repairStore);
-        await rebuilt.lock({} as never, 'token', 1);
-        await failPoints.raised(given.repairRepository).raiseEpoch('1', 1, 'keeper');
-        await rebuilt.stage({} as never, 'token', []);
-        await rebuilt.swap({} as never, 'token', {} as never);
-      };
-      await stoppedAt(through(), done);
-      expect(done, point).to.deep.equal(before[point]);
-    }
   });
 
   it('act at the chosen pass, once', async () => {

@@ -12,8 +12,7 @@ import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
 import { mysqlSpec } from '../../../deploy/local/stack/servers/mysql.js';
 import { openStack } from '../../../deploy/local/stack/stack.js';
-import { redisSpec, REDIS_RIGHTS } from '../../../deploy/local/stack/servers/redis.js';
-import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
+import { REDIS_RIGHTS } from '../../../deploy/local/stack/servers/redis.js';
 import type { Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
 import {
   ensureSecrets,
@@ -99,13 +98,7 @@ describe('a secure instance', () => {
     expect(existsSync(join(folder(), 'data'))).to.equal(false);
   });
 
-  it('Redis: no plain port, a certificate from each client, and one user with the rights of the documentation', async () => {
-    await redisSpec(instance()).prepare(TOOLS);
-    const lines = conf('redis.conf').split('\n');
-    expect(lines).to.include.members(['port 0', 'tls-port 16379', 'tls-auth-clients yes', 'user default off']);
-    const password = redisPassword(ensureSecrets(stackPaths(folder()).secretsFile));
-    expect(lines).to.include(`user seckill on >${password} ${REDIS_RIGHTS}`);
-    expect(lines.filter((line) => /^(requirepass|masterauth)/.test(line))).to.deep.equal([]);
+  it('gives the user of Redis the rights of the documentation', () => {
     const page = readFileSync(new URL('../../../docs/secure-connections.md', import.meta.url), 'utf8');
     expect(page).to.contain(`\nuser seckill on >PASSWORD ${REDIS_RIGHTS}\n`);
   });
@@ -136,28 +129,6 @@ describe('a secure instance', () => {
     expect(conf('mariadb.cnf')).to.match(/^skip-ssl$/m);
     expect(again.args.join(' ')).to.contain('--init-file');
     expect(init()).to.equal("ALTER USER 'seckill'@'127.0.0.1' REQUIRE NONE;\n");
-  });
-
-  it('RocketMQ: TLS only, with certificates of clients, also between its servers', async () => {
-    const files = certificateFiles(folder());
-    for (const spec of [namesrvSpec(instance()), proxySpec(instance())]) {
-      const { args } = await spec.prepare(TOOLS);
-      expect(args).to.include.members([
-        '-Dtls.server.mode=enforcing',
-        '-Dtls.test.mode.enable=false',
-        '-Dtls.server.need.client.auth=require',
-        `-Dtls.server.trustCertPath=${files.ca}`,
-        '-Dtls.enable=true',
-        '-Dtls.client.authServer=true',
-      ]);
-    }
-    expect(JSON.parse(conf('rmq-proxy.json'))).to.include({
-      tlsTestModeEnable: false,
-      tlsCertPath: files.server,
-      tlsKeyPath: files.serverKey,
-    });
-    await proxySpec({ ...instance(), certificates: null }).prepare(TOOLS);
-    expect(JSON.parse(conf('rmq-proxy.json'))).not.to.have.any.keys('tlsTestModeEnable', 'tlsCertPath');
   });
 
   it('has an environment without passwords of MySQL and Redis, which stand in files', async () => {

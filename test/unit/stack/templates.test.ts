@@ -3,11 +3,11 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path';
 import { loadConfig } from '../../../src/core/config/load.js';
 import { Bug } from '../../../src/core/errors.js';
-import { ensureSecrets, envLines, stackEnv } from '../../../deploy/local/stack/settings.js';
-import { stackPaths, TEMPLATES_DIR } from '../../../deploy/local/stack/paths.js';
+import { ensureSecrets, stackEnv } from '../../../deploy/local/stack/settings.js';
+import { stackPaths } from '../../../deploy/local/stack/paths.js';
 import { DEFAULT_PORTS } from '../../../deploy/local/stack/ports.js';
-import { initialSql, removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
-import { mysqlSpec, startSql } from '../../../deploy/local/stack/servers/mysql.js';
+import { removeUnfinishedTcLog } from '../../../deploy/local/stack/servers/mariadb.js';
+import { mysqlSpec } from '../../../deploy/local/stack/servers/mysql.js';
 import { namesrvSpec, proxySpec } from '../../../deploy/local/stack/servers/rocketmq.js';
 import { redisSpec } from '../../../deploy/local/stack/servers/redis.js';
 import type { Durability, Instance, Tools } from '../../../deploy/local/stack/servers/server-spec.js';
@@ -39,25 +39,11 @@ describe('files of the servers', () => {
   });
   const conf = (file: string): string => readFileSync(join(folder(), 'conf', file), 'utf8');
 
-  it('bind Redis to loopback, keep its data and evict nothing', async () => {
-    const command = await redisSpec(instance()).prepare(TOOLS);
-    expect(command).to.deep.equal({ file: '/redis', args: [join(folder(), 'conf', 'redis.conf')] });
-    for (const line of [
-      'bind 127.0.0.1',
-      'port 16379',
-      'appendonly yes',
-      'appendfsync everysec',
-      'save ""',
-      'maxmemory-policy noeviction',
-      `dir "${join(folder(), 'data', 'redis')}"`,
-    ]) {
-      expect(conf('redis.conf').split('\n')).to.include(line);
-    }
-    const { REDIS_URL } = stackEnv(DEFAULT_PORTS, ensureSecrets(stackPaths(folder()).secretsFile));
-    const { password } = new URL(REDIS_URL);
-    expect(password).to.match(/^[A-Za-z0-9_-]{43}$/);
-    expect(conf('redis.conf').split('\n')).to.include(`requirepass ${password}`);
-    expect(statSync(join(folder(), 'conf', 'redis.conf')).mode & 0o777).to.equal(0o600);
+  it('bind Redis, broker and name server to loopback, and evict nothing from Redis', async () => {
+    for (const spec of [redisSpec, namesrvSpec, proxySpec]) await spec(instance()).prepare(TOOLS);
+    const lines = ['redis.conf', 'broker.conf', 'namesrv.conf'].flatMap((file) => conf(file).split('\n'));
+    expect(lines).to.include.members(['bind 127.0.0.1', 'maxmemory-policy noeviction', 'brokerIP1=127.0.0.1']);
+    expect(lines.filter((line) => line === 'bindAddress=127.0.0.1')).to.have.length(2);
   });
 
   it('flush before they answer where an answer has to outlive the host', async () => {
@@ -71,30 +57,6 @@ describe('files of the servers', () => {
     };
     expect(await flushed('process')).to.deep.equal(['appendfsync everysec', 'flushDiskType=ASYNC_FLUSH']);
     expect(await flushed('host')).to.deep.equal(['appendfsync always', 'flushDiskType=SYNC_FLUSH']);
-  });
-
-  it('point broker, proxy and name server at each other on loopback', async () => {
-    const proxy = await proxySpec(instance()).prepare(TOOLS);
-    const namesrv = await namesrvSpec(instance()).prepare(TOOLS);
-    expect(proxy.args.join(' ')).to.match(
-      /-n 127\.0\.0\.1:19876 -pm local -bc \S+broker\.conf -pc \S+rmq-proxy\.json$/,
-    );
-    expect(namesrv.args.at(-1)).to.equal(join(folder(), 'conf', 'namesrv.conf'));
-    expect(conf('namesrv.conf')).to.include('listenPort=19876\nbindAddress=127.0.0.1\n');
-    for (const line of [
-      'listenPort=20911',
-      'bindAddress=127.0.0.1',
-      'brokerIP1=127.0.0.1',
-      'metricsPromExporterPort=15557',
-    ]) {
-      expect(conf('broker.conf').split('\n')).to.include(line);
-    }
-    expect(JSON.parse(conf('rmq-proxy.json'))).to.include({
-      namesrvAddr: '127.0.0.1:19876',
-      grpcServerPort: 18081,
-      remotingListenPort: 18080,
-      transactionDataExpireMillis: 120_000,
-    });
   });
 
   it('ask a half message again for at least an hour (protocol rule 2)', async () => {
@@ -131,37 +93,10 @@ describe('files of the servers', () => {
         .and.match(/SECKILL_MYSQLD/);
     });
   }
-
-  it('name no place to download from', () => {
-    const pom = readFileSync(join(TEMPLATES_DIR, 'pom.xml'), 'utf8');
-    expect(pom).to.not.match(/<(repositories|pluginRepositories|mirror|url)\b/);
-  });
-
-  it('use a short path for the socket when the folder has a long one', () => {
-    expect(stackPaths('/a').mysqlSocket).to.equal('/a/run/mysql.sock');
-    expect(stackPaths(`/${'a'.repeat(120)}`).mysqlSocket.length).to.be.below(100);
-  });
 });
 
-describe('first start of MariaDB and MySQL', () => {
+describe('first start of MariaDB', () => {
   const folder = useTempFolder();
-
-  it('gives our user its own databases and nothing more', () => {
-    const sql = initialSql(folder(), 'pw', 'dev');
-    expect(sql).to.include("CREATE USER 'seckill'@'127.0.0.1' IDENTIFIED BY 'pw';");
-    expect(sql).to.include("GRANT ALL ON `seckill`.* TO 'seckill'@'127.0.0.1';");
-    expect(sql).to.include("GRANT ALL ON `seckill\\_%`.* TO 'seckill'@'127.0.0.1';");
-    expect(sql).to.include("SET @auth_root_socket = 'dev';");
-    expect(sql).to.not.match(/ON \*\.\*/);
-  });
-
-  it('is one statement a line in MySQL, to be repeated at each start, and gives our user no more', () => {
-    const lines = startSql('pw').trimEnd().split('\n');
-    for (const line of lines) expect(line).to.match(/^(ALTER USER|CREATE (DATABASE|USER) IF NOT EXISTS|GRANT) .*;$/);
-    expect(lines).to.include("ALTER USER 'root'@'localhost' IDENTIFIED BY 'pw';");
-    expect(lines).to.include("GRANT ALL ON `seckill\\_%`.* TO 'seckill'@'127.0.0.1';");
-    expect(lines.join()).to.not.match(/ON \*\.\*/);
-  });
 
   it('removes a tc.log that was never finished, and keeps a finished one [L3, L2]', () => {
     const path = join(folder(), 'tc.log');
@@ -215,21 +150,6 @@ describe('access control of the broker', () => {
 describe('environment of an instance', () => {
   const env = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
 
-  it('points at loopback', () => {
-    const { MESSAGE_KEYS: message, ADMISSION_SIGN_KEYS: sign, ADMISSION_SEAL_KEYS: seal, ...rest } = env;
-    const { ROCKETMQ_ACCESS_SECRET: broker, PAYMENT_WEBHOOK_SECRET: webhook, ...servers } = rest;
-    const { password } = new URL(servers.REDIS_URL);
-    expect(servers).to.deep.equal({
-      MYSQL_URL: 'mysql://seckill:p-_w@127.0.0.1:13306/seckill',
-      REDIS_URL: `redis://:${password}@127.0.0.1:16379`,
-      ROCKETMQ_ENDPOINT: '127.0.0.1:18081',
-      NAMESRV_ADDR: '127.0.0.1:19876',
-      ROCKETMQ_ACCESS_KEY: 'seckill',
-      JWT_SECRET: 's-_t',
-    });
-    expect([message, sign, seal, password, broker, webhook].join()).not.to.contain('s-_t');
-  });
-
   it('has keys for messages, admission and payments and passwords of Redis and the broker, each its own, the same at every start', () => {
     const again = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 's-_t' });
     const other = stackEnv(DEFAULT_PORTS, { mysqlPassword: 'p-_w', jwtSecret: 'another' });
@@ -244,12 +164,6 @@ describe('environment of an instance', () => {
     const ofWebhook = [payment.webhookSecret, other.PAYMENT_WEBHOOK_SECRET];
     const secrets = [...all.map((key) => key.slice('local:'.length)), ...passwords, ...ofBroker, ...ofWebhook];
     expect(new Set(secrets).size).to.equal(12);
-  });
-
-  it('is lines that a shell can take as they are', () => {
-    const lines = envLines(env).trimEnd().split('\n');
-    expect(lines).to.have.length(11);
-    for (const line of lines) expect(line).to.match(/^export [A-Z_]+=[\w:/@.-]+$/);
   });
 
   it('comes with a warning where npm has printed lines of its own, as it does without -s', () => {

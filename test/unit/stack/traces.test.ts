@@ -48,13 +48,6 @@ describe('local traces: a span for Zipkin', () => {
     const many = Array.from({ length: 100 }, () => links[1] as (typeof links)[number]);
     expect(Object.keys(zipkinSpanOf({ ...SPAN, attributes: [], links: many }, traceUrl).tags)).to.have.length(20);
   });
-
-  it('the first of a trace has no parent, work inside has no kind, and nothing takes no time at all', () => {
-    const first = { ...SPAN, parentSpanId: '', kind: 1, endTimeUnixNano: SPAN.startTimeUnixNano };
-    const span = zipkinSpanOf(first, traceUrl);
-    expect(span).not.to.have.any.keys('parentId', 'kind');
-    expect(span.duration).to.equal(1);
-  });
 });
 
 describe('local traces: the server that translates', () => {

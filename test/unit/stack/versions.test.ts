@@ -32,12 +32,6 @@ describe('the choice of servers', () => {
       .with.property('message', 'SECKILL_MYSQL is 5.7; the stack can run mariadb-11.4, 8.0, 9.7.');
   });
 
-  it('has the first of each list as its default', () => {
-    for (const [server, versions] of Object.entries(VERSIONS)) {
-      expect(DEFAULT_VERSIONS[server as keyof typeof VERSIONS]).to.equal(versions[0]);
-    }
-  });
-
   it('of a server of one’s own asks for its setting where that is missing, or names nothing', () => {
     expect(() => ownServer('mysql', {})).to.throw(StackError, /of your own; name it with SECKILL_MYSQLD/);
     expect(() => ownServer('redis', { SECKILL_REDIS_SERVER: '/nowhere' })).to.throw(StackError, /does not exist/);

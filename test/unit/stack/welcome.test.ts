@@ -38,22 +38,6 @@ describe('the greeting of npm start', () => {
     expect(text).not.to.match(/:8080\/(readyz|metrics|openapi)/);
   });
 
-  it('shows the pages, and a token for each of two roles of the console', () => {
-    const text = welcome({ ...FACTS, simulatedPayments: true });
-    expect(text).to.match(/^Page for buyers: http:\/\/127\.0\.0\.1:8080\/s\/7$/m);
-    expect(text).to.match(/^Console: +http:\/\/127\.0\.0\.1:9103\/console$/m);
-    expect(text).to.match(/^ {2}looks$/m);
-    expect(text).to.match(/^ {2}changes$/m);
-  });
-
-  it('says that simulated buyers come, and that something breaks, where that is so', () => {
-    const say = (traffic: boolean, faults: boolean): string =>
-      welcome({ ...FACTS, simulatedPayments: true, traffic, faults });
-    expect(say(false, false)).not.to.match(/simulated buyers|breaks/i);
-    expect(say(true, false)).to.contain('Simulated buyers come now').and.not.contain('breaks');
-    expect(say(true, true)).to.contain('Simulated buyers come now').and.contain('Something breaks every minute');
-  });
-
   it('says that payments are simulated where they are, and only there', () => {
     const simulated = welcome({ ...FACTS, simulatedPayments: true });
     expect(simulated).to.contain('payments are simulated').and.contain('/v1/orders/<orderId>/pay');

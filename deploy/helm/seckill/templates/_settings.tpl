@@ -1,4 +1,4 @@
-{{- /* Made from src/core/config/schema.ts: UPDATE_CHART=1 npx mocha test/guard/helm-chart.test.ts
+{{- /* Made from src/core/config/schema.ts: npm run generate
 Which settings each program reads, and which keys of the Secret; true: without it the program does not start. */ -}}
 
 {{- define "seckill.settingsOf.api" -}}

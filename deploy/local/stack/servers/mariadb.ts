@@ -99,7 +99,7 @@ export function findHome(program: string, files: readonly string[]): ServerHome 
 }
 
 /** The statements of a first start, one a line: bootstrap mode reads line by line. */
-export function initialSql(shareDir: string, password: string, osUser: string): string {
+function initialSql(shareDir: string, password: string, osUser: string): string {
   const read = (part: string): string => {
     const file = [`mariadb_${part}.sql`, `mysql_${part}.sql`].map((name) => join(shareDir, name)).find(existsSync);
     return file === undefined ? '' : readFileSync(file, 'utf8');

@@ -83,7 +83,7 @@ async function prepareMysql(
  * What MySQL runs at each start before it serves, one statement a line: while it makes its data folder it knows no users. Until
  * then its administrator has no password; `localhost` is the socket, since no name is looked up.
  */
-export const startSql = (password: string): string =>
+const startSql = (password: string): string =>
   [
     `ALTER USER 'root'@'localhost' IDENTIFIED BY '${password}';`,
     `CREATE DATABASE IF NOT EXISTS ${DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;`,

@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { Registry } from 'prom-client';
+import { parse } from 'yaml';
+import { BOARDS } from '../../deploy/grafana/boards.js';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { createAdmissionMetrics } from '../../src/admission/metrics.js';
+import type { Key } from '../../src/core/config/key.js';
+import { SCHEMA } from '../../src/core/config/schema.js';
+import { ALERT_RULES, type AlertRule } from '../../src/core/conditions.js';
+import { TOPICS } from '../../src/core/topics.js';
+import { WAITING_STATES, WATCHED_STATES } from '../../src/core/waiting-states.js';
+import { createSignatureMetrics } from '../../src/rocketmq/metrics.js';
+import { mistakesIn, OF_PROMETHEUS, ownLabels, publishedMetrics, shownIn } from '../helpers/published-metrics.js';
+
+/** The console does not show these: a process cannot tell them from what its metrics are now. */
+const NEEDS_PROMETHEUS: Readonly<Record<string, string>> = {
+  SeckillForgedMessages: 'a rise over ten minutes',
+  SeckillCompensationGivenUp: 'compared with a day ago',
+  SeckillHotSaleNotSplit: 'compared with an hour ago',
+  SeckillReconcileOld: 'the newest of all keepers, or none at all',
+  SeckillMessagesNotWatched: 'that nobody publishes a metric',
+  SeckillKeeperAbsent: 'that nobody publishes a metric; the api sees that no keeper reports, and says so by this name',
+  SeckillKeeperJobFails: 'a rise over five minutes',
+  SeckillIssuerKeysNotRead: 'a rise over a quarter of an hour',
+  SeckillOrdersLate: 'rates over hours',
+  SeckillOrdersLateSlowly: 'rates over hours',
+  SeckillPurchasesFail: 'rates over hours',
+  SeckillPurchasesFailSlowly: 'rates over hours',
+  SeckillBuyersWait: 'a quantile over minutes',
+};
+
+interface Rule {
+  readonly alert?: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels?: { readonly severity?: string };
+  readonly annotations?: { readonly summary: string };
+}
+
+const read = (path: string): string => readFileSync(join(REPO_DIR, path), 'utf8');
+const texts = ['alerts', 'objectives'].map((name) => read(`deploy/prometheus/${name}.yml`));
+const rules = texts.flatMap((text) => (parse(text) as { groups: { rules: Rule[] }[] }).groups.flatMap((g) => g.rules));
+const alerts = new Map(rules.flatMap((rule) => (rule.alert === undefined ? [] : [[rule.alert, rule] as const])));
+
+/** A rule of the console as PromQL. */
+function exprOf(rule: AlertRule): string {
+  const { metric, where = {}, whereNot = {}, dividedBy, less, by = [], above, below, lastsMs } = rule;
+  const matchers = [
+    ...Object.entries(where).map(([name, value]) => `${name}="${value}"`),
+    ...Object.entries(whereNot).map(([name, value]) => `${name}!="${value}"`),
+  ];
+  const selector = matchers.length === 0 ? metric : `${metric}{${matchers.join(',')}}`;
+  const lasting = lastsMs === undefined ? selector : `max_over_time(${selector}[${lastsMs / 60_000}m])`;
+  const inner =
+    dividedBy !== undefined ? `${lasting} / ${dividedBy}` : less !== undefined ? `${lasting} - ${less}` : lasting;
+  const over = by.length === 0 ? '' : ` by (${by.join(', ')}) `;
+  return above === undefined ? `min${over}(${inner}) < ${below}` : `max${over}(${inner}) > ${above}`;
+}
+
+function conditionOf({ expr, for: length = '0s', labels, annotations }: Rule): object {
+  const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+  const text = (annotations?.summary ?? '')
+    .replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, '{$1}')
+    .replaceAll(/\{\{ \$value [^}]*\}\}/g, '{value}');
+  const forMs = parseInt(length) * (units[length.at(-1) as string] ?? NaN);
+  return { expr: expr.replaceAll(/\s+/g, ' '), forMs, severity: labels?.severity, text };
+}
+
+describe('guard: alerts, boards and conditions of the console', () => {
+  it('name only metrics that a program publishes, by labels that it has', async () => {
+    const published = await publishedMetrics();
+    expect(mistakesIn('max(seckill_made_up)', [], published)).to.deep.equal(['no program publishes seckill_made_up']);
+    expect(mistakesIn('max(seckill_mq_lag)', ['group'], published)).to.deep.equal(['group is summed away']);
+    for (const { expr } of rules.filter(({ expr: text }) => text.includes('seckill_')))
+      expect(mistakesIn(expr, [], published), expr).to.deep.equal([]);
+    const named = texts.flatMap((text) => [...text.matchAll(/\bseckill_[a-z_]*[a-z]/g)].map(([name]) => name));
+    for (const name of named) expect(published.has(name) || published.has(`${name}_count`), name).to.equal(true);
+    for (const { uid, rows, variable } of BOARDS) {
+      const panels = rows.flatMap((row) => row.panels);
+      expect(new Set(panels.map(({ title }) => title)).size, uid).to.equal(panels.length);
+      for (const { title, lines } of panels)
+        for (const [legend, expr] of Object.entries(lines))
+          expect(mistakesIn(expr, shownIn(legend), published), `${uid}, ${title}: ${expr}`).to.deep.equal([]);
+      if (variable) expect(mistakesIn(variable.metric, [variable.label], published), uid).to.deep.equal([]);
+    }
+    const shown = ALERT_RULES.flatMap(({ metric, dividedBy, less }) => [metric, dividedBy, less]);
+    expect(shown.filter((metric) => metric !== undefined && !published.has(metric))).to.deep.equal([]);
+  });
+
+  it('no metric has a label that Prometheus gives, or that a pod has and its operator would replace', async () => {
+    const labels = [...(await ownLabels()).values()].flat();
+    expect(labels).to.include('endpoint');
+    expect(labels.filter((label) => OF_PROMETHEUS.includes(label))).to.deep.equal([]);
+    expect(read('deploy/helm/seckill/templates/podmonitor.yaml')).to.match(/^ +honorLabels: true$/m);
+  });
+
+  it('each condition has the expression, the time, the severity and the words of its alert', () => {
+    expect(ALERT_RULES.length).to.be.greaterThan(20);
+    for (const rule of ALERT_RULES) {
+      const { name, forMs, severity, text } = rule;
+      expect(conditionOf(alerts.get(name) as Rule), name).to.deep.equal({ expr: exprOf(rule), forMs, severity, text });
+    }
+  });
+
+  it('each alert is a condition, or says why only Prometheus can tell', () => {
+    const shown = ALERT_RULES.map(({ name }) => name);
+    expect([...shown, ...Object.keys(NEEDS_PROMETHEUS)]).to.have.members([...alerts.keys()]);
+  });
+
+  it('each alert has its section in docs/runbook.md, with whom it wakes', () => {
+    const sections = [...read('docs/runbook.md').matchAll(/^### (\w+)\n\n\*(Page|Ticket)\.\*/gm)];
+    expect(sections.map(([, name, whom]) => [name, whom?.toLowerCase()])).to.have.deep.members(
+      [...alerts].map(([name, { labels }]) => [name, labels?.severity]),
+    );
+  });
+
+  it('each waiting state has an alert, and no alert is for another', () => {
+    const watched = [...(texts[0] as string).matchAll(/seckill_overdue\{state="(\w+)"\}/g)].map(([, state]) => state);
+    expect(watched).to.have.members([...WATCHED_STATES]);
+    for (const metric of [
+      'reconcile_findings',
+      'compensation_jobs{state="failed_final"}',
+      'reconcile_last_run_seconds',
+      'forged_messages_total',
+      'admission_breaker',
+      'admission_rules_newest_version',
+    ])
+      expect(
+        rules.some(({ expr }) => expr.includes(`seckill_${metric}`)),
+        metric,
+      ).to.equal(true);
+  });
+
+  it('metrics of forged messages and of admission are there before something happens, then follow it', async () => {
+    const registry = new Registry();
+    createSignatureMetrics(registry);
+    const { breakerMoved, rulesTaken, rulesRefused } = createAdmissionMetrics(registry);
+    breakerMoved('mysql', 'open');
+    rulesTaken(2);
+    rulesRefused(3);
+    expect((await registry.metrics()).split('\n')).to.include.members([
+      ...Object.values(TOPICS).map((topic) => `seckill_forged_messages_total{topic="${topic}",reason="unsigned"} 0`),
+      'seckill_admission_breaker{dependency="redis"} 0',
+      'seckill_admission_breaker{dependency="mysql"} 2',
+      'seckill_admission_rules_version 2',
+      'seckill_admission_rules_newest_version 3',
+    ]);
+  });
+
+  it('docs/waiting-states.md has the table of the code, and a deadline that looks like a setting is one', () => {
+    const page = read('docs/waiting-states.md');
+    const keys = Object.values(SCHEMA).flatMap((section) => Object.values(section) as Key<unknown>[]);
+    for (const [state, { waits, deadline, endedBy, watchedAs }] of Object.entries(WAITING_STATES)) {
+      expect(page).to.contain(`| \`${state}\` | ${waits} | ${deadline} | ${endedBy} | \`${watchedAs}\` |`);
+      if (/^[A-Z_]+$/.test(deadline)) expect(keys.map(({ env }) => env)).to.include(deadline);
+    }
+  });
+});

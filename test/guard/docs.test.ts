@@ -1,0 +1,156 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect } from 'chai';
+import { REPO_DIR } from '../../deploy/local/stack/paths.js';
+import { GROUPS_OF_CHECKS } from '../../src/core/doctor/report.js';
+import { SUPPORTED_VERSIONS } from '../../src/core/doctor/versions.js';
+import {
+  decodeOrderEvents,
+  encodeOrderEvents,
+  EVENTS_PER_MESSAGE_MAX,
+  ORDER_EVENT_TYPES,
+  type OrderEvent,
+} from '../../src/core/order-event.js';
+import { ORDER_TRANSITIONS } from '../../src/core/order.js';
+import { ORDERS_PER_MESSAGE_MAX } from '../../src/core/payment-deadline.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
+import { PROBLEMS } from '../../src/http/problem.js';
+import { routesOf } from '../../src/http/routes/index.js';
+import { readTopicLists, withGroup } from '../../src/rocketmq/admin/topic-lists.js';
+
+const below = (folder: string): string[] =>
+  readdirSync(join(REPO_DIR, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name));
+const PAGES = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'bench/README.md',
+  'examples/order-events/README.md',
+  'examples/express-app/README.md',
+  ...below('docs').filter((name) => name.endsWith('.md')),
+];
+const read = (page: string): string => readFileSync(join(REPO_DIR, page), 'utf8');
+
+describe('guard: links and file names in the documentation', () => {
+  /** As GitHub makes them of headings: lower case, without signs, a hyphen for each blank. */
+  const anchorsOf = (page: string): string[] =>
+    [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+      (title as string)
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    );
+
+  it('every link names a page that exists, and a heading in it', () => {
+    const broken = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+        .filter(([, path, anchor]) => {
+          const target = path === '' ? page : join(dirname(page), path as string);
+          if (!existsSync(join(REPO_DIR, target))) return true;
+          return anchor !== undefined && !anchorsOf(target).includes(anchor);
+        })
+        .map(([link]) => `${page}: ${link}`),
+    );
+    expect(broken).to.deep.equal([]);
+  });
+
+  it('every file of the repository that they name exists', () => {
+    const missing = PAGES.flatMap((page) =>
+      [...read(page).matchAll(/`((?:src|lua|test|deploy|bench|docs|examples)\/[\w./-]+\.\w+)`/g)]
+        .filter(([, path]) => !existsSync(join(REPO_DIR, path as string)))
+        .map(([, path]) => `${page}: ${path}`),
+    );
+    expect(missing).to.deep.equal([]);
+  });
+
+  it('every protocol rule that a comment or a page names is in docs/architecture.md', () => {
+    const [, chapter = ''] = /^## Protocol rules$([^]*?)^## /m.exec(read('docs/architecture.md')) ?? [];
+    const rules = [...chapter.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number));
+    expect(rules.length).to.be.above(0);
+    expect(rules).to.deep.equal(rules.map((_, index) => index + 1));
+    // `rule 7`, `rules 1 and 2`, `rules 6, 7 and 13`, `rules 1 to 4`
+    const mentions = ['src', 'lua', 'test', 'deploy', 'docs']
+      .flatMap(below)
+      .filter((file) => /\.(ts|mjs|cjs|lua|md|conf|yml)$/.test(file))
+      .flatMap((file) =>
+        [...read(file).matchAll(/\brules? (\d+(?:(?:, | and | to )\d+)*)/gi)].flatMap(([text, numbers = '']) =>
+          (numbers.match(/\d+/g) ?? []).map((number) => ({ file, text, number: Number(number) })),
+        ),
+      );
+    expect(mentions.length).to.be.above(50);
+    expect(mentions.filter(({ number }) => !rules.includes(number))).to.deep.equal([]);
+  });
+});
+
+describe('guard: docs/buying.md', () => {
+  it('has one row for each code of a route for buyers, with its status and whether a retry may help', () => {
+    const codes = new Set(
+      routesOf('buyers')
+        .filter(({ label }) => label !== 'payment' && label !== 'probe') // each has a page of its own
+        .flatMap((route) => route.codes),
+    );
+    const rows = [...read('docs/buying.md').matchAll(/^\| (\d{3}) \| `(\w+)` \| [^|]+ \| (yes|no) \|/gm)];
+    expect(rows.map(([, ...cells]) => cells)).to.have.deep.members(
+      [...codes].map((code) => {
+        const { status, retryAfterMs } = PROBLEMS[code];
+        return [String(status), code, retryAfterMs === null ? 'no' : 'yes'];
+      }),
+    );
+  });
+});
+
+describe('guard: docs/events.md', () => {
+  const page = read('docs/events.md');
+  /** The first cells of the rows of the table whose heading begins like this. */
+  const firstCells = (heading: string): string[] => {
+    const table = page.slice(page.indexOf(`| ${heading} |`)).split('\n\n')[0] ?? '';
+    return [...table.matchAll(/^\| `([^`]+)` \|/gm)].map(([, cell]) => cell as string);
+  };
+  const jsonIn = (text: string): string => /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '';
+
+  it('shows a body that the code reads, and writes with the same fields', () => {
+    const body = jsonIn(page);
+    const decoded = decodeOrderEvents(body);
+    if (decoded.outcome !== 'decoded') throw new Error(decoded.detail);
+    expect(JSON.parse(encodeOrderEvents(decoded.events))).to.deep.equal(JSON.parse(body));
+    const line = jsonIn(read('examples/order-events/README.md'));
+    expect(decodeOrderEvents(`{"v":1,"events":[${line}]}`).outcome).to.equal('decoded');
+  });
+
+  it('has every field, type, number and name of the code, and no other', () => {
+    const event: Required<OrderEvent> = {
+      eventId: 'e',
+      type: 'order.paid',
+      saleId: '7',
+      orders: ['1'],
+      atMs: 1,
+      metadata: { 1: { a: 'b' } },
+    };
+    const { events } = JSON.parse(encodeOrderEvents([event])) as { events: object[] };
+    expect(firstCells('field')).to.have.members(['v', ...Object.keys(events[0] as object)]);
+    expect(firstCells('type')).to.have.members([...ORDER_EVENT_TYPES]);
+    const ends = ORDER_TRANSITIONS.pending_payment.map((state) => `\`order.${state}\``).join(', ');
+    expect(page).to.include(`\`pending_payment\` | ${ends} |`);
+    expect(page).to.include(`up to ${EVENTS_PER_MESSAGE_MAX} events of one sale`);
+    expect(page).to.include(`1 to ${ORDERS_PER_MESSAGE_MAX.toLocaleString('en')} orders`);
+    expect(page).to.include(`\`${TOPICS.orderEvent}\``);
+    expect(read('examples/order-events/main.mjs')).to.include(`TOPIC = '${TOPICS.orderEvent}'`);
+    const own = withGroup(readTopicLists(), 'shop-orders').groups.at(-1);
+    expect(page).to.include(`After ${own?.retryMaxTimes} retries`);
+    expect(Object.values(GROUPS)).not.to.include(own?.groupName);
+  });
+});
+
+describe('guard: docs/doctor.md and docs/deployment.md', () => {
+  it('each line of the doctor has its id, and its words end a sentence of the page', () => {
+    for (const { id, looksAt, wrongIf, riskyIf } of GROUPS_OF_CHECKS.flatMap(({ checks }) => [...checks])) {
+      expect(id).to.match(/^(settings|redis|mysql|rocketmq)\.[a-z]+(-[a-z]+)*$/);
+      for (const text of [looksAt, wrongIf, riskyIf]) if (text !== undefined) expect(text, id).to.match(/[^.]$/);
+      expect(wrongIf ?? riskyIf, `${id} can be something else than ok`).not.to.equal(undefined);
+    }
+  });
+
+  it('ask for the same versions at least', () => {
+    for (const { name, least } of [SUPPORTED_VERSIONS.redis, SUPPORTED_VERSIONS.mariadb])
+      expect(read('docs/deployment.md')).to.include(`${name} ≥ ${least}`);
+  });
+});
