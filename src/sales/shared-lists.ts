@@ -4,7 +4,7 @@ import { recent } from '../core/recent.js';
 import type { Sale } from '../core/sale.js';
 
 /** Jobs that run at the same pace ask within this time of each other; no rule notices a list this old. */
-const KEPT_MS = 100;
+const KEPT_MS = 500;
 
 /** Lists sales once for all jobs that ask for the same ones at about the same time. They ask with a few fixed filters. */
 export function shareLists<R extends Pick<SaleRepository, 'list'>>(sales: R, clock: Clock): R {
