@@ -34,8 +34,8 @@ const ROWS: Record<DueWork, readonly string[]> = {
     ['due', 'refunded'],
   ),
   expiry: threeRows(
-    'INSERT INTO orders (sale_id, request_id, quantity, amount_cents, one_per_buyer, batch_id, user_id, id, state, expires_at)' +
-      " SELECT 1, id, 1, 5, 0, 'b', id, id, state, at FROM (SELECT ?) AS one (id, state, at)",
+    'INSERT INTO orders (sale_id, user_id, request_id, batch_id, quantity, amount_cents, one_per_buyer, id, state, expires_at)' +
+      " VALUES (1, UUID(), 'r', 'b', 1, 5, 0, ?)",
     ['pending_payment', 'paid'],
   ),
   edit: ['done', 'refused', 'begun'].map(
