@@ -231,7 +231,6 @@ const programEnv = (env: Environment, { traffic, faults }: { traffic: boolean; f
   PAYMENT_PROVIDER: paymentProviderIn(env),
   PAYMENT_WEBHOOK_MODE: 'test', // no money that is reported here is real
   SHOP_NAME: 'Seckill demo',
-  ROCKETMQ_RECEIVE_WAIT_MS: '1000', // makes Ctrl-C quicker
   ...(traffic ? demoEnv({ faults }) : {}),
   ...env,
 });

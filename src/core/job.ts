@@ -1,13 +1,17 @@
 import { SaleInRepair } from './errors.js';
 import type { Clock } from './ports/clock.js';
+import type { DueWork, ReadDueWork } from './ports/due-work.js';
 import type { JobLeases } from './ports/job-leases.js';
 import type { Log } from './ports/log.js';
 
 /** Periodic work. One run does a bounded amount and may be repeated, by two keepers at once too. */
 export interface Job {
   readonly name: string;
-  /** Whatever it throws is logged, and the next run tries again: a bug in one job must not stop the others. */
-  runOnce(): Promise<void>;
+  /**
+   * Whatever it throws is logged, and the next run tries again: a bug in one job must not stop the others.
+   * @returns `idle` if it found nothing, and whatever comes may wait for a longer pause
+   */
+  runOnce(): Promise<'idle' | void>;
 }
 
 interface LoopPorts {
@@ -19,20 +23,29 @@ interface LoopPorts {
 /** What runs five times a second and fails each time is logged so often: an outage must not fill the disk. */
 const LOG_AGAIN_MS = 10_000;
 
-/** Runs a job again and again, `everyMs` apart, until the signal aborts; resolves when the last run has ended. */
+/** The pause of a job that finds nothing grows by `everyMs` with each run, up to this many times `everyMs`. */
+const IDLE_PAUSES_MAX = 5;
+
+/**
+ * Runs a job again and again, `everyMs` apart or less often while it is idle, until the signal aborts; resolves when the last run
+ * has ended.
+ */
 export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal, ports: LoopPorts): Promise<void> {
   const { clock, log, metrics } = ports;
   let failures = 0;
   let loggedMs = -Infinity;
+  let pauses = 1;
   while (!signal.aborted) {
     const startedMs = clock.monotonicMs();
     try {
-      await job.runOnce();
+      const isIdle = (await job.runOnce()) === 'idle';
+      pauses = isIdle ? Math.min(pauses + 1, IDLE_PAUSES_MAX) : 1;
       metrics.jobRan(job.name, 'done', clock.monotonicMs() - startedMs);
       if (failures > 1) log.info({ job: job.name, failures }, 'a keeper job runs again');
       failures = 0;
     } catch (err) {
       metrics.jobRan(job.name, 'failed', clock.monotonicMs() - startedMs);
+      pauses = 1;
       failures++;
       if (failures === 1 || clock.monotonicMs() - loggedMs >= LOG_AGAIN_MS) {
         loggedMs = clock.monotonicMs();
@@ -41,9 +54,15 @@ export async function keepRunning(job: Job, everyMs: number, signal: AbortSignal
         else log.warn({ err, job: job.name, failures }, 'a keeper job failed and will run again');
       }
     }
-    await clock.sleep(everyMs, signal);
+    await clock.sleep(everyMs * pauses, signal);
   }
 }
+
+/** Runs the job only while it has work. The pause does not grow: work begins as soon as before. */
+export const whenDue = (work: DueWork, readDue: ReadDueWork, job: Job): Job => ({
+  name: job.name,
+  runOnce: async () => ((await readDue()).has(work) ? job.runOnce() : undefined),
+});
 
 /**
  * For what runs beside a sale and is for people only, such as what a console shows: a bug in it is logged, as seldom as that of a

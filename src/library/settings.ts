@@ -232,7 +232,7 @@ export interface Settings {
   readonly REDRIVE_AFTER_MS?: number;
   /** Batches that one keeper publishes again in one run, so that a slow worker is not overloaded. (1 to 10000 batches; default 2000) */
   readonly REDRIVE_MAX?: number;
-  /** Pause between two runs of a job. (50 to 600000 ms; default 2000) */
+  /** Pause between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find nothing. (50 to 600000 ms; default 2000) */
   readonly KEEPER_EVERY_MS?: number;
   /** Pause between two sweeps of orders whose payment deadline has passed. (50 to 600000 ms; default 2000) */
   readonly EXPIRE_SWEEP_EVERY_MS?: number;

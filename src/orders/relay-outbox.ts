@@ -236,8 +236,10 @@ function rowRetryDelayMs(attempts: number): number {
 export function watchOutbox(outbox: Pick<Outbox, 'backlog'>, metrics: OrderJobMetrics): Job {
   return {
     name: 'watch-outbox',
-    async runOnce(): Promise<void> {
-      for (const backlog of await outbox.backlog()) metrics.backlog(backlog);
+    async runOnce(): Promise<'idle' | void> {
+      const backlogs = await outbox.backlog();
+      for (const backlog of backlogs) metrics.backlog(backlog);
+      if (backlogs.every(({ undone }) => undone === 0)) return 'idle';
     },
   };
 }

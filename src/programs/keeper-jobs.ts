@@ -1,14 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Config } from '../core/config/schema.js';
-import type { Job } from '../core/job.js';
+import { type Job, whenDue } from '../core/job.js';
+import type { DueWork } from '../core/ports/due-work.js';
 import type { JobLeases } from '../core/ports/job-leases.js';
 import type { Log } from '../core/ports/log.js';
 import { OWN_GROUPS } from '../core/ports/message-inspection.js';
 import { PROVIDER_CALL_MAX_MS, type PaymentProvider } from '../core/ports/payment-provider.js';
+import type { OutboxKind } from '../core/ports/outbox.js';
 import type { Tracing } from '../core/ports/tracing.js';
+import { recent } from '../core/recent.js';
 import { GROUP_TOPICS, GROUPS, type Group } from '../core/topics.js';
 import { createCouponRepository } from '../mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../mysql/dead-letter-repository.js';
+import { createDueWork } from '../mysql/due-work.js';
 import { createJobLeases } from '../mysql/job-leases.js';
 import { createOrderArchive } from '../mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../mysql/order-repository.js';
@@ -42,7 +46,7 @@ import { markRecorded } from '../recovery/mark-recorded.js';
 import type { RecoveryMetrics } from '../recovery/metrics.js';
 import { watchPending } from '../recovery/pending-buckets.js';
 import type { ReconcileAdmin } from '../recovery/reconcile/reconcile-admin.js';
-import { compensateJob, reconcileJob, tidyRuns } from '../recovery/reconcile/reconcile-jobs.js';
+import { compensateJob, reconcileJob, tidyRuns, watchCompensations } from '../recovery/reconcile/reconcile-jobs.js';
 import { redrive } from '../recovery/redrive.js';
 import { forgetRetiredSales, retireSales } from '../recovery/retire-sales.js';
 import { alignSaleStates } from '../recovery/repair/align-sale-states.js';
@@ -66,6 +70,7 @@ import { brokerAccessOf } from '../rocketmq/credentials.js';
 import { finishEdits } from '../sales/edit-sale.js';
 import type { SaleMetrics } from '../sales/metrics.js';
 import { compareEnded } from '../sales/schedule/compare-ended.js';
+import { shareLists } from '../sales/shared-lists.js';
 import type { ScheduleMetrics } from '../sales/schedule/metrics.js';
 import { runSchedule } from '../sales/schedule/run-schedule.js';
 import { finishTransfers } from '../sales/stock/finish-transfers.js';
@@ -112,6 +117,8 @@ const MEMORY_EVERY_MS = 10_000;
 const KEPT_OVERDUE_MS = 86_400_000;
 /** Longer than any transaction of a worker: whatever could write the same order has ended. */
 const YOUNG_ORDER_MS = 3_600_000;
+/** Jobs that look for due work within this time of each other share the answer. */
+const DUE_KEPT_MS = 100;
 /** A century: no sale is kept for so long. */
 const NEVER_MS = 100 * 365 * 86_400_000;
 
@@ -143,7 +150,7 @@ export function planJobs(
 ): PlannedJob[] {
   const { everyMs, outboxEveryMs, outboxLeaseMs, outboxKeepMs, expireSweepEveryMs } = config.keeper;
   const { retireAfterMs, archiveAfterMs, archivePerSecond } = config.keeper;
-  const sales = createSaleRepository(mysql);
+  const sales = shareLists(createSaleRepository(mysql), clock);
   const store = createBatchStore(redis);
   const repository = createOrderRepository(mysql);
   const transitions = failPoints.transitions(createOrderTransitions(mysql, { clock, log }));
@@ -158,7 +165,7 @@ export function planJobs(
   const consumer = { ready: takesWrites(leases, owner, clock), deadLetters, tracing, clock, log, metrics };
   const groupOf = (group: Group) => ({ group, topic: GROUP_TOPICS[group], invisibleMs: INVISIBLE_MS });
   const bothStores = async (): Promise<void> => void (await Promise.all([mysql.probe(), pingAnyServer(redis)]));
-  const rebuild = rebuildStores(redis, mysql, failPoints);
+  const rebuild = { ...rebuildStores(redis, mysql, failPoints), sales };
   const repair = { ...rebuild, progress: workerProgressOf(config), clock, metrics, log };
   const sender = createPurchaseNotificationsSender(redis);
   const schedule = createSaleSchedule(mysql);
@@ -166,6 +173,13 @@ export function planJobs(
   const admin = openSaleAdmin(redis, mysql, snapshotCacheMs);
   const editor = openSaleEditor(redis, mysql, snapshotCacheMs, log);
   const readiness = openReadiness(redis, config, log);
+
+  const readDue = recent(createDueWork(mysql), DUE_KEPT_MS, clock);
+  const due = (work: DueWork, job: Job): Job => whenDue(work, readDue, job);
+  const relayed = (kind: OutboxKind, [relay, tryTroubled]: readonly [Job, Job]): PlannedJob[] => [
+    [outboxEveryMs, due(kind, relay)],
+    [outboxEveryMs, tryTroubled],
+  ];
 
   const jobs: PlannedJob[] = [
     // Batches in `pending`: those that MySQL has are marked recorded, the others are published again.
@@ -201,7 +215,7 @@ export function planJobs(
     ],
 
     // Changes of sales that Redis has not followed yet are finished.
-    [everyMs, finishEdits({ edits: createSaleEdits(mysql), editor })],
+    [everyMs, due('edit', finishEdits({ edits: createSaleEdits(mysql), editor }))],
 
     // Units that stopped between two buckets arrive.
     [
@@ -213,17 +227,21 @@ export function planJobs(
     ],
 
     // The outbox: events, payment deadlines, and units that go back.
-    ...[
-      ...relayOutbox(
+    ...relayed(
+      'batch_recorded',
+      relayOutbox(
         { ...published, handle: publishRecorded({ ...broker, tracing }), group: groupRecorded },
         { kind: 'batch_recorded', ...rows },
       ),
-      ...relayOutbox(
-        { ...published, handle: publishMoved(broker), group: groupMoved },
-        { kind: 'orders_moved', ...rows },
-      ),
-      ...relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows }),
-    ].map((job): PlannedJob => [outboxEveryMs, job]),
+    ),
+    ...relayed(
+      'orders_moved',
+      relayOutbox({ ...published, handle: publishMoved(broker), group: groupMoved }, { kind: 'orders_moved', ...rows }),
+    ),
+    ...relayed(
+      'release',
+      relayOutbox({ ...released, handle: releaseUnits(store, metrics) }, { kind: 'release', ...rows }),
+    ),
     [everyMs, watchOutbox(outbox, metrics)],
     [TIDY_EVERY_MS, tidyOutbox(outbox, metrics, { keepMs: outboxKeepMs })],
 
@@ -239,7 +257,7 @@ export function planJobs(
         groupOf(GROUPS.expirer),
       ),
     ],
-    [expireSweepEveryMs, expireBySweep({ transitions, metrics }, { max: EXPIRED_PER_RUN })],
+    [expireSweepEveryMs, due('expiry', expireBySweep({ transitions, metrics }, { max: EXPIRED_PER_RUN }))],
 
     // Order events: a coupon for each paid order, notifications for buyers who wait.
     [
@@ -269,7 +287,8 @@ export function planJobs(
     [everyMs, watchSalesInRepair({ ...rebuild, clock, metrics }, { afterMs: config.overdue.shutMs })],
 
     // Compensations run even where the keeper does not compare: a person may have ordered them.
-    [everyMs, compensateJob({ admin: reconcile, metrics })],
+    [everyMs, due('compensation', compensateJob({ admin: reconcile, metrics }))],
+    [everyMs, watchCompensations({ admin: reconcile, metrics })],
     [TIDY_EVERY_MS, tidyRuns(reconcile, { keepMs: config.reconcile.keepMs })],
 
     // A Redis that is about to be full is seen in time.
@@ -355,9 +374,9 @@ export function planJobs(
   }
   if (provider !== null) {
     const ports = { refunds: createRefundRepository(mysql), provider, metrics, log };
-    jobs.push([everyMs, payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
+    jobs.push([everyMs, due('refund', payRefunds(ports, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
     const asked = { repository, attempts: createPaymentAttempts(mysql), provider, transitions, metrics, log };
-    jobs.push([everyMs, resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS })]);
+    jobs.push([everyMs, due('payment', resolvePayments(asked, { max: REFUNDS_PER_LEASE, leaseMs: REFUND_LEASE_MS }))]);
   }
   return jobs;
 }

@@ -82,11 +82,11 @@ export function archiveOrders({ archive, log, metrics }: ArchivePorts, options: 
 
   return {
     name: 'archive-orders',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       let left = options.ordersPerRun;
       for (let steps = 0; left > 0 && steps < STEPS_MAX; steps++) {
         const sale = (current ??= await nextSale());
-        if (sale === null) return;
+        if (sale === null) return 'idle';
         try {
           left -= await step(sale, Math.min(left, ORDERS_PER_STEP));
         } catch (error) {

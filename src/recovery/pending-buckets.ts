@@ -41,7 +41,7 @@ export interface WatchPendingPorts extends PendingBucketsPorts {
 export function watchPending(ports: WatchPendingPorts): Job {
   return {
     name: 'watch-pending',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const faults = new BucketFaults();
       let batches = 0;
       let oldestMs = 0;
@@ -52,6 +52,7 @@ export function watchPending(ports: WatchPendingPorts): Job {
       });
       ports.metrics.pending(batches, oldestMs);
       faults.throwIfAny();
+      if (batches === 0) return 'idle';
     },
   };
 }

@@ -73,8 +73,9 @@ export function retireSales(ports: RetirePorts, options: RetireOptions): Job {
   let kept = new Map<string, { readonly why: KeptReason | null; readonly dueMs: number }>();
   return {
     name: 'retire-sales',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const due = await sales.due(options.afterMs, DUE_MAX);
+      if (due.length === 0) return 'idle';
       kept = new Map(due.flatMap(({ saleId }) => [[saleId, kept.get(saleId)] as const]).filter(isKnown));
       const ready = due.filter(({ saleId }) => (kept.get(saleId)?.dueMs ?? -Infinity) <= clock.monotonicMs());
       let failure: OperationalError | null = null;
@@ -183,13 +184,15 @@ export function forgetRetiredSales(
 ): Job {
   return {
     name: 'forget-retired-sales',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const faults = new BucketFaults();
       const forget = async (sale: Sale): Promise<void> => {
         await store.forget(sale);
         await sales.forgotten(sale.saleId);
       };
-      await faults.forEach(await sales.toForget(FORGET_AFTER_MS + snapshotMs, FORGOTTEN_PER_RUN), forget, 1);
+      const retired = await sales.toForget(FORGET_AFTER_MS + snapshotMs, FORGOTTEN_PER_RUN);
+      if (retired.length === 0) return 'idle';
+      await faults.forEach(retired, forget, 1);
       faults.throwIfAny();
     },
   };

@@ -40,20 +40,23 @@ export function watchOverdue(ports: WatchOverduePorts, deadlines: OverdueDeadlin
   };
   return {
     name: 'watch-overdue',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const failures: unknown[] = [];
       const faults = new BucketFaults();
+      let total = 0;
       for (const state of WATCHED_STATES) {
         if (state === 'sale_shut' || state === 'units_lent') continue;
         try {
           const overdue = await count(state, faults);
           ports.metrics.overdue(state, overdue.count, overdue.oldestMs);
+          total += overdue.count;
         } catch (error) {
           failures.push(error);
         }
       }
       if (failures.length > 0) throw failures[0];
       faults.throwIfAny();
+      if (total === 0) return 'idle';
     },
   };
 }

@@ -4,6 +4,7 @@ import { createAuditLog } from '../../src/mysql/audit-log.js';
 import { createCompensationRepository } from '../../src/mysql/compensation-repository.js';
 import { createCouponRepository } from '../../src/mysql/coupon-repository.js';
 import { createDeadLetterRepository } from '../../src/mysql/dead-letter-repository.js';
+import { createDueWork } from '../../src/mysql/due-work.js';
 import { createLandedOrders } from '../../src/mysql/landed-orders.js';
 import { createOrderArchive } from '../../src/mysql/order-archive.js';
 import { createOrderRepository, createOrderStates } from '../../src/mysql/order-repository.js';
@@ -301,6 +302,8 @@ describe('statements on large tables', function () {
     await runs.list({ saleId }, 20);
     await runs.list({ beforeId: '1000' }, 20);
     await runs.list({ saleId: '7', beforeId: '199000' }, 20);
+
+    await repository('due', { read: createDueWork(pool) }).read();
 
     const refunds = repository('refunds', createRefundRepository(pool));
     await refunds.lease(16, 1000);

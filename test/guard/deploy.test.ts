@@ -263,7 +263,8 @@ describe('guard: deploy/compose.yaml', () => {
       'storePathRootDir',
       'storePathCommitLog',
     ];
-    const ofSmallMachines = /ThreadPoolNums$|^mappedFileSize|^max(HashSlot|Index)Num$|^reviveQueueNum$/;
+    const ofSmallMachines =
+      /ThreadPoolNums$|^timer(Get|Put)MessageThreadNum$|^messageDelayLevel$|^mappedFileSize|^max(HashSlot|Index)Num$|^reviveQueueNum$/;
     const notThere = ['bindAddress', 'metricsExporterType', 'metricsPromExporterPort'];
     const secret = (value: string): string =>
       value

@@ -45,19 +45,30 @@ export function tidyRuns(admin: Pick<ReconcileAdmin, 'removeOld'>, { keepMs }: {
   };
 }
 
-/** Works off compensation jobs, those of operators included. */
-export function compensateJob({
-  admin,
-  metrics,
-}: {
+interface CompensatePorts {
   readonly admin: Pick<ReconcileAdmin, 'compensate' | 'jobCounts'>;
   readonly metrics: RecoveryMetrics;
-}): Job {
+}
+
+/** Works off compensation jobs, those of operators included. */
+export function compensateJob({ admin, metrics }: CompensatePorts): Job {
   return {
     name: 'compensate',
     async runOnce(): Promise<void> {
       await admin.compensate(ACTOR);
       metrics.compensationJobs(await admin.jobCounts());
+    },
+  };
+}
+
+/** Publishes how many compensation jobs there are: operators change them too. */
+export function watchCompensations({ admin, metrics }: CompensatePorts): Job {
+  return {
+    name: 'watch-compensations',
+    async runOnce(): Promise<'idle' | void> {
+      const counts = await admin.jobCounts();
+      metrics.compensationJobs(counts);
+      if (counts.pending === 0) return 'idle';
     },
   };
 }

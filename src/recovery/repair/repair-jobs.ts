@@ -267,7 +267,7 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
   let checkedAtMs = -Infinity;
   return {
     name: 'watch-sales-in-repair',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const { clock, metrics } = ports;
       const nowMs = clock.monotonicMs();
       const faults = new BucketFaults();
@@ -281,6 +281,7 @@ export function watchSalesInRepair(ports: WatchRepairsPorts, { afterMs }: { read
       }
       metrics.salesInRepair(live.length, closed);
       faults.throwIfAny();
+      if (live.length + closed === 0) return 'idle';
     },
   };
 }

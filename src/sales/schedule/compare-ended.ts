@@ -35,9 +35,11 @@ export function compareEnded(
 ): Job {
   return {
     name: 'compare-ended',
-    async runOnce(): Promise<void> {
+    async runOnce(): Promise<'idle' | void> {
       const failures: unknown[] = [];
-      for (const { saleId } of await schedule.toCompare(afterMs, SALES_PER_RUN)) {
+      const ended = await schedule.toCompare(afterMs, SALES_PER_RUN);
+      if (ended.length === 0) return 'idle';
+      for (const { saleId } of ended) {
         try {
           const outcome = await compare(saleId);
           if (outcome === 'match') await schedule.compared(saleId, ACTOR);

@@ -10,11 +10,13 @@ describe('keeper: watch-outbox and tidy-outbox', () => {
 
   it('publishes what is undone and how old it is, for each kind', async () => {
     const { outbox } = world.mysql;
+    expect(await watchOutbox(outbox, world.metrics).runOnce()).to.equal('idle');
+    world.backlogs.length = 0;
     outbox.add('release', 'a', []);
     world.clock.advance(5_000);
     outbox.add('release', 'b', []);
     await outbox.markDone([outbox.add('orders_moved', 'c', null)]);
-    await watchOutbox(outbox, world.metrics).runOnce();
+    expect(await watchOutbox(outbox, world.metrics).runOnce()).to.equal(undefined);
     expect(world.backlogs).to.deep.equal([
       { kind: 'batch_recorded', undone: 0, oldestMs: 0 },
       { kind: 'orders_moved', undone: 0, oldestMs: 0 },

@@ -24,7 +24,7 @@ describe('keeper: pay-refunds', () => {
     asked.push(`${paymentId} ${amountCents} ${key}`);
     return simulator.refund(paymentId, amountCents, key);
   };
-  const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<void> =>
+  const run = (repository: MemoryRefundRepository = refunds, max = 16): Promise<unknown> =>
     payRefunds({ refunds: repository, provider: { refund }, ...world }, { max, leaseMs: LEASE_MS }).runOnce();
 
   /** Orders that ended before these payments came. */

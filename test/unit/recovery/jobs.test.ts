@@ -1,9 +1,10 @@
 import { expect } from 'chai';
 import type { SaleState } from '../../../src/core/sale.js';
-import { keepRunning, type Job } from '../../../src/core/job.js';
+import { keepRunning, whenDue, type Job } from '../../../src/core/job.js';
 import { pendingBuckets, watchPending } from '../../../src/recovery/pending-buckets.js';
 import type { BucketRef } from '../../../src/core/bucket.js';
 import { BucketFaults } from '../../../src/core/bucket-faults.js';
+import type { DueWork } from '../../../src/core/ports/due-work.js';
 import { OperationalError, SaleInRepair } from '../../../src/core/errors.js';
 import type { PendingBuckets } from '../../../src/core/ports/batch-store.js';
 import { saleOf } from '../../helpers/sales.js';
@@ -16,7 +17,7 @@ describe('keeper: the loop of a job', () => {
   });
 
   /** Runs a job until it has run so often. */
-  const run = async (times: number, runOnce: (run: number) => Promise<void>): Promise<void> => {
+  const run = async (times: number, runOnce: (run: number) => ReturnType<Job['runOnce']>): Promise<void> => {
     const stopping = new AbortController();
     let runs = 0;
     const job: Job = {
@@ -24,7 +25,7 @@ describe('keeper: the loop of a job', () => {
       runOnce: async () => {
         runs++;
         if (runs === times) stopping.abort();
-        await runOnce(runs);
+        return runOnce(runs);
       },
     };
     const { clock, log, metrics } = world;
@@ -41,6 +42,17 @@ describe('keeper: the loop of a job', () => {
     });
     expect(atMs).to.deep.equal([0, 2500, 5000]);
     expect(world.runs).to.deep.equal(Array(3).fill(['a-job', 'done']));
+  });
+
+  it('pauses longer after each idle run, up to five pauses, and as before once it finds something or fails', async () => {
+    const atMs: number[] = [];
+    const startedMs = world.clock.nowMs();
+    await run(9, async (number) => {
+      atMs.push((world.clock.nowMs() - startedMs) / 1000);
+      if (number === 8) throw new Error('away');
+      return number === 6 ? undefined : 'idle';
+    });
+    expect(atMs).to.deep.equal([0, 4, 10, 18, 28, 38, 40, 44, 46]);
   });
 
   it('a run that fails is counted, logged, and followed by the next', async () => {
@@ -91,6 +103,46 @@ describe('keeper: the loop of a job', () => {
   });
 });
 
+describe('keeper: a job that runs when its work is due', () => {
+  it('runs when its own kind of work is due, and passes on what it returns and throws', async () => {
+    let due: DueWork[] = ['release'];
+    let runs = 0;
+    let end: () => 'idle' = () => 'idle';
+    const readDue = async (): Promise<Set<DueWork>> => new Set(due);
+    const runOnce = async (): Promise<'idle'> => {
+      runs++;
+      return end();
+    };
+    const job = whenDue('refund', readDue, { name: 'pay-refunds', runOnce });
+    expect(job.name).to.equal('pay-refunds');
+    await job.runOnce();
+    expect(runs).to.equal(0);
+    due = ['release', 'refund'];
+    expect(await job.runOnce()).to.equal('idle');
+    end = () => {
+      throw new Error('away');
+    };
+    expect(await job.runOnce().catch(String)).to.equal('Error: away');
+    expect(runs).to.equal(2);
+  });
+
+  it('keeps the short pause while nothing is due, since work must begin soon', async () => {
+    const world = new KeeperWorld();
+    const { clock, log, metrics } = world;
+    const stopping = new AbortController();
+    const atMs: number[] = [];
+    const startedMs = clock.nowMs();
+    const readDue = async (): Promise<Set<DueWork>> => {
+      atMs.push(clock.nowMs() - startedMs);
+      if (atMs.length === 4) stopping.abort();
+      return new Set();
+    };
+    const job = whenDue('release', readDue, { name: 'a-job', runOnce: () => expect.fail('it ran') });
+    await keepRunning(job, 500, stopping.signal, { clock, log, metrics });
+    expect(atMs).to.deep.equal([0, 500, 1000, 1500]);
+  });
+});
+
 describe('keeper: the buckets it reads', () => {
   it('every bucket with a batch pending, of every sale that may hold units; a draft has none, nor has a retired sale', async () => {
     const world = new KeeperWorld();
@@ -128,7 +180,7 @@ describe('keeper: watch-pending', () => {
   it('publishes how many batches are deducted and not marked recorded, in all sales together, and the oldest age', async () => {
     const world = new KeeperWorld();
     const job = watchPending({ sales: world.mysql, store: world.store, metrics: world.metrics });
-    await job.runOnce();
+    expect(await job.runOnce()).to.equal('idle');
     expect(world.pending).to.deep.equal([0, 0]);
 
     const [one, two] = [await world.openSale(), await world.openSale({ buckets: 2 })];
@@ -137,7 +189,7 @@ describe('keeper: watch-pending', () => {
     const recorded = await world.deducted(one, ['u1']);
     await world.deducted(two, ['u2'], 1);
     world.clock.advance(200);
-    await job.runOnce();
+    expect(await job.runOnce()).to.equal(undefined);
     expect(world.pending).to.deep.equal([3, 500]);
     await world.store.markRecorded([{ batch: recorded, orders: [] }]);
     await job.runOnce();

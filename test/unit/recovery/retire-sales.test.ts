@@ -53,8 +53,8 @@ describe('keeper: retire-sales', () => {
       metrics: { ...noRecoveryMetrics, saleRetired: () => void retired++ },
     };
   };
-  const retire = (): Promise<void> => retireSales(ports(), OPTIONS).runOnce();
-  const forget = (): Promise<void> =>
+  const retire = (): Promise<unknown> => retireSales(ports(), OPTIONS).runOnce();
+  const forget = (): Promise<unknown> =>
     forgetRetiredSales({ sales: world.mysql, store: world.store }, { snapshotMs: 0 }).runOnce();
   const bucketOf = ({ saleId }: Sale) => world.store.bucket({ saleId, bucket: 0 });
   const now = ({ saleId }: Sale): Sale => world.mysql.saleOf(saleId)!;

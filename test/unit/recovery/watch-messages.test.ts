@@ -19,7 +19,7 @@ describe('keeper: watch-messages', () => {
   let isOurs: boolean;
   let inspect: () => Promise<MessageFigures>;
   let registry: Registry;
-  let runOnce: () => Promise<void>;
+  let runOnce: () => Promise<unknown>;
   beforeEach(() => {
     isOurs = true;
     inspect = async () => FIGURES;

@@ -32,7 +32,7 @@ describe('keeper: watch-overdue', () => {
       },
     };
   });
-  const run = (): Promise<void> => {
+  const run = (): Promise<unknown> => {
     const { mysql: sales, store, transitions, metrics } = world;
     return watchOverdue({ sales, store, transitions, metrics, repository }, DEADLINES).runOnce();
   };
@@ -46,7 +46,7 @@ describe('keeper: watch-overdue', () => {
     await world.deducted(other, ['u3']);
     world.clock.advance(895_000);
     await world.deducted(other, ['u4']);
-    await run();
+    expect(await run()).to.equal(undefined);
     expect(Object.keys(world.overdue)).to.have.members(STATES);
     expect(world.overdue.batch_pending, 'all sales together').to.deep.equal([2, 845_000]);
     expect(world.overdue.pending_payment).to.deep.equal([2, 5000]);
@@ -65,7 +65,7 @@ describe('keeper: watch-overdue', () => {
 
   it('nothing is overdue at rest', async () => {
     repository = { overdue: async () => ({ count: 0, oldestMs: 0 }) };
-    await run();
+    expect(await run()).to.equal('idle');
     for (const state of STATES) expect(world.overdue[state], state).to.deep.equal([0, 0]);
   });
 

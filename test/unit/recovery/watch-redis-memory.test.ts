@@ -11,7 +11,7 @@ describe('keeper: watch-redis-memory', () => {
   let clock: ManualClock;
   let servers: (ServerMemory | OperationalError)[];
   let published: readonly (ServerMemory & { readonly daysLeft: number | null })[];
-  let runOnce: () => Promise<void>;
+  let runOnce: () => Promise<unknown>;
   beforeEach(() => {
     clock = new ManualClock();
     servers = [{ server: 'a:1', usedBytes: 100, maxBytes: 1000 }];

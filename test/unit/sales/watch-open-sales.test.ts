@@ -16,7 +16,7 @@ describe('keeper: watch-open-sales', () => {
   let fault: OperationalError | null;
   let awayFor: string;
   let registry: Registry;
-  let runOnce: () => Promise<void>;
+  let runOnce: () => Promise<unknown>;
   beforeEach(() => {
     [isOurs, open, stored, asked, fault, awayFor] = [true, [], {}, [], null, ''];
     registry = new Registry();

@@ -21,7 +21,7 @@ export const keeper = {
   }),
   everyMs: integer({
     env: 'KEEPER_EVERY_MS',
-    doc: 'Pause between two runs of a job.',
+    doc: 'Pause between two runs of a job. Jobs that only watch or tidy pause up to five times as long while they find nothing.',
     unit: 'ms',
     fallback: 2000,
     min: 50,

@@ -229,7 +229,7 @@ describe('repair-jobs', () => {
     const [live, closed] = [await world.openSale(), await world.openSale()];
     await close(closed);
     const watch = watchSalesInRepair(ports(), { afterMs: 60_000 });
-    await watch.runOnce();
+    expect(await watch.runOnce()).to.equal('idle');
     expect([world.locked, world.overdue.sale_shut]).to.deep.equal([
       [0, 0],
       [0, 0],
@@ -237,7 +237,7 @@ describe('repair-jobs', () => {
     world.store.restart();
     await ports().store.lock({ saleId: closed.saleId, bucket: 0 }, 'dead', 1);
     world.clock.advance(30_000);
-    await watch.runOnce();
+    expect(await watch.runOnce()).to.equal(undefined);
     expect(world.locked).to.deep.equal([1, 1]);
     world.clock.advance(61_000);
     await watch.runOnce();

@@ -48,7 +48,7 @@ describe('reshard-hot-sales', () => {
   const heat = async ({ saleId }: Sale, perSecond = 120): Promise<void> => {
     for (const api of ['a', 'b']) await hot.report(`${api} ${saleId}`, [{ saleId, perSecond: perSecond / 2 }], LONG_MS);
   };
-  const run = (parts: Partial<HotReshardPorts> = {}): Promise<void> =>
+  const run = (parts: Partial<HotReshardPorts> = {}): Promise<unknown> =>
     reshardHotSales(portsOf(parts), LIMITS).runOnce();
   const bucketsOf = ({ saleId }: Sale): number | undefined => world.mysql.saleOf(saleId)?.buckets;
   const audited = () => world.mysql.audited.filter(({ action }) => action.startsWith('sale.reshard'));

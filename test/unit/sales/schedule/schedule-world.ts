@@ -57,7 +57,7 @@ export class ScheduleWorld {
   }
 
   /** One run of a keeper. */
-  run(parts: Partial<RunSchedulePorts> = {}): Promise<void> {
+  run(parts: Partial<RunSchedulePorts> = {}): Promise<unknown> {
     return this.keeper(parts).runOnce();
   }
 
@@ -84,7 +84,7 @@ export class ScheduleWorld {
       this.compared.push(saleId);
       return this.outcome;
     },
-  ): Promise<void> {
+  ): Promise<unknown> {
     return compareEnded(
       { schedule: this.schedule, compare, log: { ...silentLog, warn: (_fields, text) => void this.warned.push(text) } },
       { afterMs: 2 * MINUTE_MS },

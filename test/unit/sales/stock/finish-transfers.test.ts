@@ -16,7 +16,7 @@ describe('keeper: finish-transfers', () => {
     world = new KeeperWorld();
     transfers = new MemoryTransferStore(world.store);
   });
-  const run = (): Promise<void> =>
+  const run = (): Promise<unknown> =>
     finishTransfers(
       { sales: world.mysql, store: transfers, metrics: world.metrics },
       { afterMs: AFTER_MS, overdueMs: OVERDUE_MS },

@@ -1,0 +1,32 @@
+import { statesBefore } from '../core/order.js';
+import { OUTBOX_KINDS } from '../core/ports/outbox.js';
+import type { DueWork, ReadDueWork } from '../core/ports/due-work.js';
+import type { MysqlPool } from './pool.js';
+
+const NOW = 'UTC_TIMESTAMP(3)';
+const EXPIRING = statesBefore('expired')
+  .map((state) => `'${state}'`)
+  .join(', ');
+
+/** Where the due rows of each kind stand; an index finds the first of them. A lease may still find fewer: it skips locked rows. */
+const DUE: Record<DueWork, string> = {
+  ...(Object.fromEntries(
+    OUTBOX_KINDS.map((kind) => [kind, `outbox WHERE kind = '${kind}' AND done_at IS NULL AND available_at <= ${NOW}`]),
+  ) as Record<(typeof OUTBOX_KINDS)[number], string>),
+  compensation: `compensation_jobs WHERE state = 'pending' AND available_at <= ${NOW}`,
+  edit: `sale_edits WHERE state = 'begun'`,
+  expiry: `orders FORCE INDEX (expiry) WHERE state IN (${EXPIRING}) AND expires_at <= ${NOW}`,
+  payment: `payment_attempts WHERE state = 'open' AND available_at <= ${NOW}`,
+  refund: `refunds WHERE state = 'due' AND available_at <= ${NOW}`,
+};
+
+/** Written once: the keeper asks twice a second, whether it has work or not. */
+const READ = Object.entries(DUE)
+  .map(([work, rows]) => `(SELECT '${work}' AS work FROM ${rows} LIMIT 1)`)
+  .join(' UNION ALL ');
+
+/** Asks for all kinds at once: a statement for each would cost an idle keeper more than everything else it does. */
+export const createDueWork =
+  (pool: MysqlPool): ReadDueWork =>
+  async () =>
+    new Set((await pool.query<{ work: DueWork }>(READ)).map(({ work }) => work));

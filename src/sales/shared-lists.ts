@@ -1,0 +1,19 @@
+import type { Clock } from '../core/ports/clock.js';
+import type { SaleFilter, SaleRepository } from '../core/ports/sale-repository.js';
+import { recent } from '../core/recent.js';
+import type { Sale } from '../core/sale.js';
+
+/** Jobs that run at the same pace ask within this time of each other; no rule notices a list this old. */
+const KEPT_MS = 500;
+
+/** Lists sales once for all jobs that ask for the same ones at about the same time. They ask with a few fixed filters. */
+export function shareLists<R extends Pick<SaleRepository, 'list'>>(sales: R, clock: Clock): R {
+  const lists = new Map<string, () => Promise<Sale[]>>();
+  const list = (filter: SaleFilter): Promise<Sale[]> => {
+    const name = JSON.stringify(filter);
+    const shared = lists.get(name) ?? recent(() => sales.list(filter), KEPT_MS, clock);
+    lists.set(name, shared);
+    return shared();
+  };
+  return { ...sales, list };
+}

@@ -1,0 +1,24 @@
+import { expect } from 'chai';
+import type { SaleFilter } from '../../../src/core/ports/sale-repository.js';
+import { shareLists } from '../../../src/sales/shared-lists.js';
+import { ManualClock } from '../../helpers/memory/manual-clock.js';
+
+describe('lists of sales that jobs share', () => {
+  it('asks once for equal filters within half a second, and again after that', async () => {
+    const clock = new ManualClock();
+    const asked: SaleFilter[] = [];
+    const sales = shareLists({ list: async (filter: SaleFilter) => (asked.push(filter), []) }, clock);
+    const [open, closed]: SaleFilter[] = [
+      { states: ['open'], max: 10 },
+      { states: ['closed'], max: 10 },
+    ];
+    if (open === undefined || closed === undefined) expect.fail();
+    await Promise.all([sales.list(open), sales.list({ ...open }), sales.list(closed)]);
+    clock.advance(499);
+    await sales.list({ ...open });
+    expect(asked).to.deep.equal([open, closed]);
+    clock.advance(1);
+    await sales.list(open);
+    expect(asked).to.deep.equal([open, closed, open]);
+  });
+});
