@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { findNginx } from '../helpers/nginx.js';
 import { runTool } from './tools.js';
 
@@ -161,11 +161,7 @@ function listenWhereItMay(site: string): void {
     const text = readFileSync(file, 'utf8');
     const lines = text.split('\n').filter((line) => !line.includes('listen [::]') || existsSync('/proc/net/if_inet6'));
     const moved = lines.join('\n').replace(/(listen (?:\S+:)?)(\d+)/g, (_whole, before: string, port: string) => {
-      const [other] = freePortsOr(
-        [null],
-        [...listeningPorts(), ...[...free.values()].map((one) => ({ port: one, inode: '' }))],
-      );
-      if (!free.has(port)) free.set(port, other as number);
+      if (!free.has(port)) free.set(port, pickFreePort());
       return `${before}${free.get(port)}`;
     });
     writeFileSync(file, moved);

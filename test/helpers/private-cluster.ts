@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
@@ -66,19 +66,13 @@ export class PrivateCluster {
   }
 
   async #start(names: readonly string[]): Promise<void> {
-    const taken = [...listeningPorts()];
-    const pick = () => {
-      const ports = pickFreePorts(taken);
-      taken.push(...Object.values(ports as unknown as Record<string, number>).map((port) => ({ port, inode: '' })));
-      return ports;
-    };
-    const namesrvPort = pick().namesrv;
+    const namesrvPort = pickFreePort();
     const kept = { kvConfigPath: join(this.#dir, 'kv.json'), configStorePath: join(this.#dir, 'ns.properties') };
     const namesrv = { listenPort: namesrvPort, bindAddress: '127.0.0.1', ...kept };
     await this.#run('namesrv', namesrvPort, 'org.apache.rocketmq.namesrv.NamesrvStartup', namesrv);
     for (const name of names) {
       const store = join(this.#dir, name);
-      const { broker } = pick();
+      const broker = pickFreePort([-2, 1]);
       await this.#run(name, broker, 'org.apache.rocketmq.broker.BrokerStartup', {
         brokerClusterName: DEFAULT_CLUSTER,
         brokerName: name,

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from 'node:dgram';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { STOP_TIMEOUT_MS } from '../../src/programs/run-program.js';
 import { ask } from '../chaos/harness/http.js';
 import { until } from '../chaos/harness/wait.js';
@@ -143,9 +143,8 @@ describe('the image', function () {
     if (names === null) say(`nobody may listen on ${NAME_SERVER}:53 here, so names of hosts are not looked up`);
     await seckill(['migrate']);
     await seckill(['topics']);
-    const [port, operatorsPort, workerPort, keeperPort] = freePortsOr([null, null, null, null], listeningPorts()).map(
-      String,
-    ) as [string, string, string, string];
+    const free = (): string => String(pickFreePort());
+    const [port, operatorsPort, workerPort, keeperPort] = [free(), free(), free(), free()];
     const settings = {
       api: { PORT: port, OPERATORS_PORT: operatorsPort, METRICS_PORT: workerPort },
       worker: { OPERATORS_PORT: operatorsPort, METRICS_PORT: workerPort },

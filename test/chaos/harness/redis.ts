@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { pickFreePort } from '../../../deploy/local/stack/ports.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
@@ -113,7 +113,7 @@ export async function startSpareRedis({ servers, env }: StackControls): Promise<
   const dir = join(servers.dir, 'data', 'redis-spare');
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
-  const [host, port] = ['127.0.0.1', await freePort()];
+  const [host, port] = ['127.0.0.1', pickFreePort()];
   const { username, password } = new URL(env.REDIS_URL);
   const conf = join(dir, 'spare.conf');
   writeFileSync(conf, `requirepass ${password}\nmasterauth ${password}\n`, { mode: 0o600 });
@@ -166,15 +166,4 @@ async function kill(server: ChildProcess): Promise<void> {
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
   server.kill('SIGKILL');
   await ended;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }
