@@ -45,7 +45,7 @@ describe('the secure stack, when a server is killed', () => {
         const ordered = async (): Promise<boolean> => (await buyers.status(userId, 'k1', 5)).json.status === 'ordered';
         await until(`${userId} has an order (meanwhile: ${meanwhile?.status})`, ordered, BACK_MS);
       }
-      const figures = await expectInvariants(stack, sale.saleId, buyers.opLog, BACK_MS);
+      const figures = await expectInvariants(stack, sale.saleId, buyers.opLog);
       expect(figures).to.include({ sold: 3, unitsLeft: STOCK - 3, rows: 3 });
     });
   }
