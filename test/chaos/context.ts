@@ -144,8 +144,8 @@ export class ScenarioContext {
    * Waits for the proof that the fault happened and notes it. A scenario without a proof fails.
    * @param what the fact, for the report: `the api died at after_deduct`
    */
-  async observed(what: string, proof: () => boolean | Promise<boolean>, _old?: number): Promise<void> {
-    await until(`the fault is observed: ${what}`, proof);
+  async observed(what: string, proof: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
+    await until(`the fault is observed: ${what}`, proof, polls);
     this.observations.push(what);
   }
 
@@ -162,12 +162,12 @@ export class ScenarioContext {
   }
 
   /** Waits until a program has reached its fail point, and notes it; for points that do not kill. */
-  async reached(program: Program, point: string, _old?: number): Promise<void> {
+  async reached(program: Program, point: string): Promise<void> {
     await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point));
   }
 
   /** Waits until a program has been killed at its fail point, and notes it. */
-  async diedAt(program: Program, point: string, _old?: number): Promise<void> {
+  async diedAt(program: Program, point: string): Promise<void> {
     const died = (): boolean => !program.running && program.hasReached(point);
     await this.observed(`the ${program.name} died at ${point}`, died);
   }
@@ -184,13 +184,8 @@ export class ScenarioContext {
   }
 
   /** @throws when `check` is not true in time; an error of `check` counts as false */
-  until(
-    what: string,
-    check: () => boolean | Promise<boolean>,
-    polls?: Polls | number,
-    everyMs?: number,
-  ): Promise<void> {
-    return until(what, check, polls, everyMs);
+  until(what: string, check: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
+    return until(what, check, polls);
   }
 
   /**

@@ -9,8 +9,6 @@ import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { until } from '../chaos/harness/wait.js';
 
-const READY_MAX_MS = 120_000;
-
 /** A process of RocketMQ. */
 interface Server {
   readonly child: ChildProcess;
@@ -91,7 +89,7 @@ export class PrivateCluster {
         reviveQueueNum: 2,
       });
     }
-    await until('the brokers serve', () => this.#areReady(names.length), READY_MAX_MS, 500);
+    await until('the brokers serve', () => this.#areReady(names.length), { everyMs: 500 });
   }
 
   async #areReady(count: number): Promise<boolean> {

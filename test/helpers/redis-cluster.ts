@@ -5,10 +5,6 @@ import { until } from '../chaos/harness/wait.js';
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-/** A master waits two seconds before it takes writes; the rest is for a busy machine. */
-const FORM_TIMEOUT_MS = 60_000;
-/** Time-out for a `before` that starts a cluster. */
-export const WORLD_TIMEOUT_MS = FORM_TIMEOUT_MS + 15_000;
 
 /** A Redis cluster that only one test file uses. */
 export interface RedisCluster {

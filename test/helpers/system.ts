@@ -9,13 +9,8 @@ export interface System {
   readonly programs: Programs;
 }
 
-/** Servers that were killed must run again, then programs start; on a busy machine each takes many seconds. */
-const OPEN_TIMEOUT_MS = 180_000;
-const CLOSE_TIMEOUT_MS = 30_000;
 /** On a busy machine a server may answer late. A test about a server that does not answer sets its own. */
 const PATIENT = { REDIS_REPLY_TIMEOUT_MS: '10000', ROCKETMQ_REQUEST_TIMEOUT_MS: '10000', BATCH_WAIT_MAX_MS: '20000' };
-/** Bounds a test as a whole; what it promises about time it asserts itself. */
-const TEST_TIMEOUT_MS = 120_000;
 
 /**
  * Opens stack and programs before the tests of a file and ends every process afterwards, also when a test failed.
@@ -26,20 +21,15 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
   let stack: TestStack | null = null;
   let programs: Programs | null = null;
 
-  before(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  before(async () => {
     stack = await openTestStack();
     programs = new Programs({ ...process.env, ...PATIENT, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });
-  beforeEach(function () {
-    this.currentTest?.timeout(TEST_TIMEOUT_MS);
-  });
   afterEach(function () {
     if (this.currentTest?.state === 'failed') console.error(programs?.logTails());
   });
-  after(async function () {
-    this.timeout(CLOSE_TIMEOUT_MS);
+  after(async () => {
     await stopLoads();
     await programs?.close();
     closeConnections();

@@ -185,7 +185,7 @@ export class Buyers {
   }
 
   /** Waits until more than so many further purchases were accepted. */
-  untilAccepted(more: number, what: string, _old?: number): Promise<void> {
+  untilAccepted(more: number, what: string): Promise<void> {
     const before = this.opLog.count('ok');
     return until(what, () => this.opLog.count('ok') > before + more);
   }

@@ -1,12 +1,12 @@
 import { splitPurchaseKey } from '../../../src/core/purchase.js';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { GrantedTime } from '../../../deploy/local/stack/granted-time.js';
+import { waitUntil } from '../../../deploy/local/stack/probes.js';
 import type { Sale } from '../../../src/core/sale.js';
 import { createRepairStore } from '../../../src/redis/repair-store.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { expectAtMost } from './expect.js';
 import type { StackControls } from './stack-controls.js';
-import { until } from './wait.js';
 
 /** Often enough for tenths of a second in the report; each check is a few cheap reads. */
 const EVERY_MS = 250;
@@ -50,7 +50,10 @@ export class RecoveryWatch {
 
   /** Waits until these sales have recovered. @param maxMs granted time @throws when the last took longer, from the end of the fault */
   async within(maxMs: number, saleIds: readonly string[] = [...this.#watched.keys()]): Promise<void> {
-    await until('every sale has recovered', () => this.#recoveredOf(saleIds) !== null, { grantedMs: maxMs });
+    const haveRecovered = (): boolean => this.#recoveredOf(saleIds) !== null;
+    if (!(await waitUntil(haveRecovered, { timeoutMs: maxMs, everyMs: EVERY_MS }))) {
+      throw new Error(`not every sale has recovered after ${maxMs} ms of granted time`);
+    }
     const tookMs = Math.max(0, ...(this.#recoveredOf(saleIds) ?? []).map(({ grantedMs }) => grantedMs));
     expectAtMost(tookMs, maxMs, 'ms from the end of the fault until recovery');
   }

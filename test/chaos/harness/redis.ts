@@ -14,9 +14,6 @@ import { until } from './wait.js';
 
 // Redis restarts, loses what it had confirmed, or fails over. For scenarios that run alone.
 
-/** A repair waits for the workers, then for its turn among the sales of earlier scenarios. */
-const REPAIR_TIMEOUT_MS = 60_000;
-
 /** Kills a server and starts it again with its data; our own connections work again afterwards. */
 export async function restartRedis({ servers, redis }: StackControls): Promise<void> {
   const server = servers.server('redis');
@@ -83,7 +80,7 @@ export async function untilRebuilt(stack: StackControls, saleId: string, afterEp
     found = epoch;
     return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
-  await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
+  await until(`sale ${saleId} is rebuilt`, isRebuilt);
   return found;
 }
 
@@ -95,9 +92,6 @@ function logFile(stackDir: string): string {
   if (file === undefined) throw new Error(`no log in ${dir}: ${files.join(', ')}`);
   return join(dir, file);
 }
-
-const START_TIMEOUT_MS = 15_000;
-const SYNC_TIMEOUT_MS = 30_000;
 
 /** A second Redis beside the one of the stack. Its scenario stops it. */
 export interface SpareRedis {
@@ -128,7 +122,7 @@ export async function startSpareRedis({ servers, env }: StackControls): Promise<
   let redis: RedisConnection | undefined;
   const connected = async (): Promise<boolean> => ((redis = await connectRedis(options, silentLog)), true);
   try {
-    await until('the spare Redis answers', connected, START_TIMEOUT_MS);
+    await until('the spare Redis answers', connected);
   } catch (error) {
     await kill(server);
     throw error;
@@ -153,7 +147,7 @@ export async function replicate({ masters }: RedisConnection, host: string, port
     const info = (await server?.info('replication')) ?? '';
     return /master_link_status:up/.test(info) && /master_sync_in_progress:0/.test(info);
   };
-  await until('the replica is in step', isInStep, SYNC_TIMEOUT_MS);
+  await until('the replica is in step', isInStep);
 }
 
 /** Makes a replica a primary. */

@@ -8,7 +8,7 @@ export const GRANTED_MS = 120_000;
 export interface Polls {
   /** Default: 50. */
   readonly everyMs?: number | undefined;
-  /** Only for waits of the long runs that take minutes by design; default: two minutes of granted time. */
+  /** For what takes longer than two minutes of granted time by design. */
   readonly grantedMs?: number | undefined;
 }
 
@@ -23,6 +23,7 @@ export async function until(
   everyMsOld?: number,
 ): Promise<void> {
   const { everyMs = 50, grantedMs = GRANTED_MS } = typeof polls === 'number' ? { everyMs: everyMsOld } : polls;
+  if (grantedMs < GRANTED_MS) throw new Error(`a wait is never shorter than two minutes: ${what}`);
   const startedMs = performance.now();
   let last: unknown;
   const tolerant = async (): Promise<boolean> => {
