@@ -48,9 +48,9 @@ const STALLED: Scenario = {
     const isOutFor = (ms: number): boolean => performance.now() - stoppedMs > ms;
     const hasNoticed = async (): Promise<boolean> => (await readMetric(worker, 'seckill_mysql_outage')) === 1;
     await context.observed('the worker noticed that MySQL is silent', hasNoticed);
-    await context.until('18 s have passed', () => isOutFor(OUTAGE_MS - 2000), OUTAGE_MS);
+    await context.until('18 s have passed', () => isOutFor(OUTAGE_MS - 2000));
     const okBefore = opLog.count('ok');
-    await context.until('the outage is over', () => isOutFor(OUTAGE_MS), OUTAGE_MS);
+    await context.until('the outage is over', () => isOutFor(OUTAGE_MS));
     expectAtLeast(opLog.count('ok'), okBefore + 1, 'purchases accepted meanwhile');
     expectAtLeast(await pendingCountOf(stack, saleId), 1, 'batches that wait');
     mysql.kill('SIGCONT');
@@ -93,7 +93,7 @@ const SLOW: Scenario = {
     await context.observed('the pool of the api was exhausted', () => answers.some((answer) => answer?.status === 503));
     await buyers.untilAccepted(50, 'purchases are accepted all the same');
     const areWritten = async (): Promise<boolean> => (await rowsOf(stack, saleId)) > before;
-    await context.until('slow transactions are committed', areWritten, 60_000);
+    await context.until('slow transactions are committed', areWritten);
     const tookMs = Math.round(performance.now() - slowMs);
     const what = `a transaction took ${tookMs} ms, longer than a delivery stays hidden, ${INVISIBLE_MS} ms`;
     await context.observed(what, () => tookMs > INVISIBLE_MS);
@@ -233,7 +233,7 @@ const COMMITS_LOST: Scenario = {
     const done = breakCommits(context, wire, faults);
     for (const fault of all) {
       const areDone = (): boolean => done.get(fault) === FAULTS_OF_EACH;
-      await context.observed(`${FAULTS_OF_EACH} × COMMIT, ${fault}`, areDone, 60_000);
+      await context.observed(`${FAULTS_OF_EACH} × COMMIT, ${fault}`, areDone);
     }
     const areFound = (): boolean => wire.count(DUPLICATE, `-${saleId}-`) > 0;
     await context.observed('rows of a lost COMMIT were found', areFound);
