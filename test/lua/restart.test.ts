@@ -20,8 +20,7 @@ import { ScriptRunner, type SaleScripts } from './script-runner.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 
 /** The connections are those from before the restart, as in programs that go on. */
-describe('lua: a Redis that is killed and starts again on its log', function () {
-  this.timeout(60_000);
+describe('lua: a Redis that is killed and starts again on its log', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
   let sale: SaleScripts;

@@ -8,8 +8,7 @@ import { ScriptRunner } from './script-runner.js';
 const LIFE_MS = 60_000;
 
 /** On a server of its own: it is restarted, with its data and without. */
-describe('lua/take-nonce-2.lua', function () {
-  this.timeout(60_000);
+describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
   before(async function () {
