@@ -13,8 +13,7 @@ const GOLDEN = new URL('./schema.sql', import.meta.url);
 /** Longer than several waits of a migration for its table. */
 const OPEN_MS = 4000;
 
-describe('migrate', function () {
-  this.timeout(60_000);
+describe('migrate', () => {
   let server: Connection;
   let url: string;
   let database: string;

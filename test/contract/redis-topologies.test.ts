@@ -62,8 +62,7 @@ async function scriptsRun(server: Redis): Promise<number> {
   return calls.reduce((sum, [, run]) => sum + Number(run), 0);
 }
 
-describe('contract: a Redis cluster', function () {
-  this.timeout(120_000);
+describe('contract: a Redis cluster', () => {
   let cluster: RedisCluster;
   let connection: RedisConnection;
   let store: StockStore;
@@ -133,7 +132,7 @@ describe('contract: a Redis cluster', function () {
       await until('the new server refuses it as a stale epoch', () => traffic.stale > 0);
       const already = traffic.deducted.length;
       traffic.sale = await repair(connection, sale);
-      await until('purchases are held at the new server', () => traffic.deducted.length >= already + 50, 30_000);
+      await until('purchases are held at the new server', () => traffic.deducted.length >= already + 50);
     } finally {
       traffic.stop();
       await running;
@@ -205,7 +204,7 @@ describe('contract: a Redis cluster', function () {
     } finally {
       cluster.servers[hung]?.signal('SIGCONT');
     }
-    await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0, 30_000);
+    await until('it answers again', async () => (await batches.withPending(sales.map(at))).faults.length === 0);
   });
 
   it('while one server is away its sales are unavailable at once; the others go on when the cluster may [R8]', async () => {
@@ -216,7 +215,7 @@ describe('contract: a Redis cluster', function () {
     await cluster.servers[away]?.stop();
     const gone = sales[0] as Sale;
     await cluster.admin[(away + 1) % 3]?.config('SET', 'cluster-require-full-coverage', 'yes');
-    await until('the probe says so', async () => /cluster is down/.test((await probeRedis(connection)).detail), 60_000);
+    await until('the probe says so', async () => /cluster is down/.test((await probeRedis(connection)).detail));
     await cluster.admin[(away + 1) % 3]?.config('SET', 'cluster-require-full-coverage', 'no');
     await until('it is noticed', async () => {
       const error = await store.precheck(at(gone), purchasesOf('u1')).catch((one: unknown) => one);
@@ -228,7 +227,7 @@ describe('contract: a Redis cluster', function () {
     for (const [index, sale] of sales.entries()) {
       if (owners[index] === away) continue;
       const serve = async () => (await store.deduct(batchOf(sale, purchasesOf('u2')))).outcome === 'deducted';
-      await until('the others are served', serve, 30_000);
+      await until('the others are served', serve);
     }
   });
 });
@@ -267,7 +266,7 @@ class Traffic {
   /** Waits until so many more purchases were sent. */
   async more(when: string, count: number): Promise<void> {
     const enough = this.#sent + count;
-    await until(`${count} more, ${when}`, () => this.#sent >= enough, 30_000);
+    await until(`${count} more, ${when}`, () => this.#sent >= enough);
   }
 
   stop(): void {
@@ -287,8 +286,7 @@ class Traffic {
   }
 }
 
-describe('contract: a Redis with sentinels', function () {
-  this.timeout(120_000);
+describe('contract: a Redis with sentinels', () => {
   let sentinel: SentinelRedis;
   let connection: RedisConnection;
   before(async () => {
@@ -316,7 +314,6 @@ describe('contract: a Redis with sentinels', function () {
       async () =>
         server.status === 'ready' &&
         /tcp_port:(\d+)/.exec(await server.info('server'))?.[1] === String(sentinel.replica.port),
-      60_000,
     );
     const fresh = new Redis({ host: '127.0.0.1', port: sentinel.replica.port });
     try {

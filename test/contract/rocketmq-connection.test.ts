@@ -41,8 +41,7 @@ async function failureOf(work: Promise<unknown>): Promise<OperationalError> {
   return reason as OperationalError;
 }
 
-describe('rocketmq connection', function () {
-  this.timeout(60_000);
+describe('rocketmq connection', () => {
   let broker: ReturnType<typeof brokerOf>;
   before(() => {
     broker = brokerOf(stackEnv());
