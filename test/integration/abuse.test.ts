@@ -10,8 +10,6 @@ import { until } from '../chaos/harness/wait.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** New rules are in force within a second; the rest is a busy machine. */
-const IN_FORCE_MS = 5000;
 const CONNECTIONS_MAX = 20;
 /** In ten seconds; low, so that a busy machine reaches it in time. */
 const REQUESTS_MAX = 300;
@@ -48,7 +46,7 @@ describe('abuse by accounts and strangers', () => {
     expect(answer.status, answer.text).to.equal(200);
     const inForce = new RegExp(`^seckill_admission_rules_version\\S* ${String(answer.json.version)}$`, 'm');
     const metrics = async (): Promise<string> => (await ask(`${api.operatorsUrl}/metrics`)).text;
-    await until('the rules are in force', async () => inForce.test(await metrics()), IN_FORCE_MS);
+    await until('the rules are in force', async () => inForce.test(await metrics()));
   }
 
   it('six accounts that fetch purchase tokens and buy nothing keep nobody out for longer than a token lives', async () => {
@@ -85,7 +83,7 @@ describe('abuse by accounts and strangers', () => {
         const bought = await ask(purchases, { method: 'POST', token, headers, body: { quantity: 1 } });
         return bought.status < 300; // units of the order before are on their way back
       };
-      await until(`${userId} buys`, isFree, 20_000);
+      await until(`${userId} buys`, isFree);
       const { json } = await ask(`${purchases}/${key}?wait=10`, { token, timeoutMs: 15_000 });
       return ask(`${api.url}/v1/orders/${String(json.orderId)}/cancel`, { method: 'POST', token });
     };
@@ -124,15 +122,15 @@ describe('abuse by accounts and strangers', () => {
       ask(purchases, { method: 'POST', token: tokenOf(userId), headers: { 'Idempotency-Key': key }, body: {} });
     const letExpire = async (userId: string, key: string): Promise<void> => {
       // units of the order before are on their way back
-      await until(`${userId} buys`, async () => (await buy(userId, key)).status < 300, 20_000);
+      await until(`${userId} buys`, async () => (await buy(userId, key)).status < 300);
       const read = async () =>
         (await ask(`${purchases}/${key}?wait=10`, { token: tokenOf(userId), timeoutMs: 15_000 })).json;
-      await until(`${key} is an order`, async () => (await read()).status === 'ordered', 20_000);
+      await until(`${key} is an order`, async () => (await read()).status === 'ordered');
       await system.stack.mysql.execute(
         'UPDATE orders SET expires_at = UTC_TIMESTAMP(3) - INTERVAL 1 SECOND WHERE id = ?',
         [String((await read()).orderId)],
       );
-      await until(`${key} expires`, async () => (await read()).orderState === 'expired', 20_000);
+      await until(`${key} expires`, async () => (await read()).orderState === 'expired');
     };
     const rules = { sales: [saleId], unpaidPauseMs: 300_000 };
     await publish({ orders: { ...rules, mode: 'dry_run' } });
@@ -146,7 +144,7 @@ describe('abuse by accounts and strangers', () => {
     expect(brief(await buy('bob', 'k1'))).to.equal('202 pending');
     await publish({});
     // units of the order before are on their way back
-    await until('the same key buys once the rule is off', async () => (await buy('ann', 'k3')).status === 202, 20_000);
+    await until('the same key buys once the rule is off', async () => (await buy('ann', 'k3')).status === 202);
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 4, sold: 2 });
   });
 
