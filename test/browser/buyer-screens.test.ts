@@ -251,7 +251,7 @@ describe('each state of the page of a sale', () => {
     await ann.button.click();
     await ann.sees('to_pay');
     await system.stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) WHERE sale_id = ?', [saleId]);
-    await look(await ann.sees('expired', 40_000), 'expired');
+    await look(await ann.sees('expired'), 'expired');
     await ann.leave();
 
     const answering = async (name: string, status: number, body: object): Promise<void> => {
