@@ -69,7 +69,7 @@ describe('overload: two apis', () => {
   ): Promise<number> {
     await set();
     const setMs = performance.now();
-    await until(what, seen, 30_000, 10);
+    await until(what, seen, { everyMs: 10 });
     return performance.now() - setMs;
   }
 
@@ -136,7 +136,7 @@ describe('overload: two apis', () => {
     const answers: Answer[] = [];
     try {
       for (const api of apis) {
-        await until('its breaker opens', async () => (await readMetric(api, REDIS_BREAKER)) === 2, OUTAGE_MS);
+        await until('its breaker opens', async () => (await readMetric(api, REDIS_BREAKER)) === 2);
       }
       console.log(`      · both breakers open after ${(performance.now() - stoppedMs).toFixed(0)} ms`);
       for (let turn = 0; performance.now() - stoppedMs < OUTAGE_MS; turn++) {
@@ -173,7 +173,6 @@ describe('overload: two apis', () => {
       await until(
         'purchases are taken again',
         async () => (await buyers.buy(`back-${url.slice(-5)}-${tries++}`, { url }))?.status === 202,
-        30_000,
       );
       await until('pages are full again', async () => {
         const page = await ask(`${url}/v1/sales/${saleId}`);
@@ -186,7 +185,7 @@ describe('overload: two apis', () => {
         await buyers.buy(`more-${api.pid}-${more++}`, { url: api.url });
         return (await readMetric(api, REDIS_BREAKER)) === 0;
       };
-      await until('its breaker is closed', closed, 30_000);
+      await until('its breaker is closed', closed);
       expect(api.log, 'no bug').not.to.match(/"level":50/);
     }
     await buyers.retryUnknown();
@@ -219,7 +218,7 @@ describe('overload: two apis', () => {
     try {
       const isOpen = async (api: Program): Promise<boolean> => (await readMetric(api, MYSQL_BREAKER)) === 2;
       const bothOpen = async (): Promise<boolean> => (await Promise.all(apis.map(isOpen))).every(Boolean);
-      await until('both see it', bothOpen, 60_000, 20);
+      await until('both see it', bothOpen, { everyMs: 20 });
       const openMs = performance.now();
       const answer = await found('the third spares it', async () => {
         if ((await readMetric(third, 'seckill_admission_breaker_quorum{dependency="mysql"}')) !== 1) return null;
@@ -237,7 +236,7 @@ describe('overload: two apis', () => {
     await load;
     for (const api of [...apis, third]) {
       const isFull = async (): Promise<boolean> => (await order(api)).status === 404;
-      await until('orders are read again', isFull, 30_000);
+      await until('orders are read again', isFull);
     }
     await third.stop();
   });

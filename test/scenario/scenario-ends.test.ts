@@ -67,7 +67,7 @@ describe('what a chaos scenario leaves behind', () => {
     const isGone = (): Promise<boolean> => isGivenUp(system.stack, abandoned.batchId);
     expect(await isGone(), 'before it').to.equal(false);
     const run: Scenario['run'] = async (context) => {
-      await context.observed('it is given up', isGone, 1000);
+      await context.observed('it is given up', isGone);
       context.faultEnded();
     };
     await expectGreen(run, { drainFirst: true });

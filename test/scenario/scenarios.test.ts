@@ -8,9 +8,6 @@ import type { Scenario } from '../chaos/scenario.js';
 import { SCENARIOS } from '../chaos/scenarios/list.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 
-const OPEN_TIMEOUT_MS = 180_000;
-/** A scenario bounds itself; this is for those that wait for their turn. */
-const SCENARIO_TIMEOUT_MS = 400_000;
 /** They wait for the broker most of the time, but each starts programs, and all at once would starve it. */
 const JOBS = 3;
 const SEED = Number(process.env.SECKILL_CHAOS_SEED ?? randomInt(2 ** 31));
@@ -36,8 +33,7 @@ describe('the fault matrix', () => {
   let stack: TestStack;
   let suite: SuiteRun;
 
-  before(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  before(async () => {
     console.log(`    seed ${SEED}`);
     stack = await openTestStack();
     suite = new SuiteRun({
@@ -49,8 +45,7 @@ describe('the fault matrix', () => {
       onLogs: (text) => console.error(text),
     });
   });
-  after(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  after(async () => {
     aborting.abort(new Error('the tests are over'));
     await suite?.endShared();
     closeConnections();
@@ -79,7 +74,6 @@ describe('the fault matrix', () => {
     });
     for (const scenario of beside) {
       it(titleOf(scenario), async function () {
-        this.timeout(SCENARIO_TIMEOUT_MS);
         expectGreen(this, (await results.get(scenario.name)) as ScenarioResult);
       });
     }
@@ -88,7 +82,6 @@ describe('the fault matrix', () => {
   describe('one after the other', () => {
     for (const scenario of alone) {
       it(titleOf(scenario), async function () {
-        this.timeout(SCENARIO_TIMEOUT_MS);
         expectGreen(this, await suite.runOne(scenario, SEED));
       });
     }
