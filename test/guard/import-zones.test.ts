@@ -10,8 +10,7 @@ import { ESLint } from 'eslint';
 const REPO = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Without their resolver the import rules find nothing and stay green: each must be seen to bite. */
-describe('guard: eslint holds the direction of imports', function () {
-  this.timeout(60_000);
+describe('guard: eslint holds the direction of imports', () => {
   const eslint = new ESLint({ cwd: REPO });
 
   /** The rules that a text breaks at this place; the file on disk is not touched. */
@@ -61,8 +60,7 @@ const RULES_BROKEN = {
   'type-import.ts': ['typescript(consistent-type-imports)'],
 };
 
-describe('guard: oxlint, with our settings', function () {
-  this.timeout(60_000);
+describe('guard: oxlint, with our settings', () => {
   const folder = mkdtempSync(join(tmpdir(), 'seckill-lint-'));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
