@@ -11,10 +11,6 @@ import { expectInvariants } from '../helpers/invariants.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
 import { buildImage, Container, listImage, type ContainerEnd, type Image } from './containers.js';
 
-/** Packages are fetched, sources compiled, pages built. */
-const BUILD_MS = 900_000;
-const TEST_MS = 180_000;
-const READY_MS = 60_000;
 /** The port of name servers, at an address of loopback that nobody else uses. */
 const NAME_SERVER = '127.0.0.153';
 /** Names that only that server knows. */
@@ -29,8 +25,7 @@ const say = (line: string): void => console.log(`      · ${line}`);
  * The Dockerfile carried out line by line, and what it makes run as a container would run it: read-only, not as root, without a
  * shell. No builder and no daemon is needed: `containers.ts` says what stands in for them.
  */
-describe('the image', function () {
-  this.timeout(TEST_MS);
+describe('the image', () => {
   let folder: string;
   let etc: string;
   let image: Image;
@@ -40,8 +35,7 @@ describe('the image', function () {
   let env: NodeJS.ProcessEnv;
   const running: Container[] = [];
 
-  before(async function () {
-    this.timeout(BUILD_MS);
+  before(async () => {
     stack = await openTestStack();
     folder = mkdtempSync(join(tmpdir(), 'seckill-image-'));
     etc = join(folder, 'etc');
@@ -139,7 +133,7 @@ describe('the image', function () {
     expect([code, output.trim()]).to.deep.equal([0, 'uid 54321']);
   });
 
-  it('sells: schema, topics, api, worker and keeper, and one purchase from the first line to the order', async function () {
+  it('sells: schema, topics, api, worker and keeper, and one purchase from the first line to the order', async () => {
     if (names === null) say(`nobody may listen on ${NAME_SERVER}:53 here, so names of hosts are not looked up`);
     await seckill(['migrate']);
     await seckill(['topics']);
@@ -157,7 +151,7 @@ describe('the image', function () {
     for (const { name, container } of programs) {
       const line = (): string | undefined =>
         container.output.split('\n').find((text) => /listens on|consumes|runs \d+ jobs/.test(text));
-      await until(`the ${name} is up`, () => line() !== undefined || !container.running, READY_MS);
+      await until(`the ${name} is up`, () => line() !== undefined || !container.running);
       expect(container.running, container.output).to.equal(true);
       say((JSON.parse(line() as string) as { msg: string }).msg);
     }
