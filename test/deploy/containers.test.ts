@@ -21,12 +21,9 @@ import { runTool } from './tools.js';
 
 const run = promisify(execFile);
 const DEPLOY = join(REPO_DIR, 'deploy');
-/** A tool is downloaded once. */
-const FETCH_MS = 900_000;
 
 /** What can be said of the files without a daemon, by the tools that people use. */
-describe('Dockerfile, Compose and what they mount', function () {
-  this.timeout(FETCH_MS);
+describe('Dockerfile, Compose and what they mount', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'seckill-deploy-'));
