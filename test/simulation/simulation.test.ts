@@ -7,8 +7,6 @@ import { listed, type Tally } from './tally.js';
 
 /** After 1,500 all that must be reached was reached; `npm run simulate` makes any number of them. */
 const RUNS = 2_000;
-/** About 15 s on a core of its own. In `npm test` it gives way to every other test, so this is as long as all of them take. */
-const TIMEOUT_MS = 3_600_000;
 
 /** Port calls that a fault must have hit in these runs, or the runs prove nothing about them. */
 const CALLS_HIT: readonly CallName[] = [
@@ -185,8 +183,7 @@ describe('simulation of the programs on servers in memory', () => {
     });
   });
 
-  it(`I1 to I5 hold in ${RUNS} runs, and every fault happens among them [I1]`, async function () {
-    this.timeout(TIMEOUT_MS);
+  it(`I1 to I5 hold in ${RUNS} runs, and every fault happens among them [I1]`, async () => {
     const tally = await simulateSeeds(1, RUNS);
     await explain(tally);
     const { faults, hits, counts } = tally;
