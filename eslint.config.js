@@ -61,7 +61,33 @@ const zones = [
   { target: './src', from: ['./deploy', './test', './bench'], message: 'The product knows nothing of its tools.' },
 ];
 
-/** Only what oxlint has no rule for (the rest is in .oxlintrc.json): where a file of the product stands in the flow. */
+/** How a test stays green on a busy machine: it waits in granted time, and only test/time judges the clock on the wall. */
+const WAITS = [
+  {
+    selector: 'CallExpression[callee.property.name="timeout"][callee.object.name!="AbortSignal"]',
+    message: 'A test has no limit of its own: its waits end after granted time. Remove the time-out.',
+  },
+  {
+    selector:
+      'CallExpression[callee.name=/^(until|found)$/][arguments.length>2]:not([arguments.2.type=/^(ObjectExpression|Identifier)$/])',
+    message: 'A wait has no limit: it ends when the condition holds, or after two minutes of granted time.',
+  },
+  {
+    selector: 'AwaitExpression > CallExpression[callee.name="sleep"]',
+    message: 'Wait with until() for what the test needs; pause() is for tests about time itself.',
+  },
+  {
+    selector: 'AwaitExpression > NewExpression[callee.name="Promise"] CallExpression[callee.name="setTimeout"]',
+    message: 'Wait with until() for what the test needs; pause() is for tests about time itself.',
+  },
+  {
+    selector:
+      'CallExpression[callee.property.name=/^(lessThan|below|most|lt|lte|within)$/] CallExpression[callee.name="expect"] > BinaryExpression[operator="-"] > CallExpression[callee.object.name=/^(Date|performance)$/]',
+    message: 'A busy machine is late. Promised times are measured in test/time.',
+  },
+];
+
+/** Only what oxlint has no rule for (the rest is in .oxlintrc.json). */
 export default tseslint.config(
   {
     files: ['src/**/*.{ts,tsx}'],
@@ -69,6 +95,12 @@ export default tseslint.config(
     plugins: { 'import-x': importX },
     settings: { 'import-x/resolver-next': [createTypeScriptImportResolver({ project: './tsconfig.json' })] },
     rules: { 'import-x/no-restricted-paths': ['error', { zones }] },
+  },
+  {
+    files: ['test/**/*.test.ts'],
+    ignores: ['test/time/**'],
+    extends: [tseslint.configs.base],
+    rules: { 'no-restricted-syntax': ['error', ...WAITS] },
   },
   {
     files: ['src/client/**/*.ts'],
