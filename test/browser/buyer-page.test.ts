@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
 import { createTokenSigner } from '../../src/http/token.js';
@@ -10,7 +9,7 @@ import { ask } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { ACTOR, draftSale, openSale, type SaleParts } from '../chaos/harness/sales.js';
 import { statesOf } from '../chaos/harness/sale-state.js';
-import { until } from '../chaos/harness/wait.js';
+import { pause, until } from '../chaos/harness/wait.js';
 import { startChromium, type StartedBrowser } from '../helpers/chromium.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
@@ -145,7 +144,7 @@ describe('the page of a sale in a browser', () => {
     /** Clicks quickly from before the opening until behind it, and does not stop when it is time to pay. */
     async function hammers(visitor: Visitor): Promise<void> {
       await visitor.button.hover();
-      await sleep(Math.max(0, opensAtMs - Date.now() - 800));
+      await pause(Math.max(0, opensAtMs - Date.now() - 800));
       await visitor.hammers(20, 80);
       await visitor.sees('to_pay');
       await visitor.page.locator('#pay').hover();
@@ -319,7 +318,7 @@ describe('the page of a sale in a browser', () => {
         let place = await ask(queue, { method: 'POST', token });
         const waits = async (): Promise<void> => {
           while (place.json.status === 'waiting') {
-            await sleep(Number(place.json.pollAfterMs));
+            await pause(Number(place.json.pollAfterMs));
             place = await ask(`${queue}/${encodeURIComponent(String(place.json.ticket))}`, { token });
           }
         };

@@ -1,10 +1,9 @@
 import { expect } from 'chai';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { openSale } from '../chaos/harness/sales.js';
 import { cancelPlanted, plantOrder } from '../chaos/harness/sale-state.js';
 import { holdBatch, type RecordedBatch } from '../chaos/harness/batches.js';
 import { RecoveryWatch } from '../chaos/harness/recovery-watch.js';
-import { until } from '../chaos/harness/wait.js';
+import { pause, until } from '../chaos/harness/wait.js';
 import { bucketKeys } from '../../src/redis/keys.js';
 import type { Sale } from '../../src/core/sale.js';
 import { openTestStack, type TestStack } from '../helpers/stack.js';
@@ -27,7 +26,7 @@ describe('contract RecoveryWatch: a sale has recovered', () => {
     watch = new RecoveryWatch(stack, [{ sale, accepted }]);
   };
   const hasNotYet = async (why: string): Promise<void> => {
-    await sleep(POLLS_MS);
+    await pause(POLLS_MS);
     expect(watch.recoveryMs, why).to.equal(null);
   };
   const recovers = (): Promise<unknown> => until('the sale has recovered', () => watch.recoveryMs !== null);

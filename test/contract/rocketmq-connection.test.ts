@@ -12,6 +12,7 @@ import { signaturesOf } from '../helpers/signatures.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { TcpProxy } from '../chaos/harness/tcp-proxy.js';
 import { freshBatch } from './broker-worlds.js';
+import { pause } from '../chaos/harness/wait.js';
 
 const log = silentLog;
 const metrics = createChannelMetrics(new Registry());
@@ -85,7 +86,7 @@ describe('rocketmq connection', () => {
       expect(await cut).to.equal('outcome_unknown');
       let again: unknown = 'unavailable';
       for (let n = 0; n < 50 && typeof again === 'string'; n++) {
-        await new Promise((resolve) => setTimeout(resolve, 200));
+        await pause(200);
         again = await channel.sendHalf(freshBatch());
       }
       expect(again).to.be.an('object');

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { OWN_GROUPS, type BrokerReport } from '../../src/core/ports/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
@@ -9,7 +8,7 @@ import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { TOPICS } from '../../src/core/topics.js';
-import { found, until } from '../chaos/harness/wait.js';
+import { found, pause, until } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 
 const BROKERS = ['broker-a', 'broker-b'];
@@ -94,10 +93,10 @@ describe('inspection of several brokers', () => {
     const looks: Promise<unknown>[] = [];
     for (let nth = 0; nth < LOOKS; nth++) {
       looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
-      await sleep(tookMs / LOOKS); // so that they are at different questions when it pauses
+      await pause(tookMs / LOOKS); // so that they are at different questions when it pauses
     }
     await cluster.signal('broker-b', 'SIGSTOP');
-    await sleep(PAUSE_MS);
+    await pause(PAUSE_MS);
     await cluster.signal('broker-b', 'SIGCONT');
     for (const found of await Promise.all(looks)) expect(found).to.have.property('brokers');
     await until('it answers again', answersWhole);

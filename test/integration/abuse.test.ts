@@ -1,12 +1,11 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createTokenSigner } from '../../src/http/token.js';
 import { ask, type Answer } from '../chaos/harness/http.js';
 import type { Program } from '../chaos/harness/programs.js';
 import { openSale } from '../chaos/harness/sales.js';
-import { until } from '../chaos/harness/wait.js';
+import { pause, until } from '../chaos/harness/wait.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
@@ -60,7 +59,7 @@ describe('abuse by accounts and strangers', () => {
     expect(refused.json).to.include({ retryable: true });
     expect(refused.json.retryAfterMs).to.be.within(1, 17_000);
 
-    await sleep(Number(refused.json.retryAfterMs));
+    await pause(Number(refused.json.retryAfterMs));
     const handed = await fetchToken('ann');
     expect(handed.status, handed.text).to.equal(200);
     const bought = await ask(`${api.url}/v1/sales/${saleId}/purchases`, {

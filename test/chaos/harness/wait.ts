@@ -19,10 +19,8 @@ export interface Polls {
 export async function until(
   what: string,
   check: () => boolean | Promise<boolean>,
-  polls: Polls | number = {},
-  everyMsOld?: number,
+  { everyMs = 50, grantedMs = GRANTED_MS }: Polls = {},
 ): Promise<void> {
-  const { everyMs = 50, grantedMs = GRANTED_MS } = typeof polls === 'number' ? { everyMs: everyMsOld } : polls;
   if (grantedMs < GRANTED_MS) throw new Error(`a wait is never shorter than two minutes: ${what}`);
   const startedMs = performance.now();
   let last: unknown;
@@ -40,11 +38,7 @@ export async function until(
 }
 
 /** Reads again and again until there is a value. */
-export async function found<T>(
-  what: string,
-  read: () => Promise<T | null | undefined>,
-  polls?: Polls | number,
-): Promise<T> {
+export async function found<T>(what: string, read: () => Promise<T | null | undefined>, polls?: Polls): Promise<T> {
   let value: T | null | undefined;
   await until(what, async () => ((value = await read()), value !== null && value !== undefined), polls);
   return value as T;
@@ -54,4 +48,19 @@ export async function found<T>(
 export function grantedClock(): { nowMs(): number; sleep(ms: number): Promise<void> } {
   const time = new GrantedTime();
   return { nowMs: () => time.readMs(), sleep: (ms) => sleep(ms) };
+}
+
+/** Lets time pass, where time itself is what a test is about. Wait for everything else with `until`. */
+export const pause = (ms: number): Promise<void> => sleep(ms);
+
+/** @returns how long the work took, in granted time: for bounds that a busy machine must not break */
+export async function grantedMsOf(work: () => unknown): Promise<number> {
+  const time = new GrantedTime();
+  const sampler = setInterval(() => time.readMs(), 100);
+  try {
+    await work();
+    return time.readMs();
+  } finally {
+    clearInterval(sampler);
+  }
 }

@@ -7,7 +7,6 @@ import { expect } from 'chai';
 import { RequestSignatures, signRules } from '../../../src/admission/sign/request-signatures.js';
 import { readKeyring } from '../../../src/core/hmac.js';
 import { Seals } from '../../../src/admission/sign/seals.js';
-import { waitUntil } from '../../../deploy/local/stack/probes.js';
 import { noAdmissionMetrics } from '../../helpers/no-metrics.js';
 import { addressIn } from '../../../bench/attack/attackers.js';
 import { SlowHeaders } from '../../../bench/attack/slow-headers.js';
@@ -28,6 +27,7 @@ import { LatencyHistogram } from '../../../bench/load/open-loop.js';
 import { AnswerReader, dueAtMs, dueCount, RequestSender } from '../../../bench/load/request-sender.js';
 import { loadResultOf, parseWrkOutput } from '../../../bench/load/wrk.js';
 import { systemClock } from '../../../src/programs/system-clock.js';
+import { until } from '../../chaos/harness/wait.js';
 
 describe('open-loop schedule', () => {
   it('due times keep the rate, whatever happened in between', () => {
@@ -216,7 +216,7 @@ describe('buyers with credentials', () => {
   });
 });
 
-const WAIT = { timeoutMs: 20_000, everyMs: 10 };
+const WAIT = { everyMs: 10 };
 
 /** Against a server of node:http alone: what clients do must not depend on the product. */
 describe('clients on raw sockets', () => {
@@ -264,11 +264,11 @@ describe('clients on raw sockets', () => {
     });
     await sender.start();
     const sendUntil = async (elapsedMs: number, count: number): Promise<void> => {
-      const done = await waitUntil(() => {
+      const done = (): boolean => {
         sender.sendDue(elapsedMs);
-        return Promise.resolve(answered.length >= count && sender.isAnswered);
-      }, WAIT);
-      expect(done, `${count} answers, ${answered.length} came`).to.equal(true);
+        return answered.length >= count && sender.isAnswered;
+      };
+      await until(`${count} answers came`, done, WAIT);
     };
     for (let elapsedMs = 0; elapsedMs < 8; elapsedMs++) await sendUntil(elapsedMs, elapsedMs + 1); // one is due at once
     expect(answered).to.have.length(8);
@@ -300,11 +300,11 @@ describe('clients on raw sockets', () => {
       onAnswer: (_place, status) => void statuses.push(status),
     });
     await sender.start();
-    const done = await waitUntil(() => {
+    const done = (): boolean => {
       sender.sendDue(1000);
-      return Promise.resolve(sockets.size === 3 && sender.isAnswered);
-    }, WAIT);
-    expect(done).to.equal(true);
+      return sockets.size === 3 && sender.isAnswered;
+    };
+    await until('three connections are answered', done, WAIT);
     sender.end();
     expect(sender).to.include({ sent: 3, answered: 3 });
     expect(statuses).to.deep.equal([413, 413, 413]);
@@ -317,9 +317,7 @@ describe('clients on raw sockets', () => {
       socket.end('HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n'),
     );
     const slow = new SlowHeaders({ port, path: '/x', sockets: 3, addressOf: (place) => addressIn('slow', place) });
-    let tally = slow.tally;
-    const done = await waitUntil(() => Promise.resolve((tally = slow.tally).closed >= 6 && tally.opened >= 9), WAIT);
-    expect(done, JSON.stringify(tally)).to.equal(true);
+    await until('all are closed and opened again', () => slow.tally.closed >= 6 && slow.tally.opened >= 9, WAIT);
     const { closed, answered408, longestMs } = slow.end();
     expect(answered408).to.equal(closed);
     expect(longestMs).to.be.at.least(250);
@@ -329,9 +327,9 @@ describe('clients on raw sockets', () => {
   it('slow connections that stay open count with their age', async () => {
     const port = await serve(() => undefined, { headersTimeout: 0, requestTimeout: 0 });
     const slow = new SlowHeaders({ port, path: '/x', sockets: 2, addressOf: (place) => addressIn('slow', place) });
-    await waitUntil(() => Promise.resolve(slow.tally.opened === 2), WAIT);
+    await until('both are open', () => slow.tally.opened === 2, WAIT);
     const openedMs = performance.now(); // their age counts from here at the latest; to open them may take its time
-    await waitUntil(() => Promise.resolve(performance.now() - openedMs > 100), WAIT);
+    await until('they grow old', () => performance.now() - openedMs > 100, WAIT);
     const { closed, longestMs } = slow.end();
     expect(closed).to.equal(0);
     expect(longestMs).to.be.at.least(100);
