@@ -64,6 +64,32 @@ const zones = [
   { target: './src', from: ['./deploy', './test', './bench'], message: 'The product knows nothing of its tools.' },
 ];
 
+/** How a test stays green on a busy machine: it waits in granted time, and only test/time judges the clock on the wall. */
+const WAITS = [
+  {
+    selector: 'CallExpression[callee.property.name="timeout"][callee.object.name!="AbortSignal"]',
+    message: 'A test has no limit of its own: its waits end after granted time. Remove the time-out.',
+  },
+  {
+    selector:
+      'CallExpression[callee.name=/^(until|found)$/][arguments.length>2]:not([arguments.2.type=/^(ObjectExpression|Identifier)$/])',
+    message: 'A wait has no limit: it ends when the condition holds, or after two minutes of granted time.',
+  },
+  {
+    selector: 'AwaitExpression > CallExpression[callee.name="sleep"]',
+    message: 'Wait with until() for what the test needs; pause() is for tests about time itself.',
+  },
+  {
+    selector: 'AwaitExpression > NewExpression[callee.name="Promise"] CallExpression[callee.name="setTimeout"]',
+    message: 'Wait with until() for what the test needs; pause() is for tests about time itself.',
+  },
+  {
+    selector:
+      'CallExpression[callee.property.name=/^(lessThan|below|most|lt|lte|within)$/] CallExpression[callee.name="expect"] > BinaryExpression[operator="-"] > CallExpression[callee.object.name=/^(Date|performance)$/]',
+    message: 'A busy machine is late. Promised times are measured in test/time.',
+  },
+];
+
 /**
  * Files that read the wall clock, each with the instant that it reads: one that is stored, shown, or compared with another
  * machine. A duration is measured by `monotonicMs()`, because somebody may set the wall clock while it lasts.
@@ -113,6 +139,12 @@ export default tseslint.config(
       'import-x/no-restricted-paths': ['error', { zones }],
       'import-x/no-unresolved': 'error', // without its resolver the rule above would find nothing
     },
+  },
+  {
+    files: ['test/**/*.test.ts'],
+    ignores: ['test/time/**'],
+    extends: [tseslint.configs.base],
+    rules: { 'no-restricted-syntax': ['error', ...WAITS] },
   },
   {
     files: ['src/client/**/*.ts'],

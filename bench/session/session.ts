@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { migrate } from '../../src/mysql/migrate.js';
 import type { RedisConnection } from '../../src/redis/connection.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { tryLock } from '../../deploy/local/stack/processes.js';
 import type { OnProgress } from '../../deploy/local/stack/progress.js';
 import { openStack, type Stack } from '../../deploy/local/stack/stack.js';
@@ -197,7 +197,7 @@ class RedisReplicas {
       () => undefined,
     )();
     for (let index = 0; index < count; index++) {
-      const port = pickFreePorts(listeningPorts()).redis;
+      const port = pickFreePort();
       const where = ['--bind', '127.0.0.1', '--port', String(port), '--dir', this.#dir];
       const what = ['--save', '', '--appendonly', 'no', '--dbfilename', `${port}.rdb`];
       const args = [...where, ...what, '--replicaof', '127.0.0.1', masterPort];

@@ -257,7 +257,7 @@ describe('each state of the page of a sale', () => {
     await ann.sees('to_pay');
     expect(await ann.page.locator('.time-left .digits').textContent()).to.match(/^1[0-5]:\d\d$/);
     await system.stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) WHERE sale_id = ?', [saleId]);
-    await look(await ann.sees('expired', 40_000), 'expired');
+    await look(await ann.sees('expired'), 'expired');
     await ann.leave();
 
     const answering = async (name: string, status: number, body: object): Promise<void> => {

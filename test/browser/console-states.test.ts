@@ -54,11 +54,8 @@ const SIZE_MAX = 120 * 1024;
 const TOKEN = 'head.body.signature';
 /** A chart is drawn anew after its colours have changed. */
 const PAINTED_AFTER_MS = 300;
-/** Some tests go through all screens. */
-const TEST_MAX_MS = 300_000;
 
-describe('the screens of the console in each of their states, on canned answers', function () {
-  this.timeout(TEST_MAX_MS);
+describe('the screens of the console in each of their states, on canned answers', () => {
   let api: FakeApi;
   let started: StartedBrowser;
   let opened: Opened;

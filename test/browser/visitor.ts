@@ -9,8 +9,6 @@ import type { StartedBrowser } from '../helpers/chromium.js';
 /** What Chromium itself writes about an answer of 4xx or 5xx, or none: the page speaks of it in its own way. */
 const OF_THE_NETWORK = /^Failed to load resource: /;
 const WAIT_MS = 20_000;
-/** New rules are in force within a second; the rest is a busy machine. */
-const IN_FORCE_MS = 5000;
 /** An answer, and some more. */
 const LOOK_MS = 400;
 const TOKEN_LIFE_MS = 43_200_000;
@@ -45,7 +43,7 @@ export async function publishRules(secret: string, operatorsUrl: string, rules: 
 export async function untilInForce(operatorsUrl: string, version: unknown): Promise<void> {
   const inForce = async (): Promise<number> =>
     Number(/^seckill_admission_rules_version\S* (\d+)$/m.exec((await ask(`${operatorsUrl}/metrics`)).text)?.[1]);
-  await until('the rules are in force', async () => (await inForce()) === version, IN_FORCE_MS);
+  await until('the rules are in force', async () => (await inForce()) === version);
 }
 
 async function withSku(asked: Route, sku: string): Promise<void> {

@@ -16,16 +16,12 @@ import { RecoveryWatch } from './harness/recovery-watch.js';
 import { openSale, type SaleParts } from './harness/sales.js';
 import type { StackControls } from './harness/stack-controls.js';
 import { ProxiedServer, type ProxiedName } from './harness/tcp-proxy.js';
-import { until } from './harness/wait.js';
+import { type Polls, until } from './harness/wait.js';
 import { createRandom, type Random } from './random.js';
 import { ScenarioSales, type ScenarioFigures } from './scenario-sales.js';
 
-/** Heal time is 30 s after the end of a fault; ten more for a machine that is shared. */
+/** Heal time is 30 s of granted time after the end of a fault; ten more for the checks. */
 const HEAL_MAX_MS = 40_000;
-/** For a fault to happen: long enough for a client of the broker that starts beside others. */
-const OBSERVED_WITHIN_MS = 40_000;
-/** Two cores shared by a dozen programs and two brokers are slow. */
-const UNTIL_TIMEOUT_MS = 30_000;
 
 /** What a context needs of its scenario. */
 export interface ScenarioRules {
@@ -148,8 +144,8 @@ export class ScenarioContext {
    * Waits for the proof that the fault happened and notes it. A scenario without a proof fails.
    * @param what the fact, for the report: `the api died at after_deduct`
    */
-  async observed(what: string, proof: () => boolean | Promise<boolean>, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
-    await until(`the fault is observed: ${what}`, proof, timeoutMs);
+  async observed(what: string, proof: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
+    await until(`the fault is observed: ${what}`, proof, polls);
     this.observations.push(what);
   }
 
@@ -161,18 +157,19 @@ export class ScenarioContext {
     let tries = 0;
     let happened = false;
     while (!happened && tries < triesMax) happened = await attempt(++tries);
-    await this.observed(tries === 1 ? what : `${what}, at try ${tries}`, () => happened, 0);
+    if (!happened) throw new Error(`the fault was not observed in ${triesMax} tries: ${what}`);
+    this.observations.push(tries === 1 ? what : `${what}, at try ${tries}`);
   }
 
   /** Waits until a program has reached its fail point, and notes it; for points that do not kill. */
-  async reached(program: Program, point: string, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
-    await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point), timeoutMs);
+  async reached(program: Program, point: string): Promise<void> {
+    await this.observed(`the ${program.name} reached ${point}`, () => program.hasReached(point));
   }
 
   /** Waits until a program has been killed at its fail point, and notes it. */
-  async diedAt(program: Program, point: string, timeoutMs = OBSERVED_WITHIN_MS): Promise<void> {
+  async diedAt(program: Program, point: string): Promise<void> {
     const died = (): boolean => !program.running && program.hasReached(point);
-    await this.observed(`the ${program.name} died at ${point}`, died, timeoutMs);
+    await this.observed(`the ${program.name} died at ${point}`, died);
   }
 
   /**
@@ -187,13 +184,8 @@ export class ScenarioContext {
   }
 
   /** @throws when `check` is not true in time; an error of `check` counts as false */
-  until(
-    what: string,
-    check: () => boolean | Promise<boolean>,
-    timeoutMs = UNTIL_TIMEOUT_MS,
-    everyMs?: number,
-  ): Promise<void> {
-    return until(what, check, timeoutMs, everyMs);
+  until(what: string, check: () => boolean | Promise<boolean>, polls?: Polls): Promise<void> {
+    return until(what, check, polls);
   }
 
   /**

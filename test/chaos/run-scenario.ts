@@ -1,3 +1,4 @@
+import { afterGranted } from '../../deploy/local/stack/granted-time.js';
 import type { Sale } from '../../src/core/sale.js';
 import { ScenarioContext, type ContextParts } from './context.js';
 import { drainHalfMessages, unregisterProducers } from './harness/broker.js';
@@ -117,10 +118,10 @@ async function findingsBeyond(failure: string, context: ScenarioContext): Promis
 /** @throws what `work` throws, the reason of `signal`, or that the time is up; `work` then goes on unobserved */
 async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSignal): Promise<void> {
   work.catch(() => undefined);
-  let timer: NodeJS.Timeout | undefined;
+  let cancel = (): void => undefined;
   let abort = (): void => undefined;
   const end = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`it was not over after ${timeoutMs / 1000} s`)), timeoutMs);
+    cancel = afterGranted(timeoutMs, () => reject(new Error(`it was not over after ${timeoutMs / 1000} s`)));
     abort = () => reject(signal.reason as Error);
     if (signal.aborted) abort();
     else signal.addEventListener('abort', abort, { once: true });
@@ -128,7 +129,7 @@ async function bounded(work: Promise<void>, timeoutMs: number, signal: AbortSign
   try {
     await Promise.race([work, end]);
   } finally {
-    clearTimeout(timer);
+    cancel();
     signal.removeEventListener('abort', abort);
   }
 }

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import type { FailureReason } from '../../src/core/order.js';
 import type { Sale } from '../../src/core/sale.js';
-import { systemClock } from '../../src/programs/system-clock.js';
 import { checkSale, waitUntilAtRest, type SaleCheck, type SaleFigures } from '../invariants/check-sale.js';
 import { Buyers } from './harness/buyers.js';
 import { joinLogs, type JoinedLogs } from './harness/op-log.js';
 import type { StackControls } from './harness/stack-controls.js';
+import { grantedClock } from './harness/wait.js';
 
 /** How long a failed scenario waits for rest before its sales are checked. */
 const FAILED_REST_TIMEOUT_MS = 5_000;
@@ -140,7 +140,7 @@ export class ScenarioSales {
   }
 
   #waitUntilAtRest(saleId: string, timeoutMs: number): Promise<boolean> {
-    return waitUntilAtRest(saleId, { ...this.#stack.audit, clock: systemClock }, timeoutMs);
+    return waitUntilAtRest(saleId, { ...this.#stack.audit, clock: grantedClock() }, timeoutMs);
   }
 
   #check(saleId: string): Promise<SaleCheck> {

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { TokenIssue } from '../../src/core/ports/admission-stores.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract NonceStore on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());
@@ -45,8 +43,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
 
   describe(`contract PurchaseTokenStore on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

@@ -190,8 +190,7 @@ const test = (alert: string, series: Series, at: readonly (readonly [time: strin
   })),
 });
 
-describe('rules of Prometheus', function () {
-  this.timeout(240_000);
+describe('rules of Prometheus', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'rules-'));

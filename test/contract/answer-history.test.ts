@@ -5,7 +5,7 @@ import { createAnswerHistory } from '../../src/redis/answer-history.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { answersKey } from '../../src/redis/keys.js';
 import { MemoryAnswerHistory } from '../helpers/memory/memory-answer-history.js';
-import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
@@ -36,8 +36,7 @@ const freshMs = (): number => randomInt(1, 20_000_000) * 60_000;
 for (const [name, createWorld] of WORLDS) {
   describe(`contract AnswerHistory on ${name}`, () => {
     let world: World;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

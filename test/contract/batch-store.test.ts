@@ -5,14 +5,12 @@ import type { Sale } from '../../src/core/sale.js';
 import type { Release } from '../../src/core/ports/batch-store.js';
 import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf, lostIn } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract BatchStore on ${name}`, () => {
     let world: StoreWorld;
     let sale: Sale;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     beforeEach(async () => {

@@ -8,6 +8,7 @@ import { BREAKER_UNTIL_KEY, BREAKER_VOTES_KEY } from '../../src/redis/keys.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryBreakerStore } from '../helpers/memory/memory-admission-stores.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { pause } from '../chaos/harness/wait.js';
 
 interface StoreWorld {
   /** As two processes see it. */
@@ -147,7 +148,7 @@ describe('BreakerStore on redis', () => {
     const [a, b] = [newId(), newId()];
     const store = createBreakerStore(connection);
     await store.exchange(a, reportOf('open'), 1);
-    await new Promise((resolve) => setTimeout(resolve, 20)); // on the clock of Redis, which no test can move
+    await pause(20); // on the clock of Redis, which no test can move
     await store.exchange(b, reportOf('open'), LONG_MS);
     expect(await redis.hexists(BREAKER_VOTES_KEY, a)).to.equal(0);
     expect(await redis.zscore(BREAKER_UNTIL_KEY, a)).to.equal(null);

@@ -14,8 +14,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['rocketmq', rocketmqWorld],
 ] as const) {
-  describe(`contract DeliverySource on ${name}`, function () {
-    this.timeout(240_000);
+  describe(`contract DeliverySource on ${name}`, () => {
     let world: BrokerWorld;
     let channel: RedriveChannel;
     let source: DeliverySource & { close(): Promise<void> };

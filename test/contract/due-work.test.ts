@@ -43,8 +43,7 @@ const ROWS: Record<DueWork, readonly string[]> = {
   ),
 };
 
-describe('contract DueWork on MySQL', function () {
-  this.timeout(30_000);
+describe('contract DueWork on MySQL', () => {
   let world: MysqlWorld;
   before(async () => {
     world = await ownMysqlWorld();

@@ -20,8 +20,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['rocketmq', rocketmqWorld],
 ] as const) {
-  describe(`contract of a held delivery on ${name}`, function () {
-    this.timeout(150_000);
+  describe(`contract of a held delivery on ${name}`, () => {
     let world: BrokerWorld;
     let source: DeliverySource;
     before(async () => {

@@ -8,6 +8,7 @@ import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryHotSaleStore } from '../helpers/memory/memory-hot-sale-store.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
+import { pause } from '../chaos/harness/wait.js';
 
 interface StoreWorld {
   readonly store: HotSaleStore;
@@ -116,7 +117,7 @@ describe('HotSaleStore on redis', () => {
     const store = createHotSaleStore(connection);
     await store.report(a, [], 1);
     await store.report(b, [], LONG_MS);
-    await new Promise((resolve) => setTimeout(resolve, 20)); // on the clock of Redis, which no test can move
+    await pause(20); // on the clock of Redis, which no test can move
     await store.reports();
     expect(await redis.sismember(HOT_PROCESSES_KEY, a)).to.equal(0);
     expect(await redis.sismember(HOT_PROCESSES_KEY, b)).to.equal(1);

@@ -11,7 +11,7 @@ import { silentLog } from '../helpers/silent-log.js';
 import { connectRedis } from '../../src/redis/connection.js';
 import { createLimitStore } from '../../src/redis/limit-store.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
-import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { freshSaleId } from '../helpers/sales.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -60,8 +60,7 @@ for (const [name, createWorld] of WORLDS) {
   describe(`contract LimitStore on ${name}`, () => {
     let world: World;
     let endpoint: string;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

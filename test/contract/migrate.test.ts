@@ -1,5 +1,4 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { OperationalError } from '../../src/core/errors.js';
@@ -8,13 +7,13 @@ import { MIGRATIONS } from '../../src/mysql/migrations.js';
 import { connectionOptions } from '../../src/mysql/server.js';
 import { stackEnv } from '../helpers/stack-env.js';
 import { describeSchema } from '../helpers/describe-schema.js';
+import { pause } from '../chaos/harness/wait.js';
 
 const GOLDEN = new URL('./schema.sql', import.meta.url);
 /** Longer than several waits of a migration for its table. */
 const OPEN_MS = 4000;
 
-describe('migrate', function () {
-  this.timeout(60_000);
+describe('migrate', () => {
   let server: Connection;
   let url: string;
   let database: string;
@@ -173,7 +172,7 @@ describe('migrate', function () {
         const beganMs = performance.now();
         await writer.query("UPDATE sales SET title = 'x' WHERE id = 1");
         longestMs = Math.max(longestMs, performance.now() - beganMs);
-        await sleep(10);
+        await pause(10);
       }
       expect(isOver, 'the migration waits for the reader').to.equal(false);
       expect(longestMs, 'a write stood behind it for once').to.be.within(500, 2500);

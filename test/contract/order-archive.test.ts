@@ -237,8 +237,7 @@ for (const [name, createWorld] of MOVES_WORLDS) {
   });
 }
 
-describe('the archive of orders, in MySQL', function () {
-  this.timeout(60_000);
+describe('the archive of orders, in MySQL', () => {
   let world: MovesWorld & MysqlWorld;
   let pool: MysqlPool;
   before(async () => {

@@ -17,8 +17,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['rocketmq', rocketmqWorld],
 ] as const) {
-  describe(`contract DeadlineChannel and OrderEventChannel on ${name}`, function () {
-    this.timeout(180_000);
+  describe(`contract DeadlineChannel and OrderEventChannel on ${name}`, () => {
     let world: BrokerWorld;
     let deadlines: DeadlineChannel;
     let events: OrderEventChannel;

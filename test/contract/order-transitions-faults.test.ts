@@ -11,8 +11,7 @@ import { openLostCommitProxy, type LostCommitProxy } from './lost-commit-proxy.j
 import { ownMysqlWorld, systemClock } from './repository-worlds.js';
 import { DUE_MS, LATER_MS, ordersIn, paymentOf, type MovesWorld } from './order-transitions-worlds.js';
 
-describe('OrderTransitions on mysql under faults', function () {
-  this.timeout(30_000);
+describe('OrderTransitions on mysql under faults', () => {
   let world: Awaited<ReturnType<typeof ownMysqlWorld>>;
   /** How often a move was tried again; each retry follows a pause. */
   let pauses = 0;

@@ -38,8 +38,7 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) =>
 const RUNS: Readonly<Record<string, number>> = { memory: 120, mysql: 40 };
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`OrderTransitions on ${name}: random moves in parallel`, function () {
-    this.timeout(300_000); // some seconds; the rest is a busy machine
+  describe(`OrderTransitions on ${name}: random moves in parallel`, () => {
     let world: MovesWorld;
     let runs = 0;
     /** Answers that occurred, so that histories which reach nothing do not pass. */

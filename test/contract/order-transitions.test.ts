@@ -7,8 +7,7 @@ const names = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `u${index}/k*${1 + (index % 3)}`);
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract OrderTransitions on ${name}`, function () {
-    this.timeout(240_000);
+  describe(`contract OrderTransitions on ${name}`, () => {
     let world: MovesWorld;
     before(async () => {
       world = await createWorld();

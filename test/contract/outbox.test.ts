@@ -62,9 +62,7 @@ async function memoryWorld(): Promise<World> {
   };
 }
 
-describe('the lease of the outbox in MySQL', function () {
-  this.timeout(60_000);
-
+describe('the lease of the outbox in MySQL', () => {
   it('reads the rows that are due, and neither those that are done nor those that failed and wait', async () => {
     const { pool, close } = await ownMysqlWorld(1);
     const insert = (count: number, availableAt: string, doneAt: string): Promise<unknown> => {
@@ -89,8 +87,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['mysql', mysqlWorld],
 ] as const) {
-  describe(`contract Outbox on ${name}`, function () {
-    this.timeout(60_000);
+  describe(`contract Outbox on ${name}`, () => {
     let world: World;
     before(async () => {
       world = await createWorld();

@@ -5,8 +5,7 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract PaymentAttempts on ${name}`, function () {
-    this.timeout(30_000);
+  describe(`contract PaymentAttempts on ${name}`, () => {
     let world: MovesWorld;
     const made: string[] = [];
     const freshOrder = async (): Promise<string> => {

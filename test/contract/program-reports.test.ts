@@ -5,7 +5,7 @@ import { connectRedis, type RedisConnection } from '../../src/redis/connection.j
 import { createProgramReports } from '../../src/redis/program-reports.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryProgramReports } from '../helpers/memory/memory-program-reports.js';
-import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -57,8 +57,7 @@ const reportOf = (parts: Partial<ProgramReport> = {}): ProgramReport => ({
 for (const [name, createWorld] of WORLDS) {
   describe(`contract ProgramReports on ${name}`, () => {
     let world: World;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

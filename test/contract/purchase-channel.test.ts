@@ -30,8 +30,7 @@ for (const [name, createWorld] of [
   ['memory', memoryWorld],
   ['rocketmq', rocketmqWorld],
 ] as const) {
-  describe(`contract PurchaseChannel on ${name}`, function () {
-    this.timeout(120_000);
+  describe(`contract PurchaseChannel on ${name}`, () => {
     let world: BrokerWorld;
     let channel: PurchaseChannel & { close(): Promise<void> };
     let source: DeliverySource;

@@ -69,8 +69,7 @@ const READS_MORE: readonly { readonly from: RegExp; readonly rowsMax: number; re
   { from: /^overdue\./, rowsMax: 20_005, why: 'counts what waits too long, up to 10,000' },
 ];
 
-describe('statements on large tables', function () {
-  this.timeout(300_000);
+describe('statements on large tables', () => {
   let world: MysqlWorld & { readonly url: string };
   let pool: RecordingPool;
   let plain: MysqlPool;

@@ -1,6 +1,5 @@
 import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
@@ -8,8 +7,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract ReconcileStore on ${name}`, () => {
     let world: StoreWorld;
     let sale: Sale;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     beforeEach(async () => {

@@ -7,8 +7,7 @@ const LEASE_MS = 60_000;
 const SHORT_MS = 2_000;
 
 for (const [name, createWorld] of MOVES_WORLDS) {
-  describe(`contract RefundRepository on ${name}`, function () {
-    this.timeout(30_000);
+  describe(`contract RefundRepository on ${name}`, () => {
     let world: MovesWorld;
     // a world for each test: leases take refunds of all orders together
     beforeEach(async () => {

@@ -7,7 +7,6 @@ import type { StoredRequest } from '../../src/core/ports/reconcile-store.js';
 import type { RebuiltBucket } from '../../src/core/ports/repair-stores.js';
 import { batchOf, certainEntry, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 const LEASE_MS = 60_000;
 
@@ -15,8 +14,7 @@ for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract RepairStore on ${name}`, () => {
     let world: StoreWorld;
     let sale: Sale;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     beforeEach(async () => {

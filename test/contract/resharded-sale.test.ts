@@ -3,7 +3,6 @@ import type { Batch } from '../../src/core/batch.js';
 import { type Sale } from '../../src/core/sale.js';
 import { bucketRefsOf, homeBucket } from '../../src/core/bucket.js';
 import { RebuiltRequests } from '../../src/recovery/repair/rebuilt-requests.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, liveOrderOf, purchasesOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
 
@@ -20,8 +19,7 @@ for (const [name, open] of STORE_WORLDS) {
     let world: StoreWorld;
     let oneBucket: Sale;
     let sale: Sale;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await open();
     });
     beforeEach(async () => {

@@ -4,8 +4,7 @@ import { markRestored } from '../../src/mysql/restored.js';
 import { createRuleRepository } from '../../src/mysql/rule-repository.js';
 import { newSale, ownMysqlWorld, type MysqlWorld } from './repository-worlds.js';
 
-describe('a database that was restored to an earlier moment', function () {
-  this.timeout(60_000);
+describe('a database that was restored to an earlier moment', () => {
   let world: MysqlWorld;
   beforeEach(async () => {
     world = await ownMysqlWorld();

@@ -40,8 +40,7 @@ const ofUser: NewRevocation = { userId: 'auth0|507f', issuedBeforeMs: Date.UTC(2
 const ofToken: NewRevocation = { tokenId: "j'1/2{3}" };
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract RevocationRepository on ${name}`, function () {
-    this.timeout(30_000);
+  describe(`contract RevocationRepository on ${name}`, () => {
     let world: World;
     let repository: RevocationRepository;
     beforeEach(async () => {

@@ -5,7 +5,7 @@ import type { RuleBroadcast } from '../../src/core/ports/rules.js';
 import { connectRedis, type RedisConnection } from '../../src/redis/connection.js';
 import { createRuleBroadcast } from '../../src/redis/rule-broadcast.js';
 import { MemoryRuleBroadcast } from '../helpers/memory/memory-rule-repository.js';
-import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
 interface World {
@@ -34,8 +34,7 @@ for (const [name, createWorld] of WORLDS) {
   describe(`contract RuleBroadcast on ${name}`, () => {
     let world: World;
     let broadcast: RuleBroadcast;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     beforeEach(() => (broadcast = world.fresh()));

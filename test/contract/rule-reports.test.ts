@@ -5,7 +5,7 @@ import { connectRedis, type RedisConnection } from '../../src/redis/connection.j
 import { createRuleReports } from '../../src/redis/rule-reports.js';
 import { ManualClock } from '../helpers/memory/manual-clock.js';
 import { MemoryRuleReports } from '../helpers/memory/memory-rule-repository.js';
-import { onRedisCluster, WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
+import { onRedisCluster } from '../helpers/redis-cluster.js';
 import { silentLog } from '../helpers/silent-log.js';
 import { stackEnv } from '../helpers/stack-env.js';
 
@@ -54,8 +54,7 @@ const reportOf = (version: number | null, refused: RuleReport['refused'] = null)
 for (const [name, createWorld] of WORLDS) {
   describe(`contract RuleReports on ${name}`, () => {
     let world: World;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

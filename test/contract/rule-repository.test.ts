@@ -41,8 +41,7 @@ const WORLDS = [
 const denying = (...deny: string[]): object => ({ lists: { mode: 'on', users: { deny } } });
 
 for (const [name, createWorld] of WORLDS) {
-  describe(`contract RuleRepository on ${name}`, function () {
-    this.timeout(30_000);
+  describe(`contract RuleRepository on ${name}`, () => {
     let world: World;
     let store: RuleRepository;
     beforeEach(async () => {

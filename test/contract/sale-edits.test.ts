@@ -5,7 +5,6 @@ import type { SaleEdit, SaleEdits } from '../../src/core/ports/sale-edits.js';
 import { createReconcileRepository } from '../../src/mysql/reconcile-repository.js';
 import { createSaleEdits } from '../../src/mysql/sale-edits.js';
 import { MemorySaleEdits } from '../helpers/memory/memory-sale-edits.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { batchOf, purchasesOf } from '../helpers/sales.js';
 import { memoryWorld, mysqlWorld, newSale, systemClock, type RepositoryWorld } from './repository-worlds.js';
 import { openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
@@ -210,8 +209,7 @@ describe('contract ReconcileRepository on mysql: a restock', () => {
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract SaleStore.edit on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

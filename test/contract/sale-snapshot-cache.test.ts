@@ -1,13 +1,11 @@
 import { expect } from 'chai';
 import { freshSaleId, saleOf } from '../helpers/sales.js';
 import { SNAPSHOT_TTL_MS, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract SaleSnapshotCache on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

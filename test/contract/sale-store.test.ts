@@ -2,13 +2,11 @@ import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, liveOrderOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract SaleStore on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { OWN_GROUPS, type BrokerReport } from '../../src/core/ports/message-inspection.js';
 import { newBatchId } from '../../src/core/batch.js';
 import { loadConfig } from '../../src/core/config/load.js';
@@ -9,7 +8,7 @@ import { applyTopics } from '../../src/rocketmq/admin/apply-topics.js';
 import { DEFAULT_CLUSTER } from '../../src/rocketmq/admin/broker-state.js';
 import { readTopicLists } from '../../src/rocketmq/admin/topic-lists.js';
 import { TOPICS } from '../../src/core/topics.js';
-import { found, until } from '../chaos/harness/wait.js';
+import { found, pause, until } from '../chaos/harness/wait.js';
 import { PrivateCluster } from '../helpers/private-cluster.js';
 
 const BROKERS = ['broker-a', 'broker-b'];
@@ -21,8 +20,7 @@ const LOOKS = 8;
 /** Each asks for every topic, and more at once keep the broker that lives from answering in time on a small machine. */
 const LOOKS_AT_A_KILL = 3;
 
-describe('inspection of several brokers', function () {
-  this.timeout(240_000);
+describe('inspection of several brokers', () => {
   let cluster: PrivateCluster;
   let inspection: RocketmqInspection;
   let heard: string[];
@@ -35,7 +33,7 @@ describe('inspection of several brokers', function () {
     );
     heard = [];
     inspection = inspect();
-    await until('both answer in time, which the first questions take long for', answersWhole, 60_000);
+    await until('both answer in time, which the first questions take long for', answersWhole);
   });
   after(() => cluster?.close());
   beforeEach(() => {
@@ -60,15 +58,11 @@ describe('inspection of several brokers', function () {
 
   /** The first look at which these brokers answer: a busy machine may keep them for longer than a look waits. */
   const lookUntilUp = (prefix: string) =>
-    found(
-      `${prefix} answers`,
-      async () => {
-        heard = [];
-        const looked = await look();
-        return looked.brokers.every((line) => line.endsWith(': up') || !line.startsWith(prefix)) ? looked : null;
-      },
-      60_000,
-    );
+    found(`${prefix} answers`, async () => {
+      heard = [];
+      const looked = await look();
+      return looked.brokers.every((line) => line.endsWith(': up') || !line.startsWith(prefix)) ? looked : null;
+    });
   const answersWhole = async (): Promise<boolean> => (await look()).brokers.every((line) => line.endsWith(': up'));
 
   it('shows both as one cluster', async () => {
@@ -89,7 +83,7 @@ describe('inspection of several brokers', function () {
     } finally {
       await cluster.signal('broker-b', 'SIGCONT');
     }
-    await until('it answers again', answersWhole, 30_000);
+    await until('it answers again', answersWhole);
   });
 
   it('waits for one that pauses for a moment while it is asked', async () => {
@@ -99,13 +93,13 @@ describe('inspection of several brokers', function () {
     const looks: Promise<unknown>[] = [];
     for (let nth = 0; nth < LOOKS; nth++) {
       looks.push(inspection.status(OWN_GROUPS).catch((error: unknown) => error));
-      await sleep(tookMs / LOOKS); // so that they are at different questions when it pauses
+      await pause(tookMs / LOOKS); // so that they are at different questions when it pauses
     }
     await cluster.signal('broker-b', 'SIGSTOP');
-    await sleep(PAUSE_MS);
+    await pause(PAUSE_MS);
     await cluster.signal('broker-b', 'SIGCONT');
     for (const found of await Promise.all(looks)) expect(found).to.have.property('brokers');
-    await until('it answers again', answersWhole, 30_000);
+    await until('it answers again', answersWhole);
   });
 
   it('goes on without one that dies while it is asked, and names it though the name server has forgotten it', async () => {
@@ -118,7 +112,7 @@ describe('inspection of several brokers', function () {
       expect(topics.find(({ topic }) => topic === TOPICS.purchase)?.queues).to.be.oneOf([8, 16]);
     }
     const isForgotten = async (): Promise<boolean> => (await inspect().status([])).brokers.length === 1;
-    await until('the name server has forgotten it', isForgotten, 180_000, 500);
+    await until('the name server has forgotten it', isForgotten, { everyMs: 500, grantedMs: 180_000 });
     const { brokers, queues } = await lookUntilUp('broker-a');
     expect(brokers).to.deep.equal(['broker-a: up', 'broker-b: no name server knows it any more']);
     expect(queues).to.equal(8);

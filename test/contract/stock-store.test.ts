@@ -4,7 +4,6 @@ import type { PurchaseAnswer } from '../../src/core/ports/stock-store.js';
 import type { Sale } from '../../src/core/sale.js';
 import { batchOf, purchaseOf, purchasesOf, saleOf } from '../helpers/sales.js';
 import { firstBucket, openSale, STORE_WORLDS, type StoreWorld } from './store-worlds.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 
 const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[] =>
   answers.map((answer) => answer?.outcome ?? null);
@@ -12,8 +11,7 @@ const wordsOf = (answers: readonly (PurchaseAnswer | null)[]): (string | null)[]
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract StockStore on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import type { Sale } from '../../src/core/sale.js';
 import { openTransfers, unitsInTransit, type UnitTransfer } from '../../src/core/bucket.js';
 import type { BucketState } from '../../src/core/ports/transfer-store.js';
-import { WORLD_TIMEOUT_MS } from '../helpers/redis-cluster.js';
 import { STORE_WORLDS, openSale, type StoreWorld } from './store-worlds.js';
 
 const [FROM, TO] = [0, 1];
@@ -11,8 +10,7 @@ const LEASE_MS = 60_000;
 for (const [name, createWorld] of STORE_WORLDS) {
   describe(`contract TransferStore on ${name}`, () => {
     let world: StoreWorld;
-    before(async function () {
-      this.timeout(WORLD_TIMEOUT_MS);
+    before(async () => {
       world = await createWorld();
     });
     after(() => world?.close());

@@ -61,8 +61,7 @@ async function statementsOf(up: (changes: SchemaChanges) => Promise<void>): Prom
   return statements;
 }
 
-describe('guard: this release beside the one before', function () {
-  this.timeout(60_000);
+describe('guard: this release beside the one before', () => {
   before(function () {
     const missing = releaseBeforeMissing();
     if (missing === null) return;

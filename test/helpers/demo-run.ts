@@ -4,9 +4,10 @@ import { createInterface } from 'node:readline';
 import { until } from '../chaos/harness/wait.js';
 
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
-const UP_MAX_MS = 240_000;
-/** Buyers are followed, what is under way ends, books are compared, and everything stops. */
-const STOP_MAX_MS = 240_000;
+/** Servers and programs boot; at the end buyers are followed, books are compared, and everything stops. Granted time. */
+const UP_OR_DOWN_MAX_MS = 240_000;
+
+const SLOW = { everyMs: 100, grantedMs: UP_OR_DOWN_MAX_MS };
 
 /** A line of `npm start -- --json`. */
 export interface DemoLine {
@@ -61,7 +62,7 @@ export class DemoRun {
 
   /** @throws Error with what it said, when it ends instead */
   async up(): Promise<DemoUp> {
-    await until('it is up', () => this.found('up') !== undefined || this.hasEnded, UP_MAX_MS, 100);
+    await until('it is up', () => this.found('up') !== undefined || this.hasEnded, SLOW);
     const up = this.found('up');
     if (up === undefined) throw new Error(`npm start has ended: ${JSON.stringify(this.lines)}\n${this.stderr}`);
     return up as DemoUp;
@@ -81,7 +82,7 @@ export class DemoRun {
 
   /** Waits until it has ended. @returns its exit code */
   async ended(): Promise<number | null> {
-    await until('it has ended', () => this.hasEnded, STOP_MAX_MS, 100);
+    await until('it has ended', () => this.hasEnded, SLOW);
     return this.#child.exitCode;
   }
 }

@@ -1,5 +1,6 @@
 import { request, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
-import { until } from '../chaos/harness/wait.js';
+import { afterGranted } from '../../deploy/local/stack/granted-time.js';
+import { GRANTED_MS, until } from '../chaos/harness/wait.js';
 
 export interface ReceivedEvent {
   readonly id: string;
@@ -35,11 +36,10 @@ export class EventStreamClient {
     response.on('close', () => (this.ended = true));
   }
 
-  /** @throws when no answer begins within `timeoutMs` */
+  /** @throws when no answer begins */
   static open(
     url: string,
     { token, lastEventId }: { readonly token?: string; readonly lastEventId?: string },
-    timeoutMs = 30_000,
   ): Promise<EventStreamClient> {
     return new Promise((resolve, reject) => {
       const headers = {
@@ -48,10 +48,10 @@ export class EventStreamClient {
         ...(lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId }),
       };
       const sent = request(url, { headers, agent: false });
-      const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+      const cancel = afterGranted(GRANTED_MS, () => sent.destroy(new Error('no answer in time')));
       sent.on('error', reject);
       sent.on('response', (response) => {
-        clearTimeout(timer);
+        cancel();
         resolve(new EventStreamClient(response));
       });
       sent.end();
@@ -63,17 +63,14 @@ export class EventStreamClient {
   }
 
   /** Waits until an event of this name was received. */
-  received(name: string, timeoutMs = 20_000): Promise<void> {
-    return until(
-      `event ${name} (received: ${this.eventNames.join()})`,
-      () => this.eventNames.includes(name),
-      timeoutMs,
-      10,
-    );
+  received(name: string): Promise<void> {
+    return until(`event ${name} (received: ${this.eventNames.join()})`, () => this.eventNames.includes(name), {
+      everyMs: 10,
+    });
   }
 
-  end(timeoutMs = 20_000): Promise<void> {
-    return until(`the end of the stream (received: ${this.eventNames.join()})`, () => this.ended, timeoutMs, 10);
+  end(): Promise<void> {
+    return until(`the end of the stream (received: ${this.eventNames.join()})`, () => this.ended, { everyMs: 10 });
   }
 
   close(): void {

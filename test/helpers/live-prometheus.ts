@@ -1,13 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, openSync, closeSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { afterGranted } from '../../deploy/local/stack/granted-time.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { until } from '../chaos/harness/wait.js';
 import { fetchTool } from './prometheus-tools.js';
 
 const RULES = new URL('../../deploy/prometheus/', import.meta.url).pathname;
 const RULE_FILES = ['alerts.yml', 'objectives.yml'];
-const READY_MAX_MS = 60_000;
 const STOP_MAX_MS = 20_000;
 
 /** As in deploy/prometheus/prometheus.yml. */
@@ -53,8 +53,7 @@ export class LivePrometheus {
       scrape_configs: [{ job_name: 'seckill', static_configs: [{ targets }] }],
     };
     writeFileSync(file, JSON.stringify(config)); // YAML takes JSON
-    const [port] = freePortsOr([null], listeningPorts());
-    const address = `127.0.0.1:${port}`;
+    const address = `127.0.0.1:${pickFreePort()}`;
     const log = openSync(join(dir, 'prometheus.log'), 'a');
     const args = [
       `--config.file=${file}`,
@@ -66,7 +65,7 @@ export class LivePrometheus {
     closeSync(log);
     const prometheus = new LivePrometheus(`http://${address}`, child);
     try {
-      await until('Prometheus is ready', () => prometheus.#isReady(), READY_MAX_MS, 200);
+      await until('Prometheus is ready', () => prometheus.#isReady(), { everyMs: 200 });
     } catch (error) {
       await prometheus.stop();
       throw error;
@@ -112,8 +111,8 @@ export class LivePrometheus {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = new Promise((resolve) => this.#child.once('exit', resolve));
     this.#child.kill('SIGTERM');
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MAX_MS);
+    const cancel = afterGranted(STOP_MAX_MS, () => this.#child.kill('SIGKILL'));
     await ended;
-    clearTimeout(timer);
+    cancel();
   }
 }

@@ -13,8 +13,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { afterGranted } from '../../deploy/local/stack/granted-time.js';
 import { REPO_DIR } from '../../deploy/local/stack/paths.js';
-import { freePortsOr, listeningPorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { parentOf } from '../../deploy/local/stack/processes.js';
 import { ask } from '../chaos/harness/http.js';
 import { until } from '../chaos/harness/wait.js';
@@ -22,9 +23,7 @@ import { inPath, unpackDebian } from './debian-packages.js';
 
 const run = promisify(execFile);
 const SHIPPED = join(REPO_DIR, 'deploy/nginx');
-const START_MAX_MS = 20_000;
 const STOP_MAX_MS = 10_000;
-const RELOAD_MAX_MS = 20_000;
 
 export interface FoundNginx {
   readonly path: string;
@@ -89,7 +88,8 @@ export class Nginx {
   static async start(found: FoundNginx, site: NginxSite): Promise<Nginx> {
     const dir = mkdtempSync(join(tmpdir(), 'seckill-nginx-'));
     const conf = join(dir, 'conf');
-    const ports = freePorts();
+    const pick = pickFreePort;
+    const ports = { plain: pick(), tls: pick(), redirect: pick(), operators: pick() };
     cpSync(SHIPPED, conf, { recursive: true });
     writeSite(join(conf, 'site'), site, ports);
     if (site.perSecond !== undefined) setRate(join(conf, 'seckill/http.conf'), site.perSecond);
@@ -103,7 +103,7 @@ export class Nginx {
     closeSync(log);
     const nginx = new Nginx(dir, ports, certificate, child);
     try {
-      await until('nginx is up', () => nginx.#isUp(), START_MAX_MS);
+      await until('nginx is up', () => nginx.#isUp());
     } catch (error) {
       const said = nginx.log;
       await nginx.stop();
@@ -130,32 +130,22 @@ export class Nginx {
   async reload(): Promise<void> {
     const before = this.workers;
     this.#child.kill('SIGHUP');
-    await until('new workers run', () => this.workers.some((pid) => !before.includes(pid)), RELOAD_MAX_MS, 10);
+    await until('new workers run', () => this.workers.some((pid) => !before.includes(pid)), { everyMs: 10 });
   }
 
   async stop(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) {
       const ended = new Promise((resolve) => this.#child.once('exit', resolve));
       this.#child.kill('SIGTERM');
-      const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_MAX_MS);
+      const cancel = afterGranted(STOP_MAX_MS, () => this.#child.kill('SIGKILL'));
       await ended;
-      clearTimeout(timer);
+      cancel();
     }
     rmSync(this.#dir, { recursive: true, force: true });
   }
 }
 
 type Ports = Readonly<Record<'plain' | 'tls' | 'redirect' | 'operators', number>>;
-
-function freePorts(): Ports {
-  const [plain, tls, redirect, operators] = freePortsOr([null, null, null, null], listeningPorts()) as [
-    number,
-    number,
-    number,
-    number,
-  ];
-  return { plain, tls, redirect, operators };
-}
 
 function writeSite(folder: string, site: NginxSite, ports: Ports): void {
   const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);

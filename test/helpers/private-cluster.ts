@@ -3,13 +3,11 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { listeningPorts, pickFreePorts } from '../../deploy/local/stack/ports.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
 import { toolsOnce } from '../../deploy/local/stack/tools.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
 import { DEFAULT_CLUSTER, isBrokerActive, masterBrokers } from '../../src/rocketmq/admin/broker-state.js';
 import { until } from '../chaos/harness/wait.js';
-
-const READY_MAX_MS = 120_000;
 
 /** A process of RocketMQ. */
 interface Server {
@@ -66,19 +64,13 @@ export class PrivateCluster {
   }
 
   async #start(names: readonly string[]): Promise<void> {
-    const taken = [...listeningPorts()];
-    const pick = () => {
-      const ports = pickFreePorts(taken);
-      taken.push(...Object.values(ports as unknown as Record<string, number>).map((port) => ({ port, inode: '' })));
-      return ports;
-    };
-    const namesrvPort = pick().namesrv;
+    const namesrvPort = pickFreePort();
     const kept = { kvConfigPath: join(this.#dir, 'kv.json'), configStorePath: join(this.#dir, 'ns.properties') };
     const namesrv = { listenPort: namesrvPort, bindAddress: '127.0.0.1', ...kept };
     await this.#run('namesrv', namesrvPort, 'org.apache.rocketmq.namesrv.NamesrvStartup', namesrv);
     for (const name of names) {
       const store = join(this.#dir, name);
-      const { broker } = pick();
+      const broker = pickFreePort([-2, 1]);
       await this.#run(name, broker, 'org.apache.rocketmq.broker.BrokerStartup', {
         brokerClusterName: DEFAULT_CLUSTER,
         brokerName: name,
@@ -97,7 +89,7 @@ export class PrivateCluster {
         reviveQueueNum: 2,
       });
     }
-    await until('the brokers serve', () => this.#areReady(names.length), READY_MAX_MS, 500);
+    await until('the brokers serve', () => this.#areReady(names.length), { everyMs: 500 });
   }
 
   async #areReady(count: number): Promise<boolean> {

@@ -1,13 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findRedisServer } from '../../deploy/local/stack/artifacts.js';
 import type { CertificateFiles } from '../../deploy/local/stack/certificates.js';
+import { GrantedTime } from '../../deploy/local/stack/granted-time.js';
 import { DEFAULT_ARTIFACTS_DIR } from '../../deploy/local/stack/paths.js';
-import { probeRedis, waitUntil } from '../../deploy/local/stack/probes.js';
+import { pickFreePort } from '../../deploy/local/stack/ports.js';
+import { probeRedis } from '../../deploy/local/stack/probes.js';
 import { versionsIn } from '../../deploy/local/stack/versions.js';
+import { GRANTED_MS, until } from '../chaos/harness/wait.js';
 
 /** A Redis server that only one test file uses. */
 export interface PrivateRedis {
@@ -38,9 +40,6 @@ export interface SecureParts {
   readonly password: string;
 }
 
-const START_TIMEOUT_MS = 30_000;
-const STOP_TIMEOUT_MS = 20_000;
-
 /** The program that the local stack runs; null when there is none. */
 export const redisServerBinary = (): string | null =>
   findRedisServer(DEFAULT_ARTIFACTS_DIR, process.env, versionsIn(process.env).redis);
@@ -70,7 +69,7 @@ export async function startPrivateRedis(
   binary: string,
   { args = [], config, secure }: PrivateRedisOptions = {},
 ): Promise<PrivateRedis> {
-  const place = { ...(await newPlace()), secure };
+  const place = { ...newPlace(), secure };
   const file = join(place.dir, 'own.conf');
   if (config !== undefined) writeFileSync(file, config);
   const server = await startServer(binary, place, [...(config === undefined ? WITHOUT_PERSISTENCE : [file]), ...args]);
@@ -87,7 +86,7 @@ export interface DurableRedis extends PrivateRedis {
 
 /** Starts one with an append-only log, which survives a restart. */
 export async function startDurableRedis(binary: string): Promise<DurableRedis> {
-  const place = await newPlace();
+  const place = newPlace();
   let server = await startServer(binary, place, APPEND_ONLY);
   return {
     ...controlsOf(place, () => server),
@@ -105,8 +104,11 @@ interface Place {
   readonly secure?: SecureParts | undefined;
 }
 
-async function newPlace(): Promise<Place> {
-  return { port: await freePort(), dir: mkdtempSync(join(tmpdir(), 'seckill-redis-')) };
+/** The cluster bus uses the port this far above. */
+const BUS_OFFSET = 10_000;
+
+function newPlace(): Place {
+  return { port: pickFreePort([BUS_OFFSET]), dir: mkdtempSync(join(tmpdir(), 'seckill-redis-')) };
 }
 
 const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => ({
@@ -122,13 +124,13 @@ const controlsOf = (place: Place, server: () => ChildProcess): PrivateRedis => (
 
 /** On a busy machine a process may answer a little longer: it stops when it gets a core. */
 function waitUntilStopped(pid: number): void {
-  const deadlineMs = performance.now() + STOP_TIMEOUT_MS;
-  while (performance.now() < deadlineMs) {
+  const time = new GrantedTime();
+  while (time.readMs() < GRANTED_MS) {
     const [state] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1) ?? '';
     if (state === 'T') return;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
   }
-  throw new Error(`process ${pid} did not stop within ${STOP_TIMEOUT_MS} ms`);
+  throw new Error(`process ${pid} did not stop`);
 }
 
 async function startServer(binary: string, place: Place, options: readonly string[]): Promise<ChildProcess> {
@@ -141,9 +143,13 @@ async function startServer(binary: string, place: Place, options: readonly strin
     : [options[0] ?? '', ...where, ...options.slice(1)];
   const server = spawn(binary, args, { stdio: 'ignore' });
   const isUp = async (): Promise<boolean> => (await probeRedis(port, secure?.password, secure)) === null;
-  if (await waitUntil(isUp, { timeoutMs: START_TIMEOUT_MS, everyMs: 20 })) return server;
-  await end(server, place);
-  throw new Error(`${binary} did not answer on port ${port} within ${START_TIMEOUT_MS} ms`);
+  try {
+    await until(`${binary} answers on port ${port}`, isUp, { everyMs: 20 });
+    return server;
+  } catch (error) {
+    await end(server, place);
+    throw error;
+  }
 }
 
 async function kill(server: ChildProcess): Promise<void> {
@@ -164,27 +170,4 @@ function cutLog(dir: string, bytes: number): void {
   const log = files.find((file) => file.endsWith('.incr.aof')) ?? files.find((file) => file.endsWith('.aof'));
   if (log === undefined) throw new Error(`no log in ${dir}: ${files.join(', ')}`);
   truncateSync(join(dir, log), statSync(join(dir, log)).size - bytes);
-}
-
-/** The cluster bus uses the port this far above, so both must be free. */
-const BUS_OFFSET = 10_000;
-const PORT_MAX = 65_535;
-
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = await listenOnce(0);
-    if (port + BUS_OFFSET <= PORT_MAX && (await listenOnce(port + BUS_OFFSET).catch(() => null)) !== null) return port;
-  }
-}
-
-/** @returns a port that is free now @throws when it is not */
-function listenOnce(port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', () => {
-      const { port: taken } = server.address() as AddressInfo;
-      server.close(() => resolve(taken));
-    });
-  });
 }

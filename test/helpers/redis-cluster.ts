@@ -5,10 +5,6 @@ import { until } from '../chaos/harness/wait.js';
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-/** A master waits two seconds before it takes writes; the rest is for a busy machine. */
-const FORM_TIMEOUT_MS = 60_000;
-/** Time-out for a `before` that starts a cluster. */
-export const WORLD_TIMEOUT_MS = FORM_TIMEOUT_MS + 15_000;
 
 /** A Redis cluster that only one test file uses. */
 export interface RedisCluster {
@@ -89,12 +85,8 @@ async function form(servers: readonly PrivateRedis[], admin: readonly Redis[]): 
     await one.call('CLUSTER', 'ADDSLOTS', ...Array.from({ length }, (_, slot) => String(index * share + slot)));
   }
   for (const { port } of servers.slice(1)) await admin[0]?.call('CLUSTER', 'MEET', '127.0.0.1', String(port));
-  await until(
-    'every server knows the whole cluster',
-    async () => {
-      const infos = await Promise.all(admin.map((one) => one.call('CLUSTER', 'INFO') as Promise<string>));
-      return infos.every((info) => /cluster_state:ok/.test(info) && info.includes(`cluster_known_nodes:${MASTERS}`));
-    },
-    FORM_TIMEOUT_MS,
-  );
+  await until('every server knows the whole cluster', async () => {
+    const infos = await Promise.all(admin.map((one) => one.call('CLUSTER', 'INFO') as Promise<string>));
+    return infos.every((info) => /cluster_state:ok/.test(info) && info.includes(`cluster_known_nodes:${MASTERS}`));
+  });
 }

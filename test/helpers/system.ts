@@ -10,12 +10,6 @@ export interface System {
   readonly programs: Programs;
 }
 
-/** Servers that were killed must run again, then programs start; on a busy machine each takes many seconds. */
-const OPEN_TIMEOUT_MS = 180_000;
-const CLOSE_TIMEOUT_MS = 30_000;
-/** Bounds a test as a whole; what it promises about time it asserts itself. */
-const TEST_TIMEOUT_MS = 120_000;
-
 /**
  * Opens stack and programs before the tests of a file and ends every process afterwards, also when a test failed.
  * A failed test keeps its data and shows what its programs wrote.
@@ -25,21 +19,16 @@ export function useSystem(start: (system: System) => Promise<void> = () => Promi
   let stack: TestStack | null = null;
   let programs: Programs | null = null;
 
-  before(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  before(async () => {
     stack = await openTestStack();
     await cleanWorld(stack);
     programs = new Programs({ ...process.env, ...PATIENT_ENV, ...stack.env }, stack.servers.dir);
     await start({ stack, programs });
   });
-  beforeEach(function () {
-    this.currentTest?.timeout(TEST_TIMEOUT_MS);
-  });
   afterEach(function () {
     if (this.currentTest?.state === 'failed') console.error(programs?.logTails());
   });
-  after(async function () {
-    this.timeout(CLOSE_TIMEOUT_MS);
+  after(async () => {
     await stopLoads();
     await programs?.close();
     closeConnections();

@@ -7,9 +7,6 @@ import type { Scenario } from '../chaos/scenario.js';
 import { seedOfRun } from './seed.js';
 import { openTestStack, type TestStack } from './stack.js';
 
-const OPEN_TIMEOUT_MS = 180_000;
-/** A scenario bounds itself; this is for those that wait for their turn. */
-const SCENARIO_TIMEOUT_MS = 400_000;
 /** They wait for the broker most of the time, but each starts programs, and all at once would starve it. */
 const JOBS = 3;
 const SEED = seedOfRun();
@@ -39,8 +36,7 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
   let stack: TestStack;
   let suite: SuiteRun;
 
-  before(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  before(async () => {
     console.log(`    seed ${SEED}`);
     stack = await openTestStack();
     suite = new SuiteRun({
@@ -52,8 +48,7 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
       onLogs: (text) => console.error(text),
     });
   });
-  after(async function () {
-    this.timeout(OPEN_TIMEOUT_MS);
+  after(async () => {
     aborting.abort(new Error('the tests are over'));
     await suite?.endShared();
     closeConnections();
@@ -82,7 +77,6 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
     });
     for (const scenario of beside) {
       it(titleOf(scenario), async function () {
-        this.timeout(SCENARIO_TIMEOUT_MS);
         expectGreen(this, (await results.get(scenario.name)) as ScenarioResult);
       });
     }
@@ -91,7 +85,6 @@ export function testScenarios(scenarios: readonly Scenario[]): void {
   describe('one after the other', () => {
     for (const scenario of alone) {
       it(titleOf(scenario), async function () {
-        this.timeout(SCENARIO_TIMEOUT_MS);
         expectGreen(this, await suite.runOne(scenario, SEED));
       });
     }

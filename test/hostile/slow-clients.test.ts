@@ -7,6 +7,7 @@ import {
   startServer,
   type Started,
 } from '../unit/http/http-harness.js';
+import { pause } from '../chaos/harness/wait.js';
 
 const KEY = 'Idempotency-Key: k1';
 
@@ -84,7 +85,7 @@ describe('slow HTTP clients', () => {
     const client = await RawClient.to(server.operatorsPort);
     client.say('GET /metrics HTTP/1.1', 'Host: x', '', '');
     client.socket.pause();
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await pause(1000);
     client.socket.resume();
     expect(await client.answer(), 'cut before its end').to.equal(null);
   });

@@ -33,7 +33,6 @@ import { readConfig, readCopy, readDockerfile, type ImageConfig } from './docker
 const run = promisify(execFile);
 const ARTIFACTS = join(REPO_DIR, '.stack/artifacts');
 const BUILD_MAX_MS = 900_000;
-const STARTED_MAX_MS = 10_000;
 /** Longer than any drain. */
 const STOP_MAX_MS = 25_000;
 const isRoot = process.getuid?.() === 0;
@@ -216,15 +215,11 @@ export class Container {
   /** Of its process, as this machine sees it. */
   async pid(): Promise<number> {
     let pid: number | undefined;
-    await until(
-      'the process of the container',
-      () => {
-        const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-        pid = pids.map(Number).find((one) => parentOf(one) === this.#child.pid);
-        return pid !== undefined;
-      },
-      STARTED_MAX_MS,
-    );
+    await until('the process of the container', () => {
+      const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+      pid = pids.map(Number).find((one) => parentOf(one) === this.#child.pid);
+      return pid !== undefined;
+    });
     return pid as number;
   }
 

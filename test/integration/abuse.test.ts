@@ -9,8 +9,6 @@ import { until } from '../chaos/harness/wait.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** New rules are in force within a second; the rest is a busy machine. */
-const IN_FORCE_MS = 5000;
 const CONNECTIONS_MAX = 20;
 /** Where tests connect from, and what the api takes for a client; all of 127.0.0.0/8 is this machine. */
 const CLIENT = '127.0.0.9';
@@ -44,7 +42,7 @@ describe('abuse by accounts and strangers', () => {
     expect(answer.status, answer.text).to.equal(200);
     const inForce = new RegExp(`^seckill_admission_rules_version\\S* ${String(answer.json.version)}$`, 'm');
     const metrics = async (): Promise<string> => (await ask(`${api.operatorsUrl}/metrics`)).text;
-    await until('the rules are in force', async () => inForce.test(await metrics()), IN_FORCE_MS);
+    await until('the rules are in force', async () => inForce.test(await metrics()));
   }
 
   it('who buys and cancels again and again is stopped; others may go on, and a dry run stops nobody', async () => {
@@ -57,7 +55,7 @@ describe('abuse by accounts and strangers', () => {
         const bought = await ask(purchases, { method: 'POST', token, headers, body: { quantity: 1 } });
         return bought.status < 300; // units of the order before are on their way back
       };
-      await until(`${userId} buys`, isFree, 20_000);
+      await until(`${userId} buys`, isFree);
       const { json } = await ask(`${purchases}/${key}?wait=10`, { token, timeoutMs: 15_000 });
       return ask(`${api.url}/v1/orders/${String(json.orderId)}/cancel`, { method: 'POST', token });
     };

@@ -87,8 +87,7 @@ describe('what a console reads and does', () => {
         if (answer?.status === 202) won[one] = (won[one] ?? 0) + 1;
         return asked >= 20 && consoles.every((client) => told(client).size > 0);
       },
-      30_000,
-      20,
+      { everyMs: 20 },
     );
     expect(Math.min(...won), 'each api sold some').to.be.greaterThan(0);
 
@@ -139,12 +138,12 @@ describe('what a console reads and does', () => {
     await client.received('snapshot');
     // what tests before this one have left; nobody works on it any more
     await stack.mysql.execute("UPDATE dead_letters SET state = 'discarded' WHERE state = 'parked'");
-    await until('nothing else is parked', () => !conditions().includes('SeckillDeadLetterParked'), 40_000);
+    await until('nothing else is parked', () => !conditions().includes('SeckillDeadLetterParked'));
     const { saleId } = await openSale(stack, { stock: 5 });
     const [id] = await park(saleId, ['bob']);
-    await until('the dead letter is a condition', () => conditions().includes('SeckillDeadLetterParked'), 40_000);
+    await until('the dead letter is a condition', () => conditions().includes('SeckillDeadLetterParked'));
     expect((await read(`/dead-letters/${id}/discard`, { method: 'POST', role: 'admin' })).status).to.equal(200);
-    await until('it has ended', () => !conditions().includes('SeckillDeadLetterParked'), 40_000);
+    await until('it has ended', () => !conditions().includes('SeckillDeadLetterParked'));
     await expectInvariants(stack, saleId);
   });
 
@@ -272,10 +271,10 @@ describe('what a console reads and does', () => {
     });
     const absent = (): boolean =>
       (snapshots(client).at(-1)?.conditions ?? []).some(({ name }) => name === 'SeckillKeeperAbsent');
-    await until('and that no keeper runs', absent, 40_000);
+    await until('and that no keeper runs', absent);
     expect((await repair()).json).to.include({ outcome: 'repaired', unitsLeft: 9, epoch: 3 });
     await programs.start('keeper', { env: { KEEPER_EVERY_MS: '500' } });
-    await until('a keeper runs again', () => !absent(), 40_000);
+    await until('a keeper runs again', () => !absent());
     await expectInvariants(stack, saleId);
   });
 

@@ -8,9 +8,6 @@ import { runCommand } from '../helpers/command.js';
 import { expectInvariants } from '../helpers/invariants.js';
 import { useSystem } from '../helpers/system.js';
 
-/** The broker looks at its half messages every five seconds, and asks about those that are ten seconds old. */
-const GIVEN_UP_WITHIN_MS = 60_000;
-
 describe('half messages that the broker has given up', () => {
   const system = useSystem();
 
@@ -23,7 +20,7 @@ describe('half messages that the broker has given up', () => {
     await withBrokerSetting(stack, 'transactionCheckMax', 1, async () => {
       await leaveHalfMessagesOpen(stack, saleId, 1);
       [key = ''] = await pendingBatchesOf(stack, saleId);
-      await until('the broker gives it up', () => isGivenUp(stack, key), GIVEN_UP_WITHIN_MS, 500);
+      await until('the broker gives it up', () => isGivenUp(stack, key), { everyMs: 500 });
     });
     const discarded = async (): Promise<Record<string, unknown> | undefined> => {
       const { lines } = await mq('halves', '--discarded', '--json');
@@ -57,7 +54,7 @@ describe('half messages that the broker has given up', () => {
     expect(audit.lines[0]).to.include({ action: 'half_message.resumed' });
 
     await Promise.all([programs.start('api'), programs.start('worker')]);
-    await until('it is an order', async () => (await pendingBatchesOf(stack, saleId)).length === 0, 60_000);
+    await until('it is an order', async () => (await pendingBatchesOf(stack, saleId)).length === 0);
     const figures = await expectInvariants(stack, saleId);
     expect(figures).to.include({ stock: 3, sold: 1, unitsLeft: 2 });
   });

@@ -37,8 +37,7 @@ describe('seckill doctor', () => {
         says = `${line?.verdict}: ${line?.says}`;
         return /: [2-9] programs/.test(says);
       },
-      30_000,
-      500,
+      { everyMs: 500 },
     );
     // those of another test that was killed count for ten seconds
     expect(says).to.match(/^risky: [2-5] programs with MYSQL_POOL_MAX 48 open up to \d+ connections, twice as many/);

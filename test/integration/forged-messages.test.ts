@@ -13,7 +13,6 @@ import { baseClientOptions, type ConnectionOptions } from '../../src/rocketmq/cl
 import { PatchedProducer } from '../../src/rocketmq/clients-with-workarounds.js';
 import { startPlainProducer } from '../../src/rocketmq/plain-channels.js';
 import { batchOf, deductBatch, publishBatches } from '../chaos/harness/batches.js';
-import { CHECK_BACK_WITHIN_MS } from '../chaos/harness/broker.js';
 import { Buyers } from '../chaos/harness/buyers.js';
 import { sumMetric, type Program } from '../chaos/harness/programs.js';
 import { ACTOR, draftSale, openSale } from '../chaos/harness/sales.js';
@@ -26,7 +25,6 @@ import { silentLog } from '../helpers/silent-log.js';
 import { useSystem } from '../helpers/system.js';
 
 const HOUR_MS = 3_600_000;
-const TIMEOUT_MS = 240_000;
 
 /** How a body is signed; undefined: not at all. */
 type Forging = (topic: string, body: string) => string | undefined;
@@ -128,8 +126,7 @@ describe('messages of somebody who has a key of the broker', () => {
     expect(await expectInvariants(system.stack, saleId)).to.include({ rows: 0, sold: 0, unitsLeft: 10 });
   });
 
-  it('unsigned, tampered, of a foreign key, of another topic: on every topic parked, and nothing moves [S10]', async function () {
-    this.timeout(TIMEOUT_MS);
+  it('unsigned, tampered, of a foreign key, of another topic: on every topic parked, and nothing moves [S10]', async () => {
     const { stack } = system;
     const [later, open] = [await laterSale(), await openSale(stack, { stock: 10 })];
     const buyers = buyersOf(open.saleId);
@@ -213,7 +210,7 @@ describe('messages of somebody who has a key of the broker', () => {
     }
     expect([...unsent], 'topics that were left out').to.deep.equal([]);
 
-    await until(`${expected} are parked`, async () => (await parkedOf(mark)) >= expected, CHECK_BACK_WITHIN_MS);
+    await until(`${expected} are parked`, async () => (await parkedOf(mark)) >= expected);
     expect(await parkedOf(mark)).to.equal(expected);
     expect((await forgedMetric()) - before, 'what the alert looks at').to.be.at.least(expected);
     expect(await count('orders WHERE user_id = ?', mallory)).to.equal(0);

@@ -123,11 +123,11 @@ describe('the keeper mends what a death left behind', () => {
       const shown = await Promise.all([keeper, other].map(isShown));
       return [keeper, other].filter((_one, index) => shown[index]);
     };
-    await until('one shows it', async () => (await shownBy()).length === 1, 60_000);
+    await until('one shows it', async () => (await shownBy()).length === 1);
     const [first] = await shownBy();
     await first?.crash();
     await system.stack.mysql.execute('UPDATE job_leases SET leased_until = UTC_TIMESTAMP(3)', []);
     const second = first === keeper ? other : keeper;
-    await until('the other one shows it', () => isShown(second), 90_000);
+    await until('the other one shows it', () => isShown(second));
   });
 });

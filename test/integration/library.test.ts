@@ -15,7 +15,6 @@ import { useSystem } from '../helpers/system.js';
 
 const run = promisify(execFile);
 const TSC = join(REPO_DIR, 'node_modules/typescript/bin/tsc');
-const INSTALL_MS = 300_000;
 /** Clients of the broker start in some seconds each. */
 const START_MS = 90_000;
 /** The group of the hook is new, and is given what all tests before it have sold. */
@@ -55,7 +54,7 @@ describe('the library in a project of somebody else', () => {
       stream?.setEncoding('utf8').on('data', (text: string) => (output += text));
     const address = (): string | undefined => /The shop is at (http:\S+)/.exec(output)?.[1];
     const isOpen = (): boolean => address() !== undefined && operatorsUrl() !== undefined;
-    await until('the shop is open', () => isOpen() || shop?.exitCode !== null, START_MS);
+    await until('the shop is open', () => isOpen() || shop?.exitCode !== null);
     expect(shop.exitCode, output).to.equal(null);
     return address() as string;
   };
@@ -74,8 +73,7 @@ describe('the library in a project of somebody else', () => {
     return shop?.exitCode ?? null;
   };
 
-  before('npm pack, and npm i of what it made', async function () {
-    this.timeout(INSTALL_MS);
+  before('npm pack, and npm i of what it made', async () => {
     dir = mkdtempSync(join(tmpdir(), 'seckill-library-'));
     await buildIfOlder();
     const types = ['-p', 'tsconfig.build.json', '--noCheck'];
@@ -96,8 +94,7 @@ describe('the library in a project of somebody else', () => {
     if (this.currentTest?.state === 'failed') console.error(output.slice(-4_000));
   });
 
-  it('has types: the examples of the pages compile, and what is wrong in them does not', async function () {
-    this.timeout(INSTALL_MS);
+  it('has types: the examples of the pages compile, and what is wrong in them does not', async () => {
     const blocks = [
       ...examplesOf('README.md', 'ts'),
       ...examplesOf('docs/library.md', 'ts'),
@@ -152,8 +149,7 @@ result.orderId;
     expect(stdout.trim()).to.equal('ERR_PACKAGE_PATH_NOT_EXPORTED');
   });
 
-  it('sells inside an app: a purchase with the client, its order, its hook, its payment; the app ends in peace', async function () {
-    this.timeout(2 * START_MS + BACKLOG_MS);
+  it('sells inside an app: a purchase with the client, its order, its hook, its payment; the app ends in peace', async () => {
     const made = await runCommand(['topics', '--group', 'shop-orders'], system.stack.env);
     expect(made.code, made.stderr).to.equal(0);
     const url = await startShop();
@@ -168,7 +164,7 @@ result.orderId;
     expect(outcome, bought.stdout).to.equal('ordered');
     expect(paid).to.equal(`order ${orderId} is paid`);
     const isCalled = (): boolean => output.includes(`sale ${saleId}: order ${orderId} of alice`);
-    await until('the hook is called', isCalled, BACKLOG_MS);
+    await until('the hook is called', isCalled, { grantedMs: BACKLOG_MS });
     expect(JSON.parse(await look('/readyz'))).to.include({ ready: true });
     const [hooks, worker, keeper] = await Promise.all(
       ['', '/worker', '/keeper'].map((part) => look(`/metrics${part}`)),

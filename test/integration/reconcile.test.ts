@@ -109,7 +109,7 @@ describe('reconcile and compensation', () => {
       saleId,
       batchId,
     );
-    expect((await keeper.ended(30_000)).signal, 'the fault happened').to.equal('SIGKILL');
+    expect((await keeper.ended()).signal, 'the fault happened').to.equal('SIGKILL');
     expect((await repository.byRequest(saleId, 'ida', 'k1'))[0]).to.include({ ...job, state: 'pending', attempts: 5 });
     keeper = await system.programs.start('keeper', { env: KEEPER_TIMES });
     await until('the job has its end', async () => {

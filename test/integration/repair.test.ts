@@ -64,8 +64,8 @@ describe('repair of a sale that Redis has lost', () => {
 
     await system.programs.start('worker');
     // Until its message comes, only the broker knows of a purchase that Redis has lost.
-    await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered', 30_000);
-    await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost', 30_000);
+    await until('the late one is an order', async () => (await many.status('late')).json.status === 'ordered');
+    await until('the late one has failed', async () => (await few.status('late')).json.reason === 'units_lost');
     const figures = await expectInvariants(system.stack, roomy.saleId, many.opLog);
     expect(figures).to.include({ sold: 5, rows: 5, unitsLeft: 5, failedRows: 0 });
     const full = await expectInvariants(system.stack, scarce.saleId, few.opLog);

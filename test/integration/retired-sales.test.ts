@@ -42,23 +42,19 @@ describe('retired sales', () => {
     ).to.equal(200);
 
     // a sale that cannot be retired yet is looked at again after minutes
-    await until(
-      'its outbox is done',
-      async () => {
-        const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
-        return (await system.stack.mysql.query(undone, [`%"saleId":"${saleId}"%`])).length === 0;
-      },
-      30_000,
-    );
+    await until('its outbox is done', async () => {
+      const undone = 'SELECT id FROM outbox WHERE done_at IS NULL AND payload LIKE ?';
+      return (await system.stack.mysql.query(undone, [`%"saleId":"${saleId}"%`])).length === 0;
+    });
     await sql('UPDATE sales SET closed_at = closed_at - INTERVAL 8 DAY WHERE id = ?', saleId);
-    await until('it is retired', async () => (await stateOf(saleId)) === 'begun', 30_000);
+    await until('it is retired', async () => (await stateOf(saleId)) === 'begun');
     expect(await keysOf(saleId), 'an api may still ask').not.to.deep.equal([]);
     await sql('UPDATE sales SET retired_at = retired_at - INTERVAL 1 HOUR WHERE id = ?', saleId);
-    await until('Redis has forgotten it', async () => (await stateOf(saleId)) === 'done', 30_000);
+    await until('Redis has forgotten it', async () => (await stateOf(saleId)) === 'done');
     const rest = (await keysOf(saleId)).filter((key) => !key.includes(':tx:'));
     expect(rest, 'markers end by themselves').to.deep.equal([]);
 
-    await until('the api knows', async () => (await buyers.buy('late'))?.json.code === 'closed', 30_000);
+    await until('the api knows', async () => (await buyers.buy('late'))?.json.code === 'closed');
     expect((await buyers.status('r1')).json).to.deep.equal(before);
     const again = await buyers.buy('r1');
     expect([again?.status, again?.json.orderId]).to.deep.equal([200, before.orderId]);
@@ -86,7 +82,7 @@ describe('retired sales', () => {
     const paid = users.filter((user) => user !== 'r2' && user !== 'r3');
     for (const user of paid) expect((await buyers.move('pay', user, await orderIdOf(user)))?.status).to.equal(200);
     // what MySQL said of a purchase of a retired sale is kept for some seconds
-    await until('it is seen as paid', async () => (await buyers.status('r1')).json.orderState === 'paid', 10_000);
+    await until('it is seen as paid', async () => (await buyers.status('r1')).json.orderState === 'paid');
     const mine = async (): Promise<unknown> =>
       (await ask(`${api.url}/v1/me/orders`, { token: buyers.token('r1') })).json;
     await sql('UPDATE orders SET created_at = created_at - INTERVAL 2 HOUR WHERE sale_id = ?', saleId);
@@ -96,7 +92,7 @@ describe('retired sales', () => {
       (
         await system.stack.mysql.query<{ user_id: string }>('SELECT user_id FROM orders WHERE sale_id = ?', [saleId])
       ).map((row) => row.user_id);
-    await until('they are in the archive', async () => (await left()).length === 1, 30_000);
+    await until('they are in the archive', async () => (await left()).length === 1);
     expect(await left()).to.deep.equal(['r3']);
     expect((await buyers.status('r1')).json).to.deep.equal(status);
     expect((await buyers.order('r1', order)).status).to.equal(200);

@@ -49,12 +49,12 @@ describe('administration of sales over HTTP', () => {
 
     expect(brief(await post(`/${saleId}/open`))).to.equal('409 wrong_state');
     expect(brief(await post(`/${saleId}/warm`))).to.equal('200 warm');
-    await until('buyers see it', async () => (await buyers.buy('too-soon'))?.json.code === 'not_open', 5000);
+    await until('buyers see it', async () => (await buyers.buy('too-soon'))?.json.code === 'not_open');
     expect(brief(await post(`/${saleId}/open`))).to.equal('200 open');
     expect((await buyers.buy('ann'))?.status).to.equal(202);
     expect(brief(await post(`/${saleId}/pause`))).to.equal('200 paused');
     expect(brief(await buyers.buy('bob'))).to.equal('503 paused');
-    await until('its page says so', async () => (await page()) === 'paused', 5000);
+    await until('its page says so', async () => (await page()) === 'paused');
     expect((await buyers.buy('ann'))?.status, 'a winner gets the same answer').to.be.oneOf([200, 202]);
     expect(brief(await post(`/${saleId}/resume`))).to.equal('200 open');
     expect((await buyers.buy('bob'))?.status).to.equal(202);

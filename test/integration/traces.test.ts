@@ -16,8 +16,6 @@ const PARENT_ID = '00f067aa0ba902b7';
 const BUY = 'POST /v1/sales/{saleId}/purchases';
 /** After this an unpaid order expires, so that the message of its deadline is seen. */
 const PAYMENT_WINDOW_MS = 2_000;
-/** The keeper relays the outbox, the timer of the broker counts in seconds. */
-const SPANS_WITHIN_MS = 40_000;
 
 describe('traces over api, broker, worker and keeper', () => {
   let collector: OtlpCollector;
@@ -64,14 +62,10 @@ describe('traces over api, broker, worker and keeper', () => {
     const traceId = newTraceId();
     const bought = await buyers.buy('ann', { requestId: 'click', traceparent: traceparent(traceId, '01') });
     expect([bought?.status, traceIdOf(bought)]).to.deep.equal([202, traceId]);
-    await until(
-      'the order has expired',
-      async () => {
-        const { json } = await buyers.status('ann', 'click', 1);
-        return json.orderState === 'expired';
-      },
-      SPANS_WITHIN_MS,
-    );
+    await until('the order has expired', async () => {
+      const { json } = await buyers.status('ann', 'click', 1);
+      return json.orderState === 'expired';
+    });
 
     const tree = [
       `${PARENT_ID} > api ${BUY}`,
@@ -88,7 +82,7 @@ describe('traces over api, broker, worker and keeper', () => {
       'keeper publish order events > keeper process seckill-order-event', // notifier
       'keeper publish order events > keeper process seckill-payment-deadline',
     ].sort();
-    await until('all spans have come', () => collector.ofTrace(traceId).length >= tree.length, SPANS_WITHIN_MS).catch(
+    await until('all spans have come', () => collector.ofTrace(traceId).length >= tree.length).catch(
       () => undefined, // the comparison shows which are missing
     );
     const spans = collector.ofTrace(traceId);
@@ -210,14 +204,10 @@ describe('traces over api, broker, worker and keeper', () => {
     const buyers = new Buyers(sale.saleId, system.stack.env.JWT_SECRET, () => [lonely.url]);
     const users = Array.from({ length: 20 }, (_, index) => `u${index}`);
     for (const answer of await buyers.rush(users, 10)) expect(answer?.status).to.equal(202);
-    await until(
-      'the spans are counted as failed',
-      async () => {
-        const { text } = await ask(`${lonely.operatorsUrl}/metrics`);
-        return Number(/^seckill_trace_spans_total\{result="failed",.*\} (\d+)$/m.exec(text)?.[1]) >= users.length;
-      },
-      20_000,
-    );
+    await until('the spans are counted as failed', async () => {
+      const { text } = await ask(`${lonely.operatorsUrl}/metrics`);
+      return Number(/^seckill_trace_spans_total\{result="failed",.*\} (\d+)$/m.exec(text)?.[1]) >= users.length;
+    });
     expect(lonely.log.match(/spans are lost/g)).to.have.length(1);
     expect(lonely.log).to.contain('spans are recorded');
     await expectInvariants(system.stack, sale.saleId, buyers.opLog);

@@ -1,14 +1,11 @@
 import { expect } from 'chai';
 import { runCommand } from '../chaos/harness/commands.js';
 
-const TIMEOUT_MS = 60_000;
 /** No setting of ours: what a shell on a server has. */
 const { PATH, HOME } = process.env;
 
 /** In the checkout, where a developer may have started a stack. */
-describe('programs without settings', function () {
-  this.timeout(TIMEOUT_MS);
-
+describe('programs without settings', () => {
   const needed = {
     api: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT', 'JWT_SECRET'],
     worker: ['MYSQL_URL', 'REDIS_URL', 'ROCKETMQ_ENDPOINT'],

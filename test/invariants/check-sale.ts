@@ -88,7 +88,7 @@ export async function checkSale(
 /** Waits until nothing is pending, every release is done and no units are in transit. @returns false when `timeoutMs` was not enough */
 export async function waitUntilAtRest(
   saleId: string,
-  ports: CheckPorts & { readonly clock: Clock },
+  ports: CheckPorts & { readonly clock: Pick<Clock, 'nowMs' | 'sleep'> },
   timeoutMs: number,
 ): Promise<boolean> {
   const { store, repository, clock } = ports;

@@ -142,8 +142,7 @@ const history = fc
   })
   .map((parts) => parts.flat());
 
-describe('lua: random histories against the stores in memory', function () {
-  this.timeout(60_000);
+describe('lua: random histories against the stores in memory', () => {
   let runner: ScriptRunner;
   before(async () => {
     runner = await ScriptRunner.open();

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { waitUntil } from '../../deploy/local/stack/probes.js';
 import { nonceKey, NONCES_KEY } from '../../src/redis/keys.js';
 import { redisServerOrSkip, startDurableRedis, type DurableRedis } from '../helpers/private-redis.js';
 import { ScriptRunner } from './script-runner.js';
+import { until } from '../chaos/harness/wait.js';
 
 const LIFE_MS = 60_000;
 
 /** On a server of its own: it is restarted, with its data and without. */
-describe('lua/take-nonce-2.lua', function () {
-  this.timeout(60_000);
+describe('lua/take-nonce-2.lua', () => {
   let server: DurableRedis | undefined;
   let runner: ScriptRunner;
   before(async function () {
@@ -29,7 +28,7 @@ describe('lua/take-nonce-2.lua', function () {
     const runId = async (): Promise<string | undefined> => /run_id:(\w+)/.exec(await redis.info('server'))?.[1];
     const before = await runId();
     await server?.restart();
-    expect(await waitUntil(() => redis.status === 'ready', { timeoutMs: 20_000, everyMs: 10 })).to.equal(true);
+    await until('it is connected again', () => redis.status === 'ready', { everyMs: 10 });
     expect(await runId(), 'the fault happened').not.to.equal(before);
   };
   const nowMs = (): Promise<number> => runner.nowMs();

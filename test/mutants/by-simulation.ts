@@ -8,7 +8,7 @@ import type { Mutant } from './mutants.js';
 import { plantInSimulation } from './plant.js';
 
 /** Most mutants are noticed within 100 seeds, the rarest within a few thousand. */
-export const RUNS_MAX = 20_000;
+const RUNS_MAX = 20_000;
 
 /** The first seed, from `fromSeed` on, at which the simulation notices the mutant; null when none of `RUNS_MAX` does. */
 export async function catchInSimulation(mutant: Mutant, signal?: AbortSignal): Promise<Broken | null> {

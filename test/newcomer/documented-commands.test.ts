@@ -6,8 +6,7 @@ import { loadCommandLines, mistakesOf } from './command-lines.js';
 import { documentedCommands, isCoveredBy, isPartOf, type DocumentedCommand } from './documented-commands.js';
 import { NOT_RUN, RUN_BY, RUN_HERE } from './how-commands-run.js';
 
-describe('commands of the documentation', function () {
-  this.timeout(60_000); // loading the programs takes seconds
+describe('commands of the documentation', () => {
   const rows = [...RUN_HERE, ...Object.values(RUN_BY).flat(), ...Object.values(NOT_RUN).flat()];
   const commands = documentedCommands();
   const isListed = ({ text, inline }: DocumentedCommand): boolean =>

@@ -14,11 +14,9 @@ import { runInShell } from './run-in-shell.js';
 const run = promisify(execFile);
 const MAIN = fileURLToPath(new URL('../../deploy/local/main.mjs', import.meta.url));
 const UP_TIMEOUT_MS = 240_000;
-const STOP_TIMEOUT_MS = 90_000;
 
 /** What `npm start` runs, on a folder and ports of its own. */
 describe('the first steps of a newcomer', function () {
-  this.timeout(UP_TIMEOUT_MS + STOP_TIMEOUT_MS + 60_000);
   this.bail(true); // each step needs the one before
   let dir: string;
   let system: ChildProcess | undefined;
@@ -48,7 +46,7 @@ describe('the first steps of a newcomer', function () {
   });
   after(async () => {
     if (system?.pid !== undefined && system.exitCode === null) process.kill(-system.pid, 'SIGINT');
-    await until('nothing is left', () => alive().length === 0, STOP_TIMEOUT_MS).catch(() =>
+    await until('nothing is left', () => alive().length === 0).catch(() =>
       run(process.execPath, seckill('stack', 'down', '--force', '--dir', dir)),
     );
     rmSync(dir, { recursive: true, force: true });
@@ -58,11 +56,9 @@ describe('the first steps of a newcomer', function () {
     const startedMs = Date.now();
     system = spawn(process.execPath, up(), { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [system.stdout, system.stderr]) stream?.on('data', (chunk: Buffer) => (output += chunk));
-    await until(
-      'it is up',
-      () => output.includes('Ctrl-C stops everything') || system?.exitCode !== null,
-      UP_TIMEOUT_MS,
-    );
+    await until('it is up', () => output.includes('Ctrl-C stops everything') || system?.exitCode !== null, {
+      grantedMs: UP_TIMEOUT_MS,
+    });
     expect(system.exitCode, `npm start has ended: ${output}`).to.equal(null);
     console.log(`      · up in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 
@@ -123,7 +119,7 @@ describe('the first steps of a newcomer', function () {
 
   it('Ctrl-C leaves nothing behind [L1]', async () => {
     process.kill(-(system?.pid as number), 'SIGINT');
-    await until('it has ended', () => system?.exitCode !== null || system?.signalCode !== null, STOP_TIMEOUT_MS);
+    await until('it has ended', () => system?.exitCode !== null || system?.signalCode !== null);
     expect(system?.exitCode, output).to.equal(0);
     expect(alive()).to.deep.equal([]);
   });

@@ -13,7 +13,7 @@ interface FolderNeeds {
 }
 
 /** In the order in which a run takes them. */
-export const FOLDERS = {
+const FOLDERS = {
   unit: { servers: 'none' },
   guard: { servers: 'none' },
   simulation: { servers: 'none' },

@@ -8,9 +8,6 @@ import { useSystem } from '../helpers/system.js';
 import { until } from '../chaos/harness/wait.js';
 
 const STOCK = 20;
-/** A broker starts in ten seconds on a free machine; a client of it may wait for half a minute more. */
-const BACK_MS = 120_000;
-const TEST_MS = 300_000;
 
 describe('the secure stack, when a server is killed', () => {
   let api: Program;
@@ -23,8 +20,7 @@ describe('the secure stack, when a server is killed', () => {
   });
 
   for (const name of SERVER_NAMES) {
-    it(`${name}: programs connect again by themselves, and every purchase has its order`, async function () {
-      this.timeout(TEST_MS);
+    it(`${name}: programs connect again by themselves, and every purchase has its order`, async () => {
       const { stack } = system;
       const sale = await openSale(stack, { stock: STOCK });
       const buyers = new Buyers(sale.saleId, stack.env.JWT_SECRET, () => [api.url]);
@@ -39,13 +35,13 @@ describe('the secure stack, when a server is killed', () => {
 
       const again = async (userId: string): Promise<boolean> =>
         [200, 202].includes((await buyers.buy(userId))?.status ?? 0);
-      await until('somebody buys', () => again('after'), BACK_MS, 500);
-      await until('who bought meanwhile has an answer', () => again('meanwhile'), BACK_MS, 500);
+      await until('somebody buys', () => again('after'), { everyMs: 500 });
+      await until('who bought meanwhile has an answer', () => again('meanwhile'), { everyMs: 500 });
       for (const userId of ['before', 'meanwhile', 'after']) {
         const ordered = async (): Promise<boolean> => (await buyers.status(userId, 'k1', 5)).json.status === 'ordered';
-        await until(`${userId} has an order (meanwhile: ${meanwhile?.status})`, ordered, BACK_MS);
+        await until(`${userId} has an order (meanwhile: ${meanwhile?.status})`, ordered);
       }
-      const figures = await expectInvariants(stack, sale.saleId, buyers.opLog, BACK_MS);
+      const figures = await expectInvariants(stack, sale.saleId, buyers.opLog);
       expect(figures).to.include({ sold: 3, unitsLeft: STOCK - 3, rows: 3 });
     });
   }

@@ -10,8 +10,6 @@ import { until } from '../chaos/harness/wait.js';
 import { runCommand } from '../helpers/command.js';
 import { useSystem } from '../helpers/system.js';
 
-const EVENT_MS = 60_000;
-
 describe('a service with the plain client of RocketMQ, by TLS with a private authority', () => {
   let api: Program;
   let example: ChildProcess | undefined;
@@ -49,6 +47,6 @@ describe('a service with the plain client of RocketMQ, by TLS with a private aut
       if (!output.includes('"type":"order.created"') && n < 10) await buyers.buy(`buyer-${n++}`);
       return output.includes(`"saleId":"${saleId}"`);
     };
-    await until(`an event comes by TLS; it says: ${errors}`, heard, EVENT_MS, 2_000);
+    await until(`an event comes by TLS; it says: ${errors}`, heard, { everyMs: 2_000 });
   });
 });

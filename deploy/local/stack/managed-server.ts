@@ -42,7 +42,7 @@ export interface StackServer {
   kill(signal: NodeJS.Signals): boolean;
   /** Starts it unless it runs. Resolves at once, long before it is ready. @throws StackError */
   start(): Promise<void>;
-  /** @throws StackError when it ends, or is not ready within its start time (default 60 to 120 s) */
+  /** @throws StackError when it ends, or is not ready within its start time, which is granted time */
   waitReady(options?: { timeoutMs?: number; signal?: AbortSignal | undefined }): Promise<void>;
   /**
    * Ends it and waits until it is gone: the signal (default SIGTERM), after `timeoutMs` SIGKILL. A process that was
@@ -111,6 +111,7 @@ export class ManagedServer implements StackServer {
 
   async waitReady(options: { timeoutMs?: number; signal?: AbortSignal | undefined } = {}): Promise<void> {
     const timeoutMs = options.timeoutMs ?? this.spec.startTimeoutMs;
+    const startedMs = performance.now();
     let reason: string | null = null;
     const ready = await waitUntil(
       async () => {
@@ -123,7 +124,7 @@ export class ManagedServer implements StackServer {
     );
     if (ready) return;
     const why = fullDiskHint(this.#paths.dir) || reason;
-    const waited = `${Math.round(timeoutMs / 1000)} s`;
+    const waited = `${Math.round((performance.now() - startedMs) / 1000)} s`;
     throw new StackError(`${this.label} is not ready after ${waited} (${why}); see ${this.logFile}.`);
   }
 

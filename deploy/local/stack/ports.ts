@@ -1,4 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tryLock } from './processes.js';
 import { StackError } from './stack-error.js';
 
 /** The ports of one instance, all TCP. */
@@ -92,19 +95,42 @@ export function parsePorts(value: unknown, source: string): StackPorts {
   return Object.freeze(ports);
 }
 
-/**
- * Below the ports that Linux hands to outgoing connections (32768 and up), so that no client can use the port of a
- * server that is down for a moment; above the well-known ones.
- */
-const FREE_RANGE = { from: 21_000, to: 32_000 };
 const FREE_TRIES_MAX = 200;
 
-/** Picks ports that no process listens on. Only chance keeps two instances apart that pick at the same moment. */
+/**
+ * Where free ports are picked: below those that Linux hands to outgoing connections, so that no client can take the port
+ * of a server that is down for a moment, and above the well-known ones.
+ * @param localRange /proc/sys/net/ipv4/ip_local_port_range
+ */
+export function freeRange(localRange: string): { readonly from: number; readonly to: number } {
+  const to = Math.min(32_000, Number(/^\d+/.exec(localRange)?.[0] ?? Infinity));
+  // a machine that hands out nearly every port has no such range
+  return to < 4_000 ? { from: 21_000, to: 32_000 } : { from: to === 32_000 ? 21_000 : Math.floor(to / 2), to };
+}
+
+/** One file for each reserved port, which names the process that picked it. */
+const RESERVATIONS_DIR = join(tmpdir(), `seckill-ports-${process.getuid?.()}`);
+const releases: (() => void)[] = [];
+process.once('exit', () => releases.forEach((release) => release()));
+
+/**
+ * Reserves a port until this process ends, also while the server on it is down. Two processes that pick at the same moment
+ * get different ports.
+ * @returns false when it is reserved already
+ */
+export function reservePort(port: number): boolean {
+  const lock = tryLock(join(RESERVATIONS_DIR, String(port)));
+  if ('release' in lock) releases.push(lock.release);
+  return 'release' in lock;
+}
+
+/** Picks ports that no process listens on or has reserved, and reserves them. */
 export function pickFreePorts(
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number = Math.random,
+  reserve: typeof reservePort = reservePort,
 ): StackPorts {
-  const pick = freePortPicker(listening, random);
+  const pick = freePortPicker(listening, random, reserve);
   return Object.freeze({
     namesrv: pick([0]),
     broker: pick([-2, 0, 1]),
@@ -116,6 +142,10 @@ export function pickFreePorts(
   });
 }
 
+/** Picks and reserves a free port. @param neighbours offsets of the ports that the server takes beside it */
+export const pickFreePort = (neighbours: readonly number[] = []): number =>
+  freePortPicker(listeningPorts(), Math.random, reservePort)([0, ...neighbours]);
+
 /**
  * Picks one free port after the other, none twice.
  * @returns a function of the ports that must be free beside the one that it returns, as offsets; 0 is itself
@@ -123,18 +153,28 @@ export function pickFreePorts(
 function freePortPicker(
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number,
+  reserve: typeof reservePort,
 ): (neighbours: readonly number[]) => number {
   const taken = new Set([...listening, ...claimedPorts(DEFAULT_PORTS)].map(({ port }) => port));
+  const { from, to } = freeRange(readLocalRange());
   return (neighbours) => {
     for (let attempt = 0; attempt < FREE_TRIES_MAX; attempt++) {
-      const port = FREE_RANGE.from + Math.floor(random() * (FREE_RANGE.to - FREE_RANGE.from));
+      const port = from + Math.floor(random() * (to - from));
       const wanted = neighbours.map((offset) => port + offset);
-      if (wanted.some((one) => taken.has(one))) continue;
+      if (wanted.some((one) => taken.has(one) || one > to) || !wanted.every(reserve)) continue;
       for (const one of wanted) taken.add(one);
       return port;
     }
-    throw new StackError(`No free port found between ${FREE_RANGE.from} and ${FREE_RANGE.to}; stop other servers.`);
+    throw new StackError(`No free port found between ${from} and ${to}; stop other servers.`);
   };
+}
+
+function readLocalRange(): string {
+  try {
+    return readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8');
+  } catch {
+    return ''; // a sandbox without it
+  }
 }
 
 /**
@@ -145,9 +185,10 @@ export function freePortsOr(
   wanted: readonly (number | null)[],
   listening: readonly Pick<ListeningPort, 'port'>[],
   random: () => number = Math.random,
+  reserve: typeof reservePort = reservePort,
 ): number[] {
   const busy = new Set(listening.map(({ port }) => port));
-  const pick = freePortPicker(listening, random);
+  const pick = freePortPicker(listening, random, reserve);
   return wanted.map((port) => (port === null || busy.has(port) ? pick([0]) : port));
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as connectByTls, type ConnectionOptions } from 'node:tls';
 import { connectionOptions, type MysqlServer } from '../../../src/mysql/server.js';
 import type { CertificateFiles } from './certificates.js';
+import { GrantedTime } from './granted-time.js';
 
 /** A server on this machine answers in milliseconds; one that is stopped or hangs never does. */
 const PROBE_TIMEOUT_MS = 2_000;
@@ -94,6 +95,7 @@ export function reasonOf(error: unknown): string {
 }
 
 export interface WaitOptions {
+  /** In granted time. */
   readonly timeoutMs: number;
   readonly everyMs: number;
   /** Ends the wait early; the wait then throws the reason of the signal. */
@@ -106,11 +108,11 @@ export interface WaitOptions {
  * @returns false when the time is up
  */
 export async function waitUntil(check: () => boolean | Promise<boolean>, options: WaitOptions): Promise<boolean> {
-  const endsAtMs = performance.now() + options.timeoutMs;
+  const time = new GrantedTime();
   while (true) {
     options.signal?.throwIfAborted();
     if (await check()) return true;
-    if (performance.now() >= endsAtMs) return false;
+    if (time.readMs() >= options.timeoutMs) return false;
     await sleep(options.everyMs);
   }
 }

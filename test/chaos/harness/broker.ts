@@ -140,9 +140,6 @@ export async function leaveHalfMessagesOpen(stack: StackControls, saleId: string
   });
 }
 
-/** Ten to fifteen seconds until a check-back, and a further round; more on a busy machine. */
-const GIVEN_UP_WITHIN_MS = 90_000;
-
 /**
  * Makes the broker give up half messages of finished scenarios. Nobody can answer for sales that Redis no longer knows, so
  * the broker would check back on each in every round, for an hour. Tens of them fill the checks of an api, and with an even
@@ -153,7 +150,7 @@ export async function drainHalfMessages(stack: StackControls): Promise<void> {
   await withUnresponsiveProducer(stack, (channel) =>
     withBrokerSetting(stack, 'transactionCheckMax', 1, async () => {
       await sendUntilStored(last, channel);
-      await until('old half messages are given up', () => isGivenUp(stack, last.batchId), GIVEN_UP_WITHIN_MS, 500);
+      await until('old half messages are given up', () => isGivenUp(stack, last.batchId), { everyMs: 500 });
     }),
   );
 }
@@ -239,7 +236,7 @@ const pidOf = (clientId: string): number => Number(clientId.split('@')[1]);
 /** Longer than a delivery stays hidden that a dead worker had received. */
 const HIDDEN_MS = 12_000;
 /** When a message of a dead worker comes again; on a busy machine it may have been held for a minute. */
-export const REDELIVERED_WITHIN_MS = 90_000;
+const REDELIVERED_WITHIN_MS = 90_000;
 
 /**
  * Waits until no message is delivered again that a dead worker had, or whose ack a killed broker lost. For scenarios whose
@@ -253,6 +250,6 @@ export async function drainDeliveries(context: ScenarioContext): Promise<void> {
     if (now !== seen) [seen, sinceMs] = [now, Date.now()];
     return Date.now() - sinceMs > HIDDEN_MS;
   };
-  await context.until('no delivery of another scenario is left', isQuiet, REDELIVERED_WITHIN_MS, 500);
+  await context.until('no delivery of another scenario is left', isQuiet, { everyMs: 500 });
   await worker.stop();
 }

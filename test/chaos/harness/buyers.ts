@@ -31,7 +31,6 @@ const POLL_S = 10;
 const POLL_LATE_MS = 15_000;
 const RETRY_MS = 200;
 const RETRY_UNKNOWN_TRIES = 50;
-const LOAD_ON_WITHIN_MS = 30_000;
 
 /** Ends every load of this process that still runs: a test that failed has not stopped its own. */
 export async function stopLoads(): Promise<void> {
@@ -193,20 +192,20 @@ export class Buyers {
   /** The same. @returns once more than `accepted` further purchases were accepted */
   async startLoadUntil(options: LoadOptions, accepted: number): Promise<Load> {
     const load = this.startLoad(options);
-    await this.untilAccepted(accepted, 'the load is on', LOAD_ON_WITHIN_MS);
+    await this.untilAccepted(accepted, 'the load is on');
     return load;
   }
 
   /** Waits until more than so many further purchases were accepted. */
-  untilAccepted(more: number, what: string, timeoutMs = LOAD_ON_WITHIN_MS): Promise<void> {
+  untilAccepted(more: number, what: string): Promise<void> {
     const before = this.opLog.count('ok');
-    return until(what, () => this.opLog.count('ok') > before + more, timeoutMs);
+    return until(what, () => this.opLog.count('ok') > before + more);
   }
 
   /** Waits until more than so many further purchases were refused. */
-  untilRefused(more: number, timeoutMs = LOAD_ON_WITHIN_MS): Promise<void> {
+  untilRefused(more: number): Promise<void> {
     const before = this.opLog.count('fail');
-    return until('buyers are refused', () => this.opLog.count('fail') > before + more, timeoutMs);
+    return until('buyers are refused', () => this.opLog.count('fail') > before + more);
   }
 
   /** Ends every load of these buyers and writes the rest of their op log. */

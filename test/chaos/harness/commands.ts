@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { bundleIfOlder } from '../../../build.mjs';
+import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 import { REPO_DIR } from '../../../deploy/local/stack/paths.js';
 import { StackError } from '../../../deploy/local/stack/stack-error.js';
 import type { Environment } from '../../../src/core/config/load.js';
-import { until } from './wait.js';
+import { GRANTED_MS, until } from './wait.js';
 
 /** The command line, built. */
 export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
@@ -16,9 +17,6 @@ export const BUILT_MAIN = join(REPO_DIR, 'dist/cli/main.js');
 export async function buildIfOlder(): Promise<void> {
   await bundleIfOlder().catch(({ message }: Error) => Promise.reject(new StackError(message)));
 }
-
-/** More than any command takes here; then it is killed. */
-const TIMEOUT_MS = 100_000;
 
 export interface CommandEnd {
   readonly code: number | null;
@@ -40,13 +38,13 @@ export class RunningCommand {
     this.#child = spawn(process.execPath, [main, ...args], {
       env: { ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: TIMEOUT_MS,
-      killSignal: 'SIGKILL',
     });
+    const cancel = afterGranted(GRANTED_MS, () => this.#child.kill('SIGKILL'));
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.#stdout += text));
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#stderr += text));
     this.end = new Promise((resolve) => {
       this.#child.once('close', (code, signal) => {
+        cancel();
         resolve({ code, signal, stdout: this.#stdout, stderr: this.#stderr, lines: jsonLines(this.#stdout) });
       });
     });
@@ -58,7 +56,7 @@ export class RunningCommand {
 
   /** Signals it once it has written so many lines, and waits for its end. */
   async signalAfter(lines: number, signal: NodeJS.Signals): Promise<CommandEnd> {
-    await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, TIMEOUT_MS, 5);
+    await until(`${lines} lines`, () => this.#stdout.split('\n').length > lines, { everyMs: 5 });
     this.#child.kill(signal);
     return this.end;
   }

@@ -1,5 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 
 export interface Answer {
   readonly status: number;
@@ -18,7 +19,7 @@ export interface Ask {
   readonly timeoutMs?: number;
 }
 
-/** As long as `until` waits. */
+/** In granted time, as are the limits that a call names. */
 const TIMEOUT_MS = 30_000;
 const agent = new Agent({ keepAlive: true, maxSockets: 512 });
 
@@ -36,9 +37,9 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
         ...headers,
       },
     });
-    const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    const cancel = afterGranted(timeoutMs, () => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)));
     const fail = (error: Error): void => {
-      clearTimeout(timer);
+      cancel();
       reject(error);
     };
     sent.on('error', fail);
@@ -47,7 +48,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answer> {
       response.on('error', fail);
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () => {
-        clearTimeout(timer);
+        cancel();
         const whole = Buffer.concat(chunks).toString('utf8');
         resolve({ status: response.statusCode ?? 0, headers: response.headers, text: whole, json: jsonOf(whole) });
       });
@@ -87,12 +88,12 @@ export function sendRaw(url: string, bytes: string | Buffer): Promise<number | n
     const socket = openSocket(url);
     let received = '';
     const end = (): void => {
-      clearTimeout(timer);
+      cancel();
       socket.destroy();
       const status = /^HTTP\/1\.1 (\d{3})/.exec(received)?.[1];
       resolve(status === undefined ? null : Number(status));
     };
-    const timer = setTimeout(end, RAW_TIMEOUT_MS);
+    const cancel = afterGranted(RAW_TIMEOUT_MS, end);
     socket.setEncoding('latin1').on('data', (text: string) => {
       received += text;
       if (received.includes('\r\n\r\n')) end();

@@ -142,7 +142,7 @@ export class HeldApis {
     proxy.requestDelayMs = halfMs;
     proxy.resume();
     const isEmpty = async (): Promise<boolean> => (await queuedPurchases(this.apis)) === 0;
-    await this.#context.until('the batches are under way', isEmpty, 20_000, 10);
+    await this.#context.until('the batches are under way', isEmpty, { everyMs: 10 });
     proxy.requestDelayMs = 0; // for what follows the half messages
   }
 }

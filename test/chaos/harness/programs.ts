@@ -1,11 +1,12 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { afterGranted } from '../../../deploy/local/stack/granted-time.js';
 import type { Environment } from '../../../src/core/config/load.js';
 import { BUILT_MAIN } from './commands.js';
 import { ask } from './http.js';
 import { RECONCILE_ENV } from './sales.js';
-import { until } from './wait.js';
+import { GRANTED_MS, until } from './wait.js';
 
 export type ProgramName = 'api' | 'worker' | 'keeper';
 
@@ -25,8 +26,6 @@ export interface ProgramOptions {
   readonly failPointDo?: 'kill' | 'hang' | 'throw';
 }
 
-/** Several programs start at once on two cores, and a client of the broker may need several tries. */
-const READY_TIMEOUT_MS = 60_000;
 /**
  * Free ports. A delivery that is lost on its way to a worker comes again after the least that the broker takes: with
  * the 30 s of production a check-back and one lost delivery are longer than the heal time.
@@ -50,7 +49,7 @@ export const PATIENT_ENV = {
 };
 /** For an api whose Redis falls silent: buyers are answered while the scenario looks on. */
 export const SHORT_TIMES = { REDIS_REPLY_TIMEOUT_MS: '500', BATCH_WAIT_MAX_MS: '2000' };
-/** Longer than any drain. */
+/** Longer than any drain, in granted time. */
 const STOP_TIMEOUT_MS = 25_000;
 const LOG_LINES_SHOWN = 40;
 /** Characters; the rest is the stack of an error. */
@@ -107,14 +106,13 @@ export class Program {
 
   /** @throws when it ends or stays silent instead */
   async ready(): Promise<this> {
-    let timer: NodeJS.Timeout | undefined;
-    this.#facts = await new Promise((resolve, reject) => {
+    let cancel: (() => void) | undefined;
+    this.#facts = await new Promise<Record<string, string | number>>((resolve, reject) => {
       const fail = (why: string): void => reject(new Error(`the ${this.name} ${why}; its log is ${this.logFile}`));
-      timer = setTimeout(() => fail(`was not ready after ${READY_TIMEOUT_MS} ms`), READY_TIMEOUT_MS);
+      cancel = afterGranted(GRANTED_MS, () => fail('was not ready in time'));
       this.#child.once('message', (message) => resolve((message as { facts: Record<string, number> }).facts));
       void this.exit.then(({ code, signal }) => fail(`ended at its start (${signal ?? code})`));
-    });
-    clearTimeout(timer);
+    }).finally(() => cancel?.());
     return this;
   }
 
@@ -133,15 +131,15 @@ export class Program {
   async stop(): Promise<Exit> {
     this.signal('SIGCONT');
     this.signal('SIGTERM');
-    const timer = setTimeout(() => this.signal('SIGKILL'), STOP_TIMEOUT_MS);
+    const cancel = afterGranted(STOP_TIMEOUT_MS, () => this.signal('SIGKILL'));
     const exit = await this.exit;
-    clearTimeout(timer);
+    cancel();
     return exit;
   }
 
   /** @throws when it does not end by itself in time */
-  async ended(timeoutMs = 15_000): Promise<Exit> {
-    await until(`the ${this.name} ends by itself`, () => !this.running, timeoutMs);
+  async ended(): Promise<Exit> {
+    await until(`the ${this.name} ends by itself`, () => !this.running);
     return this.exit;
   }
 }

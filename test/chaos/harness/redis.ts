@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readlinkSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { stackPaths } from '../../../deploy/local/stack/paths.js';
+import { pickFreePort } from '../../../deploy/local/stack/ports.js';
 import { silentLog } from '../../helpers/silent-log.js';
 import type { BucketStatus } from '../../../src/core/ports/repair-stores.js';
 import { connectRedis, type RedisConnection } from '../../../src/redis/connection.js';
@@ -13,9 +13,6 @@ import type { StackControls } from './stack-controls.js';
 import { until } from './wait.js';
 
 // Redis restarts, loses what it had confirmed, or fails over. For scenarios that run alone.
-
-/** A repair waits for the workers, then for its turn among the sales of earlier scenarios. */
-const REPAIR_TIMEOUT_MS = 60_000;
 
 /** Kills a server and starts it again with its data; our own connections work again afterwards. */
 export async function restartRedis({ servers, redis }: StackControls): Promise<void> {
@@ -83,7 +80,7 @@ export async function untilRebuilt(stack: StackControls, saleId: string, afterEp
     found = epoch;
     return state !== null && state !== 'repair' && sameServer && epoch > afterEpoch;
   };
-  await until(`sale ${saleId} is rebuilt`, isRebuilt, REPAIR_TIMEOUT_MS);
+  await until(`sale ${saleId} is rebuilt`, isRebuilt);
   return found;
 }
 
@@ -95,9 +92,6 @@ function logFile(stackDir: string): string {
   if (file === undefined) throw new Error(`no log in ${dir}: ${files.join(', ')}`);
   return join(dir, file);
 }
-
-const START_TIMEOUT_MS = 15_000;
-const SYNC_TIMEOUT_MS = 30_000;
 
 /** A second Redis beside the one of the stack. Its scenario stops it. */
 export interface SpareRedis {
@@ -113,7 +107,7 @@ export async function startSpareRedis({ servers, env }: StackControls): Promise<
   const dir = join(servers.dir, 'data', 'redis-spare');
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
-  const [host, port] = ['127.0.0.1', await freePort()];
+  const [host, port] = ['127.0.0.1', pickFreePort()];
   const { username, password } = new URL(env.REDIS_URL);
   const conf = join(dir, 'spare.conf');
   writeFileSync(conf, `requirepass ${password}\nmasterauth ${password}\n`, { mode: 0o600 });
@@ -128,7 +122,7 @@ export async function startSpareRedis({ servers, env }: StackControls): Promise<
   let redis: RedisConnection | undefined;
   const connected = async (): Promise<boolean> => ((redis = await connectRedis(options, silentLog)), true);
   try {
-    await until('the spare Redis answers', connected, START_TIMEOUT_MS);
+    await until('the spare Redis answers', connected);
   } catch (error) {
     await kill(server);
     throw error;
@@ -153,7 +147,7 @@ export async function replicate({ masters }: RedisConnection, host: string, port
     const info = (await server?.info('replication')) ?? '';
     return /master_link_status:up/.test(info) && /master_sync_in_progress:0/.test(info);
   };
-  await until('the replica is in step', isInStep, SYNC_TIMEOUT_MS);
+  await until('the replica is in step', isInStep);
 }
 
 /** Makes a replica a primary. */
@@ -166,15 +160,4 @@ async function kill(server: ChildProcess): Promise<void> {
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
   server.kill('SIGKILL');
   await ended;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }

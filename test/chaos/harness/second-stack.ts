@@ -6,7 +6,6 @@ import { adminPortOf } from '../../helpers/broker.js';
 import { REPO_DIR, stackPaths, type StackPaths } from '../../../deploy/local/stack/paths.js';
 import { SERVER_NAMES } from '../../../deploy/local/stack/servers/server-spec.js';
 import type { Stack } from '../../../deploy/local/stack/stack.js';
-import { systemClock } from '../../../src/programs/system-clock.js';
 import { exchange, REQUEST } from '../../../src/rocketmq/admin/remoting.js';
 import { readTopicLists } from '../../../src/rocketmq/admin/topic-lists.js';
 import { checkSale, type SaleFigures, waitUntilAtRest } from '../../invariants/check-sale.js';
@@ -17,7 +16,7 @@ import type { Buyers } from './buyers.js';
 import { type CommandEnd, RunningCommand } from './commands.js';
 import { expectEqual, expectTrue } from './expect.js';
 import { openControls, type StackControls } from './stack-controls.js';
-import { until } from './wait.js';
+import { grantedClock, until } from './wait.js';
 
 const REST_TIMEOUT_MS = 40_000;
 
@@ -51,7 +50,7 @@ export async function bootSecondStack(
 /** Waits until a sale of the second stack is at rest and asserts I1 to I8. */
 export async function checkSecondStack({ audit }: StackControls, buyers: Buyers): Promise<SaleFigures> {
   const { saleId, opLog } = buyers;
-  const atRest = await waitUntilAtRest(saleId, { ...audit, clock: systemClock }, REST_TIMEOUT_MS);
+  const atRest = await waitUntilAtRest(saleId, { ...audit, clock: grantedClock() }, REST_TIMEOUT_MS);
   const { entries, history } = joinLogs([opLog]);
   const { figures, findings } = await checkSale(saleId, audit, entries, { history, mayFail: [] });
   expectEqual(findings, [], `what is wrong with sale ${saleId} of the second stack`);

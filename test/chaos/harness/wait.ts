@@ -1,19 +1,28 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { GrantedTime } from '../../../deploy/local/stack/granted-time.js';
 import { waitUntil } from '../../../deploy/local/stack/probes.js';
 
-const EVERY_MS = 50;
-/** No promise of the product: on a busy machine a server may stall for ten seconds. Where a time is promised, it is named. */
-const TIMEOUT_MS = 30_000;
+/** Of each wait, in granted time. No promise of the product: promised times are measured in test/time. */
+export const GRANTED_MS = 120_000;
+
+export interface Polls {
+  /** Default: 50. */
+  readonly everyMs?: number | undefined;
+  /** For what takes longer than two minutes of granted time by design. */
+  readonly grantedMs?: number | undefined;
+}
 
 /**
  * Waits until `check` says yes; what it throws counts as no.
- * @throws when `timeoutMs` is over, naming what was waited for and what was wrong last
+ * @throws after two minutes of granted time, naming what was waited for and what was wrong last
  */
 export async function until(
   what: string,
   check: () => boolean | Promise<boolean>,
-  timeoutMs = TIMEOUT_MS,
-  everyMs = EVERY_MS,
+  { everyMs = 50, grantedMs = GRANTED_MS }: Polls = {},
 ): Promise<void> {
+  if (grantedMs < GRANTED_MS) throw new Error(`a wait is never shorter than two minutes: ${what}`);
+  const startedMs = performance.now();
   let last: unknown;
   const tolerant = async (): Promise<boolean> => {
     try {
@@ -24,24 +33,34 @@ export async function until(
       return false;
     }
   };
-  if (await waitUntil(tolerant, { timeoutMs, everyMs })) return;
-  throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: last });
+  if (await waitUntil(tolerant, { timeoutMs: grantedMs, everyMs })) return;
+  throw new Error(`not within ${Math.round((performance.now() - startedMs) / 1000)} s: ${what}`, { cause: last });
 }
 
 /** Reads again and again until there is a value. */
-export async function found<T>(
-  what: string,
-  read: () => Promise<T | null | undefined>,
-  timeoutMs?: number,
-): Promise<T> {
+export async function found<T>(what: string, read: () => Promise<T | null | undefined>, polls?: Polls): Promise<T> {
   let value: T | null | undefined;
-  await until(
-    what,
-    async () => {
-      value = await read();
-      return value !== null && value !== undefined;
-    },
-    timeoutMs,
-  );
+  await until(what, async () => ((value = await read()), value !== null && value !== undefined), polls);
   return value as T;
+}
+
+/** For waits on a clock that is given to them: its time is granted time. */
+export function grantedClock(): { nowMs(): number; sleep(ms: number): Promise<void> } {
+  const time = new GrantedTime();
+  return { nowMs: () => time.readMs(), sleep: (ms) => sleep(ms) };
+}
+
+/** Lets time pass, where time itself is what a test is about. Wait for everything else with `until`. */
+export const pause = (ms: number): Promise<void> => sleep(ms);
+
+/** @returns how long the work took, in granted time: for bounds that a busy machine must not break */
+export async function grantedMsOf(work: () => unknown): Promise<number> {
+  const time = new GrantedTime();
+  const sampler = setInterval(() => time.readMs(), 100);
+  try {
+    await work();
+    return time.readMs();
+  } finally {
+    clearInterval(sampler);
+  }
 }

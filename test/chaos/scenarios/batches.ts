@@ -174,7 +174,7 @@ const LOST_REFUSAL: Scenario = {
     };
     atScriptCall(proxy, 'deduct', useUp, 2); // the first is of the buyer ahead
     await held.proceed();
-    await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0, 30_000);
+    await context.observed('the reply of deduct comes too late', () => proxy.delayedBytes > 0);
     proxy.replyDelayMs = 0; // later replies keep their order
     await context.observed('it timed out, and resolve was called', () =>
       api.log.includes('deduct gave no usable answer'),
@@ -302,7 +302,7 @@ const DISCONNECTED: Scenario = {
     for (const answer of await rush) expectEqual(outcomeOf(answer), 'accepted', 'another purchase of the batch');
     const atLeast = 1 + stay.length + carried.size;
     const haveRows = async (): Promise<boolean> => (await context.expectInvariants(saleId)).rows >= atLeast;
-    await context.until('the batch became orders', haveRows, 30_000);
+    await context.until('the batch became orders', haveRows);
     api = other;
     await buyers.retryUnknown();
     expectEqual(buyers.opLog.count('unknown'), 0, 'purchases without an answer');
@@ -355,7 +355,7 @@ const REFUSED_BY_MYSQL: Scenario = {
       });
       expectEqual(counts, [[63, 1]], 'orders and failed rows of the one transaction of the batch');
       const reason = async (): Promise<unknown> => (await buyers.status(refused)).json.reason;
-      await context.until('its buyer sees why', async () => (await reason()) === 'refused_by_database', 30_000);
+      await context.until('its buyer sees why', async () => (await reason()) === 'refused_by_database');
       const figures = await context.expectInvariants(saleId);
       expectFields(figures, { rows: 65, failedRows: 1, sold: 64, unitsLeft: 36 }, 'its unit went back');
       expectAtLeast(await sumMetric(held.apis, 'seckill_batch_size_sum'), 65, 'purchases in batches');

@@ -50,7 +50,7 @@ const SAME_PROCESS: Scenario = {
     const identityOf = ({ log }: Program): string => /^identity: .*$/m.exec(log)?.[0] ?? 'none';
     const identity = identityOf(lateApi);
     const isSame = identity === identityOf(earlyApi) && /pid \d+, mac [\da-f:]{17}/.test(identity);
-    await context.observed(`both have the ${identity}`, () => isSame, 1_000);
+    await context.observed(`both have the ${identity}`, () => isSame);
 
     // each buyer sends two purchases: the second takes the only unit they may have while the half message of the first is
     // open, so one api commits while the other rolls back
@@ -67,7 +67,7 @@ const SAME_PROCESS: Scenario = {
 
     const known = new Set([...lateIds].map(withoutMac));
     const pairs = [...earlyIds].filter((messageId) => known.has(withoutMac(messageId)));
-    await context.observed(`${pairs.length} pairs of message ids differ by chance only`, () => pairs.length > 0, 1_000);
+    await context.observed(`${pairs.length} pairs of message ids differ by chance only`, () => pairs.length > 0);
     context.faultEnded();
     const shared = [...earlyIds].filter((messageId) => lateIds.has(messageId));
     expectEqual(shared, [], 'message ids of both');
@@ -157,7 +157,7 @@ const CLOCK_STEPS_BACK: Scenario = {
     const load = buyers.startLoad({ parallel: 4, pauseMs: 50, tries: 3 });
     const orders = async (): Promise<number> => (await orderIdsOf(stack, saleId)).length;
     const before = context.random.whole(30, 100);
-    await context.until('the load is recorded', async () => (await orders()) > before, 30_000);
+    await context.until('the load is recorded', async () => (await orders()) > before);
 
     worker.signal('SIGUSR2');
     const steppedMs = performance.now();
@@ -165,7 +165,7 @@ const CLOCK_STEPS_BACK: Scenario = {
     const known = await orderIdsOf(stack, saleId);
     await buyers.untilAccepted(10, 'purchases are accepted meanwhile');
     expectEqual(await orders(), known.length, 'orders while the clock is behind');
-    await context.until('orders are written again', async () => (await orders()) > known.length, 30_000);
+    await context.until('orders are written again', async () => (await orders()) > known.length);
     context.faultEnded();
     const hasCaughtUp = (): boolean => performance.now() - steppedMs > -STEP_MS - 500;
     await context.observed('that was after the clock had caught up', hasCaughtUp);
@@ -216,7 +216,7 @@ const LEASE_LOST: Scenario = {
       // a slot is not given away until some seconds after its lease has ended
       const free = 'SELECT slot FROM worker_slots WHERE leased_until < UTC_TIMESTAMP(3) - INTERVAL 5 SECOND';
       const hasEnded = async (): Promise<boolean> => (await stack.mysql.query(free)).length > 0;
-      await context.until('the lease of the stopped worker has ended', hasEnded, 30_000);
+      await context.until('the lease of the stopped worker has ended', hasEnded);
       const other = await context.start('worker', { env: lease });
       stopped.signal('SIGCONT');
       const insertsBefore = wire.sent(INSERT_ORDERS);
@@ -228,7 +228,7 @@ const LEASE_LOST: Scenario = {
       expectEqual(other.running, true, 'the other worker runs');
       await freeOtherSlots(stack);
       context.faultEnded();
-      await context.until('it writes again', () => wire.sent(INSERT_ORDERS) > insertsBefore, 30_000);
+      await context.until('it writes again', () => wire.sent(INSERT_ORDERS) > insertsBefore);
       await load.stop();
     } finally {
       await freeOtherSlots(stack);

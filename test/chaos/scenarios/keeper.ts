@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScenarioContext } from '../context.js';
 import { expectAllBack, recordBatch, soldToUnpaid } from '../harness/batches.js';
-import { drainDeliveries, REDELIVERED_WITHIN_MS } from '../harness/broker.js';
+import { drainDeliveries } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { expectAtLeast, expectEqual, expectOneOf, expectTrue } from '../harness/expect.js';
 import type { Answer } from '../harness/http.js';
@@ -22,13 +22,11 @@ import type { Scenario } from '../scenario.js';
 // C3, C4, C6: a keeper dies between an act and its mark; an order ends while it is paid, or before its batch comes again.
 
 const ENV = { ...NO_REDRIVE, KEEPER_EVERY_MS: '200', OUTBOX_EVERY_MS: '100', OUTBOX_LEASE_MS: '4000' };
-/** The lease of a row (4 s) or the invisible time of a message (30 s) of a keeper that died, and some time to act. */
-const AGAIN_WITHIN_MS = 60_000;
 const SIZE = 3;
 
 async function killKeeperAt(context: ScenarioContext, point: string): Promise<void> {
   const keeper = await context.start('keeper', { env: ENV, failPoint: point });
-  await context.diedAt(keeper, point, AGAIN_WITHIN_MS);
+  await context.diedAt(keeper, point);
 }
 
 /** Otherwise a keeper with a fail point would die of work that other scenarios have left. */
@@ -36,7 +34,7 @@ async function finishOthers(context: ScenarioContext): Promise<void> {
   if ((await keeperWorkLeft(context.stack)) === 0) return;
   const keeper = await context.start('keeper', { env: { ...ENV, EXPIRE_SWEEP_EVERY_MS: '200' } });
   const isDone = async (): Promise<boolean> => (await keeperWorkLeft(context.stack)) === 0;
-  await context.until('what other scenarios left is done', isDone, AGAIN_WITHIN_MS);
+  await context.until('what other scenarios left is done', isDone);
   await keeper.stop();
 }
 
@@ -65,7 +63,7 @@ const areExpired = async ({ stack }: ScenarioContext, saleId: string): Promise<b
 /** A keeper that was killed may have published without marking: then the event comes again, under the same id. */
 async function expectExpiredOnce(context: ScenarioContext, { listener, saleId, orderIds }: Recorded): Promise<void> {
   const ended = (): readonly string[] => listener.ordersOf(saleId, 'order.expired');
-  await context.until('it is published', () => ended().length >= SIZE, AGAIN_WITHIN_MS);
+  await context.until('it is published', () => ended().length >= SIZE);
   expectEqual([...new Set(ended())].sort(), [...orderIds].sort(), 'orders published as expired');
   const ids = listener.eventsOf(saleId).flatMap(({ type, eventId }) => (type === 'order.expired' ? [eventId] : []));
   expectEqual(new Set(ids).size, 1, 'ids of the event');
@@ -84,16 +82,16 @@ const AFTER_PUBLISH: Scenario = {
       expectEqual(await pendingOutboxRows(stack, 'batch_recorded', saleId), 1, 'rows that are not marked');
       const created = () => listener.eventsOf(saleId).filter(({ type }) => type === 'order.created');
       const orders = (): number => created().flatMap((event) => event.orders).length;
-      await context.until('it was published', () => orders() >= SIZE, AGAIN_WITHIN_MS);
+      await context.until('it was published', () => orders() >= SIZE);
 
       await context.start('keeper', { env: ENV });
       context.faultEnded();
       const isDone = async (): Promise<boolean> => (await pendingOutboxRows(stack, 'batch_recorded', saleId)) === 0;
-      await context.until('it is done', isDone, AGAIN_WITHIN_MS);
-      await context.until('it was published again', () => created().length >= 2, AGAIN_WITHIN_MS);
+      await context.until('it is done', isDone);
+      await context.until('it was published again', () => created().length >= 2);
       expectEqual(new Set(created().map(({ eventId }) => eventId)).size, 1, 'ids of the event');
 
-      await context.until('the orders end', () => areExpired(context, saleId), AGAIN_WITHIN_MS);
+      await context.until('the orders end', () => areExpired(context, saleId));
       await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'one effect');
       await expectExpiredOnce(context, recorded); // of two deadlines
     }),
@@ -117,14 +115,13 @@ const RELEASE: Scenario = {
       await context.start('keeper', { env: ENV });
       context.faultEnded();
       const isDone = async (): Promise<boolean> => (await pendingOutboxRows(stack, 'release', saleId)) === 0;
-      await context.until('it is done', isDone, AGAIN_WITHIN_MS);
+      await context.until('it is done', isDone);
       await context.expectFigures(saleId, { rows: SIZE, sold: 0, unitsLeft: 10 }, 'released once');
       await expectExpiredOnce(context, recorded);
     }),
 };
 
 const MANY_ORDERS = 10_000;
-const BACK_WITHIN_MS = 120_000;
 
 const MANY: Scenario = {
   name: 'C3/many',
@@ -141,7 +138,7 @@ const MANY: Scenario = {
     const victim = context.start('keeper', { env });
     victim.catch(() => undefined); // it is killed, perhaps before it is ready
     const before = random.whole(0, 1000);
-    await context.until('some orders have ended', async () => (await ended()) > before, 60_000, 5);
+    await context.until('some orders have ended', async () => (await ended()) > before, { everyMs: 5 });
     for (const program of programs.running) await program.crash();
     await victim.catch(() => undefined);
     const [some, promised] = [await ended(), await stack.audit.repository.undoneReleases(saleId)];
@@ -150,7 +147,7 @@ const MANY: Scenario = {
 
     await context.start('keeper', { env });
     context.faultEnded();
-    await context.until('every order has ended', async () => (await ended()) === MANY_ORDERS, BACK_WITHIN_MS);
+    await context.until('every order has ended', async () => (await ended()) === MANY_ORDERS);
     const figures = { sold: 0, liveRows: 0, unitsLeft: MANY_ORDERS, rows: MANY_ORDERS };
     await context.expectFigures(saleId, figures, 'all units back');
     await expectAllBack(stack, saleId, MANY_ORDERS);
@@ -267,7 +264,7 @@ async function killAfterCommit(
   const { stack } = context;
   const point = 'worker_after_commit';
   for (let deaths = 0; deaths < DEATHS_MAX; deaths++) {
-    await context.diedAt(await context.start('worker', { failPoint: point }), point, REDELIVERED_WITHIN_MS);
+    await context.diedAt(await context.start('worker', { failPoint: point }), point);
     const requests = (await stack.audit.store.snapshot({ saleId, bucket: 0 }))?.requests;
     const committed = (await ordersOf(stack, saleId)).filter(({ user_id: userId }) => users.includes(userId));
     const held = committed.filter(({ user_id: userId }) => requests?.get(`${userId}/k1`)?.state === 'held');
@@ -305,9 +302,9 @@ const ENDED_BEFORE: Scenario = {
     expectEqual(await isPending(), true, 'its batch is pending');
     await context.start('worker');
     // only a worker that received it ends that here
-    await context.observed('the batch came again', async () => (await isPending()) === false, REDELIVERED_WITHIN_MS);
+    await context.observed('the batch came again', async () => (await isPending()) === false);
     // the refused purchase may be in another batch, and its planted order must stay until then
-    await context.until('the refused one is released', () => isReleased(refused), REDELIVERED_WITHIN_MS);
+    await context.until('the refused one is released', () => isReleased(refused));
     await cancelPlanted(stack, saleId);
     context.faultEnded();
     const live = users.length - 2;

@@ -143,7 +143,7 @@ const INTERRUPTED: Scenario = {
     const name = context.random.pick(SERVER_NAMES);
     const first = stack.start('up');
     const isStarted = (): boolean => readPidFile(stack.paths.pidFile(name)) !== null;
-    await context.until(`${name} is started`, isStarted, LONG_MS, 5);
+    await context.until(`${name} is started`, isStarted, { everyMs: 5, grantedMs: LONG_MS });
     first.signal('SIGINT');
     const { code, result, error } = resultOf(await first.end);
     const isInterrupted = (): boolean => code === 130 && result === 'failed';
@@ -207,7 +207,7 @@ const EVERYTHING: Scenario = {
       await buyers.retryUnknown();
       return opLog.count('unknown') === 0;
     };
-    await context.until('every purchase has an answer', areAnswered, 60_000, 1000);
+    await context.until('every purchase has an answer', areAnswered, { everyMs: 1000 });
     const { rows, sold } = await context.expectInvariants(saleId);
     const accepted = opLog.count('ok');
     expectEqual([rows, sold], [accepted, accepted], 'rows, units, and accepted purchases');
@@ -249,7 +249,7 @@ const SECOND_STACK: Scenario = {
     const users = userIds(random.whole(10, 40));
     await buyers.rush(users, 8, { tries: 20 });
     await context.expectInvariants(saleId);
-    await context.until('all events are published', async () => (await keeperWorkLeft(stack)) === 0, 30_000);
+    await context.until('all events are published', async () => (await keeperWorkLeft(stack)) === 0);
     await keeper.stop(); // it would end unpaid orders, also of earlier scenarios
     const [before, pids] = [await fingerprintOf(stack), pidsOf(stack)];
     const polling = buyers.pollStatus(users);
@@ -270,7 +270,7 @@ const SECOND_STACK: Scenario = {
     const late = userIds(5, 'late-');
     await buyers.rush(late, 5, { tries: 20 });
     const rows = users.length + late.length;
-    await context.until('it sells on', async () => (await rowsOf(stack, saleId)) === rows, 30_000);
+    await context.until('it sells on', async () => (await rowsOf(stack, saleId)) === rows);
     await context.expectFigures(saleId, { rows, failedRows: 0 }, 'orders of the first');
   },
 };

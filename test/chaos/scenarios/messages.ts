@@ -19,9 +19,6 @@ import type { Scenario } from '../scenario.js';
 
 // M5 to M8: messages that come early, several times or out of order, and messages that no worker can record.
 
-/** Six tries, which the broker spaces by 2 to 5 s whatever is asked, then its dead-letter topic. */
-const DEAD_LETTER_MS = 90_000;
-
 interface DeadLetter {
   readonly batch_id: string;
   readonly origin_topic: string;
@@ -117,7 +114,7 @@ const ALWAYS_REFUSED: Scenario = {
       expectTrue(isAccepted(await unlucky.buy('ann', { tries: 4 })), 'the purchase that will be refused');
       const [batchId = ''] = (await inRedis())?.pending ?? [];
       const parked = async () => (await deadLettersOfBatch(context, batchId))[0];
-      const one = await found('the dead letter', parked, DEAD_LETTER_MS);
+      const one = await found('the dead letter', parked);
       await load.stop();
       expectAtLeast((await retries()) - retriesBefore, 5, 'every try was made, and the last one parked it');
       return one;
@@ -158,8 +155,6 @@ const KEEPER_ENV = {
 };
 /** Much longer than the scenario takes. */
 const PAYMENT_WINDOW_MS = 900_000;
-/** A message that must wait comes again after 1, 5, 15, 30 s, plus some seconds of the broker. */
-const REDELIVERED_WITHIN_MS = 60_000;
 
 /** How often a message had to wait for these orders. */
 const waitsIn = ({ log }: Program, count: number, why: string): number =>
@@ -170,7 +165,7 @@ const doneBy = (keeper: Program, group: Group): Promise<number> =>
 
 async function untilDone(context: ScenarioContext, keeper: Program, group: Group, messages: number): Promise<void> {
   const isDone = async (): Promise<boolean> => (await doneBy(keeper, group)) >= messages;
-  await context.until(`${group} is done with ${messages} messages`, isDone, REDELIVERED_WITHIN_MS);
+  await context.until(`${group} is done with ${messages} messages`, isDone);
 }
 
 const producerOf = ({ env }: ScenarioContext['stack']): ProducerOptions => ({
@@ -210,11 +205,11 @@ const EARLY_DEADLINE: Scenario = {
     const batch = await holdBatch(stack, saleId, count);
     const waits = (): number => waitsIn(keeper, count, 'due');
     await publishDeadline(context, saleId, batch, 2);
-    await context.observed('both copies came before their orders', () => waits() >= 2, REDELIVERED_WITHIN_MS);
+    await context.observed('both copies came before their orders', () => waits() >= 2);
 
     await batch.record(PAYMENT_WINDOW_MS);
     const before = waits();
-    await context.observed('they came again before their time', () => waits() >= before + 2, REDELIVERED_WITHIN_MS);
+    await context.observed('they came again before their time', () => waits() >= before + 2);
     expectEqual(await statesOf(stack, saleId), { pending_payment: count }, 'states before their time');
 
     const buyers = context.buyers(saleId, [api]);
@@ -223,7 +218,7 @@ const EARLY_DEADLINE: Scenario = {
     expectEqual((await buyers.move('pay', userId, orderId))?.status, 200, 'a payment in time');
     await stack.mysql.execute('UPDATE orders SET expires_at = UTC_TIMESTAMP(3) WHERE sale_id = ?', [saleId]);
     const areOver = async (): Promise<boolean> => (await statesOf(stack, saleId)).pending_payment === undefined;
-    await context.until('the message that waited ends the others', areOver, REDELIVERED_WITHIN_MS);
+    await context.until('the message that waited ends the others', areOver);
     await publishDeadline(context, saleId, batch, 3);
     await untilDone(context, keeper, GROUPS.expirer, 5);
     context.faultEnded();
@@ -308,7 +303,7 @@ const ANY_ORDER: Scenario = {
       const waitsBefore = waits();
       await publishEvents(context, random.shuffled([...untrue, ...untrue]));
       const haveWaited = (): boolean => waits() >= waitsBefore + 2;
-      await context.observed('two events of a payment came too early', haveWaited, REDELIVERED_WITHIN_MS);
+      await context.observed('two events of a payment came too early', haveWaited);
       expectEqual(await couponsOf(context, saleId), [], 'coupons before any payment');
       expectEqual(await statesOf(stack, saleId), { pending_payment: users.length }, 'states before any move');
 
@@ -319,20 +314,20 @@ const ANY_ORDER: Scenario = {
       const isPublished = (type: OrderEvent['type']): boolean =>
         listener.eventsOf(saleId).some((event) => event.type === type && !event.eventId.startsWith(BY_HAND));
       const arePublished = (): boolean => isPublished('order.paid') && isPublished('order.cancelled');
-      await context.until('both are published', arePublished, REDELIVERED_WITHIN_MS);
+      await context.until('both are published', arePublished);
       const events = [...new Map(listener.eventsOf(saleId).map((event) => [event.eventId, event])).values()];
       await publishEvents(context, random.shuffled([...events, ...events]));
       const copies = (id: string): number => listener.eventsOf(saleId).filter(({ eventId }) => eventId === id).length;
       const cameThrice = (): boolean => events.every(({ eventId }) => copies(eventId) >= 3);
       const what = `${events.length} events came three times, in any order`;
-      await context.observed(what, cameThrice, REDELIVERED_WITHIN_MS);
+      await context.observed(what, cameThrice);
       context.faultEnded();
 
       const published = 2 * untrue.length + 2 * events.length;
       await untilDone(context, keeper, GROUPS.coupon, doneBefore.coupon + published);
       await untilDone(context, keeper, GROUPS.notifier, doneBefore.notifier + published);
       const isGiven = async (): Promise<boolean> => (await couponsOf(context, saleId)).length > 0;
-      await context.until('the coupon is there', isGiven, REDELIVERED_WITHIN_MS);
+      await context.until('the coupon is there', isGiven);
       await polling.stop();
       expectEqual(await couponsOf(context, saleId), [paid.orderId], 'coupons');
       const states = { paid: 1, cancelled: 1, pending_payment: users.length - 2 };

@@ -89,7 +89,7 @@ const SLOW: Scenario = {
     await context.observed('the pool of the api was exhausted', () => answers.some((answer) => answer?.status === 503));
     await buyers.untilAccepted(50, 'purchases are accepted all the same');
     const areWritten = async (): Promise<boolean> => (await rowsOf(stack, saleId)) > before;
-    await context.until('slow transactions are committed', areWritten, 60_000);
+    await context.until('slow transactions are committed', areWritten);
     const tookMs = Math.round(performance.now() - slowMs);
     const what = `a transaction took ${tookMs} ms, longer than a delivery stays hidden, ${INVISIBLE_MS} ms`;
     await context.observed(what, () => tookMs > INVISIBLE_MS);
@@ -229,7 +229,7 @@ const COMMITS_LOST: Scenario = {
     const done = breakCommits(context, wire, faults);
     for (const fault of all) {
       const areDone = (): boolean => done.get(fault) === FAULTS_OF_EACH;
-      await context.observed(`${FAULTS_OF_EACH} × COMMIT, ${fault}`, areDone, 60_000);
+      await context.observed(`${FAULTS_OF_EACH} × COMMIT, ${fault}`, areDone);
     }
     const areFound = (): boolean => wire.count(DUPLICATE, `-${saleId}-`) > 0;
     await context.observed('rows of a lost COMMIT were found', areFound);

@@ -29,7 +29,7 @@ const QUEUE_FULL: Scenario = {
     const { opLog } = buyers;
     const load = await buyers.startLoadUntil({ parallel: 16, pauseMs: 20, tries: 1 }, random.whole(100, 400));
     const overload = buyers.startLoad({ parallel: 160, pauseMs: 20, tries: 1, prefix: 'rush' });
-    await context.until('ten times as many', () => opLog.requests > 1000, 30_000);
+    await context.until('ten times as many', () => opLog.requests > 1000);
     const sent = () => readMetric(api, 'seckill_half_send_seconds_count');
     const overloaded = () => readMetric(api, 'seckill_http_answers_total{route="purchase",code="overloaded"}');
 
@@ -44,7 +44,7 @@ const QUEUE_FULL: Scenario = {
       queueMax = Math.max(queueMax, await queuedPurchases([api]));
       return performance.now() - stoppedMs >= 5000;
     };
-    await context.until('five seconds are over', watch, 20_000);
+    await context.until('five seconds are over', watch);
     const refused = (await overloaded()) - refusedBefore;
     const sentMeanwhile = (await sent()) - sentBefore;
     broker.kill('SIGCONT');
@@ -146,11 +146,11 @@ const SLOW_CLIENTS: Scenario = {
     for (const answer of await buyers.rush(users, 16, { tries: 5 })) {
       expectEqual(outcomeOf(answer), 'accepted', 'the answer to others');
     }
-    await context.observed('idle sockets are closed by time-out', () => allClosed(idle), 30_000);
-    await context.observed('slow requests are closed by time-out', () => allClosed(slow), 30_000);
+    await context.observed('idle sockets are closed by time-out', () => allClosed(idle));
+    await context.observed('slow requests are closed by time-out', () => allClosed(slow));
 
     const many = Array.from({ length: 2500 }, () => openSocket(api.url).resume());
-    await context.until('all of them are closed', () => allClosed(many), 30_000);
+    await context.until('all of them are closed', () => allClosed(many));
     const dropped = () => readMetric(api, 'seckill_http_connections_dropped_total');
     await context.observed('connections beyond the cap were closed', async () => (await dropped()) >= 1);
     await publishBatches(stack, [unpublished]);

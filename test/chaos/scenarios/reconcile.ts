@@ -110,7 +110,7 @@ const UNITS_ADDED: Scenario = {
     await context.observed(what, async () => (await failed()) === surplus);
     const expected = [`drift -${unsold}`, `oversell ${surplus}`].join();
     const areFound = async (): Promise<boolean> => (await reconcileSale(stack, api, saleId)).found.join() === expected;
-    await context.until('both are found', areFound, 20_000, 500); // young batches hide the drift
+    await context.until('both are found', areFound, { everyMs: 500 }); // young batches hide the drift
     const open = await reconcileSale(stack, api, saleId, { apply: true });
     expectEqual(open.jobs, [], 'no script sets the stock of an open sale');
 
@@ -192,10 +192,10 @@ const GIVEN_UP: Scenario = {
       const before = await failedNow();
       // the keeper goes on by one or more purchases, unless the worker has taken the last of them
       const goesOn = async (): Promise<boolean> => (await failedNow()) > before || (await haveRows());
-      await context.until('the keeper is at work', goesOn, 20_000, 5);
+      await context.until('the keeper is at work', goesOn, { everyMs: 5 });
       await publishBatches(stack, [batch]);
     }
-    await context.until('each has a row', haveRows, 20_000);
+    await context.until('each has a row', haveRows);
     context.faultEnded();
     const { failed = 0, pending_payment: live = 0 } = await statesOf(stack, saleId);
     await context.observed(`the keeper won ${failed}, the worker ${live}`, () => failed > 0 && live > 0);
@@ -230,7 +230,7 @@ const MARKERS_GONE: Scenario = {
       await reconcileSale(stack, api, over.saleId, { apply: true });
       return (await markers()) === 0; // it removes those of batches whose rows are old enough
     };
-    await context.until('no marker is left', areGone, 30_000, 500);
+    await context.until('no marker is left', areGone, { everyMs: 500 });
 
     const server = stack.servers.server('redis');
     await server.stop({ signal: 'SIGKILL' });
@@ -238,7 +238,7 @@ const MARKERS_GONE: Scenario = {
     await server.start();
     await server.waitReady();
     context.faultEnded();
-    await context.until('we are connected again', async () => (await markers()) === 0, 30_000);
+    await context.until('we are connected again', async () => (await markers()) === 0);
     const openBuyers = context.buyers(open.saleId, [api]);
     await openBuyers.rush(userIds(20), 8, { tries: 50 });
     expectEqual(openBuyers.opLog.count('ok'), 20, 'accepted purchases of the open sale');

@@ -2,7 +2,6 @@ import { silentLog } from '../../helpers/silent-log.js';
 import { bucketKeys } from '../../../src/redis/keys.js';
 import { createStockStore } from '../../../src/redis/stock-store.js';
 import type { ScenarioContext } from '../context.js';
-import { CHECK_BACK_WITHIN_MS } from '../harness/broker.js';
 import { userIds, type Buyers } from '../harness/buyers.js';
 import { RunningCommand } from '../harness/commands.js';
 import { expectAtLeast, expectEqual, expectFields } from '../harness/expect.js';
@@ -65,7 +64,7 @@ const TAIL: Scenario = {
     context.faultEnded();
     await untilRebuilt(stack, saleId);
 
-    await context.until('it sells out', async () => (await unitsLeftOf(stack, saleId)) === 0, 40_000);
+    await context.until('it sells out', async () => (await unitsLeftOf(stack, saleId)) === 0);
     await Promise.all([load.stop(), polling.stop()]);
     await buyers.retryUnknown();
     await context.expectFigures(saleId, { liveRows: stock, unitsLeft: 0, oversold: 0 }, 'sold to the unit');
@@ -95,7 +94,7 @@ const LATE_BATCHES: Scenario = {
     await expectAllAccepted(buyers, userIds(14, 'late-'));
     await context.start('worker');
     const rows = early.length + 14;
-    await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows, 60_000);
+    await context.until('each has a row', async () => (await rowsOf(stack, saleId)) === rows);
     const lost = early.length - 6; // 16 units are held in the new epoch, by 14 late buyers and two who retried
     await context.expectFigures(saleId, { liveRows: 20, unitsLeft: 0, failedRows: lost }, 'a unit for each but those');
   },
@@ -129,7 +128,7 @@ const ANSWERED_RECORDED: Scenario = {
   async run(context) {
     const { stack } = context;
     const { saleId } = await loseAnswered(context);
-    await context.until('the order comes', async () => (await rowsOf(stack, saleId)) === 1, CHECK_BACK_WITHIN_MS);
+    await context.until('the order comes', async () => (await rowsOf(stack, saleId)) === 1);
     await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 0 }, 'recorded');
     expectEqual([...(await markersOf(stack, saleId)).values()], ['claimed'], 'its marker');
   },
@@ -144,7 +143,7 @@ const ANSWERED_LOST: Scenario = {
     const { stack } = context;
     const { saleId, buyers } = await loseAnswered(context);
     await expectAllAccepted(buyers, ['bob']);
-    await context.until('both have a row', async () => (await rowsOf(stack, saleId)) === 2, CHECK_BACK_WITHIN_MS);
+    await context.until('both have a row', async () => (await rowsOf(stack, saleId)) === 2);
     await context.expectFigures(saleId, { liveRows: 1, unitsLeft: 0, failedRows: 1 }, 'sold once');
     const sql = "SELECT user_id AS user, reason FROM orders WHERE sale_id = ? AND state = 'failed'";
     expectEqual(
@@ -180,7 +179,7 @@ const LOST_RECORD: Scenario = {
     atScriptCall(forWorker.proxy, 'mark-recorded', async () => void (end = await endOfAof(stack)));
     await expectAllAccepted(buyers, ['ann']);
     const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
-    await context.until('it is recorded in Redis', () => isIn('ordered'), 30_000);
+    await context.until('it is recorded in Redis', () => isIn('ordered'));
     const before = await context.expectInvariants(saleId);
     await observeLostWrites(context, end, 'its units are only held again', () => isIn('held'));
     context.faultEnded();
@@ -198,14 +197,14 @@ const LOST_RELEASE: Scenario = {
     const { stack } = context;
     const { saleId, buyers, forKeeper } = await startBehindProxies(context);
     await expectAllAccepted(buyers, ['ann', 'bob']);
-    await context.until('both are recorded', async () => (await rowsOf(stack, saleId)) === 2, 30_000);
+    await context.until('both are recorded', async () => (await rowsOf(stack, saleId)) === 2);
     await context.expectInvariants(saleId);
     let end = 0;
     atScriptCall(forKeeper.proxy, 'release', async () => void (end = await endOfAof(stack)));
     const { json } = await buyers.status('ann');
     expectEqual((await buyers.move('cancel', 'ann', String(json.orderId)))?.status, 200, 'the cancellation');
     const isIn = async (state: string): Promise<boolean> => (await requestStateOf(stack, saleId, 'ann')) === state;
-    await context.until('it is released', () => isIn('released'), 30_000);
+    await context.until('it is released', () => isIn('released'));
     const before = await context.expectInvariants(saleId);
     await observeLostWrites(context, end, 'the unit is held by the order again', () => isIn('ordered'));
     context.faultEnded();
@@ -274,7 +273,7 @@ const WARM_KILLED: Scenario = {
     context.addSale(sale);
     atScriptCall(redis.proxy, 'warm', () => void (redis.proxy.dropReplies = true));
     const command = new RunningCommand(['sale', 'warm', saleId], { ...env, ...redis.env });
-    await context.until('Redis has it', async () => (await bucketStatusOf(stack, saleId)).state === 'warm', 20_000);
+    await context.until('Redis has it', async () => (await bucketStatusOf(stack, saleId)).state === 'warm');
     const { signal } = await command.signalAfter(0, 'SIGKILL');
     const stateInMysql = (await stack.admin.show(saleId))?.state;
     await context.observed('warm was killed midway', () => signal === 'SIGKILL' && stateInMysql === 'draft');
@@ -325,7 +324,7 @@ const FAILOVER: Scenario = {
       context.faultEnded(atSpare);
       await untilRebuilt(atSpare, saleId);
       const soldOut = async (): Promise<boolean> => (await spare.redis.redis.get(`sk:{${saleId}:0}:stock`)) === '0';
-      await context.until('the same programs sell it out', soldOut, 40_000);
+      await context.until('the same programs sell it out', soldOut);
 
       await primary.start(); // as a replica, so that the checker of the invariants reads the data there
       await primary.waitReady();

@@ -43,7 +43,7 @@ const KILLED: Scenario = {
     context.faultEnded();
     await context.until('we are connected again', async () => (await runId()) !== runIdBefore);
 
-    await buyers.untilAccepted(300, 'the same programs sell again', 20_000);
+    await buyers.untilAccepted(300, 'the same programs sell again');
     await Promise.all([load.stop(), polling.stop()]);
     context.expectRunning('api', 'worker', 'keeper');
     await context.expectFigures(saleId, { failedRows: 0 }, 'nothing failed');
@@ -114,7 +114,7 @@ const SILENT = SILENCES.map(({ variant, what, start, end }): Scenario => ({
     const loaded = await startUnderLoad(context);
     const { api, buyers, proxy } = loaded;
     start(context, proxy);
-    await context.until('the api notices', async () => (await buyers.buy('first'))?.status === 503, 20_000);
+    await context.until('the api notices', async () => (await buyers.buy('first'))?.status === 503);
     const refused: boolean[] = [];
     for (let time = 0; time < 4; time++) {
       const startedMs = performance.now();
@@ -144,7 +144,7 @@ const RESETS: Scenario = {
     for (let time = 0; time < 5; time++) {
       const { connections } = proxy;
       proxy.reset();
-      await context.until('they connect again', () => proxy.connections >= connections + 3, 10_000);
+      await context.until('they connect again', () => proxy.connections >= connections + 3);
     }
     await context.observed('connections were made anew', () => proxy.connections >= connectionsBefore + 15);
     context.faultEnded();
@@ -226,7 +226,7 @@ const REFUSED = REFUSALS.map(({ variant, what, word, start, end, needsRepair }):
       const refusal = await redis.set('sk:probe', '1').then(String, (error: Error) => error.message);
       await context.observed(`writes are refused: ${word}`, () => refusal.startsWith(word));
       const is503 = async (): Promise<boolean> => (await buyers.buy('first'))?.status === 503;
-      await context.until('purchases are answered 503', is503, 20_000);
+      await context.until('purchases are answered 503', is503);
       for (let time = 0; time < 5; time++) {
         expectEqual((await buyers.buy(`refused-${time}`))?.status, 503, 'the answer to a purchase');
       }

@@ -53,7 +53,6 @@ async function expectUnchanged(context: ScenarioContext, { saleId, buyers }: Sol
   await context.expectFigures(saleId, { rows, liveRows: rows, failedRows: 0 }, 'it sells again');
 }
 
-const REACHES_REDIS_WITHIN_MS = 20_000;
 /** One may die in the repair of an older sale, which some scenario left. */
 const VICTIMS_MAX = 5;
 
@@ -83,7 +82,7 @@ const DEATHS = (['repair_after_lock', 'repair_after_epoch', 'repair_after_stock'
       const answer = await buyers.buy('too-early');
       return answer?.json.code === 'unavailable' ? null : answer;
     };
-    const { status, json } = await found('an api that reaches Redis again', buyTooEarly, REACHES_REDIS_WITHIN_MS);
+    const { status, json } = await found('an api that reaches Redis again', buyTooEarly);
     expectEqual([status, json.code], [503, 'loading'], 'the answer to a buyer');
     context.faultEnded();
     await context.start('keeper', { env: REPAIR });
@@ -299,7 +298,7 @@ const KEEPS_HELD: Scenario = {
     await context.start('worker');
     const sold = 30 - kept + 3; // the three late purchases reacquire their units
     const areRecorded = async (): Promise<boolean> => (await rowsOf(stack, saleId)) === sold - 2;
-    await context.until('what is not parked is recorded', areRecorded, 40_000);
+    await context.until('what is not parked is recorded', areRecorded);
     const replay = await runCommand(['dlq', 'replay', '--all-matching', '--sale', saleId, '--json'], context.env);
     const outcomes = replay.lines.map(({ outcome }) => outcome);
     expectEqual(outcomes, ['replayed', 'replayed'], 'the replays');
@@ -331,10 +330,10 @@ const SEVERAL_BUCKETS: Scenario = {
     const late = await buyers.buy(home[PER_BUCKET] as string, { tries: 20 });
     expectEqual(late?.status, 202, 'the next buyer there: a unit of another bucket');
     const haveRows = async (rows: number): Promise<boolean> => (await rowsOf(stack, saleId)) === rows;
-    await context.until('they have rows', () => haveRows(PER_BUCKET + 1), 30_000);
+    await context.until('they have rows', () => haveRows(PER_BUCKET + 1));
     const end = await endOfAof(stack);
     for (const users of others) await buyers.rush(users.slice(0, 2), 2, { tries: 20 });
-    await context.until('the others too', () => haveRows(PER_BUCKET + 5), 30_000);
+    await context.until('the others too', () => haveRows(PER_BUCKET + 5));
     const unitsPerBucket = (): Promise<number[]> =>
       Promise.all([0, 1, 2].map((bucket) => unitsLeftOf(stack, saleId, bucket)));
     const unitsLeft = async (): Promise<number> => (await unitsPerBucket()).reduce((sum, units) => sum + units, 0);
@@ -357,7 +356,7 @@ const SEVERAL_BUCKETS: Scenario = {
     expectEqual(more?.json.code, 'limit_reached', 'a second key');
     const { json } = await buyers.status(winner);
     await buyers.move('cancel', winner, String(json.orderId));
-    await context.until('the unit is back', async () => (await unitsLeft()) === leftBefore + 1, 20_000);
+    await context.until('the unit is back', async () => (await unitsLeft()) === leftBefore + 1);
     // all of one bucket: the last of them need units of the others
     await buyers.rush(home.slice(PER_BUCKET + 1, PER_BUCKET + 2 + leftBefore), 2, { tries: 20 });
     const last = await buyers.buy(home[PER_BUCKET + 2 + leftBefore] as string);

@@ -140,7 +140,7 @@ const EVERYTHING: Scenario = {
     worker.signal('SIGCONT');
 
     // After the copy: all of this is lost.
-    await context.until('what waited is written', () => isRecorded(stack, selling.saleId), 60_000);
+    await context.until('what waited is written', () => isRecorded(stack, selling.saleId));
     const later = userIds(random.whole(4, 8), 'later-');
     const lostOrders = await ordered(gone, later);
     await ordered(outside(context, inBuckets.saleId, apis), userIds(3, 'later-'));
@@ -292,7 +292,7 @@ const BROKER_KEPT: Scenario = {
     context.faultEnded();
 
     const rows = early.length + waiting.length;
-    await context.until('each 202 has its order', async () => (await rowsOf(stack, saleId)) === rows, 60_000);
+    await context.until('each 202 has its order', async () => (await rowsOf(stack, saleId)) === rows);
     for (const userId of waiting) await orderOf(buyers, userId);
     const figures = { rows, liveRows: rows, failedRows: 0, unitsLeft: stock - rows };
     await context.expectFigures(saleId, figures, 'a unit for each order');

@@ -1,5 +1,4 @@
 import type { ScenarioContext } from '../context.js';
-import { CHECK_BACK_WITHIN_MS } from '../harness/broker.js';
 import { userIds, type Buyers, isAccepted } from '../harness/buyers.js';
 import { expectAtLeast, expectBelow, expectEqual, expectFields, expectOneOf, expectTrue } from '../harness/expect.js';
 import { expectOneOrderEach } from '../harness/load.js';
@@ -24,7 +23,7 @@ const TRIES_MAX = 4;
 
 async function untilAborted(context: ScenarioContext, saleId: string): Promise<void> {
   const isAborted = async (): Promise<boolean> => (await abortedBatchesOf(context.stack, saleId)).length > 0;
-  await context.until('the check-back has aborted the batch', isAborted, CHECK_BACK_WITHIN_MS);
+  await context.until('the check-back has aborted the batch', isAborted);
 }
 
 /** What an api left that was killed at a fail point. */
@@ -102,7 +101,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       expectOneOf('deducted', [...markers.values()], 'markers');
       expectEqual(buyers.opLog.count('ok'), 0, 'purchases that were answered');
       const haveRows = (): Promise<boolean> => isRecorded(context.stack, saleId);
-      await context.until('the orders come without any retry', haveRows, CHECK_BACK_WITHIN_MS);
+      await context.until('the orders come without any retry', haveRows);
       const healed = await context.expectInvariants(saleId);
       expectFields(healed, { unitsLeft, rows: STOCK - unitsLeft }, 'no second deduct');
       await expectOneOrderEach(context, buyers, users);
@@ -148,7 +147,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       await context.reached(lossy, 'drop_commit');
       context.faultEnded();
       expectAtLeast(await pendingCountOf(stack, saleId), 1, 'batches deducted and not committed');
-      await context.until('the check-back commits', () => isRecorded(stack, saleId), CHECK_BACK_WITHIN_MS);
+      await context.until('the check-back commits', () => isRecorded(stack, saleId));
       await polling.stop();
       await context.expectInvariants(saleId);
       await expectOneOrderEach(context, buyers, users, other);
@@ -256,7 +255,7 @@ export const TRANSACTION_SCENARIOS: readonly Scenario[] = [
       proxy.stall();
       expectFields({ ...(await bought)?.json }, { code: 'outcome_unknown' }, 'the purchase');
       expectEqual(await pendingCountOf(stack, saleId), 1, 'batches deducted and neither committed nor rolled back');
-      await context.until('the check-back commits', () => isRecorded(stack, saleId), CHECK_BACK_WITHIN_MS);
+      await context.until('the check-back commits', () => isRecorded(stack, saleId));
       proxy.dropReplies = false;
       proxy.resume();
       context.faultEnded();

@@ -213,8 +213,6 @@ export interface FaultReport {
 export const JUDGED_FROM_MS = 300_000;
 /** What the harness gives a replaced keeper to get ready. */
 const RESTART_MS = 60_000;
-/** A broker needs up to half a minute to start, and everything 30 s to heal; the rest is for a shared machine. */
-const HEAL_MAX_MS = 90_000;
 
 /**
  * Breaks one thing after the other until `runMs` are over; a fault that needs longer than `everyMs` to heal delays the next.
@@ -254,7 +252,7 @@ async function breakOnce(world: SoakWorld, lastSuccess: LastSuccess, fault: Faul
   const undo = await inject(world, fault);
   const observedMs = Date.now();
   const since = async (what: string, isBack: () => boolean): Promise<number> => {
-    await context.until(`${fault.kind}: ${what}`, isBack, HEAL_MAX_MS);
+    await context.until(`${fault.kind}: ${what}`, isBack);
     return Date.now() - startedMs;
   };
   const [acceptedMs, orderedMs] = await Promise.all([

@@ -180,8 +180,6 @@ const SELLOUT_HABITS: BuyerHabits = { parallel: 2, repeat: 0, pay: 1, cancel: 0 
 /** So many answers in a row: not just a moment between a release and the next buyer. */
 const SOLD_OUT_IN_A_ROW = 20;
 const CHECK_EVERY_MS = 200;
-/** Admin calls on broken servers are repeated; longer than any fault and its repair. */
-const ADMIN_MAX_MS = 120_000;
 
 /** One sale at a time that sells out, is closed, and followed by the next. */
 export class SelloutSales {
@@ -219,7 +217,7 @@ export class SelloutSales {
     const stock = random.whole(SELLOUT_STOCK.min, SELLOUT_STOCK.max);
     // a sale that was opened in part, because a server was broken meanwhile, stays unsold and does not matter
     const open = () => this.#context.openSale({ stock, closesAtMs: this.#closesAtMs });
-    const { saleId } = await found('the next sale is open', open, ADMIN_MAX_MS);
+    const { saleId } = await found('the next sale is open', open);
     const buyers = this.#context.buyers(saleId, this.#apis);
     this.buyers.push(buyers);
     const buyerLoad = new BuyerLoad(random, buyers, SELLOUT_HABITS, this.#lastSuccess, this.#tally);
@@ -229,7 +227,7 @@ export class SelloutSales {
     if (buyerLoad.soldOut < SOLD_OUT_IN_A_ROW) return;
     this.soldOut++;
     const isClosed = async (): Promise<boolean> => (await stack.admin.close(saleId, ACTOR)).outcome === 'done';
-    await this.#context.until(`sale ${saleId} is closed`, isClosed, ADMIN_MAX_MS);
+    await this.#context.until(`sale ${saleId} is closed`, isClosed);
   }
 }
 

@@ -1,9 +1,9 @@
+import { waitUntil } from '../../../deploy/local/stack/probes.js';
 import type { ScenarioContext } from '../context.js';
 import type { Buyers } from '../harness/buyers.js';
 import { closeConnections } from '../harness/http.js';
 import type { Program } from '../harness/programs.js';
 import { bucketStatusOf } from '../harness/redis.js';
-import { until } from '../harness/wait.js';
 import type { Scenario } from '../scenario.js';
 import { breakEvery, JUDGED_FROM_MS, type FaultReport } from './faults.js';
 import { judgePrograms, judgeServers, type Verdict } from './flatness.js';
@@ -38,7 +38,6 @@ const STEADY_STOCK = 1_000_000;
 const STEADY_HABITS: BuyerHabits = { parallel: 3, repeat: 0.1, pay: 0.5, cancel: 0.5 };
 /** Start, rest and check of a long soak. */
 const AROUND_MS = 15 * 60_000;
-const LOAD_ON_MAX_MS = 60_000;
 /** Further problems would only repeat the first ones. */
 const PROBLEMS_MAX = 20;
 
@@ -107,7 +106,7 @@ export class Soak {
     ];
     const sampler = new Sampler(programs, context.stack);
     try {
-      await context.until('the load is on', () => lastSuccess.orderedSince(0, saleIds), LOAD_ON_MAX_MS);
+      await context.until('the load is on', () => lastSuccess.orderedSince(0, saleIds));
       await breakEvery({ context, programs, proxies, saleIds, signal }, lastSuccess, {
         runMs: this.#runMs,
         everyMs: faultEveryMs,
@@ -150,8 +149,6 @@ export class Soak {
   }
 }
 
-/** For the sweep that ends unpaid orders, after the last window has passed. */
-const SWEEP_MAX_MS = 60_000;
 /** Each takes the keeper some seconds: enough for fifty after the last kill of Redis. */
 const REBUILT_MAX_MS = 180_000;
 /** The last re-drive starts after 30 s and needs as long; the rest is for a shared machine. */
@@ -175,7 +172,7 @@ async function problemsInSales(context: ScenarioContext, all: readonly Buyers[])
         await buyers.status('late').catch(() => null); // a closed sale is rebuilt once somebody asks for what only Redis may hold
         return false;
       },
-      REBUILT_MAX_MS,
+      { grantedMs: REBUILT_MAX_MS },
     );
   }
   for (const buyers of all) await buyers.retryUnknown();
@@ -184,7 +181,7 @@ async function problemsInSales(context: ScenarioContext, all: readonly Buyers[])
     const [row] = await stack.mysql.query<{ open: string }>(sql);
     return Number(row?.open) === 0;
   };
-  await context.until('every order is paid or has ended', areOver, PAYMENT_WINDOW_MS + SWEEP_MAX_MS, 500);
+  await context.until('every order is paid or has ended', areOver, { everyMs: 500 });
   const problems: string[] = [];
   for (const { saleId, opLog } of all) {
     try {
@@ -210,10 +207,8 @@ async function leakedConnections(
   closeConnections();
   const leaks = apis.map(async ({ pid }): Promise<string[]> => {
     const inbound = (): number => openOf({ pid })?.inbound ?? 0;
-    return until('every connection is closed', () => inbound() === 0, withinMs).then(
-      () => [],
-      () => [`api ${pid} holds ${inbound()} connections that buyers have closed`],
-    );
+    const areClosed = await waitUntil(() => inbound() === 0, { timeoutMs: withinMs, everyMs: 50 });
+    return areClosed ? [] : [`api ${pid} holds ${inbound()} connections that buyers have closed`];
   });
   return (await Promise.all(leaks)).flat();
 }

@@ -49,7 +49,10 @@ export async function breakOnce(world: YearWorld, kind: YearFaultKind): Promise<
   const start = await kill(world, kind);
   const killedMs = Date.now();
   const healed = async (what: string, isBack: () => boolean | Promise<boolean>): Promise<number> => {
-    await until(`${kind}: ${what}`, () => signal.aborted || isBack(), HEAL_MAX_MS, HEAL_EVERY_MS);
+    await until(`${kind}: ${what}`, () => signal.aborted || isBack(), {
+      everyMs: HEAL_EVERY_MS,
+      grantedMs: HEAL_MAX_MS,
+    });
     signal.throwIfAborted();
     return since();
   };
@@ -69,7 +72,7 @@ export async function breakOnce(world: YearWorld, kind: YearFaultKind): Promise<
     start().then(() => (startedAgain = true)),
     kind === 'redis_killed'
       ? (async () => {
-          await until('Redis runs again', () => signal.aborted || startedAgain, HEAL_MAX_MS);
+          await until('Redis runs again', () => signal.aborted || startedAgain, { grantedMs: HEAL_MAX_MS });
           const open = await openSales(stack);
           const ms = await healed('every open sale is rebuilt', async () => (await toRebuild(stack, open)) === 0);
           rebuilt = { sales: open.length, ms };

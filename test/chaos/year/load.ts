@@ -5,7 +5,6 @@ import { found } from '../harness/wait.js';
 import type { FromLoad, LoadSale, LoadStats, SoldSale, ToLoad } from './load-process.js';
 
 const FILE = fileURLToPath(new URL('./load-process.ts', import.meta.url));
-const READY_MAX_MS = 60_000;
 
 const NOTHING: LoadStats = {
   kind: 'stats',
@@ -44,7 +43,7 @@ export class YearLoad {
   static async start(file: BuyerFile, connections: number, salesAtOnce: number): Promise<YearLoad> {
     const load = new YearLoad();
     load.#send({ kind: 'start', file, connections, salesAtOnce });
-    await found('the buyers are ready', () => Promise.resolve(load.#ready ? true : null), READY_MAX_MS);
+    await found('the buyers are ready', () => Promise.resolve(load.#ready ? true : null));
     return load;
   }
 

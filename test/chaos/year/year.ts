@@ -51,13 +51,10 @@ const SAMPLE_EVERY_MS = 15_000;
 const CHECKED_AT_ONCE = 2;
 /** From the last purchase until every order is in the archive; longer than a sale that was kept is left alone. */
 const TAIL_MAX_MS = 15 * 60_000;
-const RESTART_MAX_MS = 120_000;
 /** From the kill of Redis and all programs until every program is ready. */
 const READY_AFTER_MAX_MS = 30_000;
 /** Of Redis, against the start. */
 const REDIS_GROWTH_MAX = 1.05;
-/** For caches of some seconds and the buffers of connections, which the last questions have filled. */
-const REDIS_SETTLES_WITHIN_MS = 60_000;
 const NO_SALES: OpenSales = { sales: 0, orders: 0 };
 /** A year that sells for so long judges the memory of its programs; until then their young generations fill. */
 const JUDGED_FROM_MS = 10 * 60_000;
@@ -298,7 +295,7 @@ export class Year {
         await sleep(TICK_MS);
       }
     })();
-    const waiting = until(what, () => over.signal.aborted || isSo(), TAIL_MAX_MS, 1_000);
+    const waiting = until(what, () => over.signal.aborted || isSo(), { everyMs: 1_000, grantedMs: TAIL_MAX_MS });
     waiting.catch(() => undefined);
     try {
       await Promise.race([waiting, watch]);
@@ -571,13 +568,13 @@ export class Year {
       closesAtMs: Date.now() + 24 * 3_600_000,
     });
     this.#lasting = saleId;
-    await until('a first purchase is accepted', () => this.#buyOnce('first'), RESTART_MAX_MS, 200);
+    await until('a first purchase is accepted', () => this.#buyOnce('first'), { everyMs: 200 });
   }
 
   async #endLasting(): Promise<void> {
     const isClosed = async (): Promise<boolean> =>
       (await this.#options.stack.admin.close(this.#lasting, ACTOR)).outcome === 'done';
-    await until('the lasting sale is closed', isClosed, RESTART_MAX_MS, 500);
+    await until('the lasting sale is closed', isClosed, { everyMs: 500 });
   }
 
   async #buyOnce(userId: string): Promise<boolean> {
@@ -623,7 +620,7 @@ export class Year {
     // a supervisor starts a program again that gave up because Redis was not there yet
     const context = {
       start: (...args: Parameters<Programs['start']>): Promise<Program> =>
-        found(`the ${args[0]} is ready`, () => this.#programs.start(...args), RESTART_MAX_MS),
+        found(`the ${args[0]} is ready`, () => this.#programs.start(...args)),
     };
     this.#running = await SoakPrograms.start(context, YEAR_ENV);
     const redisMs = await redisUp;
@@ -631,10 +628,10 @@ export class Year {
       (await Promise.all(this.#running.running().map(({ program }) => ask(`${program.operatorsUrl}/readyz`)))).every(
         ({ status }) => status === 200,
       );
-    await until('every program is ready', areReady, RESTART_MAX_MS, 100);
+    await until('every program is ready', areReady, { everyMs: 100 });
     const readyMs = since();
     useApis(this.#load, this.#running);
-    await until('a purchase is accepted', () => this.#buyOnce('after-the-restart'), RESTART_MAX_MS, 100);
+    await until('a purchase is accepted', () => this.#buyOnce('after-the-restart'), { everyMs: 100 });
     return { closedSales, retiredSales, redisMs, readyMs, acceptedMs: since() };
   }
 
@@ -755,7 +752,7 @@ export class Year {
       end = await sampleStores(this.#options.stack);
       return false;
     };
-    await until('Redis is as small as at the start', isSmall, REDIS_SETTLES_WITHIN_MS, 1_000).catch(() => undefined);
+    await until('Redis is as small as at the start', isSmall, { everyMs: 1_000 }).catch(() => undefined);
     return end;
   }
 

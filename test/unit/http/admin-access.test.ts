@@ -101,7 +101,7 @@ describe('access', () => {
     ].join('\n');
     if (process.env.UPDATE_ACCESS_TABLE) writeFileSync(PAGE, page.slice(0, page.indexOf('| route |')) + made);
     else expect(table, `docs/access.md is out of date, run: ${HOW}`).to.equal(made);
-  }).timeout(60_000);
+  });
 
   it('a route is not found on a listener that does not serve it, whatever the token', async () => {
     let asked = 0;

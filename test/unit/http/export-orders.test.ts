@@ -5,6 +5,7 @@ import type { ShownOrder } from '../../../src/core/order.js';
 import type { OrderFilter, OrderPage } from '../../../src/core/ports/order-search.js';
 import { lineOf } from '../../../src/http/order-lines.js';
 import { bearer, FakeServices, ORDER, startServer, until, type Started } from './http-harness.js';
+import { pause } from '../../chaos/harness/wait.js';
 
 const HEADING =
   'orderId,saleId,userId,requestId,batchId,quantity,amountCents,currency,state,reason,createdAt,expiresAt,paidAt,metadata\n';
@@ -78,7 +79,7 @@ describe('export of orders', () => {
     async function standsStill(): Promise<number> {
       for (;;) {
         const before = asked.length;
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await pause(300);
         if (before > 0 && asked.length === before) return before;
       }
     }

@@ -260,7 +260,7 @@ describe('GET /admin/v1/live', () => {
     await first.received('snapshot');
     look = () => new Promise(() => undefined); // there is no next one
     const late = await listen();
-    await late.received('snapshot', 2000);
+    await late.received('snapshot');
     expect(late.events).to.deep.equal(first.events);
   });
 

@@ -7,6 +7,7 @@ import { TOPICS } from '../../../src/core/topics.js';
 import type { WorkerLoop } from '../../../src/orders/worker-loop.js';
 import { batchOf, freshSaleId, purchasesOf } from '../../helpers/sales.js';
 import { ATTEMPTS_BEFORE_DEAD, LEASE_MS, mysqlDown, WorkerWorld } from './worker-world.js';
+import { pause } from '../../chaos/harness/wait.js';
 
 const MINUTE_MS = 60_000;
 
@@ -508,7 +509,7 @@ describe('worker-loop', () => {
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
       if (recorded.every(({ batch }) => batch.saleId !== hung.saleId)) return markRecorded(recorded);
-      await new Promise((resolve) => setTimeout(resolve, 1500));
+      await pause(1500);
       throw new OperationalError('redis', 'no answer', { retryable: true });
     });
     const left = (): number => world.store.bucket({ saleId: well.saleId, bucket: 0 }).pending.size;
@@ -528,7 +529,7 @@ describe('worker-loop', () => {
     const sale = await world.openSale();
     const markRecorded = world.store.markRecorded.bind(world.store);
     sinon.stub(world.store, 'markRecorded').callsFake(async (recorded) => {
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await pause(1000);
       return markRecorded(recorded);
     });
     await world.place(batchOf(sale, purchasesOf('ann')));
@@ -571,7 +572,7 @@ describe('worker-loop', () => {
     await world.place(batchOf(sale, purchasesOf('ann')));
     const write = world.repository.write.bind(world.repository);
     sinon.stub(world.repository, 'write').callsFake(async (plan) => {
-      await new Promise((resolve) => setTimeout(resolve, 2 * MINUTE_MS)); // four times as long as a delivery is ours
+      await pause(2 * MINUTE_MS); // four times as long as a delivery is ours
       return write(plan);
     });
     await run(3 * MINUTE_MS, { renewMs: 10_000 });

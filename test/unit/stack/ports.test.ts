@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { spawnSync } from 'node:child_process';
 import { exposureNote } from '../../../deploy/local/stack-command.js';
 import {
   parseListeningPorts,
@@ -7,8 +8,13 @@ import {
   exposedPorts,
   parsePorts,
   freePortsOr,
+  freeRange,
+  pickFreePort,
   pickFreePorts,
+  reservePort,
 } from '../../../deploy/local/stack/ports.js';
+
+const PORTS_MODULE = new URL('../../../deploy/local/stack/ports.ts', import.meta.url).href;
 
 describe('ports of the stack', () => {
   it('names the three ports that other machines reach, unless there is loopback only', () => {
@@ -40,11 +46,13 @@ describe('ports of the stack', () => {
     });
   }
 
+  const free = (): boolean => true;
+
   it('picks free ports, also for the three of the broker', () => {
     // 21000 is taken; a broker at 21003 would collide with the name server at 21001
     const draws = [0, 1, 3, 10, 20, 30, 40, 50, 60].map((offset) => (offset + 0.5) / 11_000);
     let next = 0;
-    const ports = pickFreePorts([{ port: 21_000 }], () => draws[next++] ?? 0.9);
+    const ports = pickFreePorts([{ port: 21_000 }], () => draws[next++] ?? 0.9, free);
     expect(ports.namesrv).to.equal(21_001);
     expect(ports.broker).to.equal(21_010);
     const claimed = claimedPorts(ports).map(({ port }) => port);
@@ -53,13 +61,47 @@ describe('ports of the stack', () => {
 
   it('keeps the ports that were asked for, and picks a free one for each that is busy', () => {
     expect(freePortsOr([9101, 9102], [])).to.deep.equal([9101, 9102]);
-    expect(freePortsOr([9101, 9102], [{ port: 9101 }], () => 0.5)).to.deep.equal([26_500, 9102]);
-    const [one, other] = freePortsOr([null, null], []);
-    expect(one).to.be.within(21_000, 32_000).and.not.equal(other);
+    expect(freePortsOr([9101, 9102], [{ port: 9101 }], () => 0.5, free)).to.deep.equal([26_500, 9102]);
+    const [one, other] = freePortsOr([null, null], [], Math.random, free);
+    expect(one).to.not.equal(other);
   });
 
   it('gives up with a sentence when everything is taken', () => {
-    expect(() => pickFreePorts([{ port: 21_000 }], () => 0)).to.throw(/No free port found/);
+    expect(() => pickFreePorts([{ port: 21_000 }], () => 0, free)).to.throw(/No free port found/);
+  });
+
+  it('picks another port when a process has reserved it or a neighbour', () => {
+    const draws = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((place) => (place * 10 + 0.5) / 11_000);
+    let next = 0;
+    const reserved = [21_000, 21_018, 21_050];
+    const ports = pickFreePorts(
+      [],
+      () => draws[next++] ?? 0.9,
+      (port) => !reserved.includes(port),
+    );
+    expect(ports).to.include({ namesrv: 21_010, broker: 21_030, grpc: 21_040, remoting: 21_060 });
+  });
+
+  it('reserves a port for this process until it ends, and from no dead one', async () => {
+    const port = pickFreePort();
+    expect(reservePort(port)).to.equal(false);
+    const code = `import { reservePort, pickFreePort } from ${JSON.stringify(PORTS_MODULE)};
+      process.stdout.write(JSON.stringify([reservePort(${port}), pickFreePort()]));
+      process.kill(process.pid, 'SIGKILL');`;
+    const { stdout } = spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code]);
+    const [couldReserve, other] = JSON.parse(String(stdout)) as [boolean, number];
+    expect(couldReserve, 'reserved here').to.equal(false);
+    expect(reservePort(other), 'its process was killed').to.equal(true);
+  });
+
+  it('picks below the ports of outgoing connections, wherever those begin', () => {
+    expect(freeRange('32768\t60999\n')).to.deep.equal({ from: 21_000, to: 32_000 });
+    expect(freeRange('15000\t60999\n')).to.deep.equal({ from: 7_500, to: 15_000 });
+    expect(freeRange('1024\t65535\n'), 'no room').to.deep.equal({ from: 21_000, to: 32_000 });
+    for (let i = 0; i < 50; i++) {
+      for (const { port } of claimedPorts(pickFreePorts([], Math.random, free)))
+        expect(port).to.be.within(20_998, 32_001);
+    }
   });
 });
 

@@ -26,9 +26,9 @@ export interface ServerSpec {
   /** For people. */
   readonly label: string;
   readonly portNames: readonly PortName[];
-  /** The longest from start to ready: crash recovery of a big data folder on a busy machine. */
+  /** The longest from start to ready, in granted time: crash recovery of a big data folder. */
   readonly startTimeoutMs: number;
-  /** The longest from SIGTERM to the end; after it comes SIGKILL. */
+  /** The longest from SIGTERM to the end, in granted time; after it comes SIGKILL. */
   readonly stopTimeoutMs: number;
   /** Writes configuration and first data, and returns the command that starts it. */
   prepare(tools: Tools, signal?: AbortSignal): Promise<LaunchCommand>;

@@ -4,6 +4,7 @@ import { ApiError } from '../../../../src/web/console/api/api-error.js';
 import { followLive, type Streams } from '../../../../src/web/console/api/live-feed.js';
 import type { LiveSale, Snapshot } from '../../../../src/web/console/api/types.js';
 import { LiveStore, SECONDS_KEPT } from '../../../../src/web/console/logic/live-store.js';
+import { pause } from '../../../chaos/harness/wait.js';
 
 const BEGIN_MS = 1_800_000_000_000;
 
@@ -104,7 +105,7 @@ describe('the stream of live figures', () => {
         parser.retryMs = retryMs;
         for (let atMs = 0; atMs <= lastsMs; atMs += 1_000) {
           yield SNAPSHOT;
-          if (atMs < lastsMs) await new Promise((resolve) => setTimeout(resolve, 1_000));
+          if (atMs < lastsMs) await pause(1_000);
         }
       },
     };

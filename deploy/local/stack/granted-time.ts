@@ -1,0 +1,128 @@
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+
+/**
+ * Measures waits by what the machine gave, not by the clock on the wall. With ten processes for each core, a server
+ * needs a minute to boot that takes six seconds alone, and no fixed limit is right for both. Between two readings,
+ * granted time advances by
+ *
+ *     elapsed × min(1, cores ÷ runnable) × speed of the machine
+ *
+ * where `runnable` counts the threads that run or wait for a core, averaged over a second. So a limit of 120 s is
+ * 120 s on a free machine, and 480 s where four processes share each core. The factor never falls below a fifth: a
+ * wait of 120 s ends within ten minutes, whatever the load.
+ */
+export class GrantedTime {
+  readonly #machine: Machine;
+  readonly #startedMs: number;
+  #readMs: number;
+  #runnable: number | null = null;
+  #grantedMs = 0;
+
+  constructor(machine: Machine = THIS_MACHINE) {
+    this.#machine = machine;
+    this.#startedMs = this.#readMs = machine.nowMs();
+  }
+
+  /** Time since the start, as the clock on the wall has it. */
+  get elapsedMs(): number {
+    return this.#machine.nowMs() - this.#startedMs;
+  }
+
+  /** Granted time since the start. */
+  readMs(): number {
+    const { cores, speed } = this.#machine;
+    const nowMs = this.#machine.nowMs();
+    const sinceMs = nowMs - this.#readMs;
+    const runnable = this.#machine.runnable();
+    const weight = 1 - Math.exp(-sinceMs / AVERAGED_OVER_MS);
+    const average = (this.#runnable ??= runnable) + weight * (runnable - this.#runnable);
+    this.#grantedMs += sinceMs * Math.max(FACTOR_MIN, Math.min(1, cores / average) * speed());
+    [this.#runnable, this.#readMs] = [average, nowMs];
+    return this.#grantedMs;
+  }
+
+  /** How much of the time since the start was granted: 1 on a machine that had a core free throughout. */
+  get share(): number {
+    const elapsedMs = this.elapsedMs;
+    return elapsedMs === 0 ? 1 : this.readMs() / elapsedMs;
+  }
+}
+
+/** What granted time is computed from. */
+export interface Machine {
+  readonly cores: number;
+  nowMs(): number;
+  /** Processes that run or wait for a core, the one that asks not counted. */
+  runnable(): number;
+  /** 1 or less: as fast as the machine that the limits were chosen on, or slower. */
+  speed(): number;
+}
+
+const AVERAGED_OVER_MS = 1_000;
+const FACTOR_MIN = 0.2;
+
+const THIS_MACHINE: Machine = {
+  cores: availableParallelism(), // of a process that is pinned: those it may use
+  nowMs: () => performance.now(),
+  runnable: () => parseRunnable(readLoad()),
+  speed: machineSpeed,
+};
+
+/** @param load /proc/loadavg; its fourth field counts the process that reads it, which does not compete while it waits */
+export function parseRunnable(load: string): number {
+  return Math.max(1, Number(/(\d+)\/\d+ \d+$/.exec(load.trim())?.[1] ?? 1) - 1);
+}
+
+function readLoad(): string {
+  try {
+    return readFileSync('/proc/loadavg', 'utf8');
+  } catch {
+    return ''; // a sandbox without /proc: the clock on the wall counts
+  }
+}
+
+/** Measured by the first process of a run; the others read it here. */
+const SPEED_ENV = 'SECKILL_MACHINE_SPEED';
+const SPEED_MIN = 0.25;
+/** What a chunk takes on the machine that the limits were chosen on, a slow one. */
+const REFERENCE_MS = 0.7;
+const CHUNKS = 25;
+
+/** @returns how fast a core is, from 0.25 to 1 */
+function machineSpeed(): number {
+  const known = Number(process.env[SPEED_ENV]);
+  if (known > 0) return known;
+  // the fastest chunk is the one that no other process interrupted
+  const fastestMs = Math.min(...Array.from({ length: CHUNKS }, chunkMs));
+  const speed = Math.min(1, Math.max(SPEED_MIN, REFERENCE_MS / fastestMs));
+  process.env[SPEED_ENV] = speed.toFixed(2);
+  return speed;
+}
+
+function chunkMs(): number {
+  const startedMs = performance.now();
+  for (let value = 1, left = 500_000; left > 0; left--) value = Math.imul(value ^ left, 0x01000193);
+  return performance.now() - startedMs;
+}
+
+/**
+ * Calls `late` when this much granted time has passed: a timer for work that may hang.
+ * @returns cancels it
+ */
+export function afterGranted(ms: number, late: () => void): () => void {
+  const time = new GrantedTime();
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    timer = setTimeout(
+      () => {
+        const remainingMs = ms - time.readMs();
+        if (remainingMs > 0) wait(remainingMs);
+        else late();
+      },
+      Math.min(leftMs, AVERAGED_OVER_MS),
+    );
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
+}
