@@ -235,8 +235,6 @@ const pidOf = (clientId: string): number => Number(clientId.split('@')[1]);
 
 /** Longer than a delivery stays hidden that a dead worker had received. */
 const HIDDEN_MS = 12_000;
-/** When a message of a dead worker comes again; on a busy machine it may have been held for a minute. */
-const REDELIVERED_WITHIN_MS = 90_000;
 
 /**
  * Waits until no message is delivered again that a dead worker had, or whose ack a killed broker lost. For scenarios whose
