@@ -40,6 +40,21 @@ describe('guard: eslint holds the direction of imports', () => {
     expect(await rulesBroken('src/redis/keys.ts', text)).to.include('no-restricted-properties');
     expect(await rulesBroken('src/core/config/load.ts', text)).not.to.include('no-restricted-properties');
   });
+
+  for (const text of [
+    'this.timeout(5_000);',
+    "it('does it', work).timeout(5_000);",
+    "await until('it is there', check, 5_000);",
+    "await found('it', read, LIMIT_MS * 2);",
+    'await sleep(5);',
+    'await new Promise((resolve) => setTimeout(resolve, 5));',
+    'expect(performance.now() - startedMs).to.be.below(1000);',
+    "expect(Date.now() - startedMs, 'ms').to.be.within(900, 1000);",
+  ]) {
+    it(`refuses in a test: ${text}`, async () => {
+      expect(await rulesBroken('test/unit/stack/ports.test.ts', text)).to.deep.equal(['no-restricted-syntax']);
+    });
+  }
 });
 
 /** One bad file for each rule that needs types or more than one file: they find nothing when their setting is lost. */
