@@ -160,7 +160,7 @@ export interface Settings {
   readonly WORKER_LOOPS?: number;
   /** Batches written in one MySQL transaction at most. (1 to 32 messages; default 16) */
   readonly WORKER_RECEIVE_MAX?: number;
-  /** A received message is delivered again after this time if its worker died; renewed while it is being written. (10000 to 43200000 ms; default 30000) */
+  /** A received message is delivered again after this time if its worker died; renewed while it is being written. The proxy refuses less than its minInvisibleTimeMillsForRecv, 10000 by default. (1000 to 43200000 ms; default 30000) */
   readonly WORKER_INVISIBLE_MS?: number;
   /** Pause before the second try of a batch that MySQL refuses; the next are 5, 15, 30 and 60 times as long. (10 to 60000 ms; default 1000) */
   readonly WORKER_RETRY_FIRST_MS?: number;

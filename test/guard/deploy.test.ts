@@ -280,6 +280,7 @@ describe('guard: deploy/compose.yaml', () => {
     const json = (content: string): Record<string, unknown> =>
       JSON.parse(
         secret(content)
+          .replace('${timing}', '')
           .replace('${tls}', '')
           .replace(/: \$\{\w+\}/g, ': 0'),
       ) as Record<string, unknown>;

@@ -10,6 +10,6 @@ const KEPT = new Set(['sale_calendar', 'worker_slots']);
  */
 export async function cleanWorld({ mysql, redis }: Pick<TestStack, 'mysql' | 'redis'>): Promise<void> {
   for (const table of TABLE_NAMES.filter((name) => !KEPT.has(name))) await mysql.query(`DELETE FROM ${table}`);
-  await mysql.query('UPDATE worker_slots SET owner = NULL, leased_until = UTC_TIMESTAMP(3)');
+  await mysql.query('UPDATE worker_slots SET owner = NULL, leased_until = UTC_TIMESTAMP(3) WHERE owner IS NOT NULL');
   await redis.redis.flushall();
 }

@@ -67,7 +67,7 @@ export function namesrvSpec(instance: Instance): ServerSpec {
 /** Lines that shorten the waits of the broker and the proxy. The last line of a name counts. */
 const TEST_TIMING = {
   broker: [
-    'transactionTimeOut=2000',
+    'transactionTimeOut=3000',
     'transactionCheckInterval=1000',
     'transactionOpBatchInterval=300',
     'transactionCheckMax=3600', // an hour, as in production

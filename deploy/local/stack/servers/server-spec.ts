@@ -49,7 +49,7 @@ export type Durability = (typeof DURABILITIES)[number];
 /**
  * How long the broker waits before it acts.
  * - `production`: as in the shipped configuration
- * - `test`: a check-back after 2 s instead of 10 s, and redeliveries after 1 s instead of 10 s
+ * - `test`: a check-back after 3 s instead of 10 s, and redeliveries after 1 s instead of 10 s
  */
 export type BrokerTiming = 'production' | 'test';
 
