@@ -86,7 +86,7 @@ describe('sales as people run them, and sales that run by themselves', () => {
 
   it('a sale whose stock is wrong is named by metric and plan, and opened when it is right', async () => {
     const created = await call('POST', '/sales', {
-      ...newSale(`wrong-${Date.now()}`, HOUR_MS / 2, HOUR_MS),
+      ...newSale(`wrong-${Date.now()}`, 28_000, HOUR_MS),
       warmBefore: '1h',
     });
     const saleId = String(created.json.saleId);
