@@ -64,7 +64,8 @@ describe('promises about time', () => {
     await expectPromise(this, 1000, async () => {
       const userId = `revoked-${process.pid}-${made++}`;
       const token = buyersOf('1', () => []).token(userId);
-      const answers = (): Promise<Answer[]> => Promise.all(apis.map(({ url }) => ask(`${url}/v1/orders`, { token })));
+      const answers = (): Promise<Answer[]> =>
+        Promise.all(apis.map(({ url }) => ask(`${url}/v1/me/orders`, { token })));
       for (const { status } of await answers()) expect(status).to.equal(200);
       const { status, text } = await operate('revocations', 'POST', { userId });
       expect(status, text).to.equal(201);
