@@ -12,10 +12,12 @@ import {
   FOLDER_NAMES,
   folderOf,
   type Folder,
+  isCommand,
   needsOf,
   stacksOf,
   testFiles,
 } from './runner/commands.js';
+import { fetchToolsOf } from './runner/fetch.js';
 import { coverageByRoom } from './runner/coverage.js';
 import { failedFile, runMocha, type FileResult } from './runner/mocha.js';
 import { readOptions, type TestOptions } from './runner/options.js';
@@ -57,6 +59,7 @@ try {
   servers = new TestServers(stopping.signal);
   for (const { name, stacks, files } of chooseFiles()) {
     const beganMs = Date.now();
+    if (isCommand(name)) await fetchToolsOf(name);
     await runParts(partsOf(files, stacks), stacks, servers);
     ran.push({ name, files, tookMs: Date.now() - beganMs });
     await servers.keepOnly('plain');

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
+import { LISTENER_GROUP } from '../chaos/harness/listeners.js';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { newBatchId } from '../../src/core/batch.js';
-import { DEAD_LETTERS, GROUPS, TOPICS } from '../../src/core/topics.js';
+import { GROUPS, TOPICS } from '../../src/core/topics.js';
 import { DEFAULT_CLUSTER, masterBrokers, parseAddress } from '../../src/rocketmq/admin/broker-state.js';
 import { encodeRequest } from '../../src/rocketmq/admin/remoting.js';
 import type { BrowseFrom, NamedGroup } from '../../src/core/ports/message-inspection.js';
@@ -104,7 +105,7 @@ describe('inspection of RocketMQ', () => {
     expect(status.producers[TOPICS.redrive]).to.be.at.least(1);
     expect((await inspection.producers()).map(({ group }) => group)).to.include(TOPICS.redrive);
     expect((await inspection.consumers(REDRIVES_INSPECTED.group)).length).to.be.at.least(1);
-    expect(await inspection.consumers(DEAD_LETTERS[GROUPS.coupon].collector)).to.deep.equal([]);
+    expect(await inspection.consumers(LISTENER_GROUP)).to.deep.equal([]);
     const topics = await inspection.topics();
     expect(topics.find(({ topic }) => topic === TOPICS.purchase)).to.include({ type: 'TRANSACTION', queues: 8 });
   });

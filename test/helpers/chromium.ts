@@ -69,7 +69,7 @@ interface FetchedChromium {
 
 /**
  * Fetches the browser and its fonts once, unless a browser is installed. Call it before tests that need one.
- * @public for commands that fetch what they need first
+
  * @throws Error with a sentence for a person when there is none
  */
 export async function fetchChromium(): Promise<FetchedChromium> {

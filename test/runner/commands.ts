@@ -20,7 +20,7 @@ const FOLDERS = {
   hostile: { servers: 'none' },
   newcomer: { servers: 'none' },
   deploy: { servers: 'none' },
-  contract: { servers: 'plain', jobs: 2 },
+  contract: { servers: 'plain', jobs: 3 },
   lua: { servers: 'plain' },
   integration: { servers: 'plain', partFiles: 4 },
   browser: { servers: 'plain', partFiles: 2 },
@@ -63,7 +63,8 @@ export const COMMANDS = {
     about: 'features, tools and topologies on real servers',
     has: [
       'integration',
-      ...filesIn('contract', ['several-brokers', 'redis-topologies', 'resharded-sale', 'local-stack', 'query-plans']),
+      ...filesIn('contract', ['doctor', 'several-brokers', 'redis-topologies', 'replica-barrier', 'query-plans']),
+      ...filesIn('contract', ['limits-without-redis', 'local-stack', 'redis-probe', 'resharded-sale']),
     ],
     stacks: 2,
   },
@@ -80,15 +81,27 @@ export const COMMANDS = {
 } as const satisfies Readonly<Record<string, TestCommand>>;
 export type CommandName = keyof typeof COMMANDS;
 export const COMMAND_NAMES = Object.keys(COMMANDS) as readonly CommandName[];
+export const isCommand = (name: string): name is CommandName => (COMMAND_NAMES as readonly string[]).includes(name);
 export const stacksOf = (name: CommandName): number => (COMMANDS[name] as TestCommand).stacks ?? 1;
+
+/** Files that take long begin, so that those that run beside them end together. */
+const FIRST = [
+  'delivery-source',
+  'rocketmq-connection',
+  'batch-store',
+  'held-delivery',
+  'purchase-channel',
+  'mysql-faults',
+];
 
 /** Every test file, from the root of the checkout. */
 export function testFiles(): string[] {
+  const rank = (name: string): number => (FIRST.includes(name.slice(0, -'.test.ts'.length)) ? 0 : 1);
   return FOLDER_NAMES.flatMap((folder) => {
     const names = readdirSync(join(REPO_DIR, 'test', folder), { recursive: true, encoding: 'utf8' });
     return names
       .filter((name) => name.endsWith('.test.ts'))
-      .sort()
+      .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
       .map((name) => join('test', folder, name));
   });
 }

@@ -1,5 +1,5 @@
 import { Argument, Command } from 'commander';
-import { COMMAND_NAMES, COMMANDS, FOLDER_NAMES, type CommandName, type Folder } from './commands.js';
+import { COMMAND_NAMES, COMMANDS, FOLDER_NAMES, isCommand, type CommandName, type Folder } from './commands.js';
 
 export interface TestOptions {
   readonly commands: readonly CommandName[];
@@ -14,7 +14,6 @@ export interface TestOptions {
   readonly coverage: boolean;
 }
 
-const isCommand = (name: string): name is CommandName => (COMMAND_NAMES as readonly string[]).includes(name);
 const isFolder = (name: string): name is Folder => (FOLDER_NAMES as readonly string[]).includes(name);
 
 /** @throws CommanderError for `--help` and for wrong use, with what there was to say already written */
